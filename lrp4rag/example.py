@@ -1,0 +1,193 @@
+"""`Example`: one question, its retrieved passages, the prompt made of them, and a response."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from lrp4rag.errors import InputError
+
+# The wording of RAGTruth's question-answering prompts, so that what users render looks like what
+# the bundled detector was trained on.
+DEFAULT_TEMPLATE = (
+    "Briefly answer the following question:\n{question}\n"
+    "Bear in mind that your response should be strictly based on the following passages:\n"
+    "{context}\n\n"
+    "In case the passages do not contain the necessary information to answer the question, "
+    'please reply with: "Unable to answer based on given passages."\noutput:'
+)
+
+SegmentKind = Literal["passage", "question"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters `start` to `end` (exclusive) of the prompt that hold the question or passage `index`."""
+
+    kind: SegmentKind
+    index: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A hallucinated span: characters `start` to `end` (exclusive) of the response."""
+
+    start: int
+    end: int
+    kind: str = ""
+    implicit_true: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What is analysed: a prompt with its parts located in it, and the response to it.
+
+    `labels` is None when nobody annotated the response, and empty when it was found faithful.
+    `source` groups the examples that share a question and passages (cross-validation never
+    splits a group). Build one with `Example.create`, which checks and locates everything.
+    """
+
+    id: str
+    question: str
+    passages: tuple[str, ...]
+    prompt: str
+    spans: tuple[Span, ...]
+    response: str | None = None
+    labels: tuple[Label, ...] | None = None
+    source: str = ""
+    generator: str | None = None
+
+    @classmethod
+    def create(
+        cls,
+        *,
+        question: str,
+        passages: list[str] | tuple[str, ...],
+        response: str | None = None,
+        prompt: str | None = None,
+        template: str | None = None,
+        labels: tuple[Label, ...] | None = None,
+        id: str = "example",
+        source: str | None = None,
+        generator: str | None = None,
+    ) -> Example:
+        """Check the parts and locate them in the prompt, which is rendered when not given.
+
+        Raises `InputError` naming the field for an empty passage or response, a label outside the
+        response, a template without its two placeholders, or a part that the prompt lacks.
+        """
+        if not passages:
+            raise InputError("at least one passage is needed", field="passages")
+        for k, passage in enumerate(passages):
+            if not passage.strip():
+                raise InputError("the passage is empty", field=f"passages[{k}]")
+        if response is not None and not response.strip():
+            raise InputError("the response is empty", field="response")
+        if labels is not None and response is None:
+            raise InputError("labels need a response", field="labels")
+        for k, label in enumerate(labels or ()):
+            if not 0 <= label.start < label.end <= len(response or ""):
+                raise InputError(
+                    f"span {label.start}..{label.end} lies outside the response, "
+                    f"which has {len(response or '')} characters",
+                    field=f"labels[{k}]",
+                )
+        if prompt is None:
+            prompt, spans = render(template or DEFAULT_TEMPLATE, question, passages)
+        else:
+            spans = locate(prompt, question, passages)
+        return cls(
+            id=id,
+            question=question,
+            passages=tuple(passages),
+            prompt=prompt,
+            spans=spans,
+            response=response,
+            labels=labels,
+            source=source or content_hash(question, passages),
+            generator=generator,
+        )
+
+    @property
+    def hallucinated(self) -> bool | None:
+        """True when an annotator marked at least one span; None when there are no annotations."""
+        return None if self.labels is None else bool(self.labels)
+
+    @property
+    def content_hash(self) -> str:
+        """Identifies question and passages, whatever the template, file or id they came with."""
+        return content_hash(self.question, self.passages)
+
+    def with_response(self, response: str) -> Example:
+        """The same example with another (unlabelled) response."""
+        if not response.strip():
+            raise InputError("the response is empty", field="response")
+        return replace(self, response=response, labels=None)
+
+
+def content_hash(question: str, passages: list[str] | tuple[str, ...]) -> str:
+    """SHA-256 (first 16 hex digits) of the question and the passages, white space collapsed."""
+    parts = [" ".join(text.split()) for text in (question, *passages)]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def render(
+    template: str, question: str, passages: list[str] | tuple[str, ...]
+) -> tuple[str, tuple[Span, ...]]:
+    """Fill `{context}` (numbered passages) and `{question}`; returns the prompt and the spans."""
+    for name in ("context", "question"):
+        if template.count(f"{{{name}}}") != 1:
+            raise InputError(f"the template must contain {{{name}}} exactly once", field="template")
+    text, spans = "", []
+    # Braces in the passages are text, so the pieces are joined rather than formatted.
+    for piece in re.split(r"(\{context\}|\{question\})", template):
+        if piece == "{question}":
+            spans.append(Span("question", 0, len(text), len(text) + len(question)))
+            text += question
+        elif piece == "{context}":
+            for k, passage in enumerate(passages):
+                text += f"{chr(10) * 2 if k else ''}passage {k + 1}:"
+                spans.append(Span("passage", k, len(text), len(text) + len(passage)))
+                text += passage
+        else:
+            text += piece
+    return text, tuple(spans)
+
+
+def locate(prompt: str, question: str, passages: list[str] | tuple[str, ...]) -> tuple[Span, ...]:
+    """Find the passages, in their order, and the question (outside them) in a given prompt."""
+    spans: list[Span] = []
+    cursor = 0
+    for k, passage in enumerate(passages):
+        start = prompt.find(passage, cursor)
+        if start < 0:
+            raise InputError(
+                f"passage {k + 1} does not occur in the prompt"
+                + (" after the passage before it" if passage in prompt else "")
+                + "; give passages exactly as the prompt holds them, in its order",
+                field=f"passages[{k}]",
+            )
+        cursor = start + len(passage)
+        spans.append(Span("passage", k, start, cursor))
+    if question:
+        spans.append(_locate_question(prompt, question, spans))
+    return tuple(spans)
+
+
+def _locate_question(prompt: str, question: str, taken: list[Span]) -> Span:
+    start = prompt.find(question)
+    while start >= 0:
+        end = start + len(question)
+        if all(end <= span.start or start >= span.end for span in taken):
+            return Span("question", 0, start, end)
+        start = prompt.find(question, start + 1)
+    raise InputError(
+        "the question does not occur in the prompt outside the passages; "
+        "give it exactly as the prompt holds it, or leave it empty",
+        field="question",
+    )

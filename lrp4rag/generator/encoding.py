@@ -1,0 +1,181 @@
+"""`Encoded`: an example as one tokenizer sees it, with character offsets and segments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example
+
+Truncation = Literal["error", "passages"]
+"""What to do with a prompt that exceeds the window: refuse it, or drop the ends of passages."""
+
+Offsets = tuple[tuple[int, int], ...]
+
+# Stands for the prompt while the chat template is rendered; from Unicode's private use area.
+_PLACEHOLDER = "\ue000lrp4rag\ue001"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Token ids of prompt (n) and response (t); offsets index `text` and `response`.
+
+    `text` is the prompt as the reader gets it, chat template included. `segments[i]` is the index
+    in `segment_names` of the segment that prompt token i belongs to: 0 template, 1 question,
+    2 + k passage k + 1. `dropped` counts the tokens that a chosen truncation removed.
+    """
+
+    prompt_ids: tuple[int, ...]
+    response_ids: tuple[int, ...]
+    text: str
+    response: str
+    prompt_offsets: Offsets
+    response_offsets: Offsets
+    segments: tuple[int, ...]
+    segment_names: tuple[str, ...]
+    dropped: int = 0
+
+    @property
+    def passages(self) -> int:
+        return len(self.segment_names) - 2
+
+
+def encode(
+    example: Example,
+    tokenizer: Any,
+    *,
+    chat_template: bool = True,
+    window: int | None = None,
+    truncation: Truncation = "error",
+) -> Encoded:
+    """Encode prompt and response (which may be absent) separately, as generation does.
+
+    Control tokens are recognised only where the chat template wrote them: their text inside the
+    prompt or the response stays text. Raises `InputError` where the tokens exceed `window`.
+    """
+    before, after = ("", "")
+    shift, content = 0, example.prompt
+    if chat_template:
+        before, content, after = _chat_frame(tokenizer, example.prompt)
+        shift = len(before) - example.prompt.index(content)
+    ids, offsets = _encode_framed(tokenizer, before, content, after, raw=not chat_template)
+    spans = sorted(
+        (span.start + shift, span.end + shift, 1 if span.kind == "question" else 2 + span.index)
+        for span in example.spans
+    )
+    response = example.response or ""
+    response_ids, response_offsets = _encode_text(tokenizer, response)
+    encoded = Encoded(
+        prompt_ids=tuple(ids),
+        response_ids=tuple(response_ids),
+        text=before + content + after,
+        response=response,
+        prompt_offsets=tuple(offsets),
+        response_offsets=tuple(response_offsets),
+        segments=tuple(_segment(start, end, spans) for start, end in offsets),
+        segment_names=(
+            "template",
+            "question",
+            *(f"passage {k + 1}" for k in range(len(example.passages))),
+        ),
+    )
+    return _fit(encoded, window, truncation)
+
+
+def _chat_frame(tokenizer: Any, prompt: str) -> tuple[str, str, str]:
+    """What the chat template writes before and after the prompt, and the prompt as it writes it."""
+    if not tokenizer.chat_template:
+        raise InputError(
+            "this reader's tokenizer has no chat template; use the raw prompt (--no-chat-template)"
+        )
+
+    def rendered(content: str) -> str:
+        messages = [{"role": "user", "content": content}]
+        text: str = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        return text
+
+    before, found, after = rendered(_PLACEHOLDER).partition(_PLACEHOLDER)
+    actual = rendered(prompt)
+    for content in (prompt, prompt.strip()):
+        if found and actual == before + content + after:
+            return before, content, after
+    raise InputError(
+        "this reader's chat template rewrites the prompt, so its tokens cannot be traced back; "
+        "use the raw prompt (--no-chat-template)"
+    )
+
+
+def _encode_framed(
+    tokenizer: Any, before: str, content: str, after: str, *, raw: bool
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """Tokens of before + content + after, with control tokens recognised in the frame only.
+
+    The frame's text next to the content is encoded together with it, since tokens may span both.
+    """
+    if raw:
+        ids, offsets = _encode_text(tokenizer, content, add_special_tokens=True)
+        return ids, offsets
+    controls = set(tokenizer.all_special_ids) | set(tokenizer.added_tokens_decoder)
+    head_ids, head_offsets = _encode_text(tokenizer, before, controls_are_text=False)
+    last = max((k for k, token in enumerate(head_ids) if token in controls), default=-1)
+    cut = head_offsets[last][1] if last >= 0 else 0
+    tail_ids, tail_offsets = _encode_text(tokenizer, after, controls_are_text=False)
+    first = next((k for k, token in enumerate(tail_ids) if token in controls), len(tail_ids))
+    glued = after[: tail_offsets[first][0]] if first < len(tail_ids) else after
+    ids, offsets = _encode_text(tokenizer, before[cut:] + content + glued)
+    end = len(before) + len(content)
+    return (
+        [*head_ids[: last + 1], *ids, *tail_ids[first:]],
+        [
+            *head_offsets[: last + 1],
+            *((start + cut, stop + cut) for start, stop in offsets),
+            *((start + end, stop + end) for start, stop in tail_offsets[first:]),
+        ],
+    )
+
+
+def _encode_text(
+    tokenizer: Any, text: str, *, controls_are_text: bool = True, add_special_tokens: bool = False
+) -> tuple[list[int], list[tuple[int, int]]]:
+    if not text:
+        return [], []
+    encoding = tokenizer(
+        text,
+        add_special_tokens=add_special_tokens,
+        split_special_tokens=controls_are_text,
+        return_offsets_mapping=True,
+        verbose=False,
+    )
+    return encoding["input_ids"], [(start, end) for start, end in encoding["offset_mapping"]]
+
+
+def _segment(start: int, end: int, spans: list[tuple[int, int, int]]) -> int:
+    """The segment that shares most characters with a token; the template where none does."""
+    overlap, segment = max(
+        ((min(end, stop) - max(start, begin), segment) for begin, stop, segment in spans),
+        default=(0, 0),
+    )
+    return segment if overlap > 0 else 0
+
+
+def _fit(encoded: Encoded, window: int | None, truncation: Truncation) -> Encoded:
+    n, t = len(encoded.prompt_ids), len(encoded.response_ids)
+    excess = n + t - window if window is not None else 0
+    if excess <= 0:
+        return encoded
+    lengths = f"prompt of {n} and response of {t} tokens exceed the reader's window of {window}"
+    if truncation == "error":
+        raise InputError(f"{lengths}; shorten them, or drop the ends of passages (--truncate passages)")
+    droppable = [i for i in range(n) if encoded.segments[i] >= 2]
+    if len(droppable) <= excess:
+        raise InputError(f"{lengths}, even without the passages")
+    gone = set(droppable[-excess:])
+    kept = [i for i in range(n) if i not in gone]
+    return replace(
+        encoded,
+        prompt_ids=tuple(encoded.prompt_ids[i] for i in kept),
+        prompt_offsets=tuple(encoded.prompt_offsets[i] for i in kept),
+        segments=tuple(encoded.segments[i] for i in kept),
+        dropped=excess,
+    )

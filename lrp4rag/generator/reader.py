@@ -1,0 +1,155 @@
+"""`Reader`: a loaded model and tokenizer, ready to replay responses, and what identifies it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example
+from lrp4rag.generator.encoding import Encoded, Truncation, encode
+from lrp4rag.generator.weights import DEFAULT_READER, resolve, weights_hash
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+# Encoded by every tokenizer once: two tokenizers that agree on it and on the vocabulary are one.
+_PROBE = "The year 1984, naïve café №5, 東京タワー 🗼, don't  \n\n\tfoo_bar(x) == 3.14e-2; İstanbul"
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderIdentity:
+    """Hashes of what decides a reader's relevance. `dtype` is told, but is not part of the identity."""
+
+    name: str
+    weights: str
+    tokenizer: str
+    template: str
+    chat_template: bool
+    dtype: str
+
+    @property
+    def digest(self) -> str:
+        parts = [self.weights, self.tokenizer, self.template, self.chat_template]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "digest": self.digest}
+
+    def __str__(self) -> str:
+        prompt = "chat template" if self.chat_template else "raw prompt"
+        return f"{self.name} ({prompt}, {self.digest})"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A causal language model with its tokenizer; `encode` shows it an example."""
+
+    model: Any
+    tokenizer: Any
+    identity: ReaderIdentity
+
+    @property
+    def window(self) -> int | None:
+        """The longest prompt plus response, in tokens."""
+        return getattr(self.model.config, "max_position_embeddings", None)
+
+    def encode(self, example: Example, *, truncation: Truncation = "error") -> Encoded:
+        """See `lrp4rag.generator.encoding.encode`; raises `InputError` without a response."""
+        if example.response is None:
+            raise InputError("there is no response to analyse", field="response")
+        return self._encode(example, truncation)
+
+    def _encode(self, example: Example, truncation: Truncation) -> Encoded:
+        return encode(
+            example,
+            self.tokenizer,
+            chat_template=self.identity.chat_template,
+            window=self.window,
+            truncation=truncation,
+        )
+
+    @torch.no_grad()
+    def generate(
+        self, example: Example, *, max_new_tokens: int = 256, truncation: Truncation = "error"
+    ) -> Example:
+        """The example with the reader's own greedy response."""
+        encoded = self._encode(example, truncation)
+        ids = torch.tensor([encoded.prompt_ids], device=self.model.device)
+        output = self.model.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=max_new_tokens,
+            do_sample=False,
+            pad_token_id=self.tokenizer.pad_token_id or self.tokenizer.eos_token_id,
+        )
+        response = self.tokenizer.decode(output[0, ids.shape[1] :], skip_special_tokens=True)
+        return example.with_response(response.strip())
+
+
+def load_reader(
+    name: str = DEFAULT_READER,
+    *,
+    device: str | None = None,
+    dtype: str = "float32",
+    chat_template: bool | None = None,
+) -> Reader:
+    """Load a reader: the default, a hub id, a local folder or a .gguf file. No remote code is run.
+
+    `device` defaults to CUDA where there is one. `chat_template` None uses the chat template (see
+    `Reader`). Raises `InputError` for an unknown model, device or dtype; an
+    architecture without relevance rules is refused later, by `relevance_mode`.
+    """
+    if dtype not in DTYPES:
+        raise InputError(f"unknown dtype '{dtype}'; choose from {', '.join(DTYPES)}")
+    device = check_device(device)
+    folder = resolve(name)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=DTYPES[dtype], use_safetensors=True)
+    except Exception as error:  # transformers raises many kinds for folders it cannot read
+        raise InputError(f"cannot load reader '{name}': {error}") from error
+    if not tokenizer.is_fast:
+        raise InputError(f"the tokenizer of '{name}' gives no character offsets (it is not a fast one)")
+    use_template = True if chat_template is None else chat_template
+    identity = ReaderIdentity(
+        name=name if name == DEFAULT_READER else Path(name).name or name,
+        weights=weights_hash(folder),
+        tokenizer=tokenizer_hash(tokenizer),
+        template=_digest(tokenizer.chat_template) if use_template else "",
+        chat_template=use_template,
+        dtype=dtype,
+    )
+    return Reader(model.to(device).eval(), tokenizer, identity)
+
+
+def check_device(device: str | None) -> str:
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        kind = torch.device(device).type
+    except RuntimeError as error:
+        raise InputError(f"unknown device '{device}'; use cpu, cuda or cuda:K") from error
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise InputError("no CUDA device is available; use --device cpu")
+    return device
+
+
+def tokenizer_hash(tokenizer: Any) -> str:
+    """Hash of vocabulary, special tokens and a probe text's tokens: of behaviour, not of file format."""
+    return _digest(
+        [
+            sorted(tokenizer.get_vocab().items()),
+            sorted((name, str(token)) for name, token in tokenizer.special_tokens_map.items()),
+            tokenizer(_PROBE)["input_ids"],
+        ]
+    )
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()

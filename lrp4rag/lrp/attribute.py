@@ -1,0 +1,108 @@
+"""From an encoded example to its `Relevance`: which tangents and cotangents each result costs."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lrp4rag.errors import InputError
+from lrp4rag.generator.encoding import Encoded
+from lrp4rag.generator.reader import Reader
+from lrp4rag.lrp.composites import ATTNLRP, Composite
+from lrp4rag.lrp.propagate import Flow, Target, relevance_mode
+from lrp4rag.lrp.relevance import Array, Relevance
+from lrp4rag.lrp.resample import Mode, resampling_matrix
+
+
+def attribute(
+    reader: Reader,
+    encoded: Encoded,
+    *,
+    composite: str | Composite = ATTNLRP,
+    target: Target = "response",
+    segments: bool = False,
+    prompt: bool = False,
+    matrix: bool = False,
+    resampled: tuple[int, int] | None = None,
+    mode: Mode = "interpolate",
+    flow: Flow | None = None,
+) -> Relevance:
+    """Attribute a response to its prompt.
+
+    Passes of the model, for n prompt and t response tokens: R_response costs one tangent;
+    `segments` one tangent each, and R_response is then free; `prompt` one cotangent; `matrix` t
+    cotangents; `resampled=(L_r, L_p)` min(L_r, L_p) tangents or cotangents. Give a `flow` that is
+    open on the reader's model to reuse it (its composite and target then hold).
+    """
+    if not encoded.response_ids:
+        raise InputError("the response has no tokens", field="response")
+    opened = relevance_mode(reader.model, composite, target=target) if flow is None else None
+    with opened or nullcontext(flow) as active:
+        assert active is not None
+        pulls = prompt or matrix or (resampled is not None and resampled[0] < resampled[1])
+        weights = segment_weights(encoded) if segments else prompt_mean(encoded)
+        pushed = active.push(encoded, weights, keep=True) if pulls else active.push(encoded, weights)
+        response = pushed.sum(0) / len(encoded.prompt_ids) if segments else pushed[0]
+        full = active.pull(encoded) if matrix else None
+        column_means = None
+        if prompt:
+            column_means = full.mean(0) if full is not None else _pull_mean(active, encoded)
+        small = None if resampled is None else _resampled(active, encoded, full, resampled, mode)
+        return Relevance(
+            encoded=encoded,
+            composite=active.composite.name,
+            target=active.target,
+            reader=reader.identity.as_dict(),
+            logits=_array(active.explained_logits),
+            response=_array(response),
+            by_segment=_array(pushed) if segments else None,
+            prompt=None if column_means is None else _array(column_means),
+            matrix=None if full is None else _array(full),
+            resampled=None if small is None else _array(small),
+        )
+
+
+def prompt_mean(encoded: Encoded) -> Tensor:
+    """The one tangent (1, n) whose relevance is R_response."""
+    n = len(encoded.prompt_ids)
+    return torch.full((1, n), 1 / n, dtype=torch.float64)
+
+
+def segment_weights(encoded: Encoded) -> Tensor:
+    """One tangent per segment (segments, n): 1 on the segment's tokens."""
+    segments = torch.tensor(encoded.segments)
+    return (segments == torch.arange(len(encoded.segment_names))[:, None]).double()
+
+
+def span_weights(encoded: Encoded, spans: list[tuple[int, int]]) -> Tensor:
+    """One cotangent per character span of the response (spans, t): the mean over its tokens."""
+    offsets = torch.tensor(encoded.response_offsets)
+    rows = [(offsets[:, 0] < end) & (offsets[:, 1] > start) for start, end in spans]
+    weights = torch.stack(rows).double()
+    return weights / weights.sum(1, keepdim=True).clamp(min=1)
+
+
+def _pull_mean(flow: Flow, encoded: Encoded) -> Tensor:
+    count = len(encoded.response_ids)
+    return flow.pull(encoded, torch.full((1, count), 1 / count, dtype=torch.float64))[0]
+
+
+def _resampled(
+    flow: Flow, encoded: Encoded, full: Tensor | None, shape: tuple[int, int], mode: Mode
+) -> Tensor:
+    n, t = len(encoded.prompt_ids), len(encoded.response_ids)
+    rows = torch.from_numpy(resampling_matrix(t, shape[0], mode))
+    columns = torch.from_numpy(resampling_matrix(n, shape[1], mode))
+    if full is not None:
+        return rows @ full.cpu().double() @ columns.T
+    if shape[0] < shape[1]:
+        return flow.pull(encoded, rows).cpu().double() @ columns.T
+    return rows @ flow.push(encoded, columns).T.cpu().double()
+
+
+def _array(values: Tensor) -> Array:
+    array: Array = values.detach().to("cpu", torch.float32).numpy().astype(np.float32)
+    return array

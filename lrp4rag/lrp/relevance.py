@@ -1,0 +1,137 @@
+"""`Relevance`: the result of attribution, a frozen record of tokens, offsets and float32 arrays."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.generator.encoding import Encoded
+
+if TYPE_CHECKING:
+    from captum.attr import LLMAttributionResult
+
+Array = NDArray[np.float32]
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relevance:
+    """Relevance between n prompt tokens and t response tokens, in logits.
+
+    Only `response` and `logits` are always there; the others are what attribution was asked for.
+
+    * `response` (t): R_response, the mean of R* over the prompt tokens.
+    * `by_segment` (segments, t): the sum of R* over each segment's tokens.
+    * `prompt` (n): R_prompt, the mean of R* over the response tokens.
+    * `matrix` (t, n): R*.
+    * `resampled` (L_r, L_p): R* resampled by `lrp4rag.lrp.resample`.
+    * `logits` (t): the explained logits.
+    """
+
+    encoded: Encoded
+    composite: str
+    target: str
+    reader: dict[str, Any]
+    logits: Array
+    response: Array
+    by_segment: Array | None = None
+    prompt: Array | None = None
+    matrix: Array | None = None
+    resampled: Array | None = None
+
+    @property
+    def prompt_tokens(self) -> list[str]:
+        return [self.encoded.text[start:end] for start, end in self.encoded.prompt_offsets]
+
+    @property
+    def response_tokens(self) -> list[str]:
+        return [self.encoded.response[start:end] for start, end in self.encoded.response_offsets]
+
+    def save(self, path: str | Path) -> None:
+        """Write one safetensors file, its header holding the rest as JSON; whole or not at all."""
+        from safetensors.numpy import save
+
+        path = Path(path)
+        arrays = {name: np.ascontiguousarray(array) for name, array in self._arrays().items()}
+        record = {
+            "format": FORMAT,
+            "composite": self.composite,
+            "target": self.target,
+            "reader": self.reader,
+            "encoded": asdict(self.encoded),
+        }
+        # One key: safetensors does not keep the order of several.
+        content = save(arrays, metadata={"relevance": json.dumps(record, sort_keys=True)})
+        partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            with partial.open("wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Relevance:
+        """Read what `save` wrote; raises `InputError` for anything else."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(path, framework="numpy") as file:
+                record = json.loads((file.metadata() or {})["relevance"])
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if record["format"] != FORMAT:
+                raise InputError(f"format {record['format']}, expected {FORMAT}", path=path)
+            encoded = record["encoded"]
+            for name in ("prompt_offsets", "response_offsets"):
+                encoded[name] = tuple((start, end) for start, end in encoded[name])
+            for name in ("prompt_ids", "response_ids", "segments", "segment_names"):
+                encoded[name] = tuple(encoded[name])
+            return cls(
+                encoded=Encoded(**encoded),
+                composite=record["composite"],
+                target=record["target"],
+                reader=record["reader"],
+                **arrays,
+            )
+        except OSError as error:
+            raise InputError(f"cannot read: {error}", path=path) from error
+        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"not a relevance file: {error}", path=path) from error
+
+    def to_captum(self) -> LLMAttributionResult:
+        """captum's result type, so that its plots work: needs `matrix`, or else `prompt` (sequence only).
+
+        captum's sequence attribution is the sum over response tokens, so t times R_prompt.
+        """
+        from captum.attr import LLMAttributionResult
+
+        if self.matrix is None and self.prompt is None:
+            raise LRP4RAGError("to_captum needs relevance with matrix=True or prompt=True")
+        summed = (
+            self.matrix.sum(0) if self.matrix is not None else np.asarray(self.prompt) * len(self.response)
+        )
+        return LLMAttributionResult(
+            input_tokens=self.prompt_tokens,
+            output_tokens=self.response_tokens,
+            seq_attr=_tensor(summed),
+            token_attr=None if self.matrix is None else _tensor(self.matrix),
+        )
+
+    def _arrays(self) -> dict[str, Array]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+
+def _tensor(array: Array) -> Any:
+    import torch
+
+    return torch.from_numpy(np.array(array, dtype=np.float32))
