@@ -29,22 +29,24 @@ def attribute(
     resampled: tuple[int, int] | None = None,
     mode: Mode = "interpolate",
     flow: Flow | None = None,
+    keep: bool = False,
 ) -> Relevance:
     """Attribute a response to its prompt.
 
     Passes of the model, for n prompt and t response tokens: R_response costs one tangent;
     `segments` one tangent each, and R_response is then free; `prompt` one cotangent; `matrix` t
     cotangents; `resampled=(L_r, L_p)` min(L_r, L_p) tangents or cotangents. Give a `flow` that is
-    open on the reader's model to reuse it (its composite and target then hold).
+    open on the reader's model to reuse it (its composite and target then hold); `keep` then leaves it
+    the replay, so that a further `flow.pull` on the same `encoded` need not repeat it.
     """
     if not encoded.response_ids:
         raise InputError("the response has no tokens", field="response")
     opened = relevance_mode(reader.model, composite, target=target) if flow is None else None
     with opened or nullcontext(flow) as active:
         assert active is not None
-        pulls = prompt or matrix or (resampled is not None and resampled[0] < resampled[1])
+        keep = keep or prompt or matrix or (resampled is not None and resampled[0] < resampled[1])
         weights = segment_weights(encoded) if segments else prompt_mean(encoded)
-        pushed = active.push(encoded, weights, keep=True) if pulls else active.push(encoded, weights)
+        pushed = active.push(encoded, weights, keep=keep)
         response = pushed.sum(0) / len(encoded.prompt_ids) if segments else pushed[0]
         full = active.pull(encoded) if matrix else None
         column_means = None

@@ -1,0 +1,103 @@
+"""`analyse`: one example from text to verdict, with its evidence. What `lrp4rag analyse` calls."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from lrp4rag.classifiers.detector import Detector
+from lrp4rag.classifiers.verdict import Verdict, judge
+from lrp4rag.example import Example
+from lrp4rag.generator.encoding import Truncation
+from lrp4rag.generator.reader import Reader
+from lrp4rag.lrp.attribute import attribute, span_weights
+from lrp4rag.lrp.composites import Composite, composite_named
+from lrp4rag.lrp.propagate import relevance_mode
+from lrp4rag.lrp.relevance import Array, Relevance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Analysis:
+    """One analysed example.
+
+    `sentence_rows` (sentences, n) is R* averaged over each sentence's tokens, and `token_rows`
+    (t, n) is R* itself, where they were asked for; in logits. `seconds` says where time went.
+    """
+
+    example: Example
+    relevance: Relevance
+    verdict: Verdict
+    sentence_rows: Array | None
+    token_rows: Array | None
+    generated: bool
+    seconds: dict[str, float]
+
+
+Follow = Callable[[Iterable[int], int, str], Iterable[int]]
+"""Wraps an iterable of steps to show progress: (steps, total, label)."""
+
+TOKEN_CHUNK = 8
+
+
+def analyse(
+    example: Example,
+    reader: Reader,
+    detector: Detector | None,
+    *,
+    composite: str | Composite | None = None,
+    rows: bool = False,
+    tokens: bool = False,
+    truncation: Truncation = "error",
+    max_new_tokens: int = 256,
+    follow: Follow | None = None,
+) -> Analysis:
+    """Replay the response (generated first where there is none), attribute it and judge it.
+
+    One pushed tangent per segment; `rows` adds one pulled cotangent per sentence, `tokens` one per
+    response token. Without a detector there is evidence and no probability. `composite` defaults to
+    the detector's. Raises `InputError` where the detector was trained with another reader or composite.
+    """
+    clock = _Clock()
+    chosen = composite_named(composite or (detector.card.composite if detector else "attnlrp"))
+    if detector is not None:  # before the expensive part
+        detector.require(reader.identity.as_dict(), chosen.name, detector.card.target)
+    generated = example.response is None
+    if generated:
+        with clock.measure("generate"):
+            example = reader.generate(example, max_new_tokens=max_new_tokens, truncation=truncation)
+    encoded = reader.encode(example, truncation=truncation)
+    with relevance_mode(reader.model, chosen) as flow:
+        with clock.measure("push"):
+            relevance = attribute(reader, encoded, segments=True, flow=flow, keep=rows or tokens)
+        with clock.measure("classify"):
+            verdict = detector.predict(relevance) if detector else judge(relevance)
+        sentence_rows = token_rows = None
+        if rows:
+            with clock.measure("pull sentences"):
+                weights = span_weights(encoded, [(s.start, s.end) for s in verdict.sentences])
+                sentence_rows = flow.pull(encoded, weights).float().cpu().numpy()
+        if tokens:
+            with clock.measure("pull tokens"):
+                count = len(encoded.response_ids)
+                eye = torch.eye(count)
+                starts = range(0, count, TOKEN_CHUNK)
+                steps = follow(starts, len(starts), "pulling tokens") if follow else starts
+                chunks = [flow.pull(encoded, eye[start : start + TOKEN_CHUNK]) for start in steps]
+                token_rows = np.concatenate([chunk.float().cpu().numpy() for chunk in chunks])
+    return Analysis(example, relevance, verdict, sentence_rows, token_rows, generated, clock.seconds)
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def measure(self, what: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.seconds[what] = time.perf_counter() - started

@@ -1,0 +1,207 @@
+"""`Detector`: features, a calibrated classifier, and the card that says where both come from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from lrp4rag.classifiers.calibration import fit_calibrated
+from lrp4rag.classifiers.card import Card, package_versions
+from lrp4rag.classifiers.features import FEATURE_VERSION, Features
+from lrp4rag.classifiers.localise import token_threshold
+from lrp4rag.classifiers.verdict import Verdict, judge
+from lrp4rag.errors import InputError
+from lrp4rag.lrp.relevance import Relevance
+
+FORMAT = 1
+CARD, ESTIMATOR = "card.json", "estimator.skops"
+BUNDLED = "default"
+
+# The only types beyond skops' own list of safe ones that a detector file may hold.
+TRUSTED = ["sklearn.calibration._CalibratedClassifier", "sklearn.calibration._SigmoidCalibration"]
+
+
+@dataclass(frozen=True)
+class Detector:
+    """A fitted detector. Make one with `Detector.fit`, or read one with `Detector.load`."""
+
+    estimator: Any
+    card: Card
+
+    @property
+    def features(self) -> Features:
+        return Features(self.card.vector, self.card.length, self.card.mode)
+
+    @classmethod
+    def fit(
+        cls,
+        relevances: Sequence[Relevance],
+        labels: NDArray[np.bool_],
+        *,
+        groups: Sequence[str] | None = None,
+        token_flags: Sequence[NDArray[np.bool_]] | None = None,
+        features: Features | None = None,
+        classifier: str = "svm",
+        threshold: float = 0.5,
+    ) -> Detector:
+        """Fit a detector; `labels` are True for hallucinated responses.
+
+        Calibration never splits a group (default: every row its own). `token_flags` (t booleans a
+        row, True for hallucinated tokens) set the threshold below which tokens are suspect; without
+        them none is. `lrp4rag.experiments.train` adds cross-validated metrics to the card.
+        """
+        features = features or Features()
+        origin = {(row.reader["digest"], row.composite, row.target) for row in relevances}
+        if len(origin) != 1:
+            raise InputError("training needs relevance of one reader, composite and target")
+        rows = np.array(groups if groups is not None else [str(k) for k in range(len(relevances))])
+        estimator = fit_calibrated(classifier, features(relevances), labels, rows)
+        first = relevances[0]
+        card = Card(
+            format=FORMAT,
+            classifier=classifier,
+            reader=first.reader,
+            composite=first.composite,
+            target=first.target,
+            vector=features.vector,
+            length=features.length,
+            mode=features.mode,
+            feature_version=FEATURE_VERSION,
+            threshold=threshold,
+            token_threshold=None if token_flags is None else token_threshold(relevances, token_flags),
+            rows=len(relevances),
+            hallucinated=int(labels.sum()),
+            versions=package_versions(),
+        )
+        return cls(estimator, card)
+
+    def predict_proba(self, relevances: Sequence[Relevance]) -> NDArray[np.float64]:
+        """The probability that each response is hallucinated, (rows,).
+
+        Raises `InputError` for relevance of another reader, composite or target.
+        """
+        for relevance in relevances:
+            self.require(relevance.reader, relevance.composite, relevance.target)
+        if not relevances:
+            return np.zeros(0)
+        column = list(self.estimator.classes_).index(True)
+        probability: NDArray[np.float64] = self.estimator.predict_proba(self.features(relevances))
+        return probability[:, column]
+
+    def predict(self, relevance: Relevance) -> Verdict:
+        """The verdict on one response, with suspect spans and sentences."""
+        return judge(
+            relevance,
+            probability=float(self.predict_proba([relevance])[0]),
+            threshold=self.card.threshold,
+            token_threshold=self.card.token_threshold,
+        )
+
+    def require(self, reader: dict[str, Any], composite: str, target: str) -> None:
+        """Refuse relevance that this detector was not trained on; another dtype only warns."""
+        pairs = (
+            ("reader", _named(self.card.reader), _named(reader)),
+            ("composite", self.card.composite, composite),
+            ("target", self.card.target, target),
+        )
+        for what, trained, given in pairs:
+            if trained != given and (what != "reader" or not _same_reader(self.card.reader, reader)):
+                raise InputError(
+                    f"the detector was trained with {what} {trained}, and this is {what} {given}; "
+                    f"use that {what}, or train a detector for this one (lrp4rag train --help)"
+                )
+        if self.card.reader["dtype"] != reader["dtype"]:
+            message = f"the detector was trained in {self.card.reader['dtype']}, this is {reader['dtype']}"
+            warnings.warn(message, stacklevel=2)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a folder with the card (JSON) and the estimator (skops), whole or not at all."""
+        import skops.io
+
+        folder = Path(folder)
+        if folder.exists() and not (folder / CARD).is_file() and any(folder.iterdir()):
+            raise InputError("this folder has other files in it; name another", path=folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            skops.io.dump(self.estimator, partial / ESTIMATOR, compression=8)
+            digest = hashlib.sha256((partial / ESTIMATOR).read_bytes()).hexdigest()
+            card = self.card.model_copy(update={"estimator_sha256": digest})
+            (partial / CARD).write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            partial.chmod(0o755)
+            shutil.rmtree(folder, ignore_errors=True)
+            partial.rename(folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        return folder
+
+    @classmethod
+    def load(cls, folder: str | Path = BUNDLED) -> Detector:
+        """Read a detector folder, or the bundled one ("default"). Nothing is unpickled.
+
+        Raises `InputError` for a missing or corrupt file and for another feature version.
+        """
+        import skops.io
+
+        folder = bundled_folder() if str(folder) == BUNDLED else Path(folder)
+        card = load_card(folder)
+        try:
+            content = (folder / ESTIMATOR).read_bytes()
+        except OSError as error:
+            raise InputError(f"cannot read the detector: {error}", path=folder) from error
+        if hashlib.sha256(content).hexdigest() != card.estimator_sha256:
+            message = "the detector file is corrupt: it does not have the hash in its card"
+            raise InputError(message, path=folder / ESTIMATOR)
+        try:
+            estimator = skops.io.loads(content, trusted=TRUSTED)
+        except Exception as error:  # skops raises many kinds for a file it cannot or will not read
+            raise InputError(f"not a detector: {error}", path=folder / ESTIMATOR) from error
+        return cls(estimator, card)
+
+
+def load_card(folder: str | Path = BUNDLED) -> Card:
+    """The card of a detector folder, or of the bundled one."""
+    folder = bundled_folder() if str(folder) == BUNDLED else Path(folder)
+    path = folder / CARD
+    try:
+        card = Card.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InputError(f"no detector here ({CARD} cannot be read)", path=folder) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise InputError(f"not a detector card: {first['msg']}", path=path, field=field) from error
+    except ValueError as error:
+        raise InputError(f"not a detector card: {error}", path=path) from error
+    if card.format != FORMAT or card.feature_version != FEATURE_VERSION:
+        raise InputError(
+            f"the detector has format {card.format} and feature version {card.feature_version}, "
+            f"and this lrp4rag reads {FORMAT} and {FEATURE_VERSION}; train it again",
+            path=folder,
+        )
+    return card
+
+
+def bundled_folder() -> Path:
+    return Path(str(resources.files("lrp4rag"))) / "data" / "detector"
+
+
+def _same_reader(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return bool(one["digest"] == other["digest"])
+
+
+def _named(reader: dict[str, Any]) -> str:
+    prompt = "chat template" if reader["chat_template"] else "raw prompt"
+    return f"{reader['name']} ({prompt}, {reader['digest']})"

@@ -1,0 +1,65 @@
+"""Suspect tokens: R_response averaged over neighbours, and low. No training but one threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.lrp.relevance import Array, Relevance
+
+TOKEN_WINDOW = 17
+
+
+def smoothed(response: Array, window: int = TOKEN_WINDOW) -> NDArray[np.float64]:
+    """The mean of each token's R_response and its neighbours', fewer at the ends, (t,), in logits."""
+    values = np.concatenate([[0.0], np.cumsum(response, dtype=np.float64)])
+    positions = np.arange(len(response))
+    first = np.maximum(positions - window // 2, 0)
+    last = np.minimum(positions + window // 2 + 1, len(response))
+    result: NDArray[np.float64] = (values[last] - values[first]) / (last - first)
+    return result
+
+
+def token_labels(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
+    """Which tokens share a character with a hallucinated span, (t,)."""
+    return np.array(
+        [any(start < stop and end > begin for begin, stop in spans) for start, end in offsets],
+        dtype=bool,
+    )
+
+
+def token_threshold(
+    relevances: Sequence[Relevance], flags: Sequence[NDArray[np.bool_]], window: int = TOKEN_WINDOW
+) -> float:
+    """The smoothed relevance below which calling a token hallucinated maximises F1 over all tokens."""
+    scores = np.concatenate([smoothed(row.response, window) for row in relevances])
+    truth = np.concatenate(flags)
+    order = np.argsort(scores, kind="stable")
+    hits = np.cumsum(truth[order])
+    f1 = 2 * hits / (np.arange(1, len(hits) + 1) + max(int(truth.sum()), 1))
+    # "Below" is strict, so the threshold is the next score up.
+    best = int(f1.argmax())
+    return float(scores[order[min(best + 1, len(order) - 1)]])
+
+
+def merged_spans(
+    suspect: NDArray[np.bool_], offsets: Sequence[tuple[int, int]], text: str
+) -> list[tuple[int, int]]:
+    """Character spans of runs of suspect tokens, without the white space around them."""
+    spans: list[tuple[int, int]] = []
+    previous = False
+    for flag, (start, end) in zip(suspect, offsets, strict=True):
+        if flag and previous:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        elif flag:
+            spans.append((start, end))
+        previous = bool(flag)
+    trimmed = [(*_trim(start, end, text),) for start, end in spans]
+    return [(start, end) for start, end in trimmed if start < end]
+
+
+def _trim(start: int, end: int, text: str) -> tuple[int, int]:
+    piece = text[start:end]
+    return end - len(piece.lstrip()), start + len(piece.rstrip())
