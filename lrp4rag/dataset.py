@@ -241,3 +241,10 @@ def _validated(model: type[Row], row: Any, path: str | Path, line: int) -> Row:
             "."
         )
         raise InputError(first["msg"], path=path, line=line, field=field or None) from error
+
+
+def read_text(path: Path) -> str:
+    """A text file in UTF-8; raises `InputError` where it is missing or is not."""
+    if not path.is_file():
+        raise InputError("no such file", path=path)
+    return _decode(path.read_bytes(), path)

@@ -36,3 +36,7 @@ class InputError(LRP4RAGError):
 
 class RelevanceError(LRP4RAGError):
     """Relevance could not be computed (NaN or Inf in a layer, a patch that changed the logits)."""
+
+
+class LRP4RAGWarning(UserWarning):
+    """Something a user should know that does not stop the work."""

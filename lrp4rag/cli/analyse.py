@@ -1,0 +1,238 @@
+"""`lrp4rag analyse`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lrp4rag.cli.options import open_detector, open_reader, reader_options, writable
+from lrp4rag.errors import InputError, LRP4RAGError
+
+if TYPE_CHECKING:
+    from lrp4rag.analysis import Analysis
+    from lrp4rag.example import Example
+
+HALLUCINATION = 3
+
+
+@click.command(short_help="Verdict and evidence for one response, or for a file of them.")
+@click.argument("data", required=False, metavar="[DATA]")
+@click.option("--id", "id_", help="Analyse only the example with this id.")
+@click.option("--question", help="The question, instead of DATA.")
+@click.option(
+    "--context",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A text file with one retrieved passage; repeat it for several.",
+)
+@click.option("--response", help="The response. Without one, the reader generates it.")
+@click.option(
+    "--template",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A text file with {context} and {question}, to render the prompt from.",
+)
+@click.option(
+    "--detector",
+    "detector_name",
+    default="default",
+    show_default=True,
+    metavar="FOLDER",
+    help="A trained detector, or 'none' for evidence without a verdict.",
+)
+@reader_options
+@click.option("--max-new-tokens", default=256, show_default=True, type=click.IntRange(1))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per example, one per line.")
+@click.option(
+    "--html",
+    "html_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write a self-contained heatmap page: what each sentence rests on.",
+)
+@click.option(
+    "--png",
+    "png_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write plots of the relevance.",
+)
+@click.option("--tokens", is_flag=True, help="In the page, also what each token rests on (slower).")
+@click.option("--fail-on-hallucination", is_flag=True, help="Exit with 3 if a response is flagged.")
+@click.pass_context
+def analyse(
+    ctx: click.Context,
+    data: str | None,
+    id_: str | None,
+    question: str | None,
+    context: tuple[Path, ...],
+    response: str | None,
+    template: Path | None,
+    detector_name: str,
+    reader_name: str,
+    device: str | None,
+    dtype: str,
+    chat_template: bool | None,
+    composite: str | None,
+    truncate: str,
+    max_new_tokens: int,
+    as_json: bool,
+    html_path: Path | None,
+    png_path: Path | None,
+    tokens: bool,
+    fail_on_hallucination: bool,
+) -> None:
+    """Say whether a response is grounded in its passages, and what each sentence rests on.
+
+    DATA is a JSONL or JSON file of examples, '-' for standard input, or a RAGTruth directory (with
+    --id for one of its responses). Or give the parts: --question, --context and --response.
+
+    \b
+    Examples:
+      lrp4rag analyse examples/hallucinated.json --html page.html
+      lrp4rag analyse --question "Who wrote it?" --context p1.txt --context p2.txt
+      lrp4rag analyse generations.jsonl --json > verdicts.jsonl
+      cat generations.jsonl | lrp4rag analyse - --fail-on-hallucination
+
+    A JSON example has "question", "passages" (a list) and "response"; optionally "id", "prompt" (as the
+    generator got it), "template", "labels", "source_id" and "generator".
+    """
+    for path in (html_path, png_path):
+        writable(path)
+    if fail_on_hallucination and detector_name == "none":
+        raise InputError("--fail-on-hallucination needs a detector")
+    if tokens and html_path is None:
+        raise InputError("--tokens is for the page; add --html FILE")
+    examples = _examples(data, id_, question, context, response, template)
+    if len(examples) > 1 and (html_path or png_path):
+        raise InputError(f"--html and --png show one example and there are {len(examples)}; add --id")
+
+    from lrp4rag.analysis import analyse as run
+    from lrp4rag.progress import track
+
+    started = time.perf_counter()
+    detector = open_detector(detector_name)
+    reader = open_reader(reader_name, device, dtype, chat_template, detector)
+    load = time.perf_counter() - started
+
+    def analysed(example: Example) -> Analysis:
+        analysis = run(
+            example,
+            reader,
+            detector,
+            composite=composite,
+            rows=html_path is not None or png_path is not None,
+            tokens=tokens,
+            truncation=truncate,  # type: ignore[arg-type]
+            max_new_tokens=max_new_tokens,
+            follow=track,
+        )
+        return replace(analysis, seconds={"load": load, **analysis.seconds})
+
+    if len(examples) == 1:
+        analysis = analysed(examples[0])
+        _write_files(analysis, html_path, png_path)
+        _print_one(analysis, as_json)
+        flagged, code = bool(analysis.verdict.hallucinated), 0
+    else:
+        flagged, code = _print_many(examples, analysed, as_json)
+    ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
+
+
+def _examples(
+    data: str | None,
+    id_: str | None,
+    question: str | None,
+    context: Sequence[Path],
+    response: str | None,
+    template: Path | None,
+) -> list[Example]:
+    from lrp4rag.dataset import load_examples, read_text, select
+    from lrp4rag.example import Example
+
+    rendered = read_text(template) if template else None
+    if data is not None:
+        if question is not None or context or response is not None:
+            raise InputError("give DATA or --question, --context and --response, not both")
+        examples = load_examples(data, template=rendered)
+        return [select(examples, id_, data)] if id_ is not None else examples
+    if question is None or not context:
+        raise InputError("give DATA, or --question and at least one --context FILE (see --help)")
+    passages = [read_text(path).strip() for path in context]
+    for path, passage in zip(context, passages, strict=True):
+        if not passage:
+            raise InputError("the context is empty", path=path, field="--context")
+    return [
+        Example.create(
+            question=question,
+            passages=passages,
+            response=response,
+            template=rendered,
+            id=id_ or "example",
+        )
+    ]
+
+
+def _write_files(analysis: Analysis, html_path: Path | None, png_path: Path | None) -> None:
+    if html_path is not None:
+        from lrp4rag.report.html import html_page
+
+        html_path.write_text(html_page(analysis), encoding="utf-8")
+        click.echo(f"wrote {html_path}", err=True)
+    if png_path is not None:
+        from lrp4rag.report.plots import png
+
+        png(analysis, png_path)
+        click.echo(f"wrote {png_path}", err=True)
+
+
+def _print_one(analysis: Analysis, as_json: bool) -> None:
+    if as_json:
+        _print_json(analysis)
+        return
+    from rich.console import Console
+
+    from lrp4rag.report.terminal import render
+
+    Console().print(render(analysis))
+
+
+def _print_json(analysis: Analysis) -> dict[str, Any]:
+    from lrp4rag.report.record import record
+
+    row: dict[str, Any] = record(analysis)
+    click.echo(json.dumps(row, ensure_ascii=False))
+    return row
+
+
+def _print_many(examples: Sequence[Example], analysed: Any, as_json: bool) -> tuple[bool, int]:
+    """One line each as they come, then a summary; an example that fails is told and passed over."""
+    from rich.console import Console
+
+    from lrp4rag.report.record import record
+    from lrp4rag.report.terminal import render_line, render_summary
+
+    console, code, records = Console(), 0, []
+    for example in examples:
+        try:
+            analysis = analysed(example)
+        except LRP4RAGError as error:
+            click.echo(f"Error: example '{example.id}': {error}", err=True)
+            code = max(code, error.exit_code)
+            continue
+        if as_json:
+            records.append(_print_json(analysis))
+        else:
+            records.append(record(analysis))
+            console.print(render_line(analysis))
+    summary_console = Console(stderr=True) if as_json else console
+    if records:
+        summary_console.print(render_summary(records))
+    return any(row["hallucinated"] for row in records), code

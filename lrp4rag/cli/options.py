@@ -1,0 +1,89 @@
+"""Options that several commands share, and how they become readers and detectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lrp4rag.errors import InputError
+
+if TYPE_CHECKING:
+    from lrp4rag.classifiers import Detector
+    from lrp4rag.generator import Reader
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+COMPOSITES = ("paper", "attnlrp", "cp_lrp")
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+def reader_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    options: list[Decorator] = [
+        click.option(
+            "--reader",
+            "reader_name",
+            default="smollm2-135m",
+            show_default=True,
+            metavar="MODEL",
+            help="Model that replays the response: the default, a hub id, a folder or a .gguf file.",
+        ),
+        click.option("--device", help="cpu, cuda or cuda:K.  [default: cuda where there is one]"),
+        click.option("--dtype", type=click.Choice(DTYPES), default="float32", show_default=True),
+        click.option(
+            "--chat-template/--no-chat-template",
+            default=None,
+            help="Wrap the prompt in the model's chat template, or not.  [default: as the detector]",
+        ),
+        click.option(
+            "--composite",
+            type=click.Choice(COMPOSITES),
+            help="LRP rules: attnlrp, cp_lrp (conserves), paper (Gradient x Input).  "
+            "[default: as the detector]",
+        ),
+        click.option(
+            "--truncate",
+            type=click.Choice(["error", "passages"]),
+            default="error",
+            show_default=True,
+            help="A prompt longer than the model's window: refuse it, or drop the ends of passages.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def open_reader(
+    name: str, device: str | None, dtype: str, chat_template: bool | None, detector: Detector | None
+) -> Reader:
+    """The reader; without --[no-]chat-template, prompts are framed as the detector's were."""
+    from transformers.utils import logging
+
+    from lrp4rag.generator import load_reader
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    if chat_template is None and detector is not None:
+        chat_template = detector.card.reader["chat_template"]
+    return load_reader(name, device=device, dtype=dtype, chat_template=chat_template)
+
+
+def open_detector(name: str) -> Detector | None:
+    """The detector in a folder, the bundled one ("default"), or None ("none")."""
+    if name == "none":
+        return None
+    from lrp4rag.classifiers import Detector
+
+    return Detector.load(name)
+
+
+def writable(path: Path | None) -> Path | None:
+    """Refuse an output path early, before anything is computed for it."""
+    if path is not None:
+        if path.is_dir():
+            raise InputError("this is a folder; name a file", path=path)
+        if not path.parent.is_dir():
+            raise InputError("its folder does not exist", path=path)
+    return path
