@@ -1,3 +1,53 @@
-"""White-box hallucination detection for retrieval-augmented generation, by relevance propagation."""
+"""White-box hallucination detection for retrieval-augmented generation, by relevance propagation.
+
+The names below are imported when they are first used, so that `import lrp4rag` is instant.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lrp4rag.analysis import Analysis, analyse
+    from lrp4rag.classifiers import Detector, Verdict
+    from lrp4rag.dataset import load_examples
+    from lrp4rag.example import Example
+    from lrp4rag.generator import Reader, load_reader
+    from lrp4rag.lrp import Relevance, attribute, relevance_mode
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Analysis": "analysis",
+    "Detector": "classifiers",
+    "Example": "example",
+    "Reader": "generator",
+    "Relevance": "lrp",
+    "Verdict": "classifiers",
+    "analyse": "analysis",
+    "attribute": "lrp",
+    "load_examples": "dataset",
+    "load_reader": "generator",
+    "relevance_mode": "lrp",
+}
+
+__all__ = [
+    "Analysis",
+    "Detector",
+    "Example",
+    "Reader",
+    "Relevance",
+    "Verdict",
+    "analyse",
+    "attribute",
+    "load_examples",
+    "load_reader",
+    "relevance_mode",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"lrp4rag.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'lrp4rag' has no attribute '{name}'")

@@ -81,6 +81,10 @@ class Example:
         Raises `InputError` naming the field for an empty passage or response, a label outside the
         response, a template without its two placeholders, or a part that the prompt lacks.
         """
+        texts = {"question": question, "response": response, "prompt": prompt, "template": template}
+        texts |= {f"passages[{k}]": passage for k, passage in enumerate(passages)}
+        for field, text in texts.items():
+            _refuse_surrogates(text, field)
         if not passages:
             raise InputError("at least one passage is needed", field="passages")
         for k, passage in enumerate(passages):
@@ -127,7 +131,16 @@ class Example:
         """The same example with another (unlabelled) response."""
         if not response.strip():
             raise InputError("the response is empty", field="response")
+        _refuse_surrogates(response, "response")
         return replace(self, response=response, labels=None)
+
+
+def _refuse_surrogates(text: str | None, field: str) -> None:
+    # JSON can spell half a character ("\\ud800"), which no tokenizer and no file can hold.
+    try:
+        (text or "").encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"lone surrogate at character {error.start}", field=field) from error
 
 
 def content_hash(question: str, passages: list[str] | tuple[str, ...]) -> str:

@@ -5,7 +5,9 @@ Nothing heavy is imported here or at the top of the command modules, so `--help`
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 import warnings
 from typing import Any
 
@@ -47,6 +49,10 @@ def main() -> None:
       lrp4rag analyse examples/hallucinated.json --html page.html
     """
     _quiet_libraries()
+    # A response may hold what the terminal's encoding lacks; that must not end the work.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _quiet_libraries() -> None:

@@ -138,7 +138,8 @@ def analyse(
 
     if len(examples) == 1:
         analysis = analysed(examples[0])
-        _write_files(analysis, html_path, png_path)
+        named = f"{detector_name} ({detector.card.classifier})" if detector else None
+        _write_files(analysis, named, html_path, png_path)
         _print_one(analysis, as_json)
         flagged, code = bool(analysis.verdict.hallucinated), 0
     else:
@@ -180,11 +181,11 @@ def _examples(
     ]
 
 
-def _write_files(analysis: Analysis, html_path: Path | None, png_path: Path | None) -> None:
+def _write_files(analysis: Analysis, name: str | None, html_path: Path | None, png_path: Path | None) -> None:
     if html_path is not None:
         from lrp4rag.report.html import html_page
 
-        html_path.write_text(html_page(analysis), encoding="utf-8")
+        html_path.write_text(html_page(analysis, detector=name), encoding="utf-8")
         click.echo(f"wrote {html_path}", err=True)
     if png_path is not None:
         from lrp4rag.report.plots import png
@@ -208,7 +209,7 @@ def _print_json(analysis: Analysis) -> dict[str, Any]:
     from lrp4rag.report.record import record
 
     row: dict[str, Any] = record(analysis)
-    click.echo(json.dumps(row, ensure_ascii=False))
+    click.echo(json.dumps(row))
     return row
 
 

