@@ -232,7 +232,9 @@ def _print_many(examples: Sequence[Example], analysed: Any, as_json: bool) -> tu
             records.append(_print_json(analysis))
         else:
             records.append(record(analysis))
-            console.print(render_line(analysis))
+            # On a terminal a line is a line; what is piped is not cut.
+            piped = not console.is_terminal
+            console.print(render_line(analysis), no_wrap=True, overflow="ellipsis", soft_wrap=piped)
     summary_console = Console(stderr=True) if as_json else console
     if records:
         summary_console.print(render_summary(records))

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from lrp4rag.example import Example
     from lrp4rag.experiments.extract import Extraction
 
+RESAMPLES = click.option(
+    "--resamples",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(10),
+    help="Bootstrap resamples behind the intervals.",
+)
 STORE_HELP = "Folder that keeps relevance: nothing is computed twice, and a killed run goes on."
 GENERATOR_HELP = "Only responses of this generator; repeat it for several."
 
@@ -55,6 +62,7 @@ def extract(data: str, store: Path, generator: tuple[str, ...], **options: Any) 
     type=click.Choice(["interpolate", "pad_last", "zeros"]),
     help="How responses shorter than that are stretched.",
 )
+@RESAMPLES
 @click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
 @reader_options
 def train(
@@ -65,6 +73,7 @@ def train(
     classifier: str,
     length: int,
     resampling: str,
+    resamples: int,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -81,7 +90,14 @@ def train(
     examples = labelled(_load(data, generator), data)
     extraction = _extract(examples, store, None, **options)
     command = shlex.join(["lrp4rag", *sys.argv[1:]])
-    detector = fit(examples, extraction, features=features, classifier=classifier, command=command)
+    detector = fit(
+        examples,
+        extraction,
+        features=features,
+        classifier=classifier,
+        command=command,
+        resamples=resamples,
+    )
     folder = detector.save(out)
     from lrp4rag.report.cards import print_card
 
@@ -95,6 +111,7 @@ def train(
 @click.option("--store", type=click.Path(path_type=Path), help=f"{STORE_HELP}  [default: not kept]")
 @click.option("--generator", multiple=True, help=GENERATOR_HELP)
 @click.option("--allow-seen", is_flag=True, help="Evaluate also on sources of the training data.")
+@RESAMPLES
 @click.option("--json", "as_json", is_flag=True, help="Metrics and probabilities as JSON.")
 @reader_options
 def evaluate(
@@ -103,6 +120,7 @@ def evaluate(
     store: Path | None,
     generator: tuple[str, ...],
     allow_seen: bool,
+    resamples: int,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -124,7 +142,7 @@ def evaluate(
     with ExitStack() as stack:
         folder = store or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lrp4rag-")))
         extraction = _extract(examples, folder, detector, **options)
-        evaluation = run(detector, examples, extraction)
+        evaluation = run(detector, examples, extraction, resamples=resamples)
     if as_json:
         click.echo(json.dumps(evaluation_record(evaluation, detector.card)))
     else:

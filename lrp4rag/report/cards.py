@@ -89,7 +89,7 @@ def metrics_table(title: str, rows: dict[str, Metrics]) -> Table:
     columns = [name for name in COLUMNS if any(name in metrics for metrics in rows.values())]
     # Eight metrics with intervals must fit a terminal of 80 columns.
     table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 1, 0, 0))
-    table.add_column("", max_width=16)
+    table.add_column("", min_width=14, max_width=14)
     for name in columns:
         table.add_column(COLUMNS[name], justify="right")
     for name, metrics in rows.items():

@@ -1,0 +1,49 @@
+"""Relevance made by hand: hallucinated responses have lower values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lrp4rag.generator.encoding import Encoded
+from lrp4rag.lrp.relevance import Relevance
+
+READER = {"name": "tiny", "digest": "0123", "chat_template": True, "dtype": "float32"}
+
+
+def relevance_of(response, *, reader=None, composite="attnlrp", text=None, by_segment=None) -> Relevance:
+    """Relevance whose R_response is given; response tokens are the words of `text`."""
+    values = np.asarray(response, dtype=np.float32)
+    text = text or " ".join(f"w{k}" for k in range(len(values)))
+    offsets, start = [], 0
+    for word in text.split(" "):
+        offsets.append((start, start + len(word)))
+        start += len(word) + 1
+    assert len(offsets) == len(values)
+    encoded = Encoded(
+        prompt_ids=(1, 2, 3),
+        response_ids=tuple(range(len(values))),
+        text="a b c",
+        response=text,
+        prompt_offsets=((0, 1), (2, 3), (4, 5)),
+        response_offsets=tuple(offsets),
+        segments=(0, 2, 3),
+        segment_names=("template", "question", "passage 1", "passage 2"),
+    )
+    return Relevance(encoded, composite, "response", reader or READER, values, values, by_segment)
+
+
+def labelled_rows(count: int = 60, seed: int = 0):
+    """Relevance, labels and token flags; the last third of each hallucinated response is made up."""
+    generator = np.random.default_rng(seed)
+    rows, labels, flags = [], [], []
+    for k in range(count):
+        length = int(generator.integers(12, 60))
+        values = generator.normal(1.0, 0.2, length)
+        flag = np.zeros(length, dtype=bool)
+        if k % 2:
+            flag[-length // 3 :] = True
+            values[flag] -= 1.0
+        rows.append(relevance_of(values))
+        labels.append(bool(k % 2))
+        flags.append(flag)
+    return rows, np.array(labels), flags

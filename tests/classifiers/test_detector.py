@@ -1,0 +1,147 @@
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+from lrp4rag.classifiers import Detector, Features
+from lrp4rag.classifiers.detector import CARD, ESTIMATOR, load_card
+from lrp4rag.errors import InputError, LRP4RAGWarning
+from tests.classifiers.samples import READER, labelled_rows, relevance_of
+
+
+@pytest.fixture(scope="module")
+def detector():
+    rows, labels, flags = labelled_rows()
+    return Detector.fit(rows, labels, token_flags=flags, features=Features(length=30))
+
+
+def test_it_tells_hallucinated_from_faithful(detector):
+    rows, labels, flags = labelled_rows(seed=1)
+    probabilities = detector.predict_proba(rows)
+    assert probabilities.shape == (60,)
+    assert ((probabilities >= 0.5) == labels).mean() > 0.9
+    verdict = detector.predict(rows[1])
+    assert verdict.hallucinated
+    assert verdict.probability == probabilities[1]
+    start = rows[1].encoded.response_offsets[int(flags[1].argmax())][0]
+    assert any(span.end > start for span in verdict.spans)
+
+
+def test_no_rows_give_no_probabilities(detector):
+    assert detector.predict_proba([]).shape == (0,)
+
+
+def test_saved_and_loaded_it_is_the_same(detector, tmp_path):
+    rows, _, _ = labelled_rows(seed=2)
+    folder = detector.save(tmp_path / "d")
+    loaded = Detector.load(folder)
+    assert np.array_equal(loaded.predict_proba(rows), detector.predict_proba(rows))
+    assert loaded.card.model_copy(update={"estimator_sha256": ""}) == detector.card
+    assert sorted(path.name for path in folder.iterdir()) == [CARD, ESTIMATOR]
+    detector.save(folder)  # a detector may be replaced
+    assert [path.name for path in tmp_path.iterdir()] == ["d"]
+
+
+def test_it_does_not_write_into_a_folder_of_other_files(detector, tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match="other files"):
+        detector.save(tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (
+            {"reader": {**READER, "digest": "9876", "name": "other"}},
+            ["reader tiny", "reader other", "0123", "9876"],
+        ),
+        ({"composite": "cp_lrp"}, ["composite attnlrp", "composite cp_lrp"]),
+    ],
+)
+def test_relevance_of_another_reader_or_composite_is_refused_with_both_named(detector, given, names):
+    with pytest.raises(InputError) as caught:
+        detector.predict(relevance_of([1.0, 2.0], **given))
+    assert all(name in str(caught.value) for name in names)
+
+
+def test_another_dtype_only_warns(detector):
+    row = relevance_of([1.0, 2.0], reader={**READER, "dtype": "bfloat16"})
+    with pytest.warns(LRP4RAGWarning, match="float32, this is bfloat16"):
+        detector.predict(row)
+
+
+def test_a_reader_under_another_name_is_the_same_reader(detector):
+    detector.predict(relevance_of([1.0, 2.0], reader={**READER, "name": "a copy"}))
+
+
+def test_training_on_two_readers_at_once_is_refused():
+    rows, labels, _ = labelled_rows(20)
+    mixed = [*rows[:-1], relevance_of([1.0] * 20, reader={**READER, "digest": "9876"})]
+    with pytest.raises(InputError, match="one reader"):
+        Detector.fit(mixed, labels)
+
+
+def test_another_feature_version_is_refused(detector, tmp_path):
+    folder = detector.save(tmp_path / "d")
+    card = json.loads((folder / CARD).read_text())
+    (folder / CARD).write_text(json.dumps({**card, "feature_version": 99}))
+    with pytest.raises(InputError, match="feature version 99, and this lrp4rag reads 1 and 1"):
+        Detector.load(folder)
+
+
+def test_corrupt_files_are_refused_by_name(detector, tmp_path):
+    folder = detector.save(tmp_path / "d")
+    content = (folder / ESTIMATOR).read_bytes()
+    (folder / ESTIMATOR).write_bytes(content[:-7])
+    with pytest.raises(InputError, match=r"estimator.skops: the detector file is corrupt"):
+        Detector.load(folder)
+    (folder / CARD).write_text("{")
+    with pytest.raises(InputError, match=r"card.json: not a detector card"):
+        Detector.load(folder)
+    (folder / CARD).write_text('{"format": 1}')
+    with pytest.raises(InputError, match=r"field 'classifier': not a detector card: Field required"):
+        Detector.load(folder)
+    with pytest.raises(InputError, match="no detector here"):
+        Detector.load(tmp_path / "nothing")
+
+
+class Bomb:
+    def __reduce__(self):
+        return (open, ("exploded", "w"))
+
+
+def test_a_pickle_is_never_loaded(detector, tmp_path, monkeypatch):
+    """Neither as the file itself nor inside the archive, even where the card's hash agrees."""
+    monkeypatch.chdir(tmp_path)
+    import hashlib
+
+    for k, content in enumerate((pickle.dumps(Bomb()), None)):
+        folder = detector.save(tmp_path / f"d{k}")
+        if content is None:
+            with zipfile.ZipFile(folder / ESTIMATOR, "w") as archive:
+                schema = {
+                    "__class__": "Bomb",
+                    "__module__": "tests.classifiers.test_detector",
+                    "__loader__": "ObjectNode",
+                    "content": None,
+                    "__id__": 1,
+                    "protocol": 2,
+                }
+                archive.writestr("schema.json", json.dumps(schema))
+        else:
+            (folder / ESTIMATOR).write_bytes(content)
+        digest = hashlib.sha256((folder / ESTIMATOR).read_bytes()).hexdigest()
+        card = json.loads((folder / CARD).read_text())
+        (folder / CARD).write_text(json.dumps({**card, "estimator_sha256": digest}))
+        with pytest.raises(InputError, match="not a detector"):
+            Detector.load(folder)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_a_card_can_be_read_without_the_estimator(detector, tmp_path):
+    folder = detector.save(tmp_path / "d")
+    (folder / ESTIMATOR).unlink()
+    assert load_card(folder).rows == 60

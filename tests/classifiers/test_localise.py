@@ -1,0 +1,46 @@
+import numpy as np
+
+from lrp4rag.classifiers.localise import merged_spans, smoothed, token_labels, token_threshold
+from tests.classifiers.samples import labelled_rows, relevance_of
+
+
+def test_smoothing_is_a_centred_mean_that_shortens_at_the_ends():
+    assert smoothed(np.array([1.0, 2.0, 6.0, 3.0]), window=3).tolist() == [1.5, 3.0, 11 / 3, 4.5]
+    assert np.allclose(smoothed(np.full(40, 0.5, dtype=np.float32)), 0.5)
+
+
+def test_tokens_that_share_a_character_with_a_span_are_labelled():
+    offsets = [(0, 3), (3, 6), (6, 9)]
+    assert token_labels(offsets, [(5, 7)]).tolist() == [False, True, True]
+    assert token_labels(offsets, [(3, 6)]).tolist() == [False, True, False]
+    assert token_labels(offsets, []).tolist() == [False] * 3
+
+
+def test_runs_of_suspect_tokens_become_trimmed_spans():
+    text = "one two  three four"
+    offsets = [(0, 3), (3, 7), (7, 14), (14, 19)]
+    assert merged_spans(np.array([True, False, True, True]), offsets, text) == [(0, 3), (9, 19)]
+    assert merged_spans(np.array([False, True, False, False]), offsets, text) == [(4, 7)]
+    # A token of white space only leaves nothing.
+    assert merged_spans(np.array([True]), [(0, 2)], "  ") == []
+
+
+def test_bytes_of_one_character_are_one_span():
+    assert merged_spans(np.array([True, True, False]), [(0, 1), (0, 1), (1, 2)], "🗼x") == [(0, 1)]
+
+
+def test_threshold_maximises_f1_over_all_tokens():
+    rows = [relevance_of([0.0, 1.0, 2.0, 3.0])]
+    flags = [np.array([True, True, False, False])]
+    threshold = token_threshold(rows, flags, window=1)
+    assert ((smoothed(rows[0].response, 1) < threshold) == flags[0]).all()
+
+    rows, _, flags = labelled_rows()
+    best = token_threshold(rows, flags)
+    scores, truth = np.concatenate([smoothed(row.response) for row in rows]), np.concatenate(flags)
+
+    def f1(threshold):
+        called = scores < threshold
+        return 2 * (called & truth).sum() / (called.sum() + truth.sum())
+
+    assert f1(best) >= max(f1(x) for x in np.linspace(scores.min(), scores.max(), 200)) - 1e-12

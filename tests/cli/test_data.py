@@ -1,0 +1,93 @@
+import json
+
+from tests.experiments.labelled import examples, write_jsonl
+
+
+def test_train_reuses_the_store_and_writes_a_card(run, detector, labelled_file, store, reader_folder):
+    assert len(list((store / "rows").iterdir())) == 24
+    result = run("extract", labelled_file, "--store", store, "--reader", reader_folder)
+    assert result.stdout == "0 computed, 24 there already, 0 failed\n"
+    card = json.loads(run("detector", "info", detector, "--json").stdout)
+    assert card["reader"]["name"] == "tiny"
+    assert card["training"]["command"].startswith("lrp4rag ")
+    assert card["evidence"]["metrics"]["auroc"]["low"] <= card["evidence"]["metrics"]["auroc"]["value"]
+    assert card["versions"]["lrp4rag"]
+
+
+def test_info_shows_the_controls_beside_the_detector(run, detector):
+    output = run("detector", "info", detector).stdout
+    for words in ("svm (this)", "length only", "flag", "novel words", "suspect tokens", "5-fold"):
+        assert words in output
+
+
+def test_info_of_nothing(run, tmp_path):
+    assert "no detector here" in run("detector", "info", tmp_path, code=2).stderr
+
+
+def test_evaluate_per_generator_with_intervals(run, detector, reader_folder, tmp_path):
+    rows = [*examples(8, first=100), *examples(8, first=200, generator="g2")]
+    path = write_jsonl(rows, tmp_path / "test.jsonl")
+    common = ["--reader", reader_folder, "--detector", detector]
+    output = run("evaluate", path, *common, "--resamples", 20).stdout
+    assert "g1 (4/8" in output
+    assert "g2 (4/8" in output
+    result = json.loads(
+        run("evaluate", path, *common, "--resamples", 20, "--json", "--store", tmp_path / "s").stdout
+    )
+    assert set(result["generators"]) == {"g1", "g2", "all"}
+    assert result["generators"]["all"]["rows"] == 16
+    assert len(result["probabilities"]) == 16
+    assert len(list((tmp_path / "s" / "rows").iterdir())) == 16
+
+
+def test_evaluate_refuses_training_sources(run, detector, reader_folder, labelled_file, store):
+    common = ["evaluate", labelled_file, "--reader", reader_folder, "--detector", detector]
+    stderr = run(*common, code=2).stderr
+    assert "24 of 24 examples share question and passages with the detector's training data" in stderr
+    assert "too good" in run(*common, "--allow-seen", "--store", store, "--resamples", 20).stdout
+
+
+def test_evaluate_refuses_a_detector_of_another_reader_before_replaying(
+    run, detector, other_reader, tmp_path
+):
+    path = write_jsonl(examples(4, first=100), tmp_path / "test.jsonl")
+    stderr = run("evaluate", path, "--reader", other_reader, "--detector", detector, code=2).stderr
+    assert "reader tiny" in stderr
+    assert "reader other" in stderr
+
+
+def test_unlabelled_data_cannot_be_trained_on(run, reader_folder, tmp_path):
+    path = tmp_path / "data.jsonl"
+    path.write_text(json.dumps({"question": "Q", "passages": ["P"], "response": "R"}))
+    common = ["--store", tmp_path / "s", "--out", tmp_path / "d", "--reader", reader_folder]
+    stderr = run("train", path, *common, code=2).stderr
+    assert "field 'labels'" in stderr
+    assert not (tmp_path / "d").exists()
+
+
+def test_too_little_data_says_how_much_is_needed(run, reader_folder, tmp_path):
+    path = write_jsonl(examples(6), tmp_path / "few.jsonl")
+    common = ["--store", tmp_path / "s", "--out", tmp_path / "d", "--reader", reader_folder]
+    assert "5 folds need at least 5 sources" in run("train", path, *common, code=2).stderr
+
+
+def test_only_one_generator(run, reader_folder, tmp_path):
+    rows = [*examples(2), *examples(3, first=10, generator="g2")]
+    path = write_jsonl(rows, tmp_path / "two.jsonl")
+    common = ["extract", path, "--store", tmp_path / "s", "--reader", reader_folder, "--generator"]
+    assert run(*common, "g2").stdout.startswith("3 computed")
+    assert "no responses of 'g3'; there are: g1, g2" in run(*common, "g3", code=2).stderr
+
+
+def test_failures_are_told_and_logged(run, reader_folder, tmp_path):
+    rows = examples(2)
+    path = write_jsonl(rows, tmp_path / "data.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[1] |= {"response": "word " * 600, "labels": []}
+    path.write_text("\n".join(map(json.dumps, lines)))
+    result = run("extract", path, "--store", tmp_path / "s", "--reader", reader_folder)
+    assert result.stdout == "1 computed, 0 there already, 1 failed\n"
+    assert "example 'bridge-1' failed" in result.stderr
+    logged = json.loads((tmp_path / "s" / "failures.jsonl").read_text())
+    assert logged["id"] == "bridge-1"
+    assert "window" in logged["error"]
