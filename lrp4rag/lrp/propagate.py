@@ -234,6 +234,8 @@ def relevance_mode(
             actual = model(ids, use_cache=False).logits
         error = float((actual - expected).abs().max() / expected.abs().max())
         # Logits that are NaN already are reported by the layer that made them.
-        if torch.isfinite(expected).all() and not error <= (1e-4 if expected.dtype in (torch.float32, torch.float64) else 5e-2):
+        if torch.isfinite(expected).all() and not error <= (
+            1e-4 if expected.dtype in (torch.float32, torch.float64) else 5e-2
+        ):
             raise RelevanceError(f"patching changed the logits of this model by {error:.1e} relative")
         yield Flow(model, family, stack, composite, target)

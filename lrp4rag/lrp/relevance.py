@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.files import write_atomically
 from lrp4rag.generator.encoding import Encoded
 
 if TYPE_CHECKING:
@@ -58,7 +58,6 @@ class Relevance:
         """Write one safetensors file, its header holding the rest as JSON; whole or not at all."""
         from safetensors.numpy import save
 
-        path = Path(path)
         arrays = {name: np.ascontiguousarray(array) for name, array in self._arrays().items()}
         record = {
             "format": FORMAT,
@@ -69,15 +68,7 @@ class Relevance:
         }
         # One key: safetensors does not keep the order of several.
         content = save(arrays, metadata={"relevance": json.dumps(record, sort_keys=True)})
-        partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        try:
-            with partial.open("wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_atomically(Path(path), content)
 
     @classmethod
     def load(cls, path: str | Path) -> Relevance:

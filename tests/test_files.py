@@ -1,0 +1,37 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from lrp4rag.files import remove_leftovers, write_atomically
+
+
+def test_a_file_is_written_whole(tmp_path):
+    write_atomically(tmp_path / "a.txt", "Zoë\n")
+    write_atomically(tmp_path / "a.txt", b"bytes")
+    assert (tmp_path / "a.txt").read_bytes() == b"bytes"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    write_atomically(tmp_path / "a.txt", "old")
+
+    def fail(_descriptor):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_atomically(tmp_path / "a.txt", "new")
+    assert (tmp_path / "a.txt").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_leftovers_of_dead_processes_go_and_of_living_ones_stay(tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    names = [f".a.{dead.pid}.tmp", f".b.{os.getppid()}.tmp", f".c.{os.getpid()}.tmp", ".odd.tmp", "kept.tmp"]
+    for name in names:
+        (tmp_path / name).write_text("x")
+    remove_leftovers(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f".b.{os.getppid()}.tmp", "kept.tmp"]
