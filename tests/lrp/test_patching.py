@@ -1,0 +1,267 @@
+"""Invariant 1 of the design: the patched model computes what the model computes, and is restored.
+
+And what a model may not be: an architecture without rules, broken, or (for pull) without weight matrices.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from lrp4rag.errors import InputError, LRP4RAGError, RelevanceError
+from lrp4rag.lrp import relevance_mode, rules
+from tests.lrp.checks import assert_close, composites, logits_of, model_of, random_weights, state_of, variants
+from tests.tiny import Tokens, random_tokens, tiny_config, tiny_llama
+
+
+@composites
+@variants
+@pytest.mark.parametrize("length", [1, 64, 65, 130])
+def test_patched_logits_equal_the_models_own(
+    composite: str, biased: bool, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "QUERY_BLOCK", 64)  # of which these lengths see several
+    model, ids = model_of(biased), random_tokens(length, 1).ids
+    expected = logits_of(model, ids)
+    with relevance_mode(model, composite):
+        assert_close(logits_of(model, ids), expected, 1e-6)
+
+
+@composites
+def test_patched_logits_of_a_batch(composite: str) -> None:
+    model = model_of(False)
+    ids = torch.cat([random_tokens(20, 1, seed=seed).ids for seed in range(3)])
+    expected = logits_of(model, ids)
+    with relevance_mode(model, composite):
+        assert_close(logits_of(model, ids), expected, 1e-6)
+
+
+@composites
+def test_generation_with_a_cache_is_unchanged_by_the_patch(composite: str) -> None:
+    model, ids = model_of(False), random_tokens(9, 1).ids
+    options = {
+        "attention_mask": torch.ones_like(ids),
+        "max_new_tokens": 6,
+        "do_sample": False,
+        "pad_token_id": 0,
+    }
+    expected = model.generate(ids, **options)
+    with relevance_mode(model, composite):
+        assert torch.equal(model.generate(ids, **options), expected)
+
+
+@composites
+@variants
+def test_explained_logits_are_the_models_own(composite: str, biased: bool, tokens: Tokens) -> None:
+    model = model_of(biased)
+    own = logits_of(model, tokens.ids)[0, len(tokens.prompt_ids) - 1 :]
+    own = own.gather(1, torch.tensor(tokens.response_ids)[:, None])[:, 0]
+    with relevance_mode(model, composite) as flow:
+        flow.push(tokens, random_weights(1, len(tokens.prompt_ids)))
+        assert_close(flow.explained_logits, own, 1e-6)
+
+
+def test_explained_logits_before_any_replay_are_an_error(llama) -> None:
+    with relevance_mode(llama) as flow, pytest.raises(LRP4RAGError, match="nothing was replayed"):
+        _ = flow.explained_logits
+
+
+@composites
+@variants
+def test_the_model_is_restored(composite: str, biased: bool, tokens: Tokens) -> None:
+    model = tiny_llama(biased=biased)
+    before, expected = state_of(model), logits_of(model, tokens.ids)
+    with relevance_mode(model, composite) as flow:
+        assert state_of(model) != before
+        flow.push(tokens, random_weights(2, 11), keep=True)
+        flow.pull(tokens)
+    assert state_of(model) == before
+    assert torch.equal(logits_of(model, tokens.ids), expected)
+
+
+@composites
+def test_the_model_is_restored_after_an_exception(composite: str, tokens: Tokens) -> None:
+    model = tiny_llama(biased=True)
+    before, expected = state_of(model), logits_of(model, tokens.ids)
+
+    def fail_inside() -> None:
+        with relevance_mode(model, composite) as flow:
+            flow.push(tokens, random_weights(1, 11))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_inside()
+    assert state_of(model) == before
+    assert torch.equal(logits_of(model, tokens.ids), expected)
+
+
+def test_the_model_is_restored_when_a_replay_fails_inside(tokens: Tokens) -> None:
+    model = tiny_llama()
+    before, expected = state_of(model), logits_of(model, tokens.ids)
+
+    def fail(*_: object) -> None:
+        raise KeyError
+
+    with relevance_mode(model) as flow:
+        handle = model.model.layers[1].register_forward_hook(fail)
+        with pytest.raises(KeyError):
+            flow.push(tokens, random_weights(1, 11))
+        handle.remove()
+        # The failed replay's rows must not linger: the next plain call has no tangents in it.
+        assert_close(logits_of(model, tokens.ids.expand(3, -1)), expected.expand(3, -1, -1), 1e-6)
+    assert state_of(model) == before
+    assert torch.equal(logits_of(model, tokens.ids), expected)
+
+
+def test_the_model_is_restored_when_entering_fails(tokens: Tokens) -> None:
+    model = tiny_llama()
+    before = state_of(model)
+    calls = []
+
+    def change_the_second_call(_module: object, _inputs: object, output: torch.Tensor) -> torch.Tensor:
+        calls.append(output)
+        return output + len(calls)
+
+    handle = model.lm_head.register_forward_hook(change_the_second_call)
+    with pytest.raises(RelevanceError, match="changed the logits"), relevance_mode(model):
+        pass
+    handle.remove()
+    assert state_of(model) == before
+
+
+def test_a_forward_on_the_instance_is_put_back() -> None:
+    """accelerate stores `forward` on instances; deleting the patch would lose it."""
+    model = tiny_llama()
+    norm = model.model.layers[0].input_layernorm
+    norm.forward = own = norm.forward
+    with relevance_mode(model):
+        assert norm.forward is not own
+    assert norm.__dict__["forward"] is own
+
+
+@composites
+def test_models_that_share_a_config_do_not_affect_each_other(composite: str, tokens: Tokens) -> None:
+    config = tiny_config()
+    one, other = tiny_llama(config, seed=1), tiny_llama(config, seed=2)
+    weights = random_weights(1, 11)
+    implementation = config._attn_implementation
+    expected = logits_of(other, tokens.ids)
+    with relevance_mode(one, composite) as flow:
+        alone = flow.push(tokens, weights)
+    with relevance_mode(one, composite) as flow:
+        assert torch.equal(logits_of(other, tokens.ids), expected)
+        assert config._attn_implementation == implementation
+        with relevance_mode(other, "paper") as inner:
+            assert torch.equal(flow.push(tokens, weights), alone)
+            inner.push(tokens, weights)
+        assert torch.equal(flow.push(tokens, weights), alone)
+    assert config._attn_implementation == implementation
+    assert torch.equal(logits_of(other, tokens.ids), expected)
+
+
+def test_entering_the_same_model_twice_is_an_error(tokens: Tokens) -> None:
+    model = tiny_llama()
+    before, weights = state_of(model), random_weights(1, 11)
+    with relevance_mode(model) as flow:
+        expected = flow.push(tokens, weights)
+        with pytest.raises(LRP4RAGError, match="already"), relevance_mode(model, "cp_lrp"):
+            pass
+        assert torch.equal(flow.push(tokens, weights), expected)  # the outer mode goes on
+    assert state_of(model) == before
+
+
+def test_relevance_holds_no_graph(llama, tokens: Tokens) -> None:
+    with relevance_mode(llama) as flow:
+        assert not flow.push(tokens, random_weights(1, 11)).requires_grad
+        assert not flow.pull(tokens).requires_grad
+
+
+def test_unsupported_architecture_is_named_with_the_supported_ones() -> None:
+    gpt = GPT2LMHeadModel(GPT2Config(vocab_size=31, n_embd=16, n_layer=1, n_head=2, n_positions=16)).eval()
+    before = state_of(gpt)
+    named = pytest.raises(InputError, match=r"GPT2LMHeadModel.*supported: .*LlamaForCausalLM")
+    with named, relevance_mode(gpt):
+        pass
+    assert state_of(gpt) == before
+
+
+def test_unsupported_activation_is_named_with_the_supported_ones() -> None:
+    model = tiny_llama(tiny_config(hidden_act="relu"))
+    with pytest.raises(InputError, match=r"'relu'.*supported: .*silu"), relevance_mode(model):
+        pass
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_broken_weight_inside_the_mode_names_layer_and_dtype(
+    direction: str, bad: float, tokens: Tokens
+) -> None:
+    model = tiny_llama()
+    before = state_of(model)
+    with relevance_mode(model) as flow:
+        with torch.no_grad():
+            model.model.layers[1].mlp.down_proj.weight[0, 0] = bad
+        with pytest.raises(RelevanceError, match=r"layer 1 .*float64"):
+            flow.push(tokens, random_weights(1, 11)) if direction == "push" else flow.pull(tokens)
+    assert state_of(model) == before
+
+
+def test_a_weight_that_breaks_only_the_way_back_names_pull(tokens: Tokens) -> None:
+    """A replay that was fine is kept; the transposed product meets the broken weight afterwards."""
+    model = tiny_llama()
+    with relevance_mode(model) as flow:
+        flow.push(tokens, random_weights(1, 11), keep=True)
+        with torch.no_grad():
+            model.model.layers[1].mlp.down_proj.weight[0, 0] = float("nan")
+        with pytest.raises(RelevanceError, match=r"layer 1 during pull in float64"):
+            flow.pull(tokens)
+
+
+def test_a_model_with_a_broken_weight_names_layer_and_dtype(tokens: Tokens) -> None:
+    """The usual order of events: the weight is broken before the mode is entered."""
+    model = tiny_llama()
+    with torch.no_grad():
+        model.model.layers[1].mlp.down_proj.weight[0, 0] = float("nan")
+    with pytest.raises(RelevanceError, match=r"layer 1 .*float64"), relevance_mode(model) as flow:
+        flow.push(tokens, random_weights(1, 11))
+
+
+class Opaque(nn.Module):
+    """Stands for a quantised linear layer: it computes, but has no plain weight matrix."""
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        self.packed = [linear]  # in a list, so that it is no parameter of this module
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.packed[0](x)
+
+
+@pytest.mark.parametrize("name", ["mlp.down_proj", "mlp.gate_proj", "self_attn.q_proj", "self_attn.o_proj"])
+def test_push_needs_no_weight_matrix_and_pull_says_so(name: str, tokens: Tokens) -> None:
+    model, weights = tiny_llama(), random_weights(2, 11)
+    with relevance_mode(model) as flow:
+        expected = flow.push(tokens, weights)
+    layer = model.model.layers[1]
+    layer.set_submodule(name, Opaque(layer.get_submodule(name)))
+    with relevance_mode(model) as flow:
+        assert_close(flow.push(tokens, weights), expected, 1e-12)
+        with pytest.raises(LRP4RAGError, match=r"Opaque.*push"):
+            flow.pull(tokens)
+
+
+def test_the_bias_of_a_layer_without_weight_matrix_is_not_pushed_along(tokens: Tokens) -> None:
+    """Quantised layers keep their bias in full precision: tangents must not get it, or an error must tell."""
+    model, weights = tiny_llama(biased=True), random_weights(2, 11)
+    with relevance_mode(model) as flow:
+        expected = flow.push(tokens, weights)
+    layer = model.model.layers[1]
+    layer.set_submodule("self_attn.v_proj", Opaque(layer.self_attn.v_proj))
+    try:
+        with relevance_mode(model) as flow:
+            actual = flow.push(tokens, weights)
+    except LRP4RAGError:
+        return
+    assert_close(actual, expected, 1e-12)

@@ -1,0 +1,240 @@
+"""The result: it survives the disk bit by bit, refuses other files, and becomes captum's type."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.generator import Encoded
+from lrp4rag.lrp import Relevance
+
+ARRAYS = ("logits", "response", "by_segment", "prompt", "matrix", "resampled")
+
+
+def relevance(**changes: object) -> Relevance:
+    """Two prompt tokens, three response tokens; made by hand, since no model is needed."""
+    encoded = Encoded(
+        prompt_ids=(5, 6),
+        response_ids=(7, 8, 9),
+        text="a é",
+        response="x\ny z",
+        prompt_offsets=((0, 1), (1, 3)),
+        response_offsets=((0, 2), (2, 3), (3, 5)),
+        segments=(0, 2),
+        segment_names=("template", "question", "passage 1"),
+        dropped=4,
+    )
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(3, 2)).astype(np.float32)
+    fields = {
+        "encoded": encoded,
+        "composite": "attnlrp",
+        "target": "response",
+        "reader": {"name": "tiny", "digest": "0123", "chat_template": True},
+        "logits": rng.normal(size=3).astype(np.float32),
+        "response": matrix.mean(1),
+    }
+    return Relevance(**(fields | changes))
+
+
+def full() -> Relevance:
+    matrix = np.arange(6, dtype=np.float32).reshape(3, 2) / 7
+    return relevance(
+        matrix=matrix, prompt=matrix.mean(0), by_segment=matrix.T.copy(), resampled=matrix[:2].T.copy().T
+    )
+
+
+@pytest.mark.parametrize("one", [relevance(), full()], ids=["small", "full"])
+def test_round_trip(one: Relevance, tmp_path: Path) -> None:
+    one.save(tmp_path / "one.safetensors")
+    again = Relevance.load(tmp_path / "one.safetensors")
+    assert again.encoded == one.encoded
+    assert isinstance(again.encoded.prompt_offsets[0], tuple)
+    assert hash(again.encoded) == hash(one.encoded)
+    assert (again.composite, again.target, again.reader) == (one.composite, one.target, one.reader)
+    for name in ARRAYS:
+        before, after = getattr(one, name), getattr(again, name)
+        if before is None:
+            assert after is None
+        else:
+            assert after.dtype == np.float32
+            assert after.shape == before.shape
+            assert after.tobytes() == before.tobytes()
+
+
+def test_not_a_number_survives(tmp_path: Path) -> None:
+    odd = np.array([np.nan, -0.0, np.inf], dtype=np.float32)
+    relevance(response=odd).save(tmp_path / "odd")
+    assert Relevance.load(tmp_path / "odd").response.tobytes() == odd.tobytes()
+
+
+def test_the_same_relevance_is_saved_as_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        full().save(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    Relevance.load(tmp_path / "one").save(tmp_path / "three")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "three").read_bytes()
+
+
+def test_saving_replaces_and_leaves_nothing_else(tmp_path: Path) -> None:
+    relevance().save(tmp_path / "one")
+    full().save(tmp_path / "one")
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]
+    assert Relevance.load(tmp_path / "one").matrix is not None
+
+
+def test_a_failed_save_keeps_the_old_file_and_leaves_nothing_else(tmp_path: Path) -> None:
+    relevance().save(tmp_path / "one")
+    before = (tmp_path / "one").read_bytes()
+    with pytest.raises(TypeError):
+        relevance(reader={"name": object()}).save(tmp_path / "one")
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]
+    assert (tmp_path / "one").read_bytes() == before
+
+
+def test_a_disk_that_fills_up_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_space(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    relevance().save(tmp_path / "one")
+    before = (tmp_path / "one").read_bytes()
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(OSError, match="No space"):
+        full().save(tmp_path / "one")
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]
+    assert (tmp_path / "one").read_bytes() == before
+
+
+@pytest.mark.parametrize("kept", [0, 1, 7, 8, 60, -5])
+def test_a_truncated_file(kept: int, tmp_path: Path) -> None:
+    path = tmp_path / "cut.safetensors"
+    full().save(path)
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(InputError, match=r"cut\.safetensors"):
+        Relevance.load(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"hello, this is text", b"{}\n", b"\x00" * 64, b"\xff" * 64, b"PK\x03\x04" + b"\x00" * 9],
+)
+def test_another_file(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "other.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"other\.safetensors"):
+        Relevance.load(path)
+
+
+def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nowhere"):
+        Relevance.load(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=str(tmp_path)):
+        Relevance.load(tmp_path)
+
+
+def header(path: Path) -> dict[str, object]:
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    return json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["relevance"])
+
+
+def changed(record: dict, **changes: object) -> dict:
+    return {key: value for key, value in (record | changes).items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 999},
+        {"format": None},
+        {"composite": None},
+        {"encoded": None},
+        {"encoded": []},
+        {"encoded": {"prompt_ids": [1]}},
+    ],
+    ids=str,
+)
+def test_a_safetensors_file_with_another_record(change: dict[str, object], tmp_path: Path) -> None:
+    path = tmp_path / "foreign.safetensors"
+    full().save(path)
+    record = changed(header(path), **change)
+    arrays = {name: np.zeros(3, dtype=np.float32) for name in ("logits", "response")}
+    save_file(arrays, path, metadata={"relevance": json.dumps(record)})
+    with pytest.raises(InputError, match=r"foreign\.safetensors"):
+        Relevance.load(path)
+
+
+@pytest.mark.parametrize("metadata", [None, {"other": "1"}, {"relevance": "no JSON"}, {"relevance": "[]"}])
+def test_a_safetensors_file_of_something_else(metadata: dict[str, str] | None, tmp_path: Path) -> None:
+    path = tmp_path / "weights.safetensors"
+    save_file({"response": np.zeros(3, dtype=np.float32)}, path, metadata=metadata)
+    with pytest.raises(InputError, match=r"weights\.safetensors"):
+        Relevance.load(path)
+
+
+@pytest.mark.parametrize("arrays", [["logits"], ["logits", "response", "weight"]])
+def test_a_record_with_other_arrays(arrays: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "arrays.safetensors"
+    full().save(path)
+    record = header(path)
+    tensors = {name: np.zeros(3, dtype=np.float32) for name in arrays}
+    save_file(tensors, path, metadata={"relevance": json.dumps(record)})
+    with pytest.raises(InputError, match=r"arrays\.safetensors"):
+        Relevance.load(path)
+
+
+def test_tokens_are_texts() -> None:
+    assert relevance().prompt_tokens == ["a", " é"]
+    assert relevance().response_tokens == ["x\n", "y", " z"]
+
+
+# captum.
+
+
+def test_to_captum() -> None:
+    one = full()
+    result = one.to_captum()
+    assert result.input_tokens == one.prompt_tokens
+    assert result.output_tokens == one.response_tokens
+    np.testing.assert_array_equal(result.token_attr.numpy(), one.matrix)
+    np.testing.assert_allclose(result.seq_attr.numpy(), one.matrix.sum(0), rtol=1e-6)
+
+
+def test_to_captum_with_the_prompts_relevance_only() -> None:
+    one = replace(full(), matrix=None)
+    result = one.to_captum()
+    assert result.token_attr is None
+    np.testing.assert_allclose(result.seq_attr.numpy(), full().to_captum().seq_attr.numpy(), rtol=1e-6)
+
+
+def test_to_captum_does_not_share_memory() -> None:
+    one = full()
+    one.to_captum().token_attr.zero_()
+    assert one.matrix.any()
+
+
+def test_to_captum_needs_matrix_or_prompt() -> None:
+    with pytest.raises(LRP4RAGError, match="matrix=True or prompt=True"):
+        relevance().to_captum()
+
+
+def test_captums_plots_run() -> None:
+    import matplotlib.pyplot as plt
+
+    result = full().to_captum()
+    try:
+        figure, axes = result.plot_token_attr(show=False)
+        assert axes.images[0].get_array().shape == (3, 2)
+        figure.canvas.draw()
+        figure, axes = result.plot_seq_attr(show=False)
+        assert len(axes.get_xticklabels()) == 2
+        figure.canvas.draw()
+    finally:
+        plt.close("all")

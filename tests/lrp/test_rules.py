@@ -1,0 +1,242 @@
+"""Each rule against autograd: J written out by detach arithmetic; push is J u and pull is J^T v."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from lrp4rag.lrp import ATTNLRP, CP_LRP, PAPER, Composite
+from lrp4rag.lrp.rules import QUERY_BLOCK, AttentionRule, GateRule, NormRule
+from tests.lrp.checks import assert_close
+
+composites = pytest.mark.parametrize("composite", [PAPER, ATTNLRP, CP_LRP], ids=lambda one: one.name)
+EPS = 1e-5
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def pushed(function: Callable[..., Tensor], inputs: tuple[Tensor, ...], *tangents: Tensor) -> Tensor:
+    """J u by autograd, one row for each tangent."""
+    rows = zip(*tangents, strict=True)
+    return torch.stack([torch.autograd.functional.jvp(function, inputs, row)[1] for row in rows])
+
+
+def pulled(function: Callable[..., Tensor], inputs: tuple[Tensor, ...], cotangents: Tensor) -> list[Tensor]:
+    """J^T c by autograd: for each input, one row for each cotangent."""
+    rows = [torch.autograd.functional.vjp(function, inputs, one)[1] for one in cotangents]
+    return [torch.stack(part) for part in zip(*rows, strict=True)]
+
+
+def shared(c: Tensor, composite: Composite) -> Tensor:
+    return composite.share * c + (1 - composite.share) * c.detach()
+
+
+# Normalisation.
+
+weight, x = normal(6) + 1.5, normal(2, 4, 6)
+
+
+def norm(x: Tensor, composite: Composite) -> Tensor:
+    scale = 1 / (x.square().mean(-1, keepdim=True) + EPS).sqrt()
+    return weight * x * (scale.detach() if composite.norm == "frozen" else scale)
+
+
+@composites
+def test_norm_primal(composite: Composite) -> None:
+    assert_close(NormRule.at(x, weight, EPS, composite).primal(x), norm(x, composite), 1e-14)
+
+
+@composites
+def test_norm_push(composite: Composite) -> None:
+    tangents = normal(3, *x.shape, seed=1)
+    expected = pushed(lambda x: norm(x, composite), (x,), tangents)
+    assert_close(NormRule.at(x, weight, EPS, composite).push(tangents), expected, 1e-13)
+
+
+@composites
+@pytest.mark.parametrize("n", [1, 3, 4])
+def test_norm_pull(composite: Composite, n: int) -> None:
+    """One example, many cotangents; n may be cut short, since no later position is reached."""
+    cotangents = normal(5, n, 6, seed=1)
+    (expected,) = pulled(lambda x: norm(x, composite), (x[0, :n],), cotangents)
+    assert_close(NormRule.at(x[:1], weight, EPS, composite).pull(cotangents), expected, 1e-13)
+
+
+def test_norm_jacobian_by_finite_differences() -> None:
+    tangent, step = normal(1, *x.shape, seed=2), 1e-6
+    slope = (norm(x + step * tangent[0], PAPER) - norm(x - step * tangent[0], PAPER)) / (2 * step)
+    assert_close(NormRule.at(x, weight, EPS, PAPER).push(tangent)[0], slope, 1e-8)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@composites
+def test_norm_of_large_values_in_half_precision(composite: Composite, dtype: torch.dtype) -> None:
+    """The square of 300 overflows float16: it is taken in float32."""
+    large = torch.full((1, 1, 4), 300.0, dtype=dtype)
+    rule = NormRule.at(large, torch.ones(4, dtype=dtype), EPS, composite)
+    assert torch.equal(rule.primal(large), torch.ones_like(large))
+    assert rule.push(large[None]).isfinite().all()
+    assert rule.push(large[None]).dtype == rule.pull(large).dtype == dtype
+
+
+# The gated MLP.
+
+gate, up = 2 * normal(2, 3, 5), normal(2, 3, 5, seed=1)
+gate[0, 0, 0] = 0.0
+
+
+def gated(gate: Tensor, up: Tensor, composite: Composite) -> Tensor:
+    activated = {
+        "jacobian": gate * gate.sigmoid(),
+        "ratio": gate * gate.sigmoid().detach(),
+        "frozen": (gate * gate.sigmoid()).detach(),
+    }[composite.activation]
+    return shared(activated * up, composite)
+
+
+@composites
+def test_gate_primal(composite: Composite) -> None:
+    assert_close(GateRule.at(gate, up, composite).product, gated(gate, up, composite), 1e-14)
+
+
+@composites
+def test_gate_push(composite: Composite) -> None:
+    dgate, dup = normal(3, *gate.shape, seed=2), normal(3, *gate.shape, seed=3)
+    expected = pushed(lambda g, u: gated(g, u, composite), (gate, up), dgate, dup)
+    assert_close(GateRule.at(gate, up, composite).push(dgate, dup), expected, 1e-13)
+
+
+@composites
+@pytest.mark.parametrize("n", [1, 3])
+def test_gate_pull(composite: Composite, n: int) -> None:
+    cotangents = normal(4, n, 5, seed=2)
+    inputs = (gate[0, :n], up[0, :n])
+    by_gate, by_up = pulled(lambda g, u: gated(g, u, composite), inputs, cotangents)
+    cgate, cup = GateRule.at(gate[:1], up[:1], composite).pull(cotangents)
+    assert_close(cup, by_up, 1e-13)
+    if composite.activation == "frozen":
+        assert cgate is None
+    else:
+        assert_close(cgate, by_gate, 1e-13)
+
+
+def test_gate_jacobian_by_finite_differences() -> None:
+    dgate, dup, step = normal(1, *gate.shape, seed=2), normal(1, *gate.shape, seed=3), 1e-6
+    ends = [gated(gate + s * dgate[0], up + s * dup[0], PAPER) for s in (step, -step)]
+    assert_close(GateRule.at(gate, up, PAPER).push(dgate, dup)[0], (ends[0] - ends[1]) / (2 * step), 1e-8)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("composite", "by_gate"),
+    # silu'(0) and the limit of silu(g) / g are both 1/2; up is 3, and `attnlrp` halves the product.
+    [(PAPER, 1.5), (ATTNLRP, 0.75), (CP_LRP, 0.0)],
+    ids=["paper", "attnlrp", "cp_lrp"],
+)
+def test_gate_at_zero(composite: Composite, by_gate: float, dtype: torch.dtype) -> None:
+    zero, three, one = (torch.full((1, 1, 1), value, dtype=dtype) for value in (0, 3, 1))
+    rule = GateRule.at(zero, three, composite)
+    assert rule.push(one[None], 0 * one[None]).item() == by_gate
+    assert rule.push(0 * one[None], one[None]).item() == 0
+    cgate, cup = rule.pull(one)
+    assert (0 if cgate is None else cgate.item()) == by_gate
+    assert cup.item() == 0
+
+
+# Attention.
+
+
+def heads(n: int, keys: int | None = None, seed: int = 0, batch: int = 1) -> tuple[Tensor, Tensor, Tensor]:
+    """q (B, kv, group, n, e), k and v (B, kv, keys, e): two shared heads of three, size 2."""
+    keys = keys or n
+    q = 2 * normal(batch, 2, 3, n, 2, seed=seed)
+    return q, normal(batch, 2, keys, 2, seed=seed + 1), normal(batch, 2, keys, 2, seed=seed + 2)
+
+
+SCALE = 0.7
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, composite: Composite) -> Tensor:
+    n, keys = q.shape[-2], k.shape[-2]
+    scores = shared(q @ k[:, :, None].transpose(-1, -2), composite) * SCALE
+    future = torch.ones(n, keys, dtype=torch.bool).triu(1 + keys - n)
+    p = scores.masked_fill(future, -torch.inf).softmax(-1)
+    p = p.detach() if composite.softmax == "frozen" else p
+    return shared(p @ v[:, :, None], composite)
+
+
+# (queries, keys): more keys than queries are a cache; around the size of a block of queries.
+LENGTHS = [(1, 1), (5, 5), (3, 5), (QUERY_BLOCK, QUERY_BLOCK), (QUERY_BLOCK + 1, QUERY_BLOCK + 3)]
+
+
+@composites
+@pytest.mark.parametrize(("n", "keys"), LENGTHS)
+@pytest.mark.parametrize("batch", [1, 2])
+def test_attention_primal_and_push(composite: Composite, n: int, keys: int, batch: int) -> None:
+    inputs = heads(n, keys, batch=batch)
+    tangents = [
+        torch.stack(parts) for parts in zip(*(heads(n, keys, t, batch) for t in (10, 20)), strict=True)
+    ]
+    out = AttentionRule(*inputs, SCALE, composite).primal_and_push(*tangents)
+    assert_close(out[0], attention(*inputs, composite), 1e-13)
+    expected = pushed(lambda q, k, v: attention(q, k, v, composite), inputs, *tangents)
+    assert_close(out[1:], expected, 1e-12)
+
+
+@composites
+def test_attention_without_tangents(composite: Composite) -> None:
+    inputs = heads(5)
+    out = AttentionRule(*inputs, SCALE, composite).primal_and_push(
+        *(part.new_empty(0, *part.shape) for part in inputs)
+    )
+    assert_close(out, attention(*inputs, composite)[None], 1e-13)
+
+
+@composites
+@pytest.mark.parametrize(
+    ("n", "whole"), [*LENGTHS[:3], (QUERY_BLOCK, QUERY_BLOCK + 2), (QUERY_BLOCK + 1, QUERY_BLOCK + 1)]
+)
+def test_attention_pull(composite: Composite, n: int, whole: int) -> None:
+    """`whole` positions were replayed; the cotangents stop at n, and so does what they reach."""
+    q, k, v = heads(whole)
+    cotangents = normal(4, 1, 2, 3, n, 2, seed=9)
+    inputs = (q[..., :n, :], k[..., :n, :], v[..., :n, :])
+    expected = pulled(lambda q, k, v: attention(q, k, v, composite), inputs, cotangents)
+    rule, out = AttentionRule(q, k, v, SCALE, composite), attention(q, k, v, composite)
+    cq, ck, cv = rule.pull(cotangents[:, 0], out)
+    assert_close(cv, expected[2][:, 0], 1e-12)
+    if composite.softmax == "frozen":
+        assert cq is None
+        assert ck is None
+    else:
+        # Of one token alone the softmax is constant: nothing moves, and there is nothing to divide by.
+        size = max(1e-3, float(expected[0].abs().max()))
+        assert float((cq - expected[0][:, 0]).abs().max()) <= 1e-12 * size
+        assert float((ck - expected[1][:, 0]).abs().max()) <= 1e-12 * size
+
+
+def test_attention_jacobian_by_finite_differences() -> None:
+    inputs, tangents, step = heads(5), heads(5, seed=10), 1e-6
+    ends = [
+        attention(*(part + s * tangent for part, tangent in zip(inputs, tangents, strict=True)), PAPER)
+        for s in (step, -step)
+    ]
+    out = AttentionRule(*inputs, SCALE, PAPER).primal_and_push(*(tangent[None] for tangent in tangents))
+    assert_close(out[1], (ends[0] - ends[1]) / (2 * step), 1e-8)
+
+
+def test_attention_shares_of_attnlrp() -> None:
+    """q and k each end up with a quarter of the plain derivative and v with half."""
+    inputs = heads(5)
+    for part, share in enumerate((0.25, 0.25, 0.5)):
+        tangents = [torch.zeros_like(one)[None] for one in inputs]
+        tangents[part] = normal(1, *inputs[part].shape, seed=7)
+        plain = pushed(lambda q, k, v: attention(q, k, v, PAPER), inputs, *tangents)
+        assert_close(
+            AttentionRule(*inputs, SCALE, ATTNLRP).primal_and_push(*tangents)[1:], share * plain, 1e-12
+        )

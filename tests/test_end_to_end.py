@@ -1,0 +1,72 @@
+"""The main job as a user runs it: the installed command, the real default reader, the bundled detector."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lrp4rag.dataset import load_examples
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+
+pytestmark = pytest.mark.usefixtures("default_reader")
+
+
+def lrp4rag(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "lrp4rag", *map(str, arguments)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    assert result.returncode == code, result.stderr
+    assert "Traceback" not in result.stderr
+    return result
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory) -> dict[str, dict]:
+    """Both hand-written examples in one run, as one file of two lines."""
+    path = tmp_path_factory.mktemp("both") / "both.jsonl"
+    rows = [json.loads((EXAMPLES / f"{name}.json").read_text()) for name in ("grounded", "hallucinated")]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    lines = lrp4rag("analyse", path, "--json").stdout.splitlines()
+    return {row["id"]: row for row in map(json.loads, lines)}
+
+
+def test_the_planted_hallucination_is_told_from_the_grounded_response(verdicts):
+    assert verdicts["hallucinated"]["probability"] > verdicts["grounded"]["probability"]
+
+
+def test_each_grounded_sentence_rests_on_the_passage_that_says_it(verdicts):
+    assert [s["passage"] for s in verdicts["grounded"]["sentences"]] == [1, 2]
+
+
+def test_the_planted_sentence_has_the_least_relevance(verdicts):
+    true, planted = verdicts["hallucinated"]["sentences"]
+    assert planted["relevance"] < true["relevance"] / 2
+    (label,) = load_examples(EXAMPLES / "hallucinated.json")[0].labels
+    assert planted["start"] <= label.start + 1 < label.end <= planted["end"]
+
+
+def test_the_page_of_a_real_example(tmp_path):
+    page = tmp_path / "page.html"
+    output = lrp4rag("analyse", EXAMPLES / "hallucinated.json", "--html", page).stdout
+    assert "probability 0." in output
+    assert "Robert Stevenson" in page.read_text()
+
+
+def test_the_bundled_detector_has_a_whole_card():
+    card = json.loads(lrp4rag("detector", "info", "--json").stdout)
+    assert card["reader"]["name"] == "smollm2-135m"
+    assert card["training"]["generators"] == {"llama-2-7b-chat": card["rows"]}
+    assert card["rows"] > 800
+    for metric in ("accuracy", "precision", "recall", "f1", "auroc"):
+        interval = card["evidence"]["metrics"][metric]
+        assert interval["low"] < interval["value"] < interval["high"]
+    assert {"length only", "constant relevance (zeros)"} <= set(card["evidence"]["controls"])
+    # What the card claims is better than what the length alone gives.
+    auroc = card["evidence"]["metrics"]["auroc"]["value"]
+    assert auroc > card["evidence"]["controls"]["length only"]["auroc"]["value"]
