@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import sys
@@ -94,9 +95,9 @@ def select(examples: Iterable[Example], id: str, path: str | Path) -> Example:
 
 def _from_text(content: bytes, path: str | Path, template: str | None) -> list[Example]:
     examples, seen = [], dict[str, int]()
-    for line, row in _json_rows(content, path):
+    for line, number, row in _json_rows(content, path):
         parsed = _validated(ExampleRow, row, path, line)
-        id = parsed.id if parsed.id is not None else str(line)
+        id = parsed.id if parsed.id is not None else str(number)
         _refuse_duplicate(id, seen, path, line)
         labels = parsed.labels
         fields = {
@@ -122,11 +123,11 @@ def _from_ragtruth(folder: Path) -> list[Example]:
         if not file.is_file():
             raise InputError(f"not a RAGTruth directory: it has no {file.name}", path=folder)
     sources = {}
-    for line, row in _json_rows(sources_path.read_bytes(), sources_path):
+    for line, _, row in _json_rows(sources_path.read_bytes(), sources_path):
         source = _validated(_RagTruthSource, row, sources_path, line)
         sources[source.source_id] = (line, source)
     examples, seen = [], dict[str, int]()
-    for line, row in _json_rows(responses_path.read_bytes(), responses_path):
+    for line, _, row in _json_rows(responses_path.read_bytes(), responses_path):
         response = _validated(_RagTruthResponse, row, responses_path, line)
         _refuse_duplicate(response.id, seen, responses_path, line)
         if response.source_id not in sources:
@@ -191,23 +192,36 @@ def _refuse_duplicate(id: str, seen: dict[str, int], path: str | Path, line: int
     seen[id] = line
 
 
-def _json_rows(content: bytes, path: str | Path) -> Iterator[tuple[int, Any]]:
-    """(line, value) for each JSONL line, or for each element of one JSON array or object."""
+def _json_rows(content: bytes, path: str | Path) -> Iterator[tuple[int, int, Any]]:
+    """(line, number, value) of each JSONL line (numbered by line), array element, or of one object."""
     text = _decode(content, path)
     if text.lstrip().startswith("["):
-        whole = _parse(text, path, 1)
-        yield from enumerate(whole, start=1)
+        _parse(text, path, 1)
+        yield from _elements(text)
         return
     try:
         whole = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     else:
-        yield 1, whole
+        yield 1, 1, whole
         return
     for line, row in enumerate(text.split("\n"), start=1):
         if row.strip():
-            yield line, _parse(row, path, line)
+            yield line, line, _parse(row, path, line)
+
+
+def _elements(text: str) -> Iterator[tuple[int, int, Any]]:
+    """(line, number, value) of each element of a valid JSON array."""
+    decoder, position = json.JSONDecoder(), text.index("[") + 1
+    for number in itertools.count(1):
+        while text[position].isspace() or text[position] == ",":
+            position += 1
+        if text[position] == "]":
+            return
+        line = text.count("\n", 0, position) + 1
+        value, position = decoder.raw_decode(text, position)
+        yield line, number, value
 
 
 def _decode(content: bytes, path: str | Path) -> str:
@@ -223,6 +237,8 @@ def _decode(content: bytes, path: str | Path) -> str:
 def _parse(text: str, path: str | Path, line: int) -> Any:
     try:
         return json.loads(text)
+    except RecursionError as error:
+        raise InputError("invalid JSON: nested too deeply", path=path, line=line) from error
     except ValueError as error:
         if isinstance(error, json.JSONDecodeError):
             line += error.lineno - 1

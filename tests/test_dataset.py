@@ -184,9 +184,9 @@ def test_a_bad_row(bad: object, field: str | None, tmp_path: Path) -> None:
 
 
 def test_a_bad_element_of_an_array(tmp_path: Path) -> None:
-    error = error_of(write(tmp_path, json.dumps([row(), row(question=...)])))
+    error = error_of(write(tmp_path, f"[\n{jsonl(row())},\n{jsonl(row(question=...))}]"))
     assert error.field == "question"
-    assert error.line == 2  # the second element
+    assert error.line == 4
 
 
 def test_a_template_given_without_placeholders(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_invalid_json_names_the_line(broken: str, tmp_path: Path) -> None:
 
 def test_invalid_json_in_an_array_names_the_line(tmp_path: Path) -> None:
     error = error_of(write(tmp_path, "[\n{},\n{broken}\n]"))
-    assert error.line == 3
+    assert error.line == 4
     assert "invalid JSON" in str(error)
 
 

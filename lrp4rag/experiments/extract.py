@@ -42,7 +42,9 @@ def extract(
     name = composite_named(composite).name
     configuration = Configuration(reader.identity.as_dict(), name, truncation=truncation)
     store = Store.open(folder, configuration)
-    missing = [example for example in examples if example not in store]
+    # Equal examples share a row.
+    wanted = {store.path(example): example for example in examples}
+    missing = [example for example in wanted.values() if example not in store]
     failures: dict[str, str] = {}
     if missing:
         with relevance_mode(reader.model, name) as flow:
@@ -55,4 +57,4 @@ def extract(
                     failures[example.id] = str(error)
     store.log_failures(failures)
     computed = len(missing) - len(failures)
-    return Extraction(store, computed, len(examples) - len(missing), failures)
+    return Extraction(store, computed, len(wanted) - len(missing), failures)

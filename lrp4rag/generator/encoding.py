@@ -109,14 +109,17 @@ def _chat_frame(tokenizer: Any, prompt: str) -> tuple[str, str, str]:
 def _encode_framed(
     tokenizer: Any, before: str, content: str, after: str, *, raw: bool
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """Tokens of before + content + after, with control tokens recognised in the frame only.
-
-    The frame's text next to the content is encoded together with it, since tokens may span both.
-    """
+    """Tokens of before + content + after, with control tokens recognised in the frame only."""
     if raw:
-        ids, offsets = _encode_text(tokenizer, content, add_special_tokens=True)
-        return ids, offsets
+        return _encode_text(tokenizer, content, add_special_tokens=True)
     controls = set(tokenizer.all_special_ids) | set(tokenizer.added_tokens_decoder)
+    start, end = len(before), len(before) + len(content)
+    ids, offsets = _encode_text(tokenizer, before + content + after, controls_are_text=False)
+    pairs = zip(ids, offsets, strict=True)
+    if not any(token in controls and low < end and high > start for token, (low, high) in pairs):
+        return ids, offsets
+    # The content spells a control token. It is encoded on its own, as text, together with the frame's
+    # text next to it, since tokens may span both.
     head_ids, head_offsets = _encode_text(tokenizer, before, controls_are_text=False)
     last = max((k for k, token in enumerate(head_ids) if token in controls), default=-1)
     cut = head_offsets[last][1] if last >= 0 else 0
@@ -124,7 +127,6 @@ def _encode_framed(
     first = next((k for k, token in enumerate(tail_ids) if token in controls), len(tail_ids))
     glued = after[: tail_offsets[first][0]] if first < len(tail_ids) else after
     ids, offsets = _encode_text(tokenizer, before[cut:] + content + glued)
-    end = len(before) + len(content)
     return (
         [*head_ids[: last + 1], *ids, *tail_ids[first:]],
         [

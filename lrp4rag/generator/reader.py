@@ -9,14 +9,31 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoTokenizer
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.generator.encoding import Encoded, Truncation, encode
-from lrp4rag.generator.weights import DEFAULT_READER, resolve, weights_hash
+from lrp4rag.generator.weights import DEFAULT_READER, load_whole, resolve, weights_hash
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+# Settings that no weight's shape tells. Named one by one: a whole configuration changes with every
+# version of transformers.
+_COMPUTATION = (
+    "model_type",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "hidden_act",
+    "rms_norm_eps",
+    "rope_parameters",
+    "sliding_window",
+    "layer_types",
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+    "query_pre_attn_scalar",
+)
 
 # Encoded by every tokenizer once: two tokenizers that agree on it and on the vocabulary are one.
 _PROBE = "The year 1984, naïve café №5, 東京タワー 🗼, don't  \n\n\tfoo_bar(x) == 3.14e-2; İstanbul"
@@ -28,6 +45,7 @@ class ReaderIdentity:
 
     name: str
     weights: str
+    config: str
     tokenizer: str
     template: str
     chat_template: bool
@@ -35,7 +53,7 @@ class ReaderIdentity:
 
     @property
     def digest(self) -> str:
-        parts = [self.weights, self.tokenizer, self.template, self.chat_template]
+        parts = [self.weights, self.config, self.tokenizer, self.template, self.chat_template]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     def as_dict(self) -> dict[str, Any]:
@@ -111,7 +129,7 @@ def load_reader(
     folder = resolve(name)
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
-        model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=DTYPES[dtype], use_safetensors=True)
+        model = load_whole(str(folder), dtype=DTYPES[dtype], use_safetensors=True)
     except Exception as error:  # transformers raises many kinds for folders it cannot read
         raise InputError(f"cannot load reader '{name}': {error}") from error
     if not tokenizer.is_fast:
@@ -120,6 +138,7 @@ def load_reader(
     identity = ReaderIdentity(
         name=name if name == DEFAULT_READER else Path(name).name or name,
         weights=weights_hash(folder),
+        config=config_hash(model.config),
         tokenizer=tokenizer_hash(tokenizer),
         template=_digest(tokenizer.chat_template) if use_template else "",
         chat_template=use_template,
@@ -140,6 +159,11 @@ def check_device(device: str | None) -> str:
     return device
 
 
+def config_hash(config: Any) -> str:
+    """Hash of the settings that change what the same weights compute."""
+    return _digest({name: getattr(config, name, None) for name in _COMPUTATION})
+
+
 def tokenizer_hash(tokenizer: Any) -> str:
     """Hash of vocabulary, special tokens and a probe text's tokens: of behaviour, not of file format."""
     return _digest(
@@ -152,4 +176,4 @@ def tokenizer_hash(tokenizer: Any) -> str:
 
 
 def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -107,14 +107,26 @@ def _converted(gguf: Path) -> Path:
     return folder
 
 
+def load_whole(name: str, **options: Any) -> Any:
+    """The model, or `InputError` where its files lack weights (transformers makes them up at random)."""
+    from transformers import AutoModelForCausalLM
+
+    loaded: Any = AutoModelForCausalLM.from_pretrained(name, output_loading_info=True, **options)
+    model, found = loaded
+    missing = sorted(found["missing_keys"])
+    if missing:
+        raise InputError(f"{len(missing)} weights are missing, among them {missing[0]}")
+    return model
+
+
 def _convert(gguf: Path, folder: Path) -> None:
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoTokenizer
 
     try:
         where: dict[str, Any] = {"gguf_file": gguf.name}
         tokenizer = AutoTokenizer.from_pretrained(str(gguf.parent), **where)
-        loaded = AutoModelForCausalLM.from_pretrained(str(gguf.parent), dtype=torch.float32, **where)
+        loaded = load_whole(str(gguf.parent), dtype=torch.float32, **where)
     except Exception as error:  # transformers raises many kinds for files it cannot read
         raise InputError(f"cannot read {gguf} as a GGUF model: {error}") from error
     # A model loaded from GGUF refuses save_pretrained; a plain one with its weights does not.

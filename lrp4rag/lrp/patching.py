@@ -109,8 +109,10 @@ def patched(model: nn.Module, composite: Composite) -> Iterator[tuple[Family, St
                 forward = _norm_forward(stack, norm, composite, _record_norm(stack, k, which))
                 replace(norm, "forward", forward)
             replace(block.mlp, "forward", _mlp_forward(stack, k, block, composite))
-            for linear in block.layer.modules():
-                if isinstance(linear, nn.Linear) and linear.bias is not None:
+            for linear in block.linears:
+                if type(linear) is not nn.Linear:
+                    replace(linear, "forward", _unknown_forward(stack, linear.forward))
+                elif linear.bias is not None:
                     replace(linear, "forward", _biased_forward(stack, linear))
             hooks.append(block.layer.register_forward_hook(_finite_hook(stack)))
         final_norm = family.part(model, "final_norm")
@@ -193,9 +195,22 @@ def _attention_forward(stack: Stack, layer: int, composite: Composite) -> Callab
 
 
 def _biased_forward(stack: Stack, linear: nn.Linear) -> Callable[[Tensor], Tensor]:
+    """W x + b on the primal rows, W dx on the tangents: a bias has no tangent."""
+
     def forward(x: Tensor) -> Tensor:
         y = F.linear(x, linear.weight)
-        y[: stack.primal_rows or len(y)] += linear.bias  # a bias has no tangent
+        y[: stack.primal_rows or len(y)] += linear.bias
+        return y
+
+    return forward
+
+
+def _unknown_forward(stack: Stack, original: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The same for a layer that adds its bias itself, as quantised kernels do: its value at 0 is the bias."""
+
+    def forward(x: Tensor) -> Tensor:
+        y = original(x)
+        y[stack.primal_rows or len(y) :] -= original(torch.zeros_like(x[:1, :1]))
         return y
 
     return forward

@@ -81,6 +81,9 @@ class Flow:
         """
         if weights.ndim != 2 or not len(weights):
             raise LRP4RAGError(f"weights must be (tangents, tokens), got {tuple(weights.shape)}")
+        n, t = len(tokens.prompt_ids), len(tokens.response_ids)
+        if weights.shape[1] not in (n, n + t - 1):
+            raise LRP4RAGError(f"weights must be (any, {n} or {n + t - 1}), got {tuple(weights.shape)}")
         chunks = weights.split(PUSH_CHUNK)
         rows = [self._run(tokens, chunk, keep and not k) for k, chunk in enumerate(chunks)]
         return torch.cat(rows)

@@ -27,6 +27,10 @@ class Block:
     up: nn.Linear
     down: nn.Linear
 
+    @property
+    def linears(self) -> tuple[nn.Linear, ...]:
+        return (self.query, self.key, self.value, self.output, self.gate, self.up, self.down)
+
 
 @dataclass(frozen=True, slots=True)
 class Family:
