@@ -204,7 +204,7 @@ def test_invalid_json_names_the_line(broken: str, tmp_path: Path) -> None:
 
 def test_invalid_json_in_an_array_names_the_line(tmp_path: Path) -> None:
     error = error_of(write(tmp_path, "[\n{},\n{broken}\n]"))
-    assert error.line == 4
+    assert error.line == 3
     assert "invalid JSON" in str(error)
 
 
