@@ -120,7 +120,8 @@ class Detector:
             if trained != given and (what != "reader" or not _same_reader(self.card.reader, reader)):
                 raise InputError(
                     f"the detector was trained with {what} {trained}, and this is {what} {given}; "
-                    f"use that {what}, or train a detector for this one (lrp4rag train --help)"
+                    f"use that {what}, train a detector for this one (lrp4rag train --help), "
+                    "or ask for evidence without a verdict (--detector none)"
                 )
         if self.card.reader["dtype"] != reader["dtype"]:
             message = f"the detector was trained in {self.card.reader['dtype']}, this is {reader['dtype']}"
