@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,8 @@ from numpy.typing import NDArray
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedGroupKFold
 
-from lrp4rag.classifiers.svm import svm
+from lrp4rag.classifiers.registry import classifier_named
 from lrp4rag.errors import InputError
-
-CLASSIFIERS: dict[str, Callable[[], Any]] = {"svm": svm}
 
 CALIBRATION_FOLDS = 5
 
@@ -39,8 +36,7 @@ def fit_calibrated(
     classifier: str, vectors: NDArray[np.float64], labels: NDArray[np.bool_], groups: NDArray[np.str_]
 ) -> Any:
     """The classifier fitted on all rows, its sigmoid on scores from folds it was not fitted on."""
-    if classifier not in CLASSIFIERS:
-        raise InputError(f"unknown classifier '{classifier}'; choose from {', '.join(CLASSIFIERS)}")
+    estimator = classifier_named(classifier)
     folds = grouped_folds(labels, groups, CALIBRATION_FOLDS, seed=0)
-    model = CalibratedClassifierCV(CLASSIFIERS[classifier](), ensemble=False, cv=folds)
+    model = CalibratedClassifierCV(estimator, ensemble=False, cv=folds)
     return model.fit(vectors, labels)
