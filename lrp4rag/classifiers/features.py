@@ -23,17 +23,18 @@ def _prompt(relevance: Relevance) -> Array:
 
 
 VECTORS: dict[str, Callable[[Relevance], Array]] = {
+    "total": lambda relevance: relevance.total,
     "response": lambda relevance: relevance.response,
     "prompt": _prompt,
 }
-"""What can be resampled: R_response and R_prompt (LRP4RAG, section 4.3)."""
+"""What can be resampled: R_response and R_prompt (LRP4RAG, section 4.3), and n times R_response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
     """`vector` resampled to `length` by `mode` (LRP4RAG eqs. 7-9); the paper's best SVM has 220."""
 
-    vector: str = "response"
+    vector: str = "total"
     length: int = 220
     mode: Mode = "interpolate"
 

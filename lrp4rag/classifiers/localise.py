@@ -1,4 +1,4 @@
-"""Suspect tokens: R_response averaged over neighbours, and low. No training but one threshold."""
+"""Suspect tokens: the prompt's relevance, averaged over neighbours, is low. One threshold, no training."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lrp4rag.lrp.relevance import Array, Relevance
 TOKEN_WINDOW = 17
 
 
-def smoothed(response: Array, window: int = TOKEN_WINDOW) -> NDArray[np.float64]:
-    """The mean of each token's R_response and its neighbours', fewer at the ends, (t,), in logits."""
-    values = np.concatenate([[0.0], np.cumsum(response, dtype=np.float64)])
-    positions = np.arange(len(response))
+def smoothed(total: Array, window: int = TOKEN_WINDOW) -> NDArray[np.float64]:
+    """The mean of each token's relevance and its neighbours', fewer at the ends, (t,), in logits."""
+    values = np.concatenate([[0.0], np.cumsum(total, dtype=np.float64)])
+    positions = np.arange(len(total))
     first = np.maximum(positions - window // 2, 0)
-    last = np.minimum(positions + window // 2 + 1, len(response))
+    last = np.minimum(positions + window // 2 + 1, len(total))
     result: NDArray[np.float64] = (values[last] - values[first]) / (last - first)
     return result
 
@@ -34,7 +34,7 @@ def token_threshold(
     relevances: Sequence[Relevance], flags: Sequence[NDArray[np.bool_]], window: int = TOKEN_WINDOW
 ) -> float:
     """The smoothed relevance below which calling a token hallucinated maximises F1 over all tokens."""
-    scores = np.concatenate([smoothed(row.response, window) for row in relevances])
+    scores = np.concatenate([smoothed(row.total, window) for row in relevances])
     truth = np.concatenate(flags)
     order = np.argsort(scores, kind="stable")
     hits = np.cumsum(truth[order])

@@ -24,8 +24,8 @@ class SuspectSpan:
 class Sentence:
     """A sentence of the response and what it rests on, relevance in logits.
 
-    `relevance` is the mean of R_response over its tokens; `by_passage` the mean over its tokens of
-    each passage's summed relevance; `passage` the index of the largest, None where none is
+    `relevance` is that of the whole prompt, and `by_passage` of each passage, summed over prompt tokens
+    and averaged over the sentence's tokens; `passage` the index of the largest, None where none is
     positive or passages were not attributed. `suspect` when half of its tokens are.
     """
 
@@ -42,7 +42,7 @@ class Verdict:
     """`probability` that the response is hallucinated; it is called so from `threshold` on.
 
     Without a detector (evidence only) both are None and nothing is suspect.
-    `token_relevance` (t) is the smoothed R_response that marks suspect tokens.
+    `token_relevance` (t) is the smoothed relevance of the prompt that marks suspect tokens.
     """
 
     probability: float | None
@@ -68,7 +68,7 @@ def judge(
 ) -> Verdict:
     """Put probability and evidence together."""
     encoded = relevance.encoded
-    smooth = smoothed(relevance.response)
+    smooth = smoothed(relevance.total)
     suspect = smooth < (-np.inf if token_threshold is None else token_threshold)
     offsets = np.array(encoded.response_offsets).reshape(-1, 2)
     spans = []
@@ -104,7 +104,7 @@ def _sentence(
     return Sentence(
         start=start,
         end=end,
-        relevance=float(relevance.response[inside].mean()),
+        relevance=float(relevance.total[inside].mean()),
         by_passage=by_passage,
         passage=passage,
         suspect=bool(suspect[inside].mean() >= 0.5),

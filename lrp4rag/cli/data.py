@@ -54,7 +54,15 @@ def extract(data: str, store: Path, generator: tuple[str, ...], **options: Any) 
 @click.option("--store", required=True, type=click.Path(path_type=Path), help=STORE_HELP)
 @click.option("--generator", multiple=True, help=GENERATOR_HELP)
 @click.option("--classifier", default="svm", show_default=True, type=click.Choice(["svm"]))
-@click.option("--length", default=220, show_default=True, help="Resampled length of R_response.")
+@click.option(
+    "--vector",
+    default="total",
+    show_default=True,
+    type=click.Choice(["total", "response"]),
+    help="The relevance of the whole prompt per response token, or its mean over prompt tokens "
+    "(R_response, as in the paper).",
+)
+@click.option("--length", default=220, show_default=True, help="Length that it is resampled to.")
 @click.option(
     "--resampling",
     default="interpolate",
@@ -71,6 +79,7 @@ def train(
     store: Path,
     generator: tuple[str, ...],
     classifier: str,
+    vector: str,
     length: int,
     resampling: str,
     resamples: int,
@@ -86,7 +95,7 @@ def train(
     from lrp4rag.experiments.train import labelled
     from lrp4rag.experiments.train import train as fit
 
-    features = Features(length=length, mode=resampling)  # type: ignore[arg-type]
+    features = Features(vector, length, mode=resampling)  # type: ignore[arg-type]
     examples = labelled(_load(data, generator), data)
     extraction = _extract(examples, store, None, **options)
     command = shlex.join(["lrp4rag", *sys.argv[1:]])

@@ -106,7 +106,7 @@ def _tokens(
     resamples: int,
 ) -> Metrics:
     flags = [token_flags(*pair) for pair in zip(examples, relevances, strict=True)]
-    scores = [-smoothed(relevance.response) for relevance in relevances]
+    scores = [-smoothed(relevance.total) for relevance in relevances]
     suspect = [np.zeros(0, dtype=bool)] * len(flags)
     for train, test in folds:
         threshold = token_threshold([relevances[k] for k in train], [flags[k] for k in train])

@@ -47,6 +47,14 @@ class Relevance:
     resampled: Array | None = None
 
     @property
+    def total(self) -> Array:
+        """The sum of R* over the prompt tokens (t): n times R_response.
+
+        It does not shrink as prompts grow, which R_response does, being a mean.
+        """
+        return self.response * len(self.encoded.prompt_ids)
+
+    @property
     def prompt_tokens(self) -> list[str]:
         return [self.encoded.text[start:end] for start, end in self.encoded.prompt_offsets]
 

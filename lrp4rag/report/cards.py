@@ -11,6 +11,11 @@ from rich.text import Text
 from lrp4rag.classifiers.card import Card, Interval, Metrics
 from lrp4rag.experiments.evaluate import Evaluation
 
+VECTOR_WORDS = {
+    "total": "relevance of the whole prompt per response token (n x R_response)",
+    "response": "R_response",
+    "prompt": "R_prompt",
+}
 COLUMNS = {
     "auroc": "AUROC",
     "auprc": "AUPRC",
@@ -113,7 +118,7 @@ def _facts(card: Card) -> dict[str, str]:
     facts = {
         "reader": f"{reader['name']}, {prompt}, {reader['dtype']} ({reader['digest']})",
         "relevance": f"{card.composite}, target {card.target}",
-        "features": f"R_{card.vector} resampled to {card.length} ({card.mode})",
+        "features": f"{VECTOR_WORDS[card.vector]}, resampled to {card.length} ({card.mode})",
         "classifier": f"{card.classifier}, flags from probability {card.threshold:g}",
         "rows": f"{card.rows}, {card.hallucinated} hallucinated",
     }

@@ -86,7 +86,7 @@ def _line(analysis: Analysis, ax: Axes) -> None:
     tokens_text = analysis.relevance.response_tokens
     ax.set_xticks(ticks, [one_line(tokens_text[k], 14) or "␣" for k in ticks], rotation=60, ha="right")
     _as_text(ax.get_xticklabels())
-    ax.set(xlim=(-0.5, max(count - 0.5, 0.5)), ylabel="logits per\nprompt token")
+    ax.set(xlim=(-0.5, max(count - 0.5, 0.5)), ylabel="logits")
     ax.set_title("Relevance by response token (sentences numbered)", loc="left")
     ax.margins(y=0.15)
     ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, borderpad=0)

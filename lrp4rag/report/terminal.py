@@ -46,7 +46,7 @@ def render_line(analysis: Analysis) -> Text:
     if verdict.sentences:
         lowest = min(verdict.sentences, key=lambda sentence: sentence.relevance)
         text = analysis.relevance.encoded.response[lowest.start : lowest.end]
-        line.append(f"  {lowest.relevance:+.4f} ", style="dim")
+        line.append(f"  {lowest.relevance:+.2f} ", style="dim")
         line.append(one_line(text, 60))
     return line
 
@@ -116,7 +116,7 @@ def _sentences(analysis: Analysis) -> Table:
         table.add_row(
             Text(str(k)),
             Text(one_line(response[sentence.start : sentence.end])),
-            Text(f"{sentence.relevance:+.4f}"),
+            Text(f"{sentence.relevance:+.2f}"),
             Text(rests_on(sentence)),
             Text("suspect", style=SUSPECT) if sentence.suspect else Text(""),
         )

@@ -10,9 +10,9 @@ from lrp4rag.lrp.relevance import Relevance
 READER = {"name": "tiny", "digest": "0123", "chat_template": True, "dtype": "float32"}
 
 
-def relevance_of(response, *, reader=None, composite="attnlrp", text=None, by_segment=None) -> Relevance:
-    """Relevance whose R_response is given; response tokens are the words of `text`."""
-    values = np.asarray(response, dtype=np.float32)
+def relevance_of(total, *, reader=None, composite="attnlrp", text=None, by_segment=None) -> Relevance:
+    """Relevance whose sum over the 4 prompt tokens is given; response tokens are the words of `text`."""
+    values = np.asarray(total, dtype=np.float32)
     text = text or " ".join(f"w{k}" for k in range(len(values)))
     offsets, start = [], 0
     for word in text.split(" "):
@@ -20,16 +20,16 @@ def relevance_of(response, *, reader=None, composite="attnlrp", text=None, by_se
         start += len(word) + 1
     assert len(offsets) == len(values)
     encoded = Encoded(
-        prompt_ids=(1, 2, 3),
+        prompt_ids=(1, 2, 3, 4),
         response_ids=tuple(range(len(values))),
-        text="a b c",
+        text="a b c d",
         response=text,
-        prompt_offsets=((0, 1), (2, 3), (4, 5)),
+        prompt_offsets=((0, 1), (2, 3), (4, 5), (6, 7)),
         response_offsets=tuple(offsets),
-        segments=(0, 2, 3),
+        segments=(0, 1, 2, 3),
         segment_names=("template", "question", "passage 1", "passage 2"),
     )
-    return Relevance(encoded, composite, "response", reader or READER, values, values, by_segment)
+    return Relevance(encoded, composite, "response", reader or READER, values, values / 4, by_segment)
 
 
 def labelled_rows(count: int = 60, seed: int = 0):

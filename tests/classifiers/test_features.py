@@ -14,6 +14,10 @@ def test_rows_are_resampled_to_one_length():
     assert np.array_equal(Features(length=7)(rows)[1], resample([5.0, 6.0], 7))
 
 
+def test_the_mean_over_prompt_tokens_is_another_vector():
+    assert Features("response", 2)([relevance_of([8.0, 4.0])]).tolist() == [[2.0, 1.0]]
+
+
 def test_prompt_vector_is_refused_where_it_was_not_computed():
     with pytest.raises(InputError, match="R_prompt"):
         Features(vector="prompt")([relevance_of([1.0, 2.0])])

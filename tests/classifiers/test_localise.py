@@ -33,11 +33,11 @@ def test_threshold_maximises_f1_over_all_tokens():
     rows = [relevance_of([0.0, 1.0, 2.0, 3.0])]
     flags = [np.array([True, True, False, False])]
     threshold = token_threshold(rows, flags, window=1)
-    assert ((smoothed(rows[0].response, 1) < threshold) == flags[0]).all()
+    assert ((smoothed(rows[0].total, 1) < threshold) == flags[0]).all()
 
     rows, _, flags = labelled_rows()
     best = token_threshold(rows, flags)
-    scores, truth = np.concatenate([smoothed(row.response) for row in rows]), np.concatenate(flags)
+    scores, truth = np.concatenate([smoothed(row.total) for row in rows]), np.concatenate(flags)
 
     def f1(threshold):
         called = scores < threshold
