@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedGroupKFold, cross_val_predict
 
-from lrp4rag.classifiers.registry import classifier_named
+from lrp4rag.classifiers.registry import candidates_of
 from lrp4rag.errors import InputError
 
 CALIBRATION_FOLDS = 5
@@ -32,11 +34,36 @@ def grouped_folds(
     return list(splitter.split(labels, labels, groups))
 
 
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A calibrated scikit-learn classifier, and which of the candidates it is."""
+
+    model: Any
+    settings: str
+
+    def predict(self, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The probability of a hallucination, (rows,)."""
+        column = list(self.model.classes_).index(True)
+        probabilities: NDArray[np.float64] = self.model.predict_proba(vectors)
+        return probabilities[:, column]
+
+
 def fit_calibrated(
     classifier: str, vectors: NDArray[np.float64], labels: NDArray[np.bool_], groups: NDArray[np.str_]
-) -> Any:
-    """The classifier fitted on all rows, its sigmoid on scores from folds it was not fitted on."""
-    estimator = classifier_named(classifier)
+) -> Fitted:
+    """Choose the candidate with the best AUROC over inner folds, fit it on all rows, and calibrate it.
+
+    The sigmoid is fitted on scores from folds that the classifier was not fitted on.
+    """
+    candidates = candidates_of(classifier)
     folds = grouped_folds(labels, groups, CALIBRATION_FOLDS, seed=0)
-    model = CalibratedClassifierCV(estimator, ensemble=False, cv=folds)
-    return model.fit(vectors, labels)
+
+    def auroc(settings: str) -> float:
+        scores = cross_val_predict(
+            candidates[settings], vectors, labels, cv=folds, method="decision_function"
+        )
+        return float(roc_auc_score(labels, scores))
+
+    best = max(candidates, key=auroc)
+    model = CalibratedClassifierCV(candidates[best], ensemble=False, cv=folds)
+    return Fitted(model.fit(vectors, labels), best)

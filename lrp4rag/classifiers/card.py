@@ -49,6 +49,7 @@ class Card(_Frozen):
 
     format: int
     classifier: str
+    settings: str
     reader: dict[str, Any]
     composite: str
     target: str

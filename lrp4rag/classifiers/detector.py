@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from lrp4rag.classifiers.calibration import fit_calibrated
+from lrp4rag.classifiers.calibration import Fitted, fit_calibrated
 from lrp4rag.classifiers.card import Card, package_versions
 from lrp4rag.classifiers.features import FEATURE_VERSION, Features
 from lrp4rag.classifiers.localise import token_threshold
@@ -67,11 +67,12 @@ class Detector:
         if len(origin) != 1:
             raise InputError("training needs relevance of one reader, composite and target")
         rows = np.array(groups if groups is not None else [str(k) for k in range(len(relevances))])
-        estimator = fit_calibrated(classifier, features(relevances), labels, rows)
+        fitted = fit_calibrated(classifier, features(relevances), labels, rows)
         first = relevances[0]
         card = Card(
             format=FORMAT,
             classifier=classifier,
+            settings=fitted.settings,
             reader=first.reader,
             composite=first.composite,
             target=first.target,
@@ -85,7 +86,7 @@ class Detector:
             hallucinated=int(labels.sum()),
             versions=package_versions(),
         )
-        return cls(estimator, card)
+        return cls(fitted.model, card)
 
     def predict_proba(self, relevances: Sequence[Relevance]) -> NDArray[np.float64]:
         """The probability that each response is hallucinated, (rows,).
@@ -96,9 +97,7 @@ class Detector:
             self.require(relevance.reader, relevance.composite, relevance.target)
         if not relevances:
             return np.zeros(0)
-        column = list(self.estimator.classes_).index(True)
-        probability: NDArray[np.float64] = self.estimator.predict_proba(self.features(relevances))
-        return probability[:, column]
+        return Fitted(self.estimator, self.card.settings).predict(self.features(relevances))
 
     def predict(self, relevance: Relevance) -> Verdict:
         """The verdict on one response, with suspect spans and sentences."""

@@ -1,4 +1,8 @@
-"""The classifiers by name. A new one is a function that returns a scikit-learn estimator, and a line here."""
+"""The classifiers by name: each gives candidates (settings -> unfitted scikit-learn estimator).
+
+A new one is a function of that kind and a line here. `fit_calibrated` chooses among the candidates on
+the training rows it is given, so that inside cross-validation the choice is made inside the folds.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,11 @@ from typing import Any
 from lrp4rag.classifiers.svm import svm
 from lrp4rag.errors import InputError
 
-CLASSIFIERS: dict[str, Callable[[], Any]] = {"svm": svm}
+CLASSIFIERS: dict[str, Callable[[], dict[str, Any]]] = {"svm": svm}
 
 
-def classifier_named(name: str) -> Any:
-    """A new, unfitted classifier; raises `InputError` that lists the known ones."""
+def candidates_of(name: str) -> dict[str, Any]:
+    """Settings and estimators of a classifier; raises `InputError` that lists the known ones."""
     if name not in CLASSIFIERS:
         raise InputError(f"unknown classifier '{name}'; choose from {', '.join(CLASSIFIERS)}")
     return CLASSIFIERS[name]()

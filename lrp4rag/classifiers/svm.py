@@ -8,6 +8,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+PENALTIES = (0.1, 0.3, 1.0, 3.0)
 
-def svm() -> Any:
-    return make_pipeline(StandardScaler(), SVC(kernel="rbf", C=1.0, gamma="scale"))
+
+def svm() -> dict[str, Any]:
+    """One candidate for each penalty C; the paper names none."""
+    return {
+        f"C={penalty:g}": make_pipeline(StandardScaler(), SVC(kernel="rbf", C=penalty, gamma="scale"))
+        for penalty in PENALTIES
+    }

@@ -38,8 +38,8 @@ def cross_validate(
 ) -> Evidence:
     """Metrics of a detector, of the controls beside it, and of its suspect tokens.
 
-    Nothing is chosen by looking at the result: features and hyper-parameters are given, and
-    calibration and the token threshold come from the training rows of each fold.
+    Nothing is chosen by looking at the result: features are given; settings, calibration and the token
+    threshold come from the training rows of each fold.
     """
     labels, groups = labels_of(examples), groups_of(examples)
     folds = grouped_folds(labels, groups, FOLDS, SEED)
@@ -94,7 +94,7 @@ def _out_of_fold(
     scores = np.full(len(labels), np.nan)
     for train, test in folds:
         model = fit_calibrated(classifier, vectors[train], labels[train], groups[train])
-        scores[test] = model.predict_proba(vectors[test])[:, list(model.classes_).index(True)]
+        scores[test] = model.predict(vectors[test])
     return scores
 
 

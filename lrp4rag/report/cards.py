@@ -119,7 +119,7 @@ def _facts(card: Card) -> dict[str, str]:
         "reader": f"{reader['name']}, {prompt}, {reader['dtype']} ({reader['digest']})",
         "relevance": f"{card.composite}, target {card.target}",
         "features": f"{VECTOR_WORDS[card.vector]}, resampled to {card.length} ({card.mode})",
-        "classifier": f"{card.classifier}, flags from probability {card.threshold:g}",
+        "classifier": f"{card.classifier} ({card.settings}), flags from probability {card.threshold:g}",
         "rows": f"{card.rows}, {card.hallucinated} hallucinated",
     }
     if card.training is not None:

@@ -67,14 +67,12 @@ def test_no_row_is_scored_by_a_model_that_saw_its_source(monkeypatch, tmp_path):
     seen = []
 
     class Spy:
-        classes_ = np.array([False, True])
-
         def __init__(self, train):
             self.train = set(train)
 
-        def predict_proba(self, vectors):
+        def predict(self, vectors):
             seen.append((self.train, {groups[int(row)] for row in vectors[:, 0]}))
-            return np.full((len(vectors), 2), 0.5)
+            return np.full(len(vectors), 0.5)
 
     monkeypatch.setattr(protocol, "fit_calibrated", lambda name, x, y, g: Spy(g))
     folds = protocol.grouped_folds(labels, groups, 5, 0)
