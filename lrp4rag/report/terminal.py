@@ -84,7 +84,7 @@ def _headline(verdict: Verdict, options: ConsoleOptions) -> Text:
     if verdict.probability is not None:
         full, empty = ("#", "-") if options.ascii_only else ("█", "░")
         filled = round(min(max(verdict.probability, 0.0), 1.0) * BAR_WIDTH)
-        line.append(f"  {full * filled}{empty * (BAR_WIDTH - filled)}")
+        line.append(f"\n{full * filled}{empty * (BAR_WIDTH - filled)}")
     if verdict.threshold is not None:
         line.append(f"  flagged from {verdict.threshold:.2f}", style="not bold dim default")
     return line

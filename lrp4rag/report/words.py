@@ -42,7 +42,10 @@ def verdict_words(verdict: Verdict) -> str:
         return "Evidence only, no detector"
     if verdict.hallucinated:
         return f"Likely hallucinated, probability {verdict.probability:.2f}"
-    return f"Likely grounded, probability of hallucination {verdict.probability:.2f}"
+    words = f"Likely grounded, probability of hallucination {verdict.probability:.2f}"
+    count = len(verdict.spans)
+    # The verdict is on the whole response: a mostly grounded one can still hold an invention.
+    return f"{words}, but {count} suspect {'span' if count == 1 else 'spans'}" if count else words
 
 
 def signed(value: float) -> str:
