@@ -47,19 +47,29 @@ def token_threshold(
 def merged_spans(
     suspect: NDArray[np.bool_], offsets: Sequence[tuple[int, int]], text: str
 ) -> list[tuple[int, int]]:
-    """Character spans of runs of suspect tokens, without the white space around them."""
+    """Character spans of runs of suspect tokens: whole words, no white space around them."""
     spans: list[tuple[int, int]] = []
-    previous = False
-    for flag, (start, end) in zip(suspect, offsets, strict=True):
-        if flag and previous:
+    running = False
+    for flag, (first, last) in zip(suspect, offsets, strict=True):
+        start, end = _whole_words(first, last, text)
+        running = running and bool(flag)
+        if not flag or start == end:
+            continue
+        if spans and (running or start <= spans[-1][1]):
             spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
-        elif flag:
+        else:
             spans.append((start, end))
-        previous = bool(flag)
-    trimmed = [(*_trim(start, end, text),) for start, end in spans]
-    return [(start, end) for start, end in trimmed if start < end]
+        running = True
+    return spans
 
 
-def _trim(start: int, end: int, text: str) -> tuple[int, int]:
+def _whole_words(start: int, end: int, text: str) -> tuple[int, int]:
     piece = text[start:end]
-    return end - len(piece.lstrip()), start + len(piece.rstrip())
+    if not piece.strip():
+        return start, start
+    start, end = end - len(piece.lstrip()), start + len(piece.rstrip())
+    while start and text[start].isalnum() and text[start - 1].isalnum():
+        start -= 1
+    while end < len(text) and text[end - 1].isalnum() and text[end].isalnum():
+        end += 1
+    return start, end

@@ -25,6 +25,19 @@ def test_runs_of_suspect_tokens_become_trimmed_spans():
     assert merged_spans(np.array([True]), [(0, 2)], "  ") == []
 
 
+def test_white_space_joins_no_spans_that_are_apart():
+    text, offsets = "one two three", [(0, 3), (3, 7), (7, 8), (8, 13)]
+    assert merged_spans(np.array([True, False, True, True]), offsets, text) == [(0, 3), (8, 13)]
+
+
+def test_a_span_never_cuts_a_word_or_a_number():
+    text, offsets = "In 1878.", [(0, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7), (7, 8)]
+    flags = np.array([False, False, False, True, False, False, False])
+    assert merged_spans(flags, offsets, text) == [(3, 7)]
+    flags = np.array([False, False, False, True, False, True, True])
+    assert merged_spans(flags, offsets, text) == [(3, 8)]
+
+
 def test_bytes_of_one_character_are_one_span():
     assert merged_spans(np.array([True, True, False]), [(0, 1), (0, 1), (1, 2)], "🗼x") == [(0, 1)]
 
