@@ -69,8 +69,10 @@ def analyse(
     generated = example.response is None
     if generated:
         with clock.measure("generate"):
-            example = reader.generate(example, max_new_tokens=max_new_tokens, truncation=truncation)
-    encoded = reader.encode(example, truncation=truncation)
+            encoded = reader.generate(example, max_new_tokens=max_new_tokens, truncation=truncation)
+        example = example.with_response(encoded.response)
+    else:
+        encoded = reader.encode(example, truncation=truncation)
     with relevance_mode(reader.model, chosen) as flow:
         with clock.measure("push"):
             relevance = attribute(reader, encoded, segments=True, flow=flow, keep=rows or tokens)

@@ -80,7 +80,7 @@ def load_examples(path: str | Path, *, template: str | None = None) -> list[Exam
     path = Path(path)
     if path.is_dir():
         return _from_ragtruth(path)
-    if not path.is_file():
+    if not path.exists():
         raise InputError("no such file or directory", path=path)
     return _from_text(path.read_bytes(), path, template)
 
@@ -199,16 +199,23 @@ def _json_rows(content: bytes, path: str | Path) -> Iterator[tuple[int, int, Any
         _parse(text, path, 1)
         yield from _elements(text)
         return
-    try:
-        whole = json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    else:
-        yield 1, 1, whole
+    if not text.strip():
+        return
+    first = text.lstrip().partition("\n")[0]
+    if not _is_json(first):  # one object over several lines, or a first line that is wrong either way
+        yield 1, 1, _parse(text, path, 1)
         return
     for line, row in enumerate(text.split("\n"), start=1):
         if row.strip():
             yield line, line, _parse(row, path, line)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _elements(text: str) -> Iterator[tuple[int, int, Any]]:
@@ -249,6 +256,8 @@ def _parse(text: str, path: str | Path, line: int) -> Any:
 
 
 def _validated(model: type[Row], row: Any, path: str | Path, line: int) -> Row:
+    if not isinstance(row, dict):
+        raise InputError(f"expected a JSON object, found {type(row).__name__}", path=path, line=line)
     try:
         return model.model_validate(row)
     except ValidationError as error:

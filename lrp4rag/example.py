@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -174,8 +176,22 @@ def render(
 
 def locate(prompt: str, question: str, passages: list[str] | tuple[str, ...]) -> tuple[Span, ...]:
     """Find the passages, in their order, and the question (outside them) in a given prompt."""
+    try:
+        passage_spans = _locate_passages(prompt, passages)
+        return (*passage_spans, *_locate_question(prompt, question, passage_spans))
+    except InputError:
+        start = prompt.find(question) if question else -1
+        if start < 0:
+            raise
+        # A passage may also occur inside the question; then the passages are those after it.
+        end = start + len(question)
+        with suppress(InputError):
+            return (*_locate_passages(prompt, passages, end), Span("question", 0, start, end))
+        raise
+
+
+def _locate_passages(prompt: str, passages: Sequence[str], cursor: int = 0) -> list[Span]:
     spans: list[Span] = []
-    cursor = 0
     for k, passage in enumerate(passages):
         start = prompt.find(passage, cursor)
         if start < 0:
@@ -187,17 +203,17 @@ def locate(prompt: str, question: str, passages: list[str] | tuple[str, ...]) ->
             )
         cursor = start + len(passage)
         spans.append(Span("passage", k, start, cursor))
-    if question:
-        spans.append(_locate_question(prompt, question, spans))
-    return tuple(spans)
+    return spans
 
 
-def _locate_question(prompt: str, question: str, taken: list[Span]) -> Span:
+def _locate_question(prompt: str, question: str, taken: list[Span]) -> list[Span]:
+    if not question:
+        return []
     start = prompt.find(question)
     while start >= 0:
         end = start + len(question)
         if all(end <= span.start or start >= span.end for span in taken):
-            return Span("question", 0, start, end)
+            return [Span("question", 0, start, end)]
         start = prompt.find(question, start + 1)
     raise InputError(
         "the question does not occur in the prompt outside the passages; "

@@ -250,3 +250,11 @@ def test_with_response() -> None:
     assert other.labels is None
     assert (other.prompt, other.spans, other.id) == (example.prompt, example.spans, example.id)
     assert example.response == "In 1901."
+
+
+def test_a_passage_that_the_question_holds_too() -> None:
+    prompt = "Question: Is Paris the capital?\nContext: Paris"
+    example = Example.create(
+        question="Is Paris the capital?", passages=["Paris"], prompt=prompt, response="Yes."
+    )
+    assert {(span.kind, span.start) for span in example.spans} == {("question", 10), ("passage", 41)}

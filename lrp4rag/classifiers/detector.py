@@ -119,8 +119,8 @@ class Detector:
             if trained != given and (what != "reader" or not _same_reader(self.card.reader, reader)):
                 raise InputError(
                     f"the detector was trained with {what} {trained}, and this is {what} {given}; "
-                    f"use that {what}, train a detector for this one (lrp4rag train --help), "
-                    "or ask for evidence without a verdict (--detector none)"
+                    f"use that {what}{_framing_hint(self.card.reader, reader)}, train a detector for this "
+                    "one (lrp4rag train --help), or ask for evidence without a verdict (--detector none)"
                 )
         if self.card.reader["dtype"] != reader["dtype"]:
             message = f"the detector was trained in {self.card.reader['dtype']}, this is {reader['dtype']}"
@@ -131,20 +131,22 @@ class Detector:
         import skops.io
 
         folder = Path(folder)
-        if folder.exists() and not (folder / CARD).is_file() and any(folder.iterdir()):
-            raise InputError("this folder has other files in it; name another", path=folder)
+        check_target(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        # One hidden folder beside the target, so that both renames stay on its disk.
+        work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
-            skops.io.dump(self.estimator, partial / ESTIMATOR, compression=8)
-            digest = hashlib.sha256((partial / ESTIMATOR).read_bytes()).hexdigest()
+            new, old = work / "new", work / "old"
+            new.mkdir()
+            skops.io.dump(self.estimator, new / ESTIMATOR, compression=8)
+            digest = hashlib.sha256((new / ESTIMATOR).read_bytes()).hexdigest()
             card = self.card.model_copy(update={"estimator_sha256": digest})
-            (partial / CARD).write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
-            partial.chmod(0o755)
-            shutil.rmtree(folder, ignore_errors=True)
-            partial.rename(folder)
+            (new / CARD).write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            if folder.exists():
+                folder.rename(old)
+            new.rename(folder)
         finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(work, ignore_errors=True)
         return folder
 
     @classmethod
@@ -169,6 +171,14 @@ class Detector:
         except Exception as error:  # skops raises many kinds for a file it cannot or will not read
             raise InputError(f"not a detector: {error}", path=folder / ESTIMATOR) from error
         return cls(estimator, card)
+
+
+def check_target(folder: Path) -> None:
+    """Raise `InputError` unless a detector can be written to `folder`: new, empty, or a detector's own."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError("this is a file; name a folder", path=folder)
+    if folder.is_dir() and {path.name for path in folder.iterdir()} - {CARD, ESTIMATOR}:
+        raise InputError("this folder has other files in it; name another", path=folder)
 
 
 def load_card(folder: str | Path = BUNDLED) -> Card:
@@ -200,6 +210,12 @@ def bundled_folder() -> Path:
 
 def _same_reader(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return bool(one["digest"] == other["digest"])
+
+
+def _framing_hint(trained: dict[str, Any], given: dict[str, Any]) -> str:
+    if trained["chat_template"] == given["chat_template"]:
+        return ""
+    return " (--chat-template)" if trained["chat_template"] else " (--no-chat-template)"
 
 
 def _named(reader: dict[str, Any]) -> str:

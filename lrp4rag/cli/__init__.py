@@ -5,8 +5,10 @@ Nothing heavy is imported here or at the top of the command modules, so `--help`
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import shlex
 import sys
 import warnings
 from typing import Any
@@ -21,7 +23,11 @@ from lrp4rag.errors import LRP4RAGError, LRP4RAGWarning
 
 
 class _Group(click.Group):
-    """Turns our errors into a message and their exit code."""
+    """Remembers the command as it was given, and turns errors into a message and an exit code."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.obj = shlex.join(["lrp4rag", *args])
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -29,6 +35,11 @@ class _Group(click.Group):
         except LRP4RAGError as error:
             click.echo(f"Error: {error}", err=True)
             ctx.exit(error.exit_code)
+        except OSError as error:  # files: permissions, full disks, folders where files should be
+            if error.errno == errno.EPIPE:
+                raise
+            click.echo(f"Error: {error}", err=True)
+            ctx.exit(1)
 
 
 @click.group(

@@ -106,6 +106,8 @@ def analyse(
     """
     for path in (html_path, png_path):
         writable(path)
+    if html_path is not None and html_path == png_path:
+        raise InputError("--html and --png name the same file")
     if fail_on_hallucination and detector_name == "none":
         raise InputError("--fail-on-hallucination needs a detector")
     if tokens and html_path is None:
@@ -139,8 +141,8 @@ def analyse(
     if len(examples) == 1:
         analysis = analysed(examples[0])
         named = f"{detector_name} ({detector.card.classifier})" if detector else None
-        _write_files(analysis, named, html_path, png_path)
         _print_one(analysis, as_json)
+        _write_files(analysis, named, html_path, png_path)
         flagged, code = bool(analysis.verdict.hallucinated), 0
     else:
         flagged, code = _print_many(examples, analysed, as_json)
@@ -225,9 +227,10 @@ def _print_many(examples: Sequence[Example], analysed: Any, as_json: bool) -> tu
     for example in examples:
         try:
             analysis = analysed(example)
-        except LRP4RAGError as error:
+        # RuntimeError: torch, for example when memory runs out on one long row.
+        except (LRP4RAGError, RuntimeError) as error:
             click.echo(f"Error: example '{example.id}': {error}", err=True)
-            code = max(code, error.exit_code)
+            code = max(code, getattr(error, "exit_code", 1))
             continue
         if as_json:
             records.append(_print_json(analysis))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -92,19 +90,20 @@ def train(
     with folds grouped by source, fitted on all rows, and written with its card.
     """
     from lrp4rag.classifiers import Features
+    from lrp4rag.classifiers.detector import check_target
     from lrp4rag.experiments.train import labelled
     from lrp4rag.experiments.train import train as fit
 
+    check_target(out)  # before the expensive part
     features = Features(vector, length, mode=resampling)  # type: ignore[arg-type]
     examples = labelled(_load(data, generator), data)
     extraction = _extract(examples, store, None, **options)
-    command = shlex.join(["lrp4rag", *sys.argv[1:]])
     detector = fit(
         examples,
         extraction,
         features=features,
         classifier=classifier,
-        command=command,
+        command=click.get_current_context().find_root().obj,
         resamples=resamples,
     )
     folder = detector.save(out)

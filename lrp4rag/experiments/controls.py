@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,10 @@ from lrp4rag.classifiers.features import Features
 from lrp4rag.example import Example
 from lrp4rag.lrp.relevance import Relevance
 
-Inputs = Callable[[Sequence[Example], Sequence[Relevance]], NDArray[np.float64]]
+Inputs = Callable[[Sequence[Example], Sequence[Relevance], Features], NDArray[np.float64]]
 
 
-def length(_: Sequence[Example], relevances: Sequence[Relevance]) -> NDArray[np.float64]:
+def length(_: Sequence[Example], relevances: Sequence[Relevance], __: Features) -> NDArray[np.float64]:
     """The number of response tokens."""
     return np.array([[len(relevance.response)] for relevance in relevances], dtype=float)
 
@@ -23,14 +24,16 @@ def length(_: Sequence[Example], relevances: Sequence[Relevance]) -> NDArray[np.
 def constant(mode: str) -> Inputs:
     """Relevance 1 for every token, resampled like the real one: what resampling tells of the length."""
 
-    def inputs(_: Sequence[Example], relevances: Sequence[Relevance]) -> NDArray[np.float64]:
-        features = Features(mode=mode)  # type: ignore[arg-type]
-        return features.resampled([np.ones(len(relevance.response)) for relevance in relevances])
+    def inputs(
+        _: Sequence[Example], relevances: Sequence[Relevance], features: Features
+    ) -> NDArray[np.float64]:
+        same = replace(features, mode=mode)  # type: ignore[arg-type]
+        return same.resampled([np.ones(len(relevance.response)) for relevance in relevances])
 
     return inputs
 
 
-def novel_words(examples: Sequence[Example], _: Sequence[Relevance]) -> NDArray[np.float64]:
+def novel_words(examples: Sequence[Example], _: Sequence[Relevance], __: Features) -> NDArray[np.float64]:
     """The number of distinct response words that no passage contains."""
     counts = []
     for example in examples:

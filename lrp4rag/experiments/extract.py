@@ -44,8 +44,8 @@ def extract(
     store = Store.open(folder, configuration)
     # Equal examples share a row.
     wanted = {store.path(example): example for example in examples}
-    missing = [example for example in wanted.values() if example not in store]
-    failures: dict[str, str] = {}
+    missing = [example for example in wanted.values() if not store.holds(example)]
+    failed: dict[Path, str] = {}
     if missing:
         with relevance_mode(reader.model, name) as flow:
             for example in track(missing, len(missing), "extracting relevance"):
@@ -54,7 +54,8 @@ def extract(
                     store.write(example, attribute(reader, encoded, flow=flow))
                 # RuntimeError: torch, for example when memory runs out on one long row.
                 except (LRP4RAGError, RuntimeError) as error:
-                    failures[example.id] = str(error)
+                    failed[store.path(example)] = str(error)
+    failures = {row.id: failed[store.path(row)] for row in examples if store.path(row) in failed}
     store.log_failures(failures)
-    computed = len(missing) - len(failures)
+    computed = len(missing) - len(failed)
     return Extraction(store, computed, len(wanted) - len(missing), failures)

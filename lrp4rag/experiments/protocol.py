@@ -38,13 +38,13 @@ def cross_validate(
 ) -> Evidence:
     """Metrics of a detector, of the controls beside it, and of its suspect tokens.
 
-    Nothing is chosen by looking at the result: features are given; settings, calibration and the token
-    threshold come from the training rows of each fold.
+    Features are given; settings, calibration and the token threshold come from the training rows of
+    each fold. Whoever tries several features and keeps the best has chosen by looking at the result.
     """
     labels, groups = labels_of(examples), groups_of(examples)
     folds = grouped_folds(labels, groups, FOLDS, SEED)
     inputs = {"detector": features(relevances)}
-    inputs |= {name: control(examples, relevances) for name, control in CONTROLS.items()}
+    inputs |= {name: control(examples, relevances, features) for name, control in CONTROLS.items()}
     results: dict[str, Metrics] = {}
     for name in track(inputs, len(inputs), "cross-validating"):
         scores = _out_of_fold(classifier, inputs[name], labels, groups, folds)

@@ -62,6 +62,14 @@ class Store:
     def __contains__(self, example: Example) -> bool:
         return self.path(example).is_file()
 
+    def holds(self, example: Example) -> bool:
+        """Whether the example's relevance is there and can be read (a damaged file is computed again)."""
+        try:
+            self.read(example)
+        except InputError:
+            return False
+        return True
+
     def read(self, example: Example) -> Relevance:
         """The relevance of an example; raises `InputError` where the store has none."""
         if example not in self:

@@ -13,6 +13,10 @@ Truncation = Literal["error", "passages"]
 
 Offsets = tuple[tuple[int, int], ...]
 
+# Some templates (Llama 3.x) write today's date, which would give another prompt every day. This is the
+# date that Llama 3.2's own template falls back on.
+_DATE = "26 Jul 2024"
+
 # Stands for the prompt while the chat template is rendered; from Unicode's private use area.
 _PLACEHOLDER = "\ue000lrp4rag\ue001"
 
@@ -35,6 +39,11 @@ class Encoded:
     segments: tuple[int, ...]
     segment_names: tuple[str, ...]
     dropped: int = 0
+
+    def with_response(self, response: str, tokenizer: Any) -> Encoded:
+        """The same prompt with another response."""
+        ids, offsets = _encode_text(tokenizer, response)
+        return replace(self, response=response, response_ids=tuple(ids), response_offsets=tuple(offsets))
 
     @property
     def passages(self) -> int:
@@ -92,7 +101,9 @@ def _chat_frame(tokenizer: Any, prompt: str) -> tuple[str, str, str]:
 
     def rendered(content: str) -> str:
         messages = [{"role": "user", "content": content}]
-        text: str = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        text: str = tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True, date_string=_DATE
+        )
         return text
 
     before, found, after = rendered(_PLACEHOLDER).partition(_PLACEHOLDER)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoTokenizer
 
-from lrp4rag.errors import InputError
+from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.generator.encoding import Encoded, Truncation, encode
 from lrp4rag.generator.weights import DEFAULT_READER, load_whole, resolve, weights_hash
@@ -81,33 +81,47 @@ class Reader:
         """See `lrp4rag.generator.encoding.encode`; raises `InputError` without a response."""
         if example.response is None:
             raise InputError("there is no response to analyse", field="response")
-        return self._encode(example, truncation)
-
-    def _encode(self, example: Example, truncation: Truncation) -> Encoded:
-        return encode(
-            example,
-            self.tokenizer,
-            chat_template=self.identity.chat_template,
-            window=self.window,
-            truncation=truncation,
-        )
+        return self._encode(example, truncation, self.window)
 
     @torch.no_grad()
     def generate(
         self, example: Example, *, max_new_tokens: int = 256, truncation: Truncation = "error"
-    ) -> Example:
-        """The example with the reader's own greedy response."""
-        encoded = self._encode(example, truncation)
+    ) -> Encoded:
+        """The example's prompt with the reader's own greedy response, encoded.
+
+        The response ends at the window; a chosen truncation makes room for `max_new_tokens` first.
+        """
+        window = self.window
+        if window is not None and truncation == "passages":
+            window = max(window - max_new_tokens, 1)
+        encoded = self._encode(replace(example, response=None, labels=None), truncation, window)
         ids = torch.tensor([encoded.prompt_ids], device=self.model.device)
+        room = max_new_tokens if self.window is None else self.window - ids.shape[1]
+        if room < 1:
+            raise InputError(
+                f"a prompt of {ids.shape[1]} tokens leaves no room for a response in the reader's "
+                f"window of {self.window}"
+            )
         output = self.model.generate(
             ids,
             attention_mask=torch.ones_like(ids),
-            max_new_tokens=max_new_tokens,
+            max_new_tokens=min(max_new_tokens, room),
             do_sample=False,
             pad_token_id=self.tokenizer.pad_token_id or self.tokenizer.eos_token_id,
         )
-        response = self.tokenizer.decode(output[0, ids.shape[1] :], skip_special_tokens=True)
-        return example.with_response(response.strip())
+        response = self.tokenizer.decode(output[0, ids.shape[1] :], skip_special_tokens=True).strip()
+        if not response:
+            raise LRP4RAGError("the reader gave an empty response; give one, or another reader")
+        return encoded.with_response(response, self.tokenizer)
+
+    def _encode(self, example: Example, truncation: Truncation, window: int | None) -> Encoded:
+        return encode(
+            example,
+            self.tokenizer,
+            chat_template=self.identity.chat_template,
+            window=window,
+            truncation=truncation,
+        )
 
 
 def load_reader(
@@ -154,8 +168,12 @@ def check_device(device: str | None) -> str:
         kind = torch.device(device).type
     except RuntimeError as error:
         raise InputError(f"unknown device '{device}'; use cpu, cuda or cuda:K") from error
+    if kind not in ("cpu", "cuda", "mps"):
+        raise InputError(f"unknown device '{device}'; use cpu, cuda or cuda:K")
     if kind == "cuda" and not torch.cuda.is_available():
         raise InputError("no CUDA device is available; use --device cpu")
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise InputError("no MPS device is available; use --device cpu")
     return device
 
 

@@ -49,7 +49,7 @@ def resolve(name: str) -> Path:
 def weights_hash(folder: Path) -> str:
     """SHA-256 of the weights: of the GGUF file that a folder was converted from, else of its files."""
     note = folder / _SOURCE_NOTE
-    if note.is_file():
+    if note.is_file() and folder.parent == cache_dir() / "readers":  # only what we converted ourselves
         digest: str = json.loads(note.read_text())["sha256"]
         return digest
     files = sorted(folder.glob("*.safetensors"))

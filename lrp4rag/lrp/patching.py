@@ -62,10 +62,9 @@ class Stack:
 
 
 def raise_not_finite(direction: str, layer: int, dtype: torch.dtype) -> None:
-    raise RelevanceError(
-        f"NaN or Inf at layer {layer} during {direction} in {str(dtype).removeprefix('torch.')}; "
-        "try --dtype float32"
-    )
+    hint = "; try --dtype float32" if dtype in (torch.float16, torch.bfloat16) else ""
+    name = str(dtype).removeprefix("torch.")
+    raise RelevanceError(f"NaN or Inf at layer {layer} during {direction} in {name}{hint}")
 
 
 def _dispatch(
@@ -97,6 +96,7 @@ def patched(model: nn.Module, composite: Composite) -> Iterator[tuple[Family, St
 
     try:
         body = family.part(model, "body")
+        hooks.append(body.register_forward_pre_hook(_refuse_padding, with_kwargs=True))
         replace(body, "config", _with_attention(body.config))
         blocks = list(family.blocks(model))
         if not blocks:
@@ -130,6 +130,12 @@ def patched(model: nn.Module, composite: Composite) -> Iterator[tuple[Family, St
                 del module.__dict__[name]
             else:
                 module.__dict__[name] = previous
+
+
+def _refuse_padding(_module: nn.Module, _inputs: object, options: dict[str, Any]) -> None:
+    mask = options.get("attention_mask")
+    if isinstance(mask, Tensor) and not mask.all():
+        raise LRP4RAGError("padded batches are not supported in relevance mode; run rows one by one")
 
 
 def _with_attention(config: Any) -> Any:

@@ -228,8 +228,9 @@ def relevance_mode(
     if target not in ("response", "largest"):
         raise InputError(f"unknown target '{target}'; choose from response, largest")
     composite = composite_named(composite)
-    ids = torch.arange(8, device=model.get_input_embeddings().weight.device)[None]
-    ids %= model.config.vocab_size
+    # Spread over the vocabulary: on the control tokens at its start, half precision is far off itself.
+    ids = torch.arange(1, 9, device=model.get_input_embeddings().weight.device)[None]
+    ids = ids * model.config.vocab_size // 10
     with torch.no_grad():
         expected = model(ids, use_cache=False).logits
     with patched(model, composite) as (family, stack):

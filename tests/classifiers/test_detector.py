@@ -51,6 +51,17 @@ def test_it_does_not_write_into_a_folder_of_other_files(detector, tmp_path):
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
+def test_a_folder_with_other_files_beside_a_detector_is_left_alone(detector, tmp_path):
+    folder = detector.save(tmp_path / "d")
+    (folder / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match="other files"):
+        detector.save(folder)
+    assert (folder / "thesis.tex").exists()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="this is a file"):
+        detector.save(tmp_path / "file")
+
+
 @pytest.mark.parametrize(
     ("given", "names"),
     [

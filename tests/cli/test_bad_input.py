@@ -38,7 +38,7 @@ def changed(**fields):
             f"{changed(id='a')}\n{changed(id='a')}",
             ["line 2", "field 'id'", "duplicate id 'a' (first on line 1)"],
         ),
-        ("3", ["line 1", "dictionary"]),
+        ("3", ["line 1", "expected a JSON object, found int"]),
         ("", ["no examples"]),
     ],
 )
@@ -154,6 +154,7 @@ def test_failing_on_hallucination_needs_a_detector(run, example_file):
 def test_unknown_device(run, example_file, reader_folder):
     common = ["analyse", example_file, "--reader", reader_folder, "--detector", "none", "--device"]
     assert "unknown device 'gpu'" in run(*common, "gpu", code=2).stderr
+    assert "unknown device 'meta'" in run(*common, "meta", code=2).stderr
 
 
 def test_ragtruth_folder_without_its_files(run, tmp_path):
@@ -173,3 +174,22 @@ def test_a_failure_inside_is_exit_code_1(run, tmp_path, example_file):
     model.save_pretrained(folder)
     stderr = run("analyse", example_file, "--reader", folder, "--detector", "none", code=1).stderr
     assert "NaN" in stderr
+
+
+def test_a_page_that_cannot_be_written_costs_no_verdict(run, detector, reader_folder, example_file, tmp_path):
+    """A full disk or a missing permission is exit code 1, after the verdict was printed."""
+    common = ["--reader", reader_folder, "--detector", detector, "--html", "/proc/page.html"]
+    result = run("analyse", example_file, *common, code=1)
+    assert "probability" in result.stdout
+    assert "Error: " in result.stderr
+
+
+def test_a_syntax_error_in_an_object_over_several_lines(run, tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('{\n "question": "Q",\n "passages": [oops]\n}')
+    assert "line 3: invalid JSON at column 15" in run("analyse", path, code=2).stderr
+
+
+def test_one_file_for_two_outputs(run, example_file, tmp_path):
+    both = ["--html", tmp_path / "x", "--png", tmp_path / "x"]
+    assert "name the same file" in run("analyse", example_file, *both, code=2).stderr

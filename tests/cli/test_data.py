@@ -9,7 +9,7 @@ def test_train_reuses_the_store_and_writes_a_card(run, detector, labelled_file, 
     assert result.stdout == "0 computed, 24 there already, 0 failed\n"
     card = json.loads(run("detector", "info", detector, "--json").stdout)
     assert card["reader"]["name"] == "tiny"
-    assert card["training"]["command"].startswith("lrp4rag ")
+    assert card["training"]["command"].startswith(f"lrp4rag train {labelled_file} --store {store}")
     assert card["evidence"]["metrics"]["auroc"]["low"] <= card["evidence"]["metrics"]["auroc"]["value"]
     assert card["versions"]["lrp4rag"]
 
@@ -91,3 +91,34 @@ def test_failures_are_told_and_logged(run, reader_folder, tmp_path):
     logged = json.loads((tmp_path / "s" / "failures.jsonl").read_text())
     assert logged["id"] == "bridge-1"
     assert "window" in logged["error"]
+
+
+def test_equal_responses_that_fail_are_both_left_out(run, reader_folder, tmp_path):
+    path = write_jsonl(examples(14), tmp_path / "data.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    long = {"response": "word " * 600, "labels": [], "question": "Q", "passages": ["P"]}
+    lines += [{**lines[0], **long, "id": "L1"}, {**lines[0], **long, "id": "L2"}]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    common = ["--store", tmp_path / "s", "--reader", reader_folder, "--resamples", 10]
+    run("train", path, *common, "--out", tmp_path / "d")
+    card = json.loads((tmp_path / "d" / "card.json").read_text())
+    assert (card["rows"], card["training"]["failures"]) == (14, 2)
+
+
+def test_a_damaged_row_is_computed_again(run, reader_folder, tmp_path):
+    path = write_jsonl(examples(3), tmp_path / "data.jsonl")
+    common = ["extract", path, "--store", tmp_path / "s", "--reader", reader_folder]
+    run(*common)
+    row = sorted((tmp_path / "s" / "rows").iterdir())[0]
+    content = row.read_bytes()
+    row.write_bytes(content[:100])
+    assert run(*common).stdout == "1 computed, 2 there already, 0 failed\n"
+    assert row.read_bytes() == content
+
+
+def test_where_the_detector_goes_is_checked_first(run, labelled_file, reader_folder, tmp_path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "mine.txt").write_text("x")
+    common = ["--store", tmp_path / "s", "--reader", reader_folder, "--out", tmp_path / "d"]
+    assert "other files" in run("train", labelled_file, *common, code=2).stderr
+    assert not (tmp_path / "s").exists()

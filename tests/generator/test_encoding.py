@@ -332,3 +332,10 @@ def test_truncation_that_is_not_enough(tokenizer: PreTrainedTokenizerFast) -> No
     for window in (least - 1, 10):
         with pytest.raises(InputError, match=rf"window of {window}.*without the passages"):
             encode(bridge_example(), tokenizer, window=window, truncation="passages")
+
+
+def test_a_template_that_writes_the_date_writes_the_same_every_day() -> None:
+    """Llama 3.2's own way to today's date."""
+    today = "{% if not date_string is defined %}{% set date_string = strftime_now('%d %b %Y') %}{% endif %}"
+    dated = today + "{{ date_string }} " + CHATML
+    assert "26 Jul 2024 <|im_start|>" in encode(bridge_example(), tiny_tokenizer(dated)).text

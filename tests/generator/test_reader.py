@@ -13,10 +13,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from lrp4rag.analysis import analyse
 from lrp4rag.errors import InputError
 from lrp4rag.generator import DEFAULT_READER, Reader, encode, load_reader
 from lrp4rag.generator.reader import tokenizer_hash
-from tests.tiny import CHATML, bridge_example, tiny_tokenizer
+from tests.tiny import CHATML, bridge_example, save_tiny_reader, tiny_tokenizer
 
 
 @pytest.fixture(autouse=True)
@@ -78,12 +79,31 @@ def test_generate_is_greedy(tiny_reader: Reader) -> None:
     example = bridge_example(response=None)
     answered = tiny_reader.generate(example, max_new_tokens=8)
     assert answered == tiny_reader.generate(example, max_new_tokens=8)
-    assert answered == example.with_response(answered.response)
-    # The first token is the most likely one after the prompt as `encode` gives it.
-    ids = torch.tensor([tiny_reader.encode(answered).prompt_ids])
+    assert answered == tiny_reader.encode(example.with_response(answered.response))
+    # The first token is the most likely one after the prompt.
+    ids = torch.tensor([answered.prompt_ids])
     with torch.no_grad():
         best = int(tiny_reader.model(ids).logits[0, -1].argmax())
     assert answered.response.startswith(tiny_reader.tokenizer.decode([best]).strip())
+
+
+def test_a_response_ends_at_the_window(tmp_path: Path) -> None:
+    example = bridge_example(response=None)
+    n = len(load(save_tiny_reader(tmp_path / "wide")).encode(bridge_example()).prompt_ids)
+    answered = load(save_tiny_reader(tmp_path / "tight", window=n + 3)).generate(example, max_new_tokens=50)
+    assert len(answered.prompt_ids) == n
+    with pytest.raises(InputError, match=f"prompt of {n} tokens leaves no room"):
+        load(save_tiny_reader(tmp_path / "full", window=n)).generate(example)
+
+
+def test_truncation_makes_room_for_the_response_and_the_prompt_is_replayed_as_it_was(tmp_path: Path) -> None:
+    example = bridge_example(response=None)
+    n = len(load(save_tiny_reader(tmp_path / "wide")).encode(bridge_example()).prompt_ids)
+    reader = load(save_tiny_reader(tmp_path / "tight", window=n))
+    answered = reader.generate(example, max_new_tokens=8, truncation="passages")
+    assert answered.dropped == 8
+    analysis = analyse(example, reader, None, max_new_tokens=8, truncation="passages")
+    assert analysis.relevance.encoded == answered
 
 
 # Identity.
@@ -267,7 +287,7 @@ def test_the_default_reader_answers(default_reader: Reader) -> None:
     example = bridge_example(5, passages=["The old stone bridge was opened in 1905."], response=None)
     answered = default_reader.generate(example, max_new_tokens=14)
     assert "1905" in answered.response
-    assert answered.prompt == example.prompt
+    assert example.prompt in answered.text
     assert not answered.response.startswith(" ")
 
 

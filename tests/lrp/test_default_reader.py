@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.generator import Encoded, Reader
+from lrp4rag.generator import DEFAULT_READER, Encoded, Reader, load_reader
 from lrp4rag.lrp import attribute, relevance_mode
 from tests.lrp.checks import assert_close, composites, logits_of
 from tests.tiny import bridge_example
@@ -57,3 +57,13 @@ def test_adjoint(default_reader: Reader, encoded: Encoded) -> None:
         pushed, pulled = flow.push(encoded, u, keep=True), flow.pull(encoded, v)
     scale = float((v * pushed).abs().sum())
     assert abs(float((v * pushed).sum() - (pulled * u).sum())) <= 1e-4 * scale
+
+
+def test_half_precision_on_the_real_reader() -> None:
+    """bfloat16 passes the check of the patched logits, and its relevance is close to float32's."""
+    example = bridge_example()
+    totals = []
+    for dtype in ("float32", "bfloat16"):
+        reader = load_reader(DEFAULT_READER, device="cpu", dtype=dtype)
+        totals.append(attribute(reader, reader.encode(example)).total)
+    assert np.corrcoef(*totals)[0, 1] > 0.99

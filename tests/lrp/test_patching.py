@@ -265,3 +265,13 @@ def test_the_bias_of_a_layer_without_weight_matrix_is_not_pushed_along(tokens: T
     except LRP4RAGError:
         return
     assert_close(actual, expected, 1e-12)
+
+
+def test_padded_batches_are_refused(llama) -> None:
+    """The patched attention is causal only: it would read the padding."""
+    ids, mask = torch.arange(10).view(2, 5), torch.ones(2, 5, dtype=torch.long)
+    with relevance_mode(llama), torch.no_grad():
+        llama(ids, attention_mask=mask)
+        mask[0, 0] = 0
+        with pytest.raises(LRP4RAGError, match="padded batches are not supported"):
+            llama(ids, attention_mask=mask)
