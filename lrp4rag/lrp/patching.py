@@ -170,15 +170,14 @@ def _norm_forward(
 
 def _mlp_forward(stack: Stack, layer: int, block: Any, composite: Composite) -> Callable[[Tensor], Tensor]:
     def forward(x: Tensor) -> Tensor:
-        gate, dgate = stack.split(block.gate(x))
+        mixed = block.gate(x)
+        gate, dgate = stack.split(mixed)
         up, dup = stack.split(block.up(x))
         rule = GateRule.at(gate, up, composite)
         if stack.tape is not None:
             stack.tape[layer].gate = rule
-        if len(dup):
-            mixed = torch.cat([rule.product[None], rule.push(dgate, dup)]).flatten(0, 1)
-        else:
-            mixed = rule.product
+        rule.push(dgate, dup)
+        gate.copy_(rule.product)
         output: Tensor = block.down(mixed)
         return output
 

@@ -44,13 +44,13 @@ class NormRule:
         return cls(weight, inverse_rms, wide * inverse_rms if jacobian else None)
 
     def primal(self, x: Tensor) -> Tensor:
-        return self.weight * (accumulate(x) * self.inverse_rms).to(x.dtype)
+        return (accumulate(x) * self.inverse_rms).to(x.dtype).mul_(self.weight)
 
     def push(self, dx: Tensor) -> Tensor:
         scaled = accumulate(dx) * self.inverse_rms
         if self.direction is not None:
             scaled -= self.direction * (self.direction * scaled).mean(-1, keepdim=True)
-        return self.weight * scaled.to(dx.dtype)
+        return scaled.to(dx.dtype).mul_(self.weight)
 
     def pull(self, c: Tensor) -> Tensor:
         n = c.shape[-2]
@@ -87,9 +87,10 @@ class GateRule:
         return cls(slope * up, activated, product)
 
     def push(self, dgate: Tensor, dup: Tensor) -> Tensor:
+        """Tangents of y, written over `dgate`: on a CPU, new memory costs as much as the product."""
         if self.for_gate is None:
-            return self.for_up * dup
-        return torch.addcmul(self.for_up * dup, self.for_gate, dgate)
+            return torch.mul(self.for_up, dup, out=dgate)
+        return dgate.mul_(self.for_gate).addcmul_(self.for_up, dup)
 
     def pull(self, c: Tensor) -> tuple[Tensor | None, Tensor]:
         n = c.shape[-2]

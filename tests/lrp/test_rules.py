@@ -141,7 +141,7 @@ def test_gate_jacobian_by_finite_differences() -> None:
 def test_gate_at_zero(composite: Composite, by_gate: float, dtype: torch.dtype) -> None:
     zero, three, one = (torch.full((1, 1, 1), value, dtype=dtype) for value in (0, 3, 1))
     rule = GateRule.at(zero, three, composite)
-    assert rule.push(one[None], 0 * one[None]).item() == by_gate
+    assert rule.push(one[None].clone(), 0 * one[None]).item() == by_gate
     assert rule.push(0 * one[None], one[None]).item() == 0
     cgate, cup = rule.pull(one)
     assert (0 if cgate is None else cgate.item()) == by_gate
