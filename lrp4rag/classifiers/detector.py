@@ -23,6 +23,7 @@ from lrp4rag.classifiers.features import FEATURE_VERSION, Features
 from lrp4rag.classifiers.localise import token_threshold
 from lrp4rag.classifiers.verdict import Verdict, judge
 from lrp4rag.errors import InputError, LRP4RAGWarning
+from lrp4rag.generator.reader import reader_name
 from lrp4rag.lrp.relevance import Relevance
 
 FORMAT = 1
@@ -110,13 +111,19 @@ class Detector:
 
     def require(self, reader: dict[str, Any], composite: str, target: str) -> None:
         """Refuse relevance that this detector was not trained on; another dtype only warns."""
-        pairs = (
-            ("reader", _named(self.card.reader), _named(reader)),
-            ("composite", self.card.composite, composite),
-            ("target", self.card.target, target),
+        card = self.card
+        checks = (
+            (
+                "reader",
+                card.reader["digest"] == reader["digest"],
+                reader_name(card.reader),
+                reader_name(reader),
+            ),
+            ("composite", card.composite == composite, card.composite, composite),
+            ("target", card.target == target, card.target, target),
         )
-        for what, trained, given in pairs:
-            if trained != given and (what != "reader" or not _same_reader(self.card.reader, reader)):
+        for what, same, trained, given in checks:
+            if not same:
                 raise InputError(
                     f"the detector was trained with {what} {trained}, and this is {what} {given}; "
                     f"use that {what}{_framing_hint(self.card.reader, reader)}, train a detector for this "
@@ -157,7 +164,7 @@ class Detector:
         """
         import skops.io
 
-        folder = bundled_folder() if str(folder) == BUNDLED else Path(folder)
+        folder = _folder(folder)
         card = load_card(folder)
         try:
             content = (folder / ESTIMATOR).read_bytes()
@@ -183,7 +190,7 @@ def check_target(folder: Path) -> None:
 
 def load_card(folder: str | Path = BUNDLED) -> Card:
     """The card of a detector folder, or of the bundled one."""
-    folder = bundled_folder() if str(folder) == BUNDLED else Path(folder)
+    folder = _folder(folder)
     path = folder / CARD
     try:
         card = Card.model_validate(json.loads(path.read_text(encoding="utf-8")))
@@ -204,20 +211,13 @@ def load_card(folder: str | Path = BUNDLED) -> Card:
     return card
 
 
-def bundled_folder() -> Path:
-    return Path(str(resources.files("lrp4rag"))) / "data" / "detector"
-
-
-def _same_reader(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return bool(one["digest"] == other["digest"])
+def _folder(name: str | Path) -> Path:
+    if str(name) == BUNDLED:
+        return Path(str(resources.files("lrp4rag"))) / "data" / "detector"
+    return Path(name)
 
 
 def _framing_hint(trained: dict[str, Any], given: dict[str, Any]) -> str:
     if trained["chat_template"] == given["chat_template"]:
         return ""
     return " (--chat-template)" if trained["chat_template"] else " (--no-chat-template)"
-
-
-def _named(reader: dict[str, Any]) -> str:
-    prompt = "chat template" if reader["chat_template"] else "raw prompt"
-    return f"{reader['name']} ({prompt}, {reader['digest']})"

@@ -22,14 +22,6 @@ def smoothed(total: Array, window: int = TOKEN_WINDOW) -> NDArray[np.float64]:
     return result
 
 
-def token_labels(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
-    """Which tokens share a character with a hallucinated span, (t,)."""
-    return np.array(
-        [any(start < stop and end > begin for begin, stop in spans) for start, end in offsets],
-        dtype=bool,
-    )
-
-
 def token_threshold(
     relevances: Sequence[Relevance], flags: Sequence[NDArray[np.bool_]], window: int = TOKEN_WINDOW
 ) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lrp4rag.classifiers.localise import merged_spans, smoothed
+from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.sentences import split_sentences
 
@@ -70,14 +71,13 @@ def judge(
     encoded = relevance.encoded
     smooth = smoothed(relevance.total)
     suspect = smooth < (-np.inf if token_threshold is None else token_threshold)
-    offsets = np.array(encoded.response_offsets).reshape(-1, 2)
     spans = []
     for start, end in merged_spans(suspect, encoded.response_offsets, encoded.response):
-        inside = (offsets[:, 0] < end) & (offsets[:, 1] > start)
+        inside = tokens_in(encoded.response_offsets, [(start, end)])
         spans.append(SuspectSpan(start, end, float(smooth[inside].mean())))
     sentences = []
     for start, end in split_sentences(encoded.response):
-        inside = (offsets[:, 0] < end) & (offsets[:, 1] > start)
+        inside = tokens_in(encoded.response_offsets, [(start, end)])
         if inside.any():
             sentences.append(_sentence(relevance, suspect, inside, start, end))
     return Verdict(

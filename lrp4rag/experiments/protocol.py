@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lrp4rag.classifiers.calibration import fit_calibrated, grouped_folds
 from lrp4rag.classifiers.card import Evidence, Metrics
 from lrp4rag.classifiers.features import Features
-from lrp4rag.classifiers.localise import smoothed, token_labels, token_threshold
+from lrp4rag.classifiers.localise import smoothed, token_threshold
 from lrp4rag.example import Example
 from lrp4rag.experiments.controls import CONTROLS, FLAG_EVERYTHING
 from lrp4rag.experiments.statistics import (
@@ -21,6 +21,7 @@ from lrp4rag.experiments.statistics import (
     response_metrics,
     token_metrics,
 )
+from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.progress import track
 
@@ -72,7 +73,7 @@ def groups_of(examples: Sequence[Example]) -> NDArray[np.str_]:
 def token_flags(example: Example, relevance: Relevance) -> Labels:
     """Which response tokens lie in a labelled span."""
     spans = [(label.start, label.end) for label in example.labels or ()]
-    return token_labels(relevance.encoded.response_offsets, spans)
+    return tokens_in(relevance.encoded.response_offsets, spans)
 
 
 def intervals(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
@@ -90,6 +94,14 @@ def encode(
         ),
     )
     return _fit(encoded, window, truncation)
+
+
+def tokens_in(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
+    """Which tokens share a character with one of the spans, (tokens,)."""
+    return np.array(
+        [any(start < stop and end > begin for begin, stop in spans) for start, end in offsets],
+        dtype=bool,
+    )
 
 
 def _chat_frame(tokenizer: Any, prompt: str) -> tuple[str, str, str]:

@@ -60,8 +60,7 @@ class ReaderIdentity:
         return {**asdict(self), "digest": self.digest}
 
     def __str__(self) -> str:
-        prompt = "chat template" if self.chat_template else "raw prompt"
-        return f"{self.name} ({prompt}, {self.digest})"
+        return reader_name(self.as_dict())
 
 
 @dataclass(frozen=True)
@@ -122,6 +121,12 @@ class Reader:
             window=window,
             truncation=truncation,
         )
+
+
+def reader_name(identity: dict[str, Any]) -> str:
+    """A reader in words, from its identity as `ReaderIdentity.as_dict` gives it."""
+    prompt = "chat template" if identity["chat_template"] else "raw prompt"
+    return f"{identity['name']} ({prompt}, {identity['digest']})"
 
 
 def load_reader(

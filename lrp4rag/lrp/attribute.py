@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lrp4rag.errors import InputError
-from lrp4rag.generator.encoding import Encoded
+from lrp4rag.generator.encoding import Encoded, tokens_in
 from lrp4rag.generator.reader import Reader
 from lrp4rag.lrp.composites import ATTNLRP, Composite
 from lrp4rag.lrp.propagate import Flow, Target, relevance_mode
@@ -81,9 +81,8 @@ def segment_weights(encoded: Encoded) -> Tensor:
 
 def span_weights(encoded: Encoded, spans: list[tuple[int, int]]) -> Tensor:
     """One cotangent per character span of the response (spans, t): the mean over its tokens."""
-    offsets = torch.tensor(encoded.response_offsets)
-    rows = [(offsets[:, 0] < end) & (offsets[:, 1] > start) for start, end in spans]
-    weights = torch.stack(rows).double()
+    rows = [tokens_in(encoded.response_offsets, [span]) for span in spans]
+    weights = torch.from_numpy(np.stack(rows)).double()
     return weights / weights.sum(1, keepdim=True).clamp(min=1)
 
 

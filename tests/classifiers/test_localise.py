@@ -1,6 +1,7 @@
 import numpy as np
 
-from lrp4rag.classifiers.localise import merged_spans, smoothed, token_labels, token_threshold
+from lrp4rag.classifiers.localise import merged_spans, smoothed, token_threshold
+from lrp4rag.generator.encoding import tokens_in
 from tests.classifiers.samples import labelled_rows, relevance_of
 
 
@@ -11,9 +12,9 @@ def test_smoothing_is_a_centred_mean_that_shortens_at_the_ends():
 
 def test_tokens_that_share_a_character_with_a_span_are_labelled():
     offsets = [(0, 3), (3, 6), (6, 9)]
-    assert token_labels(offsets, [(5, 7)]).tolist() == [False, True, True]
-    assert token_labels(offsets, [(3, 6)]).tolist() == [False, True, False]
-    assert token_labels(offsets, []).tolist() == [False] * 3
+    assert tokens_in(offsets, [(5, 7)]).tolist() == [False, True, True]
+    assert tokens_in(offsets, [(3, 6)]).tolist() == [False, True, False]
+    assert tokens_in(offsets, []).tolist() == [False] * 3
 
 
 def test_runs_of_suspect_tokens_become_trimmed_spans():
