@@ -12,7 +12,8 @@ from lrp4rag.errors import InputError
 from lrp4rag.generator.encoding import Encoded, tokens_in
 from lrp4rag.generator.reader import Reader
 from lrp4rag.lrp.composites import ATTNLRP, Composite
-from lrp4rag.lrp.propagate import Flow, Target, relevance_mode
+from lrp4rag.lrp.propagate import Flow, relevance_mode
+from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.resample import Mode, resampling_matrix
 
@@ -22,7 +23,7 @@ def attribute(
     encoded: Encoded,
     *,
     composite: str | Composite = ATTNLRP,
-    target: Target = "response",
+    target: str | Target = "response",
     segments: bool = False,
     prompt: bool = False,
     matrix: bool = False,

@@ -6,28 +6,44 @@ LRP: Arras et al., arXiv 2502.15886). No autograd is involved, so no graph is he
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lrp4rag.errors import InputError, LRP4RAGError, RelevanceError
+from lrp4rag.errors import LRP4RAGError, RelevanceError
+from lrp4rag.lrp.backward import pull_attention, pull_mlp
 from lrp4rag.lrp.composites import ATTNLRP, Composite, composite_named
-from lrp4rag.lrp.families import Block, Family
-from lrp4rag.lrp.patching import LayerTape, Stack, patched, raise_not_finite
-from lrp4rag.lrp.rules import NormRule, accumulate
+from lrp4rag.lrp.memory import (
+    Shape,
+    Sizes,
+    plan,
+    pull_bytes,
+    push_bytes,
+    retrying,
+    tape_bytes,
+    used_bytes,
+)
+from lrp4rag.lrp.patching import patched
+from lrp4rag.lrp.prefix import Prefix
+from lrp4rag.lrp.readout import Explained, Readout, Target, target_named
+from lrp4rag.lrp.replay import FinalState, Kept, Replayer, pad_columns
+from lrp4rag.lrp.rules import accumulate
+from lrp4rag.lrp.stack import raise_not_finite
 
-Target = Literal["response", "largest"]
-"""The explained logit: of the response's own token, or the reader's largest (the paper's text)."""
+Result = TypeVar("Result")
 
-# Tangents pushed at once, and cotangents pulled at once: more cost memory and gain nothing.
+# Tangents pushed at once, and cotangents pulled at once: more cost memory and gain nothing on a CPU.
 PUSH_CHUNK = 8
 PULL_CHUNK = 8
+
+Visit = Callable[[int, str, Tensor], None]
+"""Sees each step of a pull: the layer, the part ("mlp", "attention") and the cotangents before it."""
 
 
 class Tokens(Protocol):
@@ -39,31 +55,48 @@ class Tokens(Protocol):
     def response_ids(self) -> tuple[int, ...]: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Tape:
     """One replay: what `pull` needs to go back from its logits."""
 
     tokens: Tokens
     embeddings: Tensor  # N, d
-    layers: list[LayerTape]
-    final_norm: NormRule
-    readout: Tensor  # t, d: the row of the output embedding that reads each explained logit
-    rotary: tuple[Tensor, Tensor]  # cos and sin, N, e
+    kept: Kept
+    explained: Explained
 
 
 class Flow:
     """A model in relevance mode; made by `relevance_mode`.
 
-    n is the number of prompt tokens, t of response tokens. Relevance is in logits.
+    n is the number of prompt tokens, t of response tokens. Relevance is in logits. With `layer` = l,
+    relevance is that of the residual stream at the input of decoder layer l, counted from 0, rather
+    than of the embeddings.
     """
 
     def __init__(
-        self, model: Any, family: Family, stack: Stack, composite: Composite, target: Target
+        self,
+        model: Any,
+        replayer: Replayer,
+        composite: Composite,
+        target: Target,
+        *,
+        sizes: Sizes | None = None,
+        max_memory: int | None = None,
     ) -> None:
-        self.model, self.composite, self.target = model, composite, target
-        self._family, self._stack = family, stack
+        self.model, self.composite, self.explains = model, composite, target
+        self.readout, self.replayer = Readout(model, composite), replayer
+        self._given, self._max_memory, self._shape = sizes, max_memory, Shape.of(model)
         self._tape: _Tape | None = None
         self._explained_logits: Tensor | None = None
+
+    @property
+    def _sizes(self) -> Sizes:
+        return self._given or Sizes(tangents=PUSH_CHUNK, cotangents=PULL_CHUNK)
+
+    @property
+    def target(self) -> str:
+        """The name of what is explained."""
+        return self.explains.name
 
     @property
     def explained_logits(self) -> Tensor:
@@ -73,168 +106,271 @@ class Flow:
         return self._explained_logits
 
     @torch.no_grad()
-    def push(self, tokens: Tokens, weights: Tensor, *, keep: bool = False) -> Tensor:
+    def push(self, tokens: Tokens, weights: Tensor, *, keep: bool = False, layer: int = 0) -> Tensor:
         """`sum_i weights[:, i] R[j, i]` for every response token j: (T, n) or (T, N) -> (T, t).
 
         N = n + t - 1 columns also cover the response tokens that later ones can read. One pass of
-        the model per `PUSH_CHUNK` tangents. `keep` remembers the replay, so that a `pull` on the
+        the model per chunk of tangents. `keep` remembers the replay, so that a `pull` on the
         same tokens need not repeat it (at the price of the activations' memory).
         """
-        if weights.ndim != 2 or not len(weights):
-            raise LRP4RAGError(f"weights must be (tangents, tokens), got {tuple(weights.shape)}")
-        n, t = len(tokens.prompt_ids), len(tokens.response_ids)
-        if weights.shape[1] not in (n, n + t - 1):
-            raise LRP4RAGError(f"weights must be (any, {n} or {n + t - 1}), got {tuple(weights.shape)}")
-        chunks = weights.split(PUSH_CHUNK)
-        rows = [self._run(tokens, chunk, keep and not k) for k, chunk in enumerate(chunks)]
-        return torch.cat(rows)
+        return self.read(tokens, weights, [self.explains], keep=keep, layer=layer)[0]
 
     @torch.no_grad()
-    def pull(self, tokens: Tokens, weights: Tensor | None = None, *, all_columns: bool = False) -> Tensor:
+    def read(
+        self,
+        tokens: Tokens,
+        weights: Tensor,
+        targets: Sequence[str | Target],
+        *,
+        keep: bool = False,
+        layer: int = 0,
+    ) -> Tensor:
+        """`push` for several targets (targets, T, t) at the price of one: only the readout differs."""
+        n, t = len(tokens.prompt_ids), len(tokens.response_ids)
+        check_weights(weights, n, n + t - 1)
+        chosen = [target_named(target) for target in targets]
+        self._check_layer(layer)
+
+        def attempt(sizes: Sizes) -> Tensor:
+            embeddings = self._embed(tokens)
+            columns = pad_columns(weights, len(embeddings)).to(embeddings.device)
+            parts = columns.split(sizes.tangents)
+            rows = [
+                self._push_chunk(tokens, embeddings, part, chosen, sizes, keep and not k, layer)
+                for k, part in enumerate(parts)
+            ]
+            return torch.cat(rows, dim=1)
+
+        def needs(sizes: Sizes) -> int:
+            kept = tape_bytes(self._shape, n + t, sizes) if keep else 0
+            return kept + push_bytes(self._shape, n + t, len(weights), sizes)
+
+        return self._fitting(attempt, needs)
+
+    @torch.no_grad()
+    def push_batch(
+        self, batch: Sequence[Tokens], weights: Sequence[Tensor], *, at_once: int = 8
+    ) -> list[Tensor]:
+        """`push` for many examples, `at_once` in one pass, each (T, t); T may differ between them.
+
+        Examples are padded on the right to the longest of a pass, where causality hides the padding,
+        so examples of similar length are put together. Worth it on a GPU; a CPU gains nothing.
+        """
+        for tokens, one in zip(batch, weights, strict=True):
+            n, t = len(tokens.prompt_ids), len(tokens.response_ids)
+            check_weights(one, n, n + t - 1)
+        lengths = [len(tokens.prompt_ids) + len(tokens.response_ids) for tokens in batch]
+        order = sorted(range(len(batch)), key=lengths.__getitem__)
+        results: dict[int, Tensor] = {}
+        for start in range(0, len(order), at_once):
+            chosen = order[start : start + at_once]
+            rows = self._push_padded([batch[k] for k in chosen], [weights[k] for k in chosen])
+            results.update(zip(chosen, rows, strict=True))
+        return [results[k] for k in range(len(batch))]
+
+    def _push_padded(self, batch: Sequence[Tokens], weights: Sequence[Tensor]) -> list[Tensor]:
+        parts = [self._embed(tokens) for tokens in batch]
+        longest, most = max(len(part) for part in parts), max(len(one) for one in weights)
+        embeddings = torch.stack([F.pad(part, (0, 0, 0, longest - len(part))) for part in parts])
+        columns = [F.pad(one, (0, longest - one.shape[1], 0, most - len(one))) for one in weights]
+        stacked = torch.stack(columns, dim=1).to(embeddings.device)
+        states = [
+            self.replayer.run(embeddings, part, self.sizes_for(longest * len(batch), most))
+            for part in stacked.split(self._sizes.tangents)
+        ]
+        rows = []
+        for k, (tokens, one) in enumerate(zip(batch, weights, strict=True)):
+            end = len(tokens.prompt_ids) - 1 + len(tokens.response_ids)
+            response = slice(len(tokens.prompt_ids) - 1, end)
+            explained = self.explain(states[0], k, response, tokens.response_ids)
+            pushed = [explained.read(state.at(k, response)[1]) * state.scale[:, k, None] for state in states]
+            rows.append(torch.cat(pushed)[: len(one)])
+        return rows
+
+    def prefix(self, ids: Sequence[int], weights: Tensor) -> Prefix:
+        """Read a prompt once, with tangents `weights` (T, n), for several responses or a stream."""
+        check_weights(weights, len(ids))
+        return Prefix(self, ids, weights)
+
+    def push_shared(self, batch: Sequence[Tokens], weights: Tensor) -> list[Tensor]:
+        """`push` for several responses to one prompt, whose part of the work is done once."""
+        prompts = {tuple(tokens.prompt_ids) for tokens in batch}
+        if len(prompts) != 1:
+            raise LRP4RAGError(f"the examples of a shared prefix must have one prompt, not {len(prompts)}")
+        prefixes = [self.prefix(batch[0].prompt_ids, part) for part in weights.split(self._sizes.tangents)]
+        return [torch.cat([prefix.push(tokens.response_ids) for prefix in prefixes]) for tokens in batch]
+
+    @torch.no_grad()
+    def pull(
+        self,
+        tokens: Tokens,
+        weights: Tensor | None = None,
+        *,
+        all_columns: bool = False,
+        layer: int = 0,
+        visit: Visit | None = None,
+    ) -> Tensor:
         """`sum_j weights[:, j] R[j, i]` for every prompt token i: (C, t) -> (C, n).
 
         Without weights, one cotangent per response token: the full R*, (t, n). With
-        `all_columns`, (C, N): earlier response tokens too.
+        `all_columns`, (C, N): earlier response tokens too. `visit` sees the cotangents on their way.
         """
-        count = len(tokens.response_ids)
-        tape = self._tape_of(tokens)
-        if weights is None:
-            weights = torch.eye(count, dtype=tape.readout.dtype, device=tape.readout.device)
-        if weights.ndim != 2 or weights.shape[1] != count:
-            raise LRP4RAGError(f"weights must be (any, {count}), got {tuple(weights.shape)}")
-        weights = weights.to(tape.readout)
-        columns = tape.embeddings.shape[0] if all_columns else len(tokens.prompt_ids)
-        rows = [self._pull_chunk(tape, chunk, columns) for chunk in weights.split(PULL_CHUNK)]
-        return torch.cat(rows)
+        n, t = len(tokens.prompt_ids), len(tokens.response_ids)
+        if weights is not None and (weights.ndim != 2 or weights.shape[1] != t):
+            raise LRP4RAGError(f"weights must be (any, {t}), got {tuple(weights.shape)}")
+        self._check_layer(layer)
+        rows = torch.eye(t) if weights is None else weights
+
+        def attempt(sizes: Sizes) -> Tensor:
+            tape = self._tape_of(tokens, sizes, inputs=layer > 0)
+            columns = len(tape.embeddings) if all_columns else n
+            cotangents = rows.to(tape.explained.rows)
+            parts = cotangents.split(sizes.cotangents)
+            return torch.cat([self._pull_chunk(tape, part, columns, sizes, layer, visit) for part in parts])
+
+        return self._fitting(attempt, lambda sizes: pull_bytes(self._shape, n + t, sizes))
 
     def forget(self) -> None:
         """Free the replay that a `push(..., keep=True)` or `pull` remembered."""
         self._tape = None
 
-    def _tape_of(self, tokens: Tokens) -> _Tape:
-        if self._tape is None or self._tape.tokens is not tokens:
+    def explain(self, state: FinalState, example: int, positions: slice, ids: Sequence[int]) -> Explained:
+        """What the flow's target explains at `positions` of an example of a replay."""
+        primal = state.primal[example, positions]
+        explained = self.readout.explain(primal, torch.tensor(ids, device=primal.device), self.explains)
+        if not torch.isfinite(explained.logits).all():
+            raise_not_finite("push", len(self.replayer.blocks), primal.dtype)
+        self._explained_logits = explained.logits
+        return explained
+
+    def _push_chunk(
+        self,
+        tokens: Tokens,
+        embeddings: Tensor,
+        weights: Tensor,
+        targets: Sequence[Target],
+        sizes: Sizes,
+        keep: bool,
+        layer: int,
+    ) -> Tensor:
+        """Replay with tangents `weights` (T, N); returns their relevance (targets, T, t)."""
+        kept = None
+        if keep:
+            state, kept = self.replayer.run_and_keep(embeddings, weights, sizes, layer=layer)
+        else:
+            state = self.replayer.run(embeddings[None], weights[:, None], sizes, layer=layer)
+        response = slice(len(tokens.prompt_ids) - 1, None)
+        own = self.explain(state, 0, response, tokens.response_ids)
+        if kept is not None:
+            self._tape = _Tape(tokens, embeddings, kept, own)
+        hidden, tangents = state.at(0, response)
+        ids = torch.tensor(tokens.response_ids, device=hidden.device)
+        values = [
+            (own if target == self.explains else self.readout.explain(hidden, ids, target)).read(tangents)
+            for target in targets
+        ]
+        relevance = torch.stack(values) * state.scale  # (T, 1), of the one example
+        if not torch.isfinite(relevance).all():
+            raise_not_finite("push", len(self.replayer.blocks), hidden.dtype)
+        return relevance
+
+    def _tape_of(self, tokens: Tokens, sizes: Sizes, *, inputs: bool) -> _Tape:
+        tape = self._tape
+        if tape is None or tape.tokens is not tokens or (inputs and tape.kept.inputs is None):
             self._tape = None
             embeddings = self._embed(tokens)
-            self._run(tokens, embeddings.new_zeros((0, len(embeddings))), keep=True)
+            if inputs:
+                sizes = Sizes(sizes.queries, sizes.tangents, sizes.cotangents, sizes.positions, "inputs")
+            none = embeddings.new_zeros((0, len(embeddings)))
+            self._push_chunk(tokens, embeddings, none, [self.explains], sizes, True, 0)
         assert self._tape is not None
         return self._tape
 
     def _embed(self, tokens: Tokens) -> Tensor:
-        ids = (*tokens.prompt_ids, *tokens.response_ids[:-1])
-        table = self.model.get_input_embeddings()
-        embeddings: Tensor = table(torch.tensor(ids, device=table.weight.device))
-        return embeddings
+        return self.replayer.embed((*tokens.prompt_ids, *tokens.response_ids[:-1]))
 
-    def _run(self, tokens: Tokens, weights: Tensor, keep: bool) -> Tensor:
-        """Replay with tangents `weights` (T, n or N); returns their relevance (T, t)."""
-        embeddings = self._embed(tokens)
-        weights = F.pad(weights, (0, len(embeddings) - weights.shape[1])).to(embeddings)
-        stacked = torch.cat([embeddings[None], weights[:, :, None] * embeddings])
-        body, stack = self._family.part(self.model, "body"), self._stack
-        layers = [LayerTape() for _ in self._family.blocks(self.model)]
-        stack.primal_rows, stack.tape, stack.finite = 1, layers if keep else None, []
-        try:
-            hidden = body(inputs_embeds=stacked, use_cache=False).last_hidden_state
-            final_norm = stack.final_norm
-        finally:
-            stack.primal_rows, stack.tape, stack.final_norm = 0, None, None
-        stack.require_finite(hidden.dtype)
-        hidden = hidden[:, len(tokens.prompt_ids) - 1 :]
-        readout = self._readout(tokens, hidden[0])
-        values = (accumulate(hidden) * accumulate(readout)).sum(-1)
-        if not torch.isfinite(values).all():
-            raise_not_finite("push", len(layers), hidden.dtype)
-        self._explained_logits = values[0]
-        if keep:
-            assert final_norm is not None
-            positions = torch.arange(len(embeddings), device=embeddings.device)[None]
-            cos, sin = self._family.part(self.model, "rotary")(embeddings[None], positions)
-            self._tape = _Tape(tokens, embeddings, layers, final_norm, readout, (cos[0], sin[0]))
-        return values[1:]
-
-    def _readout(self, tokens: Tokens, hidden: Tensor) -> Tensor:
-        head = self.model.get_output_embeddings()
-        if self.target == "largest":
-            ids = head(hidden).argmax(-1)
-        else:
-            ids = torch.tensor(tokens.response_ids, device=hidden.device)
-        return _matrix(head)[ids]
-
-    def _pull_chunk(self, tape: _Tape, weights: Tensor, columns: int) -> Tensor:
-        rows = weights.any(0).nonzero()
+    def _pull_chunk(
+        self, tape: _Tape, weights: Tensor, columns: int, sizes: Sizes, layer: int, visit: Visit | None
+    ) -> Tensor:
+        asked = weights.any(0).nonzero()
         first = len(tape.tokens.prompt_ids) - 1
         # Causality: no position after the last row that is asked for can matter.
-        end = first + (int(rows[-1]) + 1 if len(rows) else 1)
-        c = tape.readout.new_zeros((len(weights), end, tape.readout.shape[1]))
-        c[:, first:] = weights[:, : end - first, None] * tape.readout[: end - first]
-        c = tape.final_norm.pull(c)
-        blocks = list(self._family.blocks(self.model))
-        for k in reversed(range(len(blocks))):
-            c = _pull_layer(blocks[k], tape.layers[k], tape.rotary, c)
+        end = first + (int(asked[-1]) + 1 if len(asked) else 1)
+        readout = tape.explained.rows
+        c = readout.new_zeros((len(weights), end, readout.shape[1]))
+        c[:, first:] = weights[:, : end - first, None] * readout[: end - first]
+        c = tape.kept.final_norm.pull(c)
+        blocks = self.replayer.blocks
+        for k in reversed(range(layer, len(blocks))):
+            rules = self.replayer.rules_of(tape.kept, k, sizes.queries)
+            for part, pull in (("mlp", pull_mlp), ("attention", pull_attention)):
+                if visit is not None:
+                    visit(k, part, c)
+                c = pull(blocks[k], rules, c)
             if not torch.isfinite(c).all():
                 raise_not_finite("pull", k, c.dtype)
-        relevance = (accumulate(c) * accumulate(tape.embeddings[:end])).sum(-1)
+        if layer:
+            assert tape.kept.inputs is not None
+            values = tape.kept.inputs[layer].whole()[0][0]
+        else:
+            values = tape.embeddings
+        relevance = (accumulate(c) * accumulate(values[:end])).sum(-1)
         return F.pad(relevance, (0, max(0, columns - end)))[:, :columns]
 
+    def sizes_for(self, length: int, tangents: int) -> Sizes:
+        """The sizes of a push of `tangents` over `length` positions, within the memory that may be used."""
+        if self._max_memory is None:
+            return self._sizes
+        return plan(lambda sizes: push_bytes(self._shape, length, tangents, sizes), self._free(), self._sizes)
 
-def _pull_layer(block: Block, tape: LayerTape, rotary: tuple[Tensor, Tensor], c: Tensor) -> Tensor:
-    """Cotangents of a layer's input (C, n, d) for those of its output."""
-    dgate, dup = tape.gate.pull(c @ _matrix(block.down))
-    x = dup @ _matrix(block.up)
-    if dgate is not None:
-        x += dgate @ _matrix(block.gate)
-    c = c + tape.mlp_norm.pull(x)
+    def _free(self) -> int:
+        assert self._max_memory is not None
+        return self._max_memory - used_bytes(self.model.get_input_embeddings().weight.device)
 
-    _, kv, group, _, e = tape.attention.q.shape
-    heads = (c @ _matrix(block.output)).unflatten(-1, (kv, group, e)).permute(0, 2, 3, 1, 4)
-    cq, ck, cv = tape.attention.pull(heads, tape.attention_out)
-    x = _merge_heads(cv) @ _matrix(block.value)
-    if cq is not None and ck is not None:
-        x += _merge_heads(_unrotate(cq, rotary).flatten(1, 2)) @ _matrix(block.query)
-        x += _merge_heads(_unrotate(ck, rotary)) @ _matrix(block.key)
-    return c + tape.attention_norm.pull(x)
+    def _check_layer(self, layer: int) -> None:
+        if not 0 <= layer < len(self.replayer.blocks):
+            raise LRP4RAGError(f"layer must be from 0 to {len(self.replayer.blocks) - 1}, got {layer}")
 
-
-def _merge_heads(x: Tensor) -> Tensor:
-    """(C, heads, n, e) -> (C, n, heads * e)."""
-    return x.transpose(1, 2).flatten(2)
+    def _fitting(self, attempt: Callable[[Sizes], Result], needs: Callable[[Sizes], int]) -> Result:
+        """Run `attempt` at sizes that fit the memory that may be used, smaller ones if it runs out."""
+        sizes = self._sizes
+        if self._max_memory is not None:
+            sizes = plan(needs, self._free(), sizes)
+        return retrying(attempt, sizes, needs)
 
 
-def _unrotate(c: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
-    """The transpose of the rotary embedding x cos + rotate_half(x) sin, (..., n, e)."""
-    cos, sin = (part[: c.shape[-2]] for part in rotary)
-    left, right = (c * sin).chunk(2, dim=-1)
-    return c * cos + torch.cat([right, -left], dim=-1)
-
-
-def _matrix(linear: nn.Module) -> Tensor:
-    weight = getattr(linear, "weight", None)
-    if not isinstance(weight, Tensor) or weight.ndim != 2 or not weight.is_floating_point():
-        raise LRP4RAGError(
-            f"{type(linear).__name__} has no plain weight matrix (is it quantised?), so relevance "
-            "cannot be pulled through it; push needs none"
-        )
-    return weight
+def check_weights(weights: Tensor, *widths: int) -> None:
+    """Raise `LRP4RAGError` unless `weights` are tangents over one of these numbers of tokens."""
+    if weights.ndim != 2 or not len(weights):
+        raise LRP4RAGError(f"weights must be (tangents, tokens), got {tuple(weights.shape)}")
+    if weights.shape[1] not in widths:
+        allowed = " or ".join(str(width) for width in widths)
+        raise LRP4RAGError(f"weights must be (any, {allowed}), got {tuple(weights.shape)}")
 
 
 @contextmanager
 def relevance_mode(
-    model: Any, composite: str | Composite = ATTNLRP, *, target: Target = "response"
+    model: Any,
+    composite: str | Composite = ATTNLRP,
+    *,
+    target: str | Target = "response",
+    sizes: Sizes | None = None,
+    max_memory: int | None = None,
 ) -> Iterator[Flow]:
     """Put one model instance in relevance mode; it is restored on exit, also after an exception.
 
-    Raises `InputError` for an unsupported architecture and `RelevanceError` when the patched
-    model's logits differ from the model's own.
+    `sizes` says how much is computed at once; with `max_memory`, in bytes and of the whole process (or
+    GPU), they are chosen to fit. Raises `InputError` for an unsupported architecture and
+    `RelevanceError` when the patched model's logits differ from the model's own.
     """
-    if target not in ("response", "largest"):
-        raise InputError(f"unknown target '{target}'; choose from response, largest")
-    composite = composite_named(composite)
+    target, composite = target_named(target), composite_named(composite)
     checked = _CHECKED.setdefault(model, set())
     if composite.name not in checked:
         _check_logits(model, composite)
         checked.add(composite.name)
     with patched(model, composite) as (family, stack):
-        yield Flow(model, family, stack, composite, target)
+        replayer = Replayer(model, family, stack)
+        yield Flow(model, replayer, composite, target, sizes=sizes, max_memory=max_memory)
 
 
 # Models whose patched logits were found to be their own, by composite: once each is enough.

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lrp4rag.lrp.activations import ACTIVATIONS, cap_factor
 from lrp4rag.lrp.composites import Composite
 
 # Queries per attention block: small enough that a block's probabilities stay in cache, and that the
@@ -30,7 +31,10 @@ def accumulate(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class NormRule:
-    """y = w x / rms(x). Frozen: w dx / rms(x), the scale held constant. Jacobian: the derivative."""
+    """y = w x / rms(x). Frozen: w dx / rms(x), the scale held constant. Jacobian: the derivative.
+
+    Norms of queries and keys have one more axis, the heads, between positions and features.
+    """
 
     weight: Tensor  # d
     inverse_rms: Tensor  # B, n, 1
@@ -52,8 +56,25 @@ class NormRule:
             scaled -= self.direction * (self.direction * scaled).mean(-1, keepdim=True)
         return scaled.to(dx.dtype).mul_(self.weight)
 
+    @classmethod
+    def joined(cls, parts: list[NormRule]) -> NormRule:
+        """The rule of all positions, from those of consecutive chunks of them."""
+        if len(parts) == 1:
+            return parts[0]
+        directions = [part.direction for part in parts if part.direction is not None]
+        return cls(
+            parts[0].weight,
+            torch.cat([part.inverse_rms for part in parts], 1),
+            torch.cat(directions, 1) if directions else None,
+        )
+
+    def heads_second(self) -> NormRule:
+        """The same rule for tensors laid out (B, n, heads, e) rather than (B, heads, n, e)."""
+        direction = None if self.direction is None else self.direction.transpose(1, 2)
+        return NormRule(self.weight, self.inverse_rms.transpose(1, 2), direction)
+
     def pull(self, c: Tensor) -> Tensor:
-        n = c.shape[-2]
+        n = c.shape[1]
         scaled = accumulate(self.weight * c) * self.inverse_rms[:, :n]
         if self.direction is not None:
             direction = self.direction[:, :n]
@@ -63,25 +84,21 @@ class NormRule:
 
 @dataclass(frozen=True, slots=True)
 class GateRule:
-    """y = silu(g) u, the gated MLP: eq. 1 for the product, eqs. 3 and 4 for the activation.
-
-    The ratio silu(g) / g is sigmoid(g) in closed form: dividing gives NaN at 0 in half precision.
-    """
+    """y = f(g) u, the gated MLP: eq. 1 for the product, eqs. 3 and 4 for the activation f."""
 
     for_gate: Tensor | None  # B, n, m; None where the gate is frozen
     for_up: Tensor  # B, n, m
     product: Tensor  # the primal output, B, n, m
 
     @classmethod
-    def at(cls, gate: Tensor, up: Tensor, composite: Composite) -> GateRule:
-        sigmoid = torch.sigmoid(gate)
-        activated = gate * sigmoid
+    def at(cls, gate: Tensor, up: Tensor, composite: Composite, activation: str = "silu") -> GateRule:
+        function = ACTIVATIONS[activation]
+        ratio = function.ratio(gate)
+        activated = gate * ratio
         product = activated * up
         if composite.activation == "frozen":
             return cls(None, activated, product)
-        slope = sigmoid
-        if composite.activation == "jacobian":
-            slope = sigmoid * (1 + gate - activated)
+        slope = function.slope(gate, ratio) if composite.activation == "jacobian" else ratio
         if composite.share != 1:
             return cls((slope * up).mul_(composite.share), activated.mul_(composite.share), product)
         return cls(slope * up, activated, product)
@@ -103,8 +120,11 @@ class AttentionRule:
     """o = softmax(q k^T scale) v, causal. Two products (eq. 1) around a softmax (eqs. 3 and 4).
 
     With p the probabilities and `share` s: ds = s scale (dq k + q dk), dp = p (ds - <p, ds>),
-    do = s (dp v + p dv). No dp is ever built: dp v = (p ds) v - rowsum(p ds) (p v).
-    Keys may be longer than queries (a cache); the queries are then the last positions.
+    do = s (dp v + p dv). No dp is ever built: dp v = (p ds) v - rowsum(p ds) (p v). Where scores are
+    soft-capped, ds is multiplied by the cap's factor as well.
+
+    Keys may be longer than queries (a cache); the queries are then the last positions. `window` is
+    how many keys a query sees at most, itself included; `padding` (B, m) marks keys that none sees.
     """
 
     q: Tensor  # B, kv, group, n, e
@@ -112,6 +132,10 @@ class AttentionRule:
     v: Tensor  # B, kv, m, e
     scale: float
     composite: Composite
+    window: int | None = None
+    cap: float | None = None
+    padding: Tensor | None = None
+    block: int | None = None  # queries per block; QUERY_BLOCK by default
 
     def primal_and_push(self, dq: Tensor, dk: Tensor, dv: Tensor) -> Tensor:
         """Output and its tangents, stacked: (1 + T, B, kv, group, n, e) for T tangents."""
@@ -119,23 +143,23 @@ class AttentionRule:
         tangents = dq.shape[0]
         out = self.q.new_empty((1 + tangents, batch, kv, group, n, e))
         # One product with [v, dv_1 .. dv_T] gives p v and every p dv.
-        values = torch.cat([self.v, *dv], dim=-1)
+        values = torch.cat([self.v, *dv], dim=-1) if tangents else self.v
         softmax_moves = self.composite.softmax == "jacobian"
         if softmax_moves:  # dq k + q dk is one product of [dq, q] and [k, dk]
             dq_and_q = [torch.cat([dq[t], self.q], dim=-1) for t in range(tangents)]
             k_and_dk = [torch.cat([self.k, dk[t]], dim=-1) for t in range(tangents)]
         share, score_share = self.composite.share, self.composite.share * self.scale
-        for rows, keys, p in self._blocks(n):
+        for rows, keys, p, gain in self._blocks(n):
             size = rows.stop - rows.start
-            mixed = (p @ values[:, :, :keys]).view(batch, kv, group * size, 1 + tangents, e)
+            mixed = (p @ values[:, :, keys]).view(batch, kv, group * size, 1 + tangents, e)
             primal = mixed[..., 0, :]
             out[0, :, :, :, rows] = primal.reshape(batch, kv, group, size, e)
             for t in range(tangents):
                 tangent = mixed[..., 1 + t, :]
                 if softmax_moves:
                     queries = dq_and_q[t][:, :, :, rows].reshape(batch, kv, group * size, 2 * e)
-                    p_ds = (queries @ k_and_dk[t][:, :, :keys].transpose(-1, -2)).mul_(p)
-                    moved = p_ds @ self.v[:, :, :keys]
+                    p_ds = (queries @ k_and_dk[t][:, :, keys].transpose(-1, -2)).mul_(gain)
+                    moved = p_ds @ self.v[:, :, keys]
                     moved -= accumulate(p_ds).sum(-1, keepdim=True).to(p_ds.dtype) * primal
                     tangent = torch.add(tangent, moved, alpha=score_share)
                 if share != 1:
@@ -154,34 +178,60 @@ class AttentionRule:
         cv = c.new_zeros((count, kv, n, e))
         cq = torch.empty_like(c) if softmax_moves else None
         ck = torch.zeros_like(cv) if softmax_moves else None
-        for rows, keys, p in self._blocks(n):
+        for rows, keys, p, gain in self._blocks(n):
             size = rows.stop - rows.start
             block = c[:, :, :, rows].reshape(count, kv, group * size, e)
-            k, v, q = self.k[0, :, :keys], self.v[0, :, :keys], self.q[0, :, :, rows]
-            cv[:, :, :keys].add_(p[0].transpose(-1, -2) @ block, alpha=share)
+            k, v, q = self.k[0, :, keys], self.v[0, :, keys], self.q[0, :, :, rows]
+            cv[:, :, keys].add_(p[0].transpose(-1, -2) @ block, alpha=share)
             if cq is None or ck is None:
                 continue
             primal = out[0, :, :, rows].reshape(kv, group * size, e)
             moved = block @ v.transpose(-1, -2)
             moved -= accumulate(block * primal).sum(-1, keepdim=True).to(moved.dtype)
-            moved *= p[0]
+            moved *= gain[0]
             cq[:, :, :, rows] = (moved @ k).reshape(count, kv, group, size, e)
-            ck[:, :, :keys] += moved.transpose(-1, -2) @ q.reshape(kv, group * size, e)
+            ck[:, :, keys] += moved.transpose(-1, -2) @ q.reshape(kv, group * size, e)
         if cq is not None and ck is not None:
             cq *= score_share
             ck *= score_share
         return cq, ck, cv
 
-    def _blocks(self, n: int) -> Iterator[tuple[slice, int, Tensor]]:
-        """Query rows, number of keys they see, and probabilities (B, kv, group * rows, keys)."""
+    def _blocks(self, n: int) -> Iterator[tuple[slice, slice, Tensor, Tensor]]:
+        """Query rows, the keys they see, probabilities p and p times the cap's factor.
+
+        The last two are (B, kv, group * rows, keys); blocks of keys that no row sees are skipped.
+        """
         batch, kv, group, _, e = self.q.shape
         cached = self.k.shape[-2] - self.q.shape[-2]
-        for start in range(0, n, QUERY_BLOCK):
-            rows = slice(start, min(start + QUERY_BLOCK, n))
+        step = self.block or QUERY_BLOCK
+        for start in range(0, n, step):
+            rows = slice(start, min(start + step, n))
             size = rows.stop - start
-            keys = cached + rows.stop
+            first = 0 if self.window is None else max(0, cached + start + 1 - self.window)
+            keys = slice(first, cached + rows.stop)
             queries = self.q[:, :, :, rows].reshape(batch, kv, group * size, e)
-            scores = (queries @ self.k[:, :, :keys].transpose(-1, -2)).mul_(self.scale)
+            scores = (queries @ self.k[:, :, keys].transpose(-1, -2)).mul_(self.scale)
+            factor = None
+            if self.cap is not None:
+                scores, factor = cap_factor(scores, self.cap, self.composite)
+            self._mask(scores.view(batch, kv, group, size, -1), cached + start, keys)
+            p = accumulate(scores).softmax(-1).to(scores.dtype)
+            yield rows, keys, p, p if factor is None else factor.mul_(p)
+
+    def _mask(self, scores: Tensor, position: int, keys: slice) -> None:
+        """Hide padding, keys after the query and keys that have left its window, in place.
+
+        `scores` is (B, kv, group, rows, keys) and its first query stands at `position`.
+        """
+        size = scores.shape[-2]
+        if self.padding is not None:
+            # Not -inf: a row that sees nothing, as padding itself, must stay finite.
+            hidden = self.padding[:, None, None, None, keys]
+            scores.masked_fill_(hidden, torch.finfo(scores.dtype).min)
+        if size > 1:
             future = scores.new_ones((size, size), dtype=torch.bool).triu_(1)
-            scores.view(batch, kv, group, size, keys)[..., -size:].masked_fill_(future, -torch.inf)
-            yield rows, keys, accumulate(scores).softmax(-1).to(scores.dtype)
+            scores[..., -size:].masked_fill_(future, -torch.inf)
+        if self.window is not None and position + size > self.window:
+            queries = torch.arange(position, position + size, device=scores.device)[:, None]
+            gone = torch.arange(keys.start, keys.stop, device=scores.device) <= queries - self.window
+            scores.masked_fill_(gone, -torch.inf)

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from torch import nn
+from typing import Any
 
 from lrp4rag.errors import InputError
-from lrp4rag.lrp.families.family import Block, Family
-from lrp4rag.lrp.families.llama import LLAMA
+from lrp4rag.lrp.activations import ACTIVATIONS
+from lrp4rag.lrp.families.experts import MIXTRAL, QWEN3_MOE
+from lrp4rag.lrp.families.family import Block, Family, activation_of
+from lrp4rag.lrp.families.gemma import GEMMA2, GEMMA3
+from lrp4rag.lrp.families.llama import LLAMA, MISTRAL, QWEN2
+from lrp4rag.lrp.families.phi3 import PHI3
+from lrp4rag.lrp.families.qwen3 import QWEN3
+from lrp4rag.lrp.families.smollm3 import SMOLLM3
 
-FAMILIES: tuple[Family, ...] = (LLAMA,)
+FAMILIES: tuple[Family, ...] = (
+    LLAMA,
+    MISTRAL,
+    QWEN2,
+    QWEN3,
+    PHI3,
+    GEMMA2,
+    GEMMA3,
+    SMOLLM3,
+    MIXTRAL,
+    QWEN3_MOE,
+)
 
-__all__ = ["FAMILIES", "Block", "Family", "family_of", "supported_architectures"]
+__all__ = ["FAMILIES", "Block", "Family", "activation_of", "family_of", "supported_architectures"]
 
 
 def supported_architectures() -> tuple[str, ...]:
     return tuple(name for family in FAMILIES for name in family.architectures)
 
 
-def family_of(model: nn.Module) -> Family:
+def family_of(model: Any) -> Family:
     """The adapter for a model; raises `InputError` for an architecture or activation without rules."""
     name = type(model).__name__
     for family in FAMILIES:
@@ -26,8 +43,10 @@ def family_of(model: nn.Module) -> Family:
     else:
         known = ", ".join(supported_architectures())
         raise InputError(f"unsupported architecture '{name}'; supported: {known}")
-    activation = getattr(model.config, "hidden_act", "silu")
-    if activation not in family.activations:
-        known = ", ".join(family.activations)
+    activation = activation_of(model.config)
+    if activation not in ACTIVATIONS:
+        known = ", ".join(ACTIVATIONS)
         raise InputError(f"{name} with activation '{activation}' is not supported; supported: {known}")
+    if getattr(model.config, "use_bidirectional_attention", False):
+        raise InputError(f"{name} with bidirectional attention is not supported; it must be causal")
     return family

@@ -7,7 +7,25 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+
+from lrp4rag.errors import LRP4RAGError
+from lrp4rag.lrp.experts import Experts
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A linear layer, or the rows of a fused one that compute one of its parts."""
+
+    linear: Any
+    rows: slice | None = None  # all of them
+
+    @property
+    def matrix(self) -> Tensor:
+        """Its weights (out, in); raises `LRP4RAGError` where a kernel keeps no plain matrix."""
+        weight = plain_matrix(self.linear)
+        return weight if self.rows is None else weight[self.rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,53 +33,144 @@ class Block:
     """The parts of one decoder layer that read the primal row, and the linear layers between them."""
 
     layer: nn.Module
-    attention_norm: nn.Module
-    attention: nn.Module
-    query: nn.Linear
-    key: nn.Linear
-    value: nn.Linear
-    output: nn.Linear
-    mlp_norm: nn.Module
+    attention: Any
     mlp: nn.Module
-    gate: nn.Linear
-    up: nn.Linear
-    down: nn.Linear
+    norms: dict[str, Any]  # by the names of `Family.NORMS`, those that the layer has
+    query: Projection
+    key: Projection
+    value: Projection
+    output: Projection
+    dense: tuple[Projection, Projection, Projection] | None  # gate, up and down of a dense MLP
+    experts: Experts | None  # of a mixture of experts
+    rotary: bool  # whether this layer turns queries and keys by their positions
 
     @property
-    def linears(self) -> tuple[nn.Linear, ...]:
-        return (self.query, self.key, self.value, self.output, self.gate, self.up, self.down)
+    def linears(self) -> list[Any]:
+        parts = (self.query, self.key, self.value, self.output, *(self.dense or ()))
+        return list({id(part.linear): part.linear for part in parts}.values())
+
+    def gate_and_up(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        assert self.dense is not None
+        gate, up, _ = self.dense
+        if gate.linear is not up.linear:
+            return gate.linear(x), up.linear(x)
+        both = gate.linear(x)
+        return both[..., gate.rows], both[..., up.rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Attribute paths, from the model (first group) and from a decoder layer (second group)."""
+    """Attribute paths, from the model (first group) and from a decoder layer (second group).
+
+    An empty path is a part that the architecture has not.
+    """
 
     name: str
     architectures: tuple[str, ...]
-    activations: tuple[str, ...] = ("silu", "swish")
 
     body: str = "model"
     layers: str = "model.layers"
     final_norm: str = "model.norm"
-    rotary: str = "model.rotary_emb"
 
     attention_norm: str = "input_layernorm"
     attention: str = "self_attn"
     query: str = "self_attn.q_proj"
     key: str = "self_attn.k_proj"
     value: str = "self_attn.v_proj"
+    fused_qkv: str = ""  # in place of the three
+    query_norm: str = ""
+    key_norm: str = ""
     output: str = "self_attn.o_proj"
+    attention_after: str = ""  # a norm of what attention adds to the residual
+    uses_rotary: str = ""  # a flag on the layer; without one, every layer is rotary
     mlp_norm: str = "post_attention_layernorm"
     mlp: str = "mlp"
     gate: str = "mlp.gate_proj"
     up: str = "mlp.up_proj"
+    fused_gate_up: str = ""  # in place of the two
     down: str = "mlp.down_proj"
+    mlp_after: str = ""  # a norm of what the MLP adds to the residual
+    router: str = ""  # where there are experts
+    experts: str = ""
+
+    norm_offset: float = 0.0  # the norm multiplies by offset + weight
+    heads_first: bool = False  # query and key norms see (B, heads, n, e) rather than (B, n, heads, e)
 
     def part(self, model: nn.Module, which: str) -> Any:
-        """The model's `body`, `final_norm` or `rotary`."""
+        """The model's `body` or `final_norm`."""
         return attrgetter(getattr(self, which))(model)
 
-    def blocks(self, model: nn.Module) -> Iterator[Block]:
-        names = [name for name in Block.__dataclass_fields__ if name != "layer"]
+    def blocks(self, model: Any) -> Iterator[Block]:
+        config = model.config
         for layer in attrgetter(self.layers)(model):
-            yield Block(layer, *(attrgetter(getattr(self, name))(layer) for name in names))
+            query, key, value = self._query_key_value(layer, config)
+            experts = self._experts(layer, config)
+            norms = {name: getattr(self, name) for name in NORMS if getattr(self, name)}
+            yield Block(
+                layer=layer,
+                attention=attrgetter(self.attention)(layer),
+                mlp=attrgetter(self.mlp)(layer),
+                norms={name: attrgetter(path)(layer) for name, path in norms.items()},
+                query=query,
+                key=key,
+                value=value,
+                output=Projection(attrgetter(self.output)(layer)),
+                dense=None if experts else self._dense(layer),
+                experts=experts,
+                rotary=bool(attrgetter(self.uses_rotary)(layer)) if self.uses_rotary else True,
+            )
+
+    def _query_key_value(self, layer: Any, config: Any) -> tuple[Projection, Projection, Projection]:
+        if not self.fused_qkv:
+            query, key, value = (attrgetter(path)(layer) for path in (self.query, self.key, self.value))
+            return Projection(query), Projection(key), Projection(value)
+        fused, size = attrgetter(self.fused_qkv)(layer), attrgetter(self.attention)(layer).head_dim
+        first = config.num_attention_heads * size
+        second = first + config.num_key_value_heads * size
+        return (
+            Projection(fused, slice(0, first)),
+            Projection(fused, slice(first, second)),
+            Projection(fused, slice(second, None)),
+        )
+
+    def _dense(self, layer: Any) -> tuple[Projection, Projection, Projection]:
+        down = Projection(attrgetter(self.down)(layer))
+        if not self.fused_gate_up:
+            return Projection(attrgetter(self.gate)(layer)), Projection(attrgetter(self.up)(layer)), down
+        fused = attrgetter(self.fused_gate_up)(layer)
+        half = fused.out_features // 2
+        return Projection(fused, slice(0, half)), Projection(fused, slice(half, None)), down
+
+    def _experts(self, layer: Any, config: Any) -> Experts | None:
+        """The layer's experts; an architecture with experts may have dense layers too."""
+        if not self.experts or not hasattr(attrgetter(self.mlp)(layer), self.experts.rpartition(".")[2]):
+            return None
+        router, experts = attrgetter(self.router)(layer), attrgetter(self.experts)(layer)
+        return Experts(
+            router=plain_matrix(router),
+            gate_up=experts.gate_up_proj,
+            down=experts.down_proj,
+            top=router.top_k,
+            normalised=getattr(router, "norm_topk_prob", True),
+            activation=activation_of(config),
+        )
+
+
+NORMS = ("attention_norm", "query_norm", "key_norm", "attention_after", "mlp_norm", "mlp_after")
+
+
+def activation_of(config: Any) -> str:
+    """The name of the MLP's activation in a Hugging Face configuration."""
+    return str(getattr(config, "hidden_activation", None) or getattr(config, "hidden_act", "silu"))
+
+
+def plain_matrix(module: Any) -> Tensor:
+    weight = getattr(module, "weight", None)
+    plain = isinstance(weight, Tensor) and weight.ndim == 2 and weight.is_floating_point()
+    if not plain or type(weight) not in (Tensor, nn.Parameter):
+        raise LRP4RAGError(
+            f"{type(module).__name__} has no plain weight matrix (is it quantised?), so relevance "
+            "cannot be pulled through it; push needs none"
+        )
+    assert isinstance(weight, torch.Tensor)
+    return weight

@@ -1,0 +1,151 @@
+"""What the patched modules of a model compute: the same on primal rows, the rules' maps on tangents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import AttentionInterface
+
+from lrp4rag.lrp.composites import Composite
+from lrp4rag.lrp.experts import Experts, ExpertsRule
+from lrp4rag.lrp.families import Block, Family
+from lrp4rag.lrp.rules import AttentionRule, GateRule, NormRule
+from lrp4rag.lrp.stack import Stack
+
+ATTENTION = "lrp4rag"
+HOOK = "_lrp4rag_attention"
+
+Forward = Callable[[Tensor], Tensor]
+
+
+def _dispatch(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *_: Any, **kwargs: Any
+) -> tuple[Tensor, None]:
+    attention: Callable[..., tuple[Tensor, None]] = getattr(module, HOOK)
+    return attention(query, key, value, **kwargs)
+
+
+AttentionInterface.register(ATTENTION, _dispatch)
+
+
+def _push_norm(stack: Stack, norm: Any, family: Family, composite: Composite, x: Tensor) -> tuple[Any, ...]:
+    """(rule, output of the whole stack)."""
+    primal, tangents = stack.split(x)
+    weight = norm.weight if not family.norm_offset else family.norm_offset + norm.weight
+    eps = norm.variance_epsilon if hasattr(norm, "variance_epsilon") else norm.eps
+    rule = NormRule.at(primal, weight, eps, composite)
+    if not len(tangents):
+        return rule, rule.primal(x)
+    if rule.direction is None:  # frozen: primal and tangents transform alike
+        return rule, rule.push(x.view(-1, *primal.shape)).view_as(x)
+    return rule, torch.cat([rule.primal(primal)[None], rule.push(tangents)]).view_as(x)
+
+
+def norm_forward(
+    stack: Stack, norm: Any, family: Family, composite: Composite, place: tuple[int, str]
+) -> Forward:
+    layer, which = place
+    of_heads = which in ("query_norm", "key_norm")
+
+    def forward(x: Tensor) -> Tensor:
+        rule, output = _push_norm(stack, norm, family, composite, x)
+        if stack.tapes is not None and layer in stack.tapes:
+            turned = of_heads and family.heads_first
+            stack.tapes[layer].norms[which] = rule.heads_second() if turned else rule
+        result: Tensor = output
+        return result
+
+    return forward
+
+
+def final_norm_forward(stack: Stack, norm: Any, family: Family, composite: Composite) -> Forward:
+    """The last part that sees the stack: it keeps the tangents and returns the primal rows."""
+
+    def forward(x: Tensor) -> Tensor:
+        rule, output = _push_norm(stack, norm, family, composite, x)
+        if stack.keep_final is not None:
+            stack.keep_final(rule)
+        stack.final = stack.split(output)
+        return stack.final[0]
+
+    return forward
+
+
+def mlp_forward(stack: Stack, layer: int, block: Block, composite: Composite, activation: str) -> Forward:
+    assert block.dense is not None
+    down = block.dense[2].linear
+
+    def forward(x: Tensor) -> Tensor:
+        mixed, ups = block.gate_and_up(x)
+        gate, dgate = stack.split(mixed)
+        up, dup = stack.split(ups)
+        rule = GateRule.at(gate, up, composite, activation)
+        if stack.tapes is not None and layer in stack.tapes:
+            stack.tapes[layer].mlp = rule
+        rule.push(dgate, dup)
+        gate.copy_(rule.product)
+        output: Tensor = down(mixed)
+        return output
+
+    return forward
+
+
+def experts_forward(stack: Stack, layer: int, experts: Experts, composite: Composite) -> Forward:
+    def forward(x: Tensor) -> Tensor:
+        output, rule = ExpertsRule.primal_and_push(experts, x, stack.rows or len(x), composite)
+        if stack.tapes is not None and layer in stack.tapes:
+            stack.tapes[layer].mlp = rule
+        return output
+
+    return forward
+
+
+def attention_forward(stack: Stack, layer: int, composite: Composite) -> Callable[..., tuple[Tensor, None]]:
+    def forward(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        scaling: float,
+        sliding_window: int | None = None,
+        softcap: float | None = None,
+        **_: Any,
+    ) -> tuple[Tensor, None]:
+        q, dq = stack.split(query.unflatten(1, (key.shape[1], -1)))
+        k, dk = stack.split(key)
+        v, dv = stack.split(value)
+        # A sliding cache holds the last keys only, and padding covers all of them.
+        padding = None if stack.padding is None else stack.padding[:, -k.shape[-2] :]
+        rule = AttentionRule(q, k, v, scaling, composite, sliding_window, softcap, padding, stack.block)
+        out = rule.primal_and_push(dq, dk, dv)
+        if stack.tapes is not None and layer in stack.tapes:
+            stack.tapes[layer].attention, stack.tapes[layer].attention_out = rule, out[0]
+        return out.flatten(2, 3).flatten(0, 1).transpose(1, 2), None
+
+    return forward
+
+
+def biased_forward(stack: Stack, linear: Any) -> Forward:
+    """W x + b on the primal rows, W dx on the tangents: a bias has no tangent."""
+
+    def forward(x: Tensor) -> Tensor:
+        y = F.linear(x, linear.weight)
+        stack.primal(y).add_(linear.bias)
+        return y
+
+    return forward
+
+
+def unknown_forward(stack: Stack, original: Forward) -> Forward:
+    """The same for a layer that adds its bias itself, as quantised kernels do: its value at 0 is the bias."""
+
+    def forward(x: Tensor) -> Tensor:
+        y = original(x)
+        if len(x) > stack.rows > 0:
+            y[stack.rows :] -= original(torch.zeros_like(x[:1, :1]))
+        return y
+
+    return forward

@@ -1,0 +1,166 @@
+"""How much is computed at once: sizes, what they cost in memory, and smaller ones when it runs out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import psutil
+import torch
+
+from lrp4rag.errors import LRP4RAGError
+from lrp4rag.lrp.rules import QUERY_BLOCK
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is computed at once. `positions` None: the whole prompt; `queries` None: QUERY_BLOCK.
+
+    `tape` is what a replay keeps for `pull`: the rules of every layer, or only the layers' inputs,
+    from which each layer's rules are computed again (one more forward pass for each chunk of
+    cotangents, and a seventh of the memory or less).
+    """
+
+    queries: int | None = None
+    tangents: int = 8
+    cotangents: int = 8
+    positions: int | None = None
+    tape: Literal["rules", "inputs"] = "rules"
+
+    def halved(self) -> Sizes | None:
+        """The next smaller sizes, or None where they are the smallest."""
+        smaller = Sizes(
+            queries=max(8, (self.queries or QUERY_BLOCK) // 2),
+            tangents=max(1, self.tangents // 2),
+            cotangents=max(1, self.cotangents // 2),
+            positions=max(128, (self.positions or 8192) // 2),
+            tape="inputs",
+        )
+        return None if smaller == self else smaller
+
+    @property
+    def block(self) -> int:
+        return self.queries or QUERY_BLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What of a model decides the memory of a pass, in numbers of values a position (or in bytes)."""
+
+    layers: int
+    hidden: int
+    heads: int
+    head: int
+    kv: int
+    mlp: int
+    bytes: int
+
+    @classmethod
+    def of(cls, model: Any) -> Shape:
+        config = model.config
+        head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        kv = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        top = getattr(config, "num_experts_per_tok", None)
+        mlp = config.intermediate_size
+        if top:
+            mlp = top * (getattr(config, "moe_intermediate_size", None) or mlp)
+        size = model.get_input_embeddings().weight.element_size()
+        return cls(
+            config.num_hidden_layers, config.hidden_size, config.num_attention_heads, head, kv, mlp, size
+        )
+
+    @property
+    def attention(self) -> int:
+        """Queries, keys and values of one position."""
+        return (self.heads + 2 * self.kv) * self.head
+
+
+def push_bytes(shape: Shape, length: int, tangents: int, sizes: Sizes) -> int:
+    """What a push of `tangents` over `length` positions allocates at its peak, roughly (weights excluded)."""
+    rows = 1 + min(tangents, sizes.tangents)
+    positions = min(sizes.positions or length, length)
+    # Measured to about a fifth on the default reader: the widest layer and its products, the hidden
+    # state in several copies, attention's stacked keys and values, and one block of scores.
+    layer = rows * positions * (5 * shape.mlp // 2 + 6 * shape.hidden + 2 * shape.attention)
+    stacked = rows * length * 4 * shape.kv * shape.head
+    scores = 4 * shape.heads * min(sizes.block, positions) * length
+    cache = 0 if positions == length else rows * length * 2 * shape.kv * shape.head * shape.layers
+    return shape.bytes * (layer + stacked + cache + rows * length * shape.hidden) + 4 * scores
+
+
+def tape_bytes(shape: Shape, length: int, sizes: Sizes) -> int:
+    """What a replay keeps for `pull`."""
+    if sizes.tape == "inputs":
+        return shape.bytes * length * shape.layers * shape.hidden
+    rules = 2 * shape.hidden + shape.attention + shape.heads * shape.head + 3 * shape.mlp
+    return shape.bytes * length * shape.layers * rules
+
+
+def pull_bytes(shape: Shape, length: int, sizes: Sizes) -> int:
+    """What a pull over `length` positions allocates at its peak, its tape included."""
+    rows = sizes.cotangents
+    layer = rows * length * (3 * shape.mlp + 4 * shape.hidden + 3 * shape.attention)
+    scores = (2 + rows) * shape.heads * min(sizes.block, length) * length
+    return shape.bytes * layer + 4 * scores + tape_bytes(shape, length, sizes)
+
+
+def plan(needs: Callable[[Sizes], int], limit: int, sizes: Sizes | None = None) -> Sizes:
+    """The largest sizes whose need is at most `limit` bytes.
+
+    Raises `LRP4RAGError` with what the smallest ones need, where that is more.
+    """
+    current = sizes or Sizes()
+    while needs(current) > limit:
+        smaller = current.halved()
+        if smaller is None:
+            raise LRP4RAGError(
+                f"this needs about {gigabytes(needs(current))} beside the model at the smallest sizes, and "
+                f"{gigabytes(max(limit, 0))} may be used; raise --max-memory by "
+                f"{gigabytes(needs(current) - limit)} or shorten the prompt"
+            )
+        current = smaller
+    return current
+
+
+def retrying(attempt: Callable[[Sizes], Result], sizes: Sizes, needs: Callable[[Sizes], int]) -> Result:
+    """`attempt(sizes)`, with smaller sizes each time that memory runs out.
+
+    Raises `LRP4RAGError` with what would have fitted when the smallest do not.
+    """
+    while True:
+        try:
+            return attempt(sizes)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+        smaller = sizes.halved()
+        if smaller is None:
+            raise LRP4RAGError(
+                "out of memory, also at the smallest sizes, which need about "
+                f"{gigabytes(needs(sizes))} beside the model; shorten the prompt, use a smaller dtype "
+                "or reader, or a machine with that much free"
+            )
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        sizes = smaller
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    text = str(error).lower()
+    return any(part in text for part in ("can't allocate memory", "not enough memory", "out of memory"))
+
+
+def used_bytes(device: torch.device) -> int:
+    """What this process holds now: on its GPU, or in main memory."""
+    if device.type == "cuda":
+        return int(torch.cuda.memory_allocated(device))
+    return int(psutil.Process().memory_info().rss)
+
+
+def gigabytes(count: int) -> str:
+    return f"{count / 1e9:.1f} GB"

@@ -1,0 +1,74 @@
+"""`Prefix`: a prompt's primal and tangent cache, from which several responses, or a stream, go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from lrp4rag.errors import LRP4RAGError
+from lrp4rag.lrp.replay import FinalState, fork
+
+if TYPE_CHECKING:
+    from lrp4rag.lrp.propagate import Flow
+
+
+class Prefix:
+    """Tokens that were read already, with T tangents of their embeddings; made by `Flow.prefix`.
+
+    It holds (1 + T) rows of keys and values for each token. Use it inside the flow's mode only.
+    """
+
+    def __init__(self, flow: Flow, ids: Sequence[int], weights: Tensor) -> None:
+        if not ids:
+            raise LRP4RAGError("a prefix needs at least one token")
+        self._flow, self.tangents = flow, len(weights)
+        self._cache, self.length = flow.replayer.new_cache(), 0
+        self._scale: Tensor | None = None
+        self.state: FinalState
+        self.extend(ids, weights)
+
+    @torch.no_grad()
+    def extend(self, ids: Sequence[int], weights: Tensor | None = None) -> FinalState:
+        """Read further tokens, with tangent `weights` (T, tokens), by default none. Returns their states.
+
+        `state` is then that of the last token: what predicts the next one.
+        """
+        embeddings = self._flow.replayer.embed(ids)
+        if weights is None:
+            weights = embeddings.new_zeros((self.tangents, len(ids)))
+        states = self._flow.replayer.run(
+            embeddings[None],
+            weights[:, None].to(embeddings.device),
+            self._flow.sizes_for(self.length + len(ids), self.tangents),
+            cache=self._cache,
+            scale=self._scale,  # one cache, one scale
+        )
+        self.length += len(ids)
+        self._scale = states.scale
+        self.state = FinalState(states.primal[:, -1:], states.tangents[:, :, -1:], states.scale)
+        return states
+
+    def fork(self) -> Prefix:
+        """A prefix that goes on by itself from here; the tokens read so far are shared, not copied."""
+        other = object.__new__(Prefix)
+        other.__dict__.update(self.__dict__)
+        other._cache = fork(self._cache)
+        return other
+
+    @torch.no_grad()
+    def push(self, response_ids: Sequence[int], weights: Tensor | None = None) -> Tensor:
+        """Relevance (T, t), in logits, of a response that follows; the prefix stays where it is.
+
+        `weights` (T, t - 1) are the tangents' weights of the response's own tokens, by default 0.
+        """
+        flow, branch = self._flow, self.fork()
+        states = [self.state]
+        if len(response_ids) > 1:
+            states.append(branch.extend(response_ids[:-1], weights))
+        primal = torch.cat([state.primal for state in states], 1)
+        tangents = torch.cat([state.tangents for state in states], 2)
+        explained = flow.explain(FinalState(primal, tangents, self.state.scale), 0, slice(None), response_ids)
+        return explained.read(tangents[:, 0]) * self.state.scale

@@ -1,0 +1,145 @@
+"""What is explained: a logit of each response token, or a contrast of logits, read from the final state.
+
+The readout is linear in the final state except for soft-capped logits, whose factor follows the
+composite. So relevance for any target is free once the tangents of the final state are there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.lrp.activations import cap_factor
+from lrp4rag.lrp.composites import Composite
+from lrp4rag.lrp.families.family import plain_matrix
+from lrp4rag.lrp.rules import accumulate
+
+Logit = Literal["response", "largest", "mean"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The explained quantity: logit `of`, less logit `minus` where there is one.
+
+    "response" is the response's own token, "largest" the reader's largest logit (the paper's text),
+    "mean" the mean logit over the vocabulary. `minus` may also be token ids, one for each response
+    token (or a single one for all): why this token rather than that.
+    """
+
+    of: Logit = "response"
+    minus: Logit | tuple[int, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        if self.minus is None:
+            return self.of
+        return f"{self.of}-{self.minus if isinstance(self.minus, str) else 'tokens'}"
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("response"),
+        Target("largest"),
+        Target("mean"),
+        Target("response", "mean"),
+        Target("response", "largest"),
+        Target("largest", "mean"),
+    )
+}
+
+
+def target_named(name: str | Target) -> Target:
+    """The target called `name`; raises `InputError` that lists the known ones."""
+    if isinstance(name, Target):
+        return name
+    if name not in TARGETS:
+        raise InputError(f"unknown target '{name}'; choose from {', '.join(TARGETS)}")
+    return TARGETS[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The explained logits (t,), and the row (t, d) that reads each from the final state's tangents."""
+
+    logits: Tensor
+    rows: Tensor
+
+    def read(self, tangents: Tensor) -> Tensor:
+        """Relevance (T, t), in logits, of tangents of the final state (T, t, d)."""
+        return (accumulate(tangents) * accumulate(self.rows)).sum(-1)
+
+
+class Readout:
+    """The output embedding of a model under a composite."""
+
+    def __init__(self, model: Any, composite: Composite) -> None:
+        self.head = model.get_output_embeddings()
+        self.composite = composite
+        self.cap: float | None = getattr(model.config, "final_logit_softcapping", None)
+        self._matrix: Tensor | None = None
+        self._mean: Tensor | None = None
+
+    @property
+    def matrix(self) -> Tensor:
+        """(vocabulary, d)."""
+        if self._matrix is None:
+            weight: Any = getattr(self.head, "weight", None)
+            quantised = type(weight) not in (Tensor, torch.nn.Parameter) and hasattr(weight, "dequantize")
+            self._matrix = weight.dequantize() if quantised else plain_matrix(self.head)
+        return self._matrix
+
+    def capped(self, logits: Tensor) -> Tensor:
+        """Logits as the model puts them out, from those of its output embedding."""
+        return logits if self.cap is None else self.cap * torch.tanh(logits / self.cap)
+
+    def explain(self, hidden: Tensor, response_ids: Tensor, target: Target) -> Explained:
+        """What is explained at final states `hidden` (t, d), of which each predicts a response token."""
+        explained = self._logit(target.of, hidden, response_ids)
+        if target.minus is None:
+            return explained
+        if isinstance(target.minus, str):
+            other = self._logit(target.minus, hidden, response_ids)
+        else:
+            other = self._tokens(hidden, self._contrast_ids(target.minus, response_ids))
+        rows = accumulate(explained.rows) - accumulate(other.rows)
+        return Explained(explained.logits - other.logits, rows.to(hidden.dtype))
+
+    def _contrast_ids(self, minus: tuple[int, ...], response_ids: Tensor) -> Tensor:
+        if len(minus) not in (1, len(response_ids)):
+            raise LRP4RAGError(
+                f"a contrast needs one token, or one for each of {len(response_ids)}, not {len(minus)}"
+            )
+        if not all(0 <= token < len(self.matrix) for token in minus):
+            raise LRP4RAGError(f"a contrast's token ids must be from 0 to {len(self.matrix) - 1}")
+        return torch.tensor(minus, device=response_ids.device).expand(len(response_ids))
+
+    def _logit(self, which: Logit, hidden: Tensor, response_ids: Tensor) -> Explained:
+        if which == "mean":
+            return self._mean_logit(hidden)
+        return self._tokens(hidden, self.head(hidden).argmax(-1) if which == "largest" else response_ids)
+
+    def _tokens(self, hidden: Tensor, ids: Tensor) -> Explained:
+        rows = self.matrix[ids]
+        logits = (accumulate(hidden) * accumulate(rows)).sum(-1)
+        bias = getattr(self.head, "bias", None)
+        if bias is not None:
+            logits = logits + bias[ids]
+        if self.cap is None:
+            return Explained(logits, rows)
+        logits, factor = cap_factor(logits, self.cap, self.composite)
+        return Explained(logits, (factor[:, None] * accumulate(rows)).to(hidden.dtype))
+
+    def _mean_logit(self, hidden: Tensor) -> Explained:
+        logits = accumulate(self.head(hidden))
+        if self.cap is None:
+            if self._mean is None:
+                self._mean = accumulate(self.matrix).mean(0).to(hidden.dtype)
+            return Explained(logits.mean(-1), self._mean.expand_as(hidden))
+        capped, factor = cap_factor(logits, self.cap, self.composite)
+        rows = factor.to(hidden.dtype) @ self.matrix / len(self.matrix)
+        return Explained(capped.mean(-1), rows)

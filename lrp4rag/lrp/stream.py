@@ -1,0 +1,209 @@
+"""Generate with tangents in the cache: every new token comes with its relevance, in the same pass.
+
+`stream` is an iterator of tokens; `recording` does the same inside Hugging Face's `generate`. Both are
+equal to replaying the finished tokens, and cost (1 + T) rows where plain generation has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import (
+    LogitsProcessorList,
+    StoppingCriteria,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.lrp.propagate import Flow
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamedToken:
+    """One generated token: its relevance (T,) to each tangent, and its explained logit, in logits."""
+
+    id: int
+    relevance: Array
+    logit: float
+
+
+Stop = Callable[[Sequence[StreamedToken]], bool]
+"""Sees the tokens so far and says whether to stop after them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the next token is drawn; the default takes the most likely one."""
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int | None = None
+
+    def processors(self) -> LogitsProcessorList:
+        """Hugging Face's own, in its order; raises `InputError` for values out of range."""
+        if self.temperature < 0 or not 0 < self.top_p <= 1 or self.top_k < 0:
+            raise InputError("temperature and top-k must be 0 or more, and top-p above 0 and at most 1")
+        processors = LogitsProcessorList()
+        if self.temperature > 0:
+            processors.append(TemperatureLogitsWarper(self.temperature))
+            if self.top_k:
+                processors.append(TopKLogitsWarper(self.top_k))
+            if self.top_p < 1:
+                processors.append(TopPLogitsWarper(self.top_p))
+        return processors
+
+
+def running_below(threshold: float, window: int = 17) -> Stop:
+    """Stop once the mean over the last `window` tokens of the summed relevance is below `threshold`."""
+
+    def stop(tokens: Sequence[StreamedToken]) -> bool:
+        recent = [float(token.relevance.sum()) for token in tokens[-window:]]
+        return len(recent) == window and sum(recent) / window < threshold
+
+    return stop
+
+
+@torch.no_grad()
+def stream(
+    flow: Flow,
+    prompt_ids: Sequence[int],
+    weights: Tensor,
+    *,
+    max_new_tokens: int = 256,
+    sampling: Sampling | None = None,
+    stop: Stop | None = None,
+    stop_ids: Sequence[int] | None = None,
+) -> Iterator[StreamedToken]:
+    """Generate a response to a prompt, each token with its relevance to T tangents `weights` (T, n).
+
+    It ends before a token of `stop_ids` (by default the model's end-of-sequence tokens), after
+    `max_new_tokens`, or where `stop` says so. Use it inside the flow's mode.
+    """
+    sampling = sampling or Sampling()
+    processors, draw = sampling.processors(), _drawer(sampling, flow)
+    ends = set(end_ids(flow.model) if stop_ids is None else stop_ids)
+    head, prefix = flow.model.get_output_embeddings(), flow.prefix(prompt_ids, weights)
+    tokens: list[StreamedToken] = []
+    while len(tokens) < max_new_tokens:
+        hidden = prefix.state.primal[0, -1:]
+        scores = flow.readout.capped(head(hidden).float())
+        ids = torch.tensor([[*prompt_ids, *(one.id for one in tokens)]], device=scores.device)
+        token = draw(processors(ids, scores))  # type: ignore[arg-type]
+        if token in ends:
+            return
+        explained = flow.explain(prefix.state, 0, slice(-1, None), [token])
+        relevance = explained.read(prefix.state.tangents[:, 0, -1:])[:, 0] * prefix.state.scale[:, 0]
+        tokens.append(StreamedToken(token, _array(relevance), float(explained.logits[0])))
+        yield tokens[-1]
+        if stop is not None and stop(tokens):
+            return
+        if len(tokens) < max_new_tokens:
+            prefix.extend([token])
+
+
+class Recording(StoppingCriteria):
+    """What `generate` did, for B sequences: `relevance` (T, B, tokens) and `logits` (B, tokens)."""
+
+    def __init__(self, flow: Flow, stop: Callable[[Array], bool] | None) -> None:
+        self._flow, self._stop = flow, stop
+        self._ended: Tensor | None = None
+        self._relevance: list[Array] = []
+        self._logits: list[Array] = []
+
+    @property
+    def relevance(self) -> Array:
+        """(T, B, tokens), in logits; NaN after a sequence's end."""
+        return np.stack(self._relevance, axis=-1)
+
+    @property
+    def logits(self) -> Array:
+        """The explained logits (B, tokens); NaN after a sequence's end."""
+        return np.stack(self._logits, axis=-1)
+
+    def __call__(self, input_ids: Tensor, scores: Tensor, **_: Any) -> Tensor:
+        """Called by `generate` once a token of each sequence has been chosen."""
+        stack, token = self._flow.replayer.stack, input_ids[:, -1]
+        if stack.final is None:
+            raise LRP4RAGError("generate ran no patched layer: it must run inside this flow's mode")
+        stack.require_finite(len(self._flow.replayer.blocks), stack.final[0].dtype)
+        stack.sums.clear()
+        primal, tangents = (part[..., -1, :] for part in stack.final)
+        explained = self._flow.readout.explain(primal, token, self._flow.explains)
+        relevance, logits = explained.read(tangents), explained.logits.clone()
+        ends = torch.tensor(end_ids(self._flow.model), device=token.device)
+        ended = torch.zeros_like(token, dtype=torch.bool) if self._ended is None else self._ended
+        relevance[:, ended], logits[ended] = torch.nan, torch.nan
+        self._ended = ended | torch.isin(token, ends)
+        self._relevance.append(_array(relevance))
+        self._logits.append(_array(logits))
+        stop = self._stop is not None and self._stop(self.relevance)
+        return torch.full_like(token, stop, dtype=torch.bool)
+
+
+@contextmanager
+def recording(
+    flow: Flow, weights: Tensor, *, stop: Callable[[Array], bool] | None = None
+) -> Iterator[Recording]:
+    """Relevance while Hugging Face's `generate` runs, greedy or sampling (no beams).
+
+    `weights` are the tangents' weights of the prompt's tokens as `generate` gets them, (T, n), or
+    (T, B, n) where prompts differ (0 on padding). Pass the recording to `generate` as its stopping
+    criterion; `stop` sees the relevance so far, (T, B, tokens), and may end it:
+
+        with relevance_mode(model) as flow, recording(flow, weights) as record:
+            model.generate(ids, stopping_criteria=[record])
+        record.relevance
+    """
+    columns = weights if weights.ndim == 3 else weights[:, None]
+    stack, record = flow.replayer.stack, Recording(flow, stop)
+    seen = 0
+
+    @torch.no_grad()
+    def source(hidden: Tensor) -> Tensor:
+        nonlocal seen
+        chunk = columns[..., seen : seen + hidden.shape[1]].to(hidden)
+        seen += hidden.shape[1]
+        if not chunk.shape[-1]:  # a generated token: its own embedding is in no tangent
+            return hidden.new_zeros((len(columns), *hidden.shape))
+        return chunk[..., None] * hidden
+
+    try:
+        stack.source = source
+        yield record
+    finally:
+        stack.reset()
+
+
+def end_ids(model: Any) -> list[int]:
+    """The model's end-of-sequence tokens."""
+    ids = getattr(model.generation_config, "eos_token_id", None)
+    return [] if ids is None else [ids] if isinstance(ids, int) else list(ids)
+
+
+def _drawer(sampling: Sampling, flow: Flow) -> Callable[[Tensor], int]:
+    if not sampling.temperature:
+        return lambda scores: int(scores.argmax(-1))
+    device = flow.model.get_input_embeddings().weight.device
+    generator = torch.Generator(device)
+    if sampling.seed is not None:
+        generator.manual_seed(sampling.seed)
+    else:
+        generator.seed()
+    return lambda scores: int(torch.multinomial(scores.softmax(-1), 1, generator=generator))
+
+
+def _array(values: Tensor) -> Array:
+    array: Array = values.detach().to("cpu", torch.float32).numpy()
+    return array

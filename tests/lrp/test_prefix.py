@@ -1,0 +1,73 @@
+"""Shared prompts and padded batches give what the loop gives: every family, with windows and without."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lrp4rag.errors import LRP4RAGError
+from lrp4rag.lrp import relevance_mode
+from tests.lrp.checks import assert_close, composites, random_weights
+from tests.lrp.test_families import families, model_of
+from tests.tiny import Tokens, random_tokens
+
+PROMPT = random_tokens(19, 1).prompt_ids
+RESPONSES = [random_tokens(1, t, seed=t).response_ids for t in (6, 1, 3)]
+
+
+@families
+@composites
+def test_responses_that_share_a_prompt_equal_the_loop(name: str, composite: str) -> None:
+    batch, weights = [Tokens(PROMPT, response) for response in RESPONSES], random_weights(3, 19)
+    with relevance_mode(model_of(name), composite) as flow:
+        expected = [flow.push(tokens, weights) for tokens in batch]
+        for actual, one in zip(flow.push_shared(batch, weights), expected, strict=True):
+            assert_close(actual, one, 1e-6)
+
+
+@families
+@composites
+def test_a_padded_batch_equals_the_loop(name: str, composite: str) -> None:
+    batch = [random_tokens(n, t) for n, t in ((19, 4), (8, 6), (25, 1), (3, 2))]
+    weights = [
+        random_weights(count, len(tokens.prompt_ids))
+        for count, tokens in zip((2, 3, 1, 2), batch, strict=True)
+    ]
+    with relevance_mode(model_of(name), composite) as flow:
+        expected = [flow.push(tokens, one) for tokens, one in zip(batch, weights, strict=True)]
+        for at_once in (3, 4):
+            for actual, one in zip(flow.push_batch(batch, weights, at_once=at_once), expected, strict=True):
+                assert_close(actual, one, 1e-6)
+
+
+@families
+def test_a_prefix_that_is_extended_equals_one_read_at_once(name: str) -> None:
+    weights = random_weights(2, 19)
+    tokens = Tokens(PROMPT, RESPONSES[0])
+    with relevance_mode(model_of(name)) as flow:
+        expected = flow.push(tokens, weights)
+        prefix = flow.prefix(PROMPT[:11], weights[:, :11])
+        prefix.extend(PROMPT[11:12], weights[:, 11:12])
+        prefix.extend(PROMPT[12:], weights[:, 12:])
+        assert prefix.length == 19
+        assert_close(prefix.push(tokens.response_ids), expected, 1e-6)
+        assert_close(prefix.push(tokens.response_ids), expected, 1e-6)  # it stays where it is
+
+
+def test_weights_of_the_responses_own_tokens(llama) -> None:
+    tokens, weights = Tokens(PROMPT, RESPONSES[0]), random_weights(2, 24)
+    with relevance_mode(llama) as flow:
+        expected = flow.push(tokens, weights)
+        prefix = flow.prefix(PROMPT, weights[:, :19])
+        assert_close(prefix.push(tokens.response_ids, weights[:, 19:]), expected, 1e-10)
+
+
+def test_other_prompts_are_refused(llama) -> None:
+    batch = [random_tokens(5, 2), random_tokens(6, 2)]
+    with relevance_mode(llama) as flow, pytest.raises(LRP4RAGError, match="one prompt, not 2"):
+        flow.push_shared(batch, torch.ones(1, 5))
+
+
+def test_an_empty_prefix_is_refused(llama) -> None:
+    with relevance_mode(llama) as flow, pytest.raises(LRP4RAGError, match="at least one token"):
+        flow.prefix((), torch.ones(1, 0))

@@ -1,0 +1,165 @@
+"""Relevance while generating equals relevance of the finished tokens, however they were generated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from lrp4rag.errors import InputError
+from lrp4rag.lrp import relevance_mode
+from lrp4rag.lrp.stream import Sampling, recording, running_below, stream
+from tests.lrp.checks import composites, random_weights, state_of
+from tests.lrp.test_families import families, model_of
+from tests.tiny import Tokens, random_tokens
+
+PROMPT = random_tokens(19, 1).prompt_ids
+OPTIONS = {"max_new_tokens": 8, "do_sample": False, "pad_token_id": 0}
+
+
+def assert_equal(actual: np.ndarray, expected: torch.Tensor) -> None:
+    assert actual.shape == tuple(expected.shape)
+    error = np.abs(actual - expected.numpy()).max() / float(expected.abs().max())
+    assert error < 1e-5
+
+
+@families
+@composites
+def test_the_stream_equals_generation_and_the_replay_of_it(name: str, composite: str) -> None:
+    model, weights = model_of(name), random_weights(3, 19)
+    expected = model.generate(torch.tensor([PROMPT]), attention_mask=torch.ones(1, 19), **OPTIONS)[0, 19:]
+    with relevance_mode(model, composite) as flow:
+        tokens = list(stream(flow, PROMPT, weights, max_new_tokens=8))
+        assert [token.id for token in tokens] == expected.tolist()
+        whole = flow.push(Tokens(PROMPT, tuple(expected.tolist())), weights)
+        assert_equal(np.stack([token.relevance for token in tokens], 1), whole)
+        np.testing.assert_allclose(
+            [token.logit for token in tokens], flow.explained_logits.numpy(), rtol=1e-4, atol=1e-5
+        )
+
+
+@families
+@composites
+def test_recording_inside_generate_equals_the_replay(name: str, composite: str) -> None:
+    model, weights = model_of(name), random_weights(2, 19)
+    ids = torch.tensor([PROMPT])
+    expected = model.generate(ids, attention_mask=torch.ones_like(ids), **OPTIONS)
+    with relevance_mode(model, composite) as flow:
+        with recording(flow, weights) as record:
+            output = model.generate(
+                ids, attention_mask=torch.ones_like(ids), stopping_criteria=[record], **OPTIONS
+            )
+        assert torch.equal(output, expected)
+        whole = flow.push(Tokens(PROMPT, tuple(output[0, 19:].tolist())), weights)
+        assert_equal(record.relevance[:, 0], whole)
+        assert record.logits.shape == (1, 8)
+
+
+@families
+def test_recording_of_a_left_padded_batch(name: str) -> None:
+    """Two prompts of unequal length, as `generate` wants them; each equals its own replay."""
+    model = model_of(name)
+    short, weights = PROMPT[:12], [random_weights(2, 19), random_weights(2, 12, seed=1)]
+    ids = torch.tensor([PROMPT, (0,) * 7 + short])
+    mask = torch.ones_like(ids)
+    mask[1, :7] = 0
+    padded = torch.nn.functional.pad(weights[1], (7, 0))
+    with relevance_mode(model) as flow:
+        with recording(flow, torch.stack([weights[0], padded], 1)) as record:
+            output = model.generate(ids, attention_mask=mask, stopping_criteria=[record], **OPTIONS)
+        for row, prompt in enumerate((PROMPT, short)):
+            whole = flow.push(Tokens(prompt, tuple(output[row, 19:].tolist())), weights[row])
+            assert_equal(record.relevance[:, row], whole)
+
+
+def test_sampling_inside_generate_and_its_batch(llama) -> None:
+    ids, weights = torch.tensor([PROMPT]), random_weights(2, 19)
+    options = OPTIONS | {"do_sample": True, "num_return_sequences": 3, "attention_mask": torch.ones_like(ids)}
+    with relevance_mode(llama) as flow:
+        torch.manual_seed(0)
+        expected = llama.generate(ids, **options)
+        torch.manual_seed(0)
+        with recording(flow, weights) as record:
+            output = llama.generate(ids, stopping_criteria=[record], **options)
+        assert torch.equal(output, expected)
+        for row in range(3):
+            whole = flow.push(Tokens(PROMPT, tuple(output[row, 19:].tolist())), weights)
+            assert_equal(record.relevance[:, row], whole)
+
+
+def test_a_recorded_generation_can_be_stopped(llama) -> None:
+    ids = torch.tensor([PROMPT])
+    with relevance_mode(llama) as flow:
+        stop = lambda relevance: relevance.shape[-1] == 3  # noqa: E731
+        with recording(flow, random_weights(1, 19), stop=stop) as record:
+            output = llama.generate(
+                ids, attention_mask=torch.ones_like(ids), stopping_criteria=[record], **OPTIONS
+            )
+    assert output.shape[1] == 19 + 3
+    assert record.relevance.shape == (1, 1, 3)
+
+
+def test_after_the_end_of_a_sequence_relevance_is_nan(llama, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = torch.tensor([PROMPT, PROMPT[::-1]])
+    options = OPTIONS | {"attention_mask": torch.ones_like(ids)}
+    first = llama.generate(ids, **options)[:, 19:]
+    end = next(token for token in first[0].tolist() if token not in first[1].tolist())
+    monkeypatch.setattr(llama.generation_config, "eos_token_id", end)
+    with relevance_mode(llama) as flow, recording(flow, random_weights(1, 19)) as record:
+        llama.generate(ids, stopping_criteria=[record], **options)
+    known = np.isfinite(record.relevance[0])
+    last = first[0].tolist().index(end)
+    assert last < 7
+    assert known[0].tolist() == [k <= last for k in range(8)]
+    assert known[1].all()
+
+
+def test_the_model_is_restored_and_plain_after_a_recording(llama) -> None:
+    ids = torch.tensor([PROMPT])
+    before = state_of(llama)
+    with relevance_mode(llama) as flow:
+        with recording(flow, random_weights(1, 19)):
+            pass
+        assert llama(ids.expand(3, -1)).logits.shape[0] == 3
+    assert state_of(llama) == before
+
+
+def test_a_stream_stops_where_it_is_told(llama) -> None:
+    weights = random_weights(1, 19)
+    with relevance_mode(llama) as flow:
+        whole = list(stream(flow, PROMPT, weights, max_new_tokens=8))
+        assert len(list(stream(flow, PROMPT, weights, max_new_tokens=3))) == 3
+        assert len(list(stream(flow, PROMPT, weights, stop=lambda tokens: len(tokens) == 4))) == 4
+        ended = list(stream(flow, PROMPT, weights, max_new_tokens=8, stop_ids=[whole[2].id]))
+        assert len(ended) == [token.id for token in whole].index(whole[2].id)
+        never = stream(flow, PROMPT, weights, max_new_tokens=8, stop=running_below(-1e9, 2))
+        assert len(list(never)) == 8
+        always = stream(flow, PROMPT, weights, max_new_tokens=8, stop=running_below(1e9, 2))
+        assert len(list(always)) == 2
+
+
+def test_sampling_is_seeded_and_follows_the_distribution(llama) -> None:
+    weights = random_weights(1, 19)
+    with relevance_mode(llama) as flow:
+        drawn = [
+            [
+                token.id
+                for token in stream(
+                    flow, PROMPT, weights, max_new_tokens=6, sampling=Sampling(1.5, seed=seed)
+                )
+            ]
+            for seed in (1, 1, 2)
+        ]
+        greedy = [token.id for token in stream(flow, PROMPT, weights, max_new_tokens=6)]
+        one = [
+            token.id
+            for token in stream(flow, PROMPT, weights, max_new_tokens=6, sampling=Sampling(1.5, top_k=1))
+        ]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert one == greedy
+
+
+@pytest.mark.parametrize("bad", [Sampling(-1), Sampling(1, top_p=0), Sampling(1, top_p=1.1), Sampling(1, -1)])
+def test_sampling_out_of_range(llama, bad: Sampling) -> None:
+    with relevance_mode(llama) as flow, pytest.raises(InputError, match="top-p"):
+        next(stream(flow, PROMPT, random_weights(1, 19), sampling=bad))
