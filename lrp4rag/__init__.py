@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lrp4rag.dataset import load_examples
     from lrp4rag.example import Example
     from lrp4rag.generator import Reader, load_reader
-    from lrp4rag.lrp import Relevance, attribute, relevance_mode
+    from lrp4rag.lrp import Relevance, Target, attribute, check_conservation, relevance_mode, stream
 
 __version__ = "0.1.0"
 
@@ -24,12 +24,15 @@ _HOMES = {
     "Example": "example",
     "Reader": "generator",
     "Relevance": "lrp",
+    "Target": "lrp",
     "Verdict": "classifiers",
     "analyse": "analysis",
     "attribute": "lrp",
+    "check_conservation": "lrp",
     "load_examples": "dataset",
     "load_reader": "generator",
     "relevance_mode": "lrp",
+    "stream": "lrp",
 }
 
 __all__ = [
@@ -38,12 +41,15 @@ __all__ = [
     "Example",
     "Reader",
     "Relevance",
+    "Target",
     "Verdict",
     "analyse",
     "attribute",
+    "check_conservation",
     "load_examples",
     "load_reader",
     "relevance_mode",
+    "stream",
 ]
 
 

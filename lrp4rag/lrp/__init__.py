@@ -2,19 +2,27 @@
 
 from lrp4rag.lrp.attribute import attribute
 from lrp4rag.lrp.composites import ATTNLRP, COMPOSITES, CP_LRP, PAPER, Composite
+from lrp4rag.lrp.conservation import check_conservation
 from lrp4rag.lrp.propagate import Flow, relevance_mode
+from lrp4rag.lrp.readout import TARGETS, Target
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.lrp.resample import resample
+from lrp4rag.lrp.stream import recording, stream
 
 __all__ = [
     "ATTNLRP",
     "COMPOSITES",
     "CP_LRP",
     "PAPER",
+    "TARGETS",
     "Composite",
     "Flow",
     "Relevance",
+    "Target",
     "attribute",
+    "check_conservation",
+    "recording",
     "relevance_mode",
     "resample",
+    "stream",
 ]

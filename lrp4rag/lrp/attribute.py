@@ -15,6 +15,7 @@ from lrp4rag.lrp.composites import ATTNLRP, Composite
 from lrp4rag.lrp.propagate import Flow, relevance_mode
 from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
+from lrp4rag.lrp.replay import pad_columns
 from lrp4rag.lrp.resample import Mode, resampling_matrix
 
 
@@ -29,6 +30,9 @@ def attribute(
     matrix: bool = False,
     resampled: tuple[int, int] | None = None,
     mode: Mode = "interpolate",
+    own: bool = False,
+    layer: int = 0,
+    max_memory: int | None = None,
     flow: Flow | None = None,
     keep: bool = False,
 ) -> Relevance:
@@ -36,24 +40,32 @@ def attribute(
 
     Passes of the model, for n prompt and t response tokens: R_response costs one tangent;
     `segments` one tangent each, and R_response is then free; `prompt` one cotangent; `matrix` t
-    cotangents; `resampled=(L_r, L_p)` min(L_r, L_p) tangents or cotangents. Give a `flow` that is
+    cotangents; `resampled=(L_r, L_p)` min(L_r, L_p) tangents or cotangents; `own`, relevance to the
+    response's earlier tokens, one tangent. `layer` asks for relevance at the input of that decoder
+    layer, `max_memory` (bytes) for passes that fit. Give a `flow` that is
     open on the reader's model to reuse it (its composite and target then hold); `keep` then leaves it
     the replay, so that a further `flow.pull` on the same `encoded` need not repeat it.
     """
     if not encoded.response_ids:
         raise InputError("the response has no tokens", field="response")
-    opened = relevance_mode(reader.model, composite, target=target) if flow is None else None
+    opened = None
+    if flow is None:
+        opened = relevance_mode(reader.model, composite, target=target, max_memory=max_memory)
     with opened or nullcontext(flow) as active:
         assert active is not None
         keep = keep or prompt or matrix or (resampled is not None and resampled[0] < resampled[1])
         weights = segment_weights(encoded) if segments else prompt_mean(encoded)
-        pushed = active.push(encoded, weights, keep=keep)
-        response = pushed.sum(0) / len(encoded.prompt_ids) if segments else pushed[0]
-        full = active.pull(encoded) if matrix else None
+        count = len(weights)
+        if own:
+            weights = torch.cat([pad_columns(weights, _columns(encoded)), own_weights(encoded)])
+        pushed = active.push(encoded, weights, keep=keep, layer=layer)
+        prompt_part = pushed[:count]
+        response = prompt_part.sum(0) / len(encoded.prompt_ids) if segments else prompt_part[0]
+        full = active.pull(encoded, layer=layer) if matrix else None
         column_means = None
         if prompt:
-            column_means = full.mean(0) if full is not None else _pull_mean(active, encoded)
-        small = None if resampled is None else _resampled(active, encoded, full, resampled, mode)
+            column_means = full.mean(0) if full is not None else _pull_mean(active, encoded, layer)
+        small = None if resampled is None else _resampled(active, encoded, full, resampled, mode, layer)
         return Relevance(
             encoded=encoded,
             composite=active.composite.name,
@@ -61,10 +73,12 @@ def attribute(
             reader=reader.identity.as_dict(),
             logits=_array(active.explained_logits),
             response=_array(response),
-            by_segment=_array(pushed) if segments else None,
+            by_segment=_array(prompt_part) if segments else None,
             prompt=None if column_means is None else _array(column_means),
             matrix=None if full is None else _array(full),
             resampled=None if small is None else _array(small),
+            own=_array(pushed[count]) if own else None,
+            layer=layer,
         )
 
 
@@ -80,6 +94,13 @@ def segment_weights(encoded: Encoded) -> Tensor:
     return (segments == torch.arange(len(encoded.segment_names))[:, None]).double()
 
 
+def own_weights(encoded: Encoded) -> Tensor:
+    """The one tangent (1, N) of the response's earlier tokens."""
+    weights = torch.zeros(1, _columns(encoded), dtype=torch.float64)
+    weights[:, len(encoded.prompt_ids) :] = 1
+    return weights
+
+
 def span_weights(encoded: Encoded, spans: list[tuple[int, int]]) -> Tensor:
     """One cotangent per character span of the response (spans, t): the mean over its tokens."""
     rows = [tokens_in(encoded.response_offsets, [span]) for span in spans]
@@ -87,13 +108,17 @@ def span_weights(encoded: Encoded, spans: list[tuple[int, int]]) -> Tensor:
     return weights / weights.sum(1, keepdim=True).clamp(min=1)
 
 
-def _pull_mean(flow: Flow, encoded: Encoded) -> Tensor:
+def _columns(encoded: Encoded) -> int:
+    return len(encoded.prompt_ids) + len(encoded.response_ids) - 1
+
+
+def _pull_mean(flow: Flow, encoded: Encoded, layer: int) -> Tensor:
     count = len(encoded.response_ids)
-    return flow.pull(encoded, torch.full((1, count), 1 / count, dtype=torch.float64))[0]
+    return flow.pull(encoded, torch.full((1, count), 1 / count, dtype=torch.float64), layer=layer)[0]
 
 
 def _resampled(
-    flow: Flow, encoded: Encoded, full: Tensor | None, shape: tuple[int, int], mode: Mode
+    flow: Flow, encoded: Encoded, full: Tensor | None, shape: tuple[int, int], mode: Mode, layer: int
 ) -> Tensor:
     n, t = len(encoded.prompt_ids), len(encoded.response_ids)
     rows = torch.from_numpy(resampling_matrix(t, shape[0], mode))
@@ -101,8 +126,8 @@ def _resampled(
     if full is not None:
         return rows @ full.cpu().double() @ columns.T
     if shape[0] < shape[1]:
-        return flow.pull(encoded, rows).cpu().double() @ columns.T
-    return rows @ flow.push(encoded, columns).T.cpu().double()
+        return flow.pull(encoded, rows, layer=layer).cpu().double() @ columns.T
+    return rows @ flow.push(encoded, columns, layer=layer).T.cpu().double()
 
 
 def _array(values: Tensor) -> Array:

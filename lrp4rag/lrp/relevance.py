@@ -33,6 +33,10 @@ class Relevance:
     * `matrix` (t, n): R*.
     * `resampled` (L_r, L_p): R* resampled by `lrp4rag.lrp.resample`.
     * `logits` (t): the explained logits.
+    * `own` (t): the sum of R* over the response's earlier tokens.
+
+    With `layer` > 0 relevance is that of the residual stream at the input of that decoder layer, at the
+    same positions, rather than of the embeddings.
     """
 
     encoded: Encoded
@@ -45,6 +49,8 @@ class Relevance:
     prompt: Array | None = None
     matrix: Array | None = None
     resampled: Array | None = None
+    own: Array | None = None
+    layer: int = 0
 
     @property
     def total(self) -> Array:
@@ -71,6 +77,7 @@ class Relevance:
             "format": FORMAT,
             "composite": self.composite,
             "target": self.target,
+            "layer": self.layer,
             "reader": self.reader,
             "encoded": asdict(self.encoded),
         }
@@ -99,6 +106,7 @@ class Relevance:
                 composite=record["composite"],
                 target=record["target"],
                 reader=record["reader"],
+                layer=record.get("layer", 0),  # files from before it was there hold embeddings' relevance
                 **arrays,
             )
         except OSError as error:

@@ -59,8 +59,8 @@ def test_push_agrees_with_the_reference(name: str, composite: str) -> None:
     tokens, logits, expected = reference_of(name, composite)
     weights = random_weights(3, expected.shape[1])
     with relevance_mode(model_of(name), composite) as flow:
-        assert_close(flow.push(tokens, weights), weights @ expected.T, 1e-5)
-        assert_close(flow.explained_logits, logits, 1e-5)
+        assert_close(flow.push(tokens, weights), weights @ expected.T, 1e-10)
+        assert_close(flow.explained_logits, logits, 1e-10)
 
 
 @families
@@ -68,7 +68,7 @@ def test_push_agrees_with_the_reference(name: str, composite: str) -> None:
 def test_pull_agrees_with_the_reference(name: str, composite: str) -> None:
     tokens, _, expected = reference_of(name, composite)
     with relevance_mode(model_of(name), composite) as flow:
-        assert_close(flow.pull(tokens, all_columns=True), expected, 1e-5)
+        assert_close(flow.pull(tokens, all_columns=True), expected, 1e-10)
 
 
 @families

@@ -1,0 +1,141 @@
+"""Where relevance is lost on its way back: a check of a model, a composite and their rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lrp4rag.lrp.composites import ATTNLRP, Composite
+from lrp4rag.lrp.propagate import Tokens, relevance_mode
+from lrp4rag.lrp.rules import accumulate
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The relevance that enters and leaves one part of the network on the way back, in logits.
+
+    `layer` is counted from 0; the final norm, with the output embedding, is "readout" of the layer
+    after the last.
+    """
+
+    layer: int
+    part: str  # "readout", "mlp" or "attention"
+    entering: float
+    leaving: float
+
+    @property
+    def lost(self) -> float:
+        """In logits; negative where relevance is made."""
+        return self.entering - self.leaving
+
+
+@dataclass(frozen=True, slots=True)
+class Conservation:
+    """What became of a logit: `steps` from the logit back to the embeddings."""
+
+    composite: str
+    logit: float
+    steps: tuple[Step, ...]
+
+    @property
+    def embeddings(self) -> float:
+        """What arrives at the embeddings: the sum of relevance over all input columns."""
+        return self.steps[-1].leaving
+
+    @property
+    def share(self) -> float:
+        """What arrives, over the logit: 1 where everything is conserved."""
+        return self.embeddings / self.logit
+
+    def conserves(self, tolerance: float = 1e-3) -> bool:
+        """Whether no step loses or makes more than `tolerance` of what flows through it at most."""
+        most = max(abs(step.entering) for step in self.steps)
+        return all(abs(step.lost) <= tolerance * most for step in self.steps)
+
+    def worst(self, count: int = 5) -> list[Step]:
+        """The steps that lose or make most."""
+        return sorted(self.steps, key=lambda step: -abs(step.lost))[:count]
+
+
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    """Tokens to check on, where the caller has none of his own."""
+
+    prompt_ids: tuple[int, ...]
+    response_ids: tuple[int, ...]
+
+
+@torch.no_grad()
+def check_conservation(
+    model: Any, composite: str | Composite = ATTNLRP, tokens: Tokens | None = None
+) -> Conservation:
+    """Follow the mean logit of a response's tokens back through `model`, and say where relevance is lost.
+
+    Without `tokens`, 24 random ones. Relevance of a state is <state, cotangent>, summed over
+    positions. Biases, Jacobians of norms and of the softmax lose or make some; `cp_lrp` conserves
+    exactly on a model without biases, and where it does not, an adapter is wrong.
+    """
+    tokens = tokens or _random_tokens(model.config.vocab_size)
+    rows = torch.full((1, len(tokens.response_ids)), 1 / len(tokens.response_ids))
+    arrived: list[float] = []
+    with relevance_mode(model, composite) as flow:
+        states = _residual_states(flow.replayer.blocks, flow.pull, tokens)
+
+        def visit(layer: int, part: str, c: Tensor) -> None:
+            arrived.append(_dot(states[layer][part], c))
+
+        relevance = flow.pull(tokens, rows, all_columns=True, visit=visit)
+        logit = float(flow.explained_logits.mean())
+        count = len(flow.replayer.blocks)
+        name = flow.composite.name
+    places = [(count, "readout")]
+    places += [(layer, part) for layer in reversed(range(count)) for part in ("mlp", "attention")]
+    totals = [logit, *arrived, float(relevance.sum())]
+    steps = [
+        Step(layer, part, entering, leaving)
+        for (layer, part), entering, leaving in zip(places, totals, totals[1:], strict=False)
+    ]
+    return Conservation(name, logit, tuple(steps))
+
+
+def _residual_states(blocks: Sequence[Any], pull: Any, tokens: Tokens) -> list[dict[str, Tensor]]:
+    """For each layer the residual stream (N, d) after attention and after the MLP, of a replay."""
+    states: list[dict[str, Tensor]] = [{} for _ in blocks]
+    hooks = []
+
+    def note(layer: int, part: str, x: Any) -> None:
+        states[layer].setdefault(part, x[0])
+
+    for k, block in enumerate(blocks):
+        hooks.append(
+            block.norms["mlp_norm"].register_forward_pre_hook(
+                lambda _module, inputs, k=k: note(k, "attention", inputs[0])
+            )
+        )
+        hooks.append(
+            block.layer.register_forward_hook(
+                lambda _module, _inputs, output, k=k: note(
+                    k, "mlp", output if isinstance(output, Tensor) else output[0]
+                )
+            )
+        )
+    try:
+        pull(tokens, torch.zeros(1, len(tokens.response_ids)))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return states
+
+
+def _dot(state: Tensor, c: Tensor) -> float:
+    return float((accumulate(c[0]) * accumulate(state[: c.shape[1]])).sum())
+
+
+def _random_tokens(vocabulary: int) -> _Probe:
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(vocabulary, (24,), generator=generator).tolist()
+    return _Probe(tuple(ids[:16]), tuple(ids[16:]))

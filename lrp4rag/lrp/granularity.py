@@ -1,0 +1,107 @@
+"""Tokens grouped into words, sentences or passages: what relevance is told of, apart from how it is found.
+
+Relevance adds up, so that of a unit is the sum over its tokens, and every token is in exactly one
+unit: whatever the granularity, the whole is the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.errors import InputError
+from lrp4rag.generator.encoding import Encoded, Offsets
+from lrp4rag.lrp.relevance import Array
+from lrp4rag.sentences import split_sentences
+
+Granularity = Literal["token", "word", "sentence", "passage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A piece of text: its characters [start, end), and the indices of its tokens."""
+
+    label: str
+    start: int
+    end: int
+    tokens: tuple[int, ...]
+
+
+def prompt_units(encoded: Encoded, granularity: Granularity) -> list[Unit]:
+    """The units of a prompt. "passage" gives one for each segment: passages, question and template."""
+    if granularity == "passage":
+        return _segments(encoded)
+    return _units(encoded.text, encoded.prompt_offsets, granularity)
+
+
+def response_units(encoded: Encoded, granularity: Granularity) -> list[Unit]:
+    """The units of a response; it has no passages."""
+    if granularity == "passage":
+        raise InputError("a response has no passages; choose token, word or sentence")
+    return _units(encoded.response, encoded.response_offsets, granularity)
+
+
+def grouped(values: Array, units: Sequence[Unit], axis: int = -1) -> Array:
+    """Relevance of units, in logits: sums of `values` over each unit's tokens along `axis`."""
+    moved = np.moveaxis(np.asarray(values), axis, -1)
+    count = sum(len(unit.tokens) for unit in units)
+    if count != moved.shape[-1]:
+        raise InputError(f"the units have {count} tokens and the values {moved.shape[-1]}")
+    member = np.zeros((moved.shape[-1], len(units)))
+    for k, unit in enumerate(units):
+        member[list(unit.tokens), k] = 1
+    result: Array = np.moveaxis((moved.astype(np.float64) @ member).astype(np.float32), -1, axis)
+    return result
+
+
+def _segments(encoded: Encoded) -> list[Unit]:
+    units = []
+    for k, name in enumerate(encoded.segment_names):
+        tokens = tuple(i for i, segment in enumerate(encoded.segments) if segment == k)
+        spans = [encoded.prompt_offsets[i] for i in tokens]
+        start, end = min((s for s, _ in spans), default=0), max((e for _, e in spans), default=0)
+        units.append(Unit(name, start, end, tokens))
+    return units
+
+
+def _units(text: str, offsets: Offsets, granularity: Granularity) -> list[Unit]:
+    if granularity == "token":
+        return [Unit(text[start:end], start, end, (i,)) for i, (start, end) in enumerate(offsets)]
+    if granularity == "word":
+        spans = [match.span() for match in re.finditer(r"\S+", text)]
+    elif granularity == "sentence":
+        spans = split_sentences(text)
+    else:
+        raise InputError(
+            f"unknown granularity '{granularity}'; choose from {', '.join(get_args(Granularity))}"
+        )
+    # A text of white space, or of control tokens alone, is one unit.
+    spans = spans or [(0, len(text))]
+    owner = _owners(offsets, spans)
+    return [
+        Unit(text[start:end], start, end, tuple(np.flatnonzero(owner == k).tolist()))
+        for k, (start, end) in enumerate(spans)
+    ]
+
+
+def _owners(offsets: Offsets, spans: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+    """For each token the span that it shares most characters with; without any, the one before it."""
+    owners, k = np.zeros(len(offsets), dtype=np.int64), 0
+    for i, (start, end) in enumerate(offsets):
+        while k + 1 < len(spans) and spans[k][1] <= start:
+            k += 1
+        best, shared, candidate = k, 0, k
+        while candidate < len(spans) and spans[candidate][0] < end:
+            overlap = min(end, spans[candidate][1]) - max(start, spans[candidate][0])
+            if overlap > shared:
+                best, shared = candidate, overlap
+            candidate += 1
+        if not shared and k > 0 and spans[k][0] >= end:
+            best = k - 1
+        owners[i] = best
+    return owners

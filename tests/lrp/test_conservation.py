@@ -1,0 +1,71 @@
+"""The check says where relevance is lost, and finds an adapter that is wrong."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lrp4rag.lrp import check_conservation, relevance_mode
+from tests.lrp.checks import composites, state_of
+from tests.lrp.test_families import BIASED, families, model_of
+from tests.tiny import random_tokens
+
+
+@families
+@composites
+def test_the_steps_account_for_everything(name: str, composite: str) -> None:
+    """They lead without a gap from the logit to the sum of relevance over all columns."""
+    model, tokens = model_of(name), random_tokens(17, 5)
+    before = state_of(model)
+    report = check_conservation(model, composite, tokens)
+    assert state_of(model) == before
+    with relevance_mode(model, composite) as flow:
+        total = float(flow.pull(tokens, all_columns=True).sum(1).mean())
+        logit = float(flow.explained_logits.mean())
+    assert report.logit == pytest.approx(logit, rel=1e-6)
+    assert report.embeddings == pytest.approx(total, rel=1e-6, abs=1e-9)
+    assert report.share == pytest.approx(total / logit, rel=1e-5)
+    for one, following in zip(report.steps, report.steps[1:], strict=False):
+        assert one.leaving == following.entering
+    layers = len(model.model.layers)
+    assert len(report.steps) == 1 + 2 * layers
+    assert sum(step.lost for step in report.steps) == pytest.approx(logit - total, rel=1e-5, abs=1e-6)
+
+
+@families
+def test_cp_lrp_conserves_at_every_step(name: str) -> None:
+    report = check_conservation(model_of(name), "cp_lrp")
+    if name not in BIASED:
+        assert report.conserves(1e-6)
+        return
+    assert not report.conserves()
+    # Of Qwen2's biases the values' one acts, in attention; nothing is lost anywhere else.
+    assert {step.part for step in report.steps if abs(step.lost) > 1e-6} == {"attention"}
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen3", "phi3", "gemma3", "smollm3"])
+def test_under_attnlrp_only_attention_loses(name: str) -> None:
+    """The MLP's product halves both factors, whose ratios conserve; the softmax has no such share."""
+    report = check_conservation(model_of(name), "attnlrp")
+    scale = abs(report.logit)
+    lost = {part: max(abs(s.lost) for s in report.steps if s.part == part) for part in ("mlp", "readout")}
+    assert max(lost.values()) < 1e-5 * scale
+    assert {step.part for step in report.worst(3)} == {"attention"}
+
+
+def test_a_wrong_part_is_found() -> None:
+    """An output projection whose transpose is not its own: the step that it is in stands out."""
+    from tests.lrp import tiny_families
+
+    model = tiny_families.build("llama")
+    broken = model.model.layers[1].self_attn.o_proj
+
+    def twice(_module: torch.nn.Module, _inputs: object, output: torch.Tensor) -> torch.Tensor:
+        return 2 * output
+
+    assert check_conservation(model, "cp_lrp").conserves()
+    handle = broken.register_forward_hook(twice)
+    report = check_conservation(model, "cp_lrp")
+    handle.remove()
+    assert not report.conserves()
+    assert (report.worst(1)[0].layer, report.worst(1)[0].part) == (1, "attention")

@@ -1,0 +1,154 @@
+"""Sizes change memory and time, never the result; memory that runs out is met with smaller ones."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lrp4rag.errors import LRP4RAGError
+from lrp4rag.lrp import relevance_mode
+from lrp4rag.lrp.memory import Shape, Sizes, plan, pull_bytes, push_bytes, retrying, tape_bytes
+from tests.lrp.checks import assert_close, composites, random_weights, state_of
+from tests.lrp.test_families import families, model_of
+from tests.tiny import random_tokens, tiny_llama
+
+TOKENS = random_tokens(33, 5)
+SIZES = [
+    Sizes(queries=1, tangents=1, cotangents=1, positions=1, tape="inputs"),
+    Sizes(queries=5, tangents=2, cotangents=3, positions=8),
+    Sizes(positions=36, tape="inputs"),
+    Sizes(positions=37, tape="inputs"),  # one pass
+]
+
+
+@families
+@composites
+@pytest.mark.parametrize("sizes", SIZES, ids=["ones", "odd", "two passes", "one pass"])
+def test_sizes_do_not_change_the_result(name: str, composite: str, sizes: Sizes) -> None:
+    model, tangents, rows = model_of(name), random_weights(3, 37), random_weights(4, 5, seed=1)
+    with relevance_mode(model, composite) as flow:
+        pushed, pulled = flow.push(TOKENS, tangents), flow.pull(TOKENS, rows, all_columns=True)
+        logits = flow.explained_logits
+    with relevance_mode(model, composite, sizes=sizes) as flow:
+        assert_close(flow.push(TOKENS, tangents, keep=True), pushed, 1e-10)
+        assert_close(flow.explained_logits, logits, 1e-10)
+        assert_close(flow.pull(TOKENS, rows, all_columns=True), pulled, 1e-10)
+        flow.forget()
+        assert_close(flow.pull(TOKENS, rows, all_columns=True), pulled, 1e-10)
+
+
+def test_halving_ends_at_the_smallest() -> None:
+    sizes, seen = Sizes(), []
+    while sizes is not None:
+        seen.append(sizes)
+        sizes = sizes.halved()
+    assert len(seen) < 12
+    assert seen[-1] == Sizes(8, 1, 1, 128, "inputs")
+
+
+SHAPE = Shape(layers=30, hidden=576, heads=9, head=64, kv=3, mlp=1536, bytes=4)
+
+
+@pytest.mark.parametrize("length", [200, 16_000])
+def test_smaller_sizes_need_less(length: int) -> None:
+    sizes, needs = Sizes(), []
+    while sizes is not None:
+        needs.append([push_bytes(SHAPE, length, 8, sizes), pull_bytes(SHAPE, length, sizes)])
+        sizes = sizes.halved()
+    for one, smaller in itertools.pairwise(needs):
+        assert smaller[1] <= one[1]
+    assert needs[-1][0] < needs[0][0]
+    assert tape_bytes(SHAPE, length, Sizes(tape="inputs")) * 7 < tape_bytes(SHAPE, length, Sizes())
+
+
+def test_memory_does_not_grow_with_the_square_of_the_length() -> None:
+    long, short = (push_bytes(SHAPE, length, 1, Sizes()) for length in (64_000, 32_000))
+    assert long < 2.1 * short
+
+
+def test_the_plan_fits_and_is_the_largest_that_does() -> None:
+    def needs(sizes: Sizes) -> int:
+        return pull_bytes(SHAPE, 4000, sizes)
+
+    assert plan(needs, needs(Sizes())) == Sizes()
+    chosen = plan(needs, needs(Sizes()) - 1)
+    assert chosen == Sizes().halved()
+    with pytest.raises(LRP4RAGError, match=r"needs about .* GB .*raise --max-memory by"):
+        plan(needs, 1000)
+
+
+class Limited:
+    """Runs out of memory for more than `rows` rows of the stack."""
+
+    def __init__(self, rows: int, error: Exception) -> None:
+        self.rows, self.error, self.seen = rows, error, []
+
+    def __call__(self, _module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        self.seen.append(len(inputs[0]))
+        if len(inputs[0]) > self.rows:
+            raise self.error
+
+
+ERRORS = [
+    torch.OutOfMemoryError("CUDA out of memory"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"),
+    RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 8 bytes."),
+    MemoryError(),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_memory_that_runs_out_is_met_with_smaller_sizes(error: Exception) -> None:
+    model, weights = tiny_llama(), random_weights(8, 33)
+    before = state_of(model)
+    with relevance_mode(model) as flow:
+        expected = flow.push(TOKENS, weights)
+        limited = Limited(3, error)
+        handle = model.model.layers[1].mlp.gate_proj.register_forward_pre_hook(limited)
+        assert_close(flow.push(TOKENS, weights), expected, 1e-10)
+        handle.remove()
+    assert max(limited.seen) == 9
+    assert min(limited.seen) == 3
+    assert state_of(model) == before
+
+
+def test_memory_that_never_suffices_is_reported_with_what_would() -> None:
+    model = tiny_llama()
+    with relevance_mode(model) as flow:
+        handle = model.model.layers[1].mlp.gate_proj.register_forward_pre_hook(Limited(0, ERRORS[0]))
+        with pytest.raises(LRP4RAGError, match=r"smallest sizes, which need about \d+\.\d GB"):
+            flow.push(TOKENS, random_weights(1, 33))
+        handle.remove()
+
+
+def test_other_errors_are_not_taken_for_memory() -> None:
+    tried = []
+
+    def attempt(sizes: Sizes) -> None:
+        tried.append(sizes)
+        raise RuntimeError("shape mismatch")
+
+    with pytest.raises(RuntimeError, match="shape mismatch"):
+        retrying(attempt, Sizes(), lambda _: 0)
+    assert len(tried) == 1
+
+
+def test_a_limit_below_what_is_used_is_an_error(llama) -> None:
+    with relevance_mode(llama, max_memory=1) as flow:
+        for run in (
+            lambda: flow.push(TOKENS, random_weights(1, 33)),
+            lambda: flow.pull(TOKENS),
+            lambda: flow.prefix(TOKENS.prompt_ids, random_weights(1, 33)),
+        ):
+            with pytest.raises(LRP4RAGError, match="raise --max-memory"):
+                run()
+
+
+@pytest.mark.parametrize("name", ["llama", "mixtral", "phi3"])
+def test_the_shape_is_the_models(name: str) -> None:
+    shape = Shape.of(model_of(name))
+    expected = Shape(layers=3, hidden=48, heads=6, head=8, kv=2, mlp=80, bytes=8)
+    assert shape == (replace(expected, mlp=160) if name == "mixtral" else expected)
