@@ -1,0 +1,44 @@
+"""The option --max-memory and the sizes that it understands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+_UNITS = {
+    "": 1,
+    "b": 1,
+    "kb": 1e3,
+    "mb": 1e6,
+    "gb": 1e9,
+    "tb": 1e12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+}
+
+
+class MemorySize(click.ParamType):  # type: ignore[type-arg]
+    """Bytes, from a text such as 4GB or 500MiB."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", str(value).strip().lower())
+        if match is None or match[2] not in _UNITS or not float(match[1]):
+            self.fail(f"'{value}' is no size; give one such as 4GB or 500MB", param, ctx)
+        return int(float(match[1]) * _UNITS[match[2]])
+
+
+def memory_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--max-memory",
+        type=MemorySize(),
+        metavar="SIZE",
+        help="What the process (or GPU) may hold, such as 4GB: passes are made as small as that needs.",
+    )(function)

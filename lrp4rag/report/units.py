@@ -1,0 +1,116 @@
+"""Relevance between units: on the terminal, as a record, and as a heatmap."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lrp4rag.lrp.between import UnitRelevance
+from lrp4rag.lrp.granularity import Unit
+from lrp4rag.report.words import one_line
+
+# A table with more columns than this tells the strongest ones of each row instead.
+WIDE = 8
+STRONGEST = 5
+LABEL = 48
+
+
+def unit_record(id_: str, relevance: UnitRelevance) -> dict[str, Any]:
+    """What `lrp4rag attribute --json` prints of one example; relevance in logits."""
+    return {
+        "id": id_,
+        "composite": relevance.composite,
+        "target": relevance.target,
+        "layer": relevance.layer,
+        "response": [_unit(unit) for unit in relevance.rows],
+        "prompt": [_unit(unit) for unit in relevance.columns],
+        "relevance": _rounded(relevance.values),
+        "own": _rounded(relevance.own),
+        "logits": _rounded(relevance.logits),
+    }
+
+
+def render_units(id_: str, relevance: UnitRelevance) -> RenderableType:
+    """A table of rows by columns where there are few columns, of each row's strongest otherwise."""
+    what = f"{relevance.target} logit, {relevance.composite}"
+    if relevance.layer:
+        what += f", residual stream before layer {relevance.layer}"
+    head = Text.assemble((one_line(id_, 60), "bold"), f"  relevance in logits ({what})", style="default")
+    wide = len(relevance.columns) > WIDE
+    return Group(head, _strongest(relevance) if wide else _whole(relevance))
+
+
+def heatmap(relevance: UnitRelevance, path: Path) -> None:
+    """Write a PNG: response units down, prompt units across, red against blue around 0."""
+    import seaborn as sns
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    rows, columns = relevance.values.shape
+    labels = [
+        [one_line(unit.label, LABEL) for unit in units] for units in (relevance.rows, relevance.columns)
+    ]
+    size = (min(4 + 0.22 * columns, 40), min(2.2 + 0.22 * rows, 40))
+    with warnings.catch_warnings(), sns.plotting_context("paper"):
+        # No font has every script; a box in its place will do.
+        warnings.filterwarnings("ignore", message=r".*Glyph .* missing from font")
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots()
+        sns.heatmap(
+            relevance.values,
+            ax=axes,
+            cmap="vlag",
+            center=0,
+            robust=True,
+            xticklabels=labels[1] if columns <= 150 else "auto",
+            yticklabels=labels[0] if rows <= 150 else "auto",
+            cbar_kws={"label": "relevance (logits)"},
+        )
+        axes.tick_params(labelsize=6)
+        axes.set(xlabel="prompt", ylabel="response")
+        for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+            label.set_parse_math(False)
+        figure.savefig(path, format="png", dpi=150)
+
+
+def _whole(relevance: UnitRelevance) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("response", overflow="fold", max_width=LABEL)
+    for unit in relevance.columns:
+        table.add_column(one_line(unit.label, 20), justify="right")
+    table.add_column("own", justify="right")
+    table.add_column("logit", justify="right")
+    for unit, row, own, logit in zip(
+        relevance.rows, relevance.values, relevance.own, relevance.logits, strict=True
+    ):
+        best = int(np.argmax(row)) if len(row) else -1
+        cells = [Text(f"{value:.2f}", style="bold" if k == best else "") for k, value in enumerate(row)]
+        table.add_row(Text(one_line(unit.label, LABEL)), *cells, f"{own:.2f}", f"{logit:.2f}")
+    return table
+
+
+def _strongest(relevance: UnitRelevance) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("response", overflow="fold", max_width=LABEL)
+    table.add_column("logit", justify="right")
+    table.add_column("rests most on", overflow="fold")
+    for unit, row, logit in zip(relevance.rows, relevance.values, relevance.logits, strict=True):
+        order = np.argsort(-np.abs(row))[:STRONGEST]
+        told = "\n".join(f"{row[k]:+.2f}  {one_line(relevance.columns[k].label, LABEL)}" for k in order)
+        table.add_row(Text(one_line(unit.label, LABEL)), f"{logit:.2f}", Text(told))
+    return table
+
+
+def _unit(unit: Unit) -> dict[str, Any]:
+    return {"text": unit.label, "start": unit.start, "end": unit.end, "tokens": list(unit.tokens)}
+
+
+def _rounded(values: Any) -> Any:
+    return np.round(values.astype(float), 5).tolist()
