@@ -16,43 +16,23 @@ machine. Keys of --json:
 
 from __future__ import annotations
 
-import gc
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 import torch
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # this file is run by its path
+
+from benchmarks.common import Example, forget_peak, peak_resident, timed
 from lrp4rag.generator import load_reader
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.propagate import PULL_CHUNK
-
-
-@dataclass(frozen=True)
-class Example:
-    """Random tokens: their values do not matter for time."""
-
-    prompt_ids: tuple[int, ...]
-    response_ids: tuple[int, ...]
-
-    @classmethod
-    def random(cls, prompt: int, response: int, vocabulary: int) -> Example:
-        generator = torch.Generator().manual_seed(0)
-        ids = torch.randint(vocabulary, (prompt + response,), generator=generator).tolist()
-        return cls(tuple(ids[:prompt]), tuple(ids[prompt:]))
-
-    @property
-    def inputs(self) -> torch.Tensor:
-        return torch.tensor([[*self.prompt_ids, *self.response_ids[:-1]]])
 
 
 def forward(model: Any, example: Example) -> torch.Tensor:
@@ -67,12 +47,6 @@ def push(model: Any, example: Example) -> torch.Tensor:
     n = len(example.prompt_ids)
     with relevance_mode(model) as flow:
         return flow.push(example, torch.full((1, n), 1 / n))
-
-
-def timed(function: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    function()
-    return time.perf_counter() - started
 
 
 def backward_seconds(model: Any, example: Example, rows: int) -> float:
@@ -107,20 +81,6 @@ def peak_bytes(what: str, prompt: int, response: int) -> int:
     command = [sys.executable, __file__, "--prompt", str(prompt), "--response", str(response)]
     output = subprocess.run([*command, "--only", what], check=True, capture_output=True, text=True)
     return int(output.stdout)
-
-
-def forget_peak() -> None:
-    """Start the peak anew after loading, which needs more memory than a pass (Linux only)."""
-    gc.collect()
-    if Path("/proc/self/clear_refs").exists():
-        Path("/proc/self/clear_refs").write_text("5")
-
-
-def peak_resident() -> int:
-    status = Path("/proc/self/status")
-    if status.exists():
-        return int(status.read_text().partition("VmHWM:")[2].split()[0]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def measure(prompt: int, response: int, rounds: int, whole: bool) -> dict[str, float]:

@@ -1,0 +1,1 @@
+"""Benchmarks: what the package costs, and whether its relevance is faithful."""
