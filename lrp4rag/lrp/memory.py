@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import psutil
@@ -40,6 +40,13 @@ class Sizes:
             tape="inputs",
         )
         return None if smaller == self else smaller
+
+    def steps(self) -> list[Sizes]:
+        """Sizes with one thing smaller."""
+        less = self.halved() or self
+        fields = ("queries", "tangents", "cotangents", "positions", "tape")
+        changed = [replace(self, **{name: getattr(less, name)}) for name in fields]
+        return [one for one in changed if one != self]
 
     @property
     def block(self) -> int:
@@ -108,18 +115,20 @@ def pull_bytes(shape: Shape, length: int, sizes: Sizes) -> int:
 
 
 def plan(needs: Callable[[Sizes], int], limit: int, sizes: Sizes | None = None) -> Sizes:
-    """The largest sizes whose need is at most `limit` bytes.
+    """Sizes whose need is at most `limit` bytes: what saves most is made smaller first.
 
     Raises `LRP4RAGError` with what the smallest ones need, where that is more.
     """
     current = sizes or Sizes()
-    while needs(current) > limit:
-        smaller = current.halved()
+    while (need := needs(current)) > limit:
+        step = min(current.steps(), key=needs, default=current)
+        # A shorter pass may need a cache at first, and so save only together with others.
+        smaller = step if needs(step) < need else current.halved()
         if smaller is None:
             raise LRP4RAGError(
-                f"this needs about {gigabytes(needs(current))} beside the model at the smallest sizes, and "
+                f"this needs about {gigabytes(need)} beside the model at the smallest sizes, and "
                 f"{gigabytes(max(limit, 0))} may be used; raise --max-memory by "
-                f"{gigabytes(needs(current) - limit)} or shorten the prompt"
+                f"{gigabytes(need - limit)} or shorten the prompt"
             )
         current = smaller
     return current

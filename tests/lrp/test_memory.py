@@ -69,13 +69,17 @@ def test_memory_does_not_grow_with_the_square_of_the_length() -> None:
     assert long < 2.1 * short
 
 
-def test_the_plan_fits_and_is_the_largest_that_does() -> None:
+def test_the_plan_fits_and_makes_smaller_what_saves_most() -> None:
     def needs(sizes: Sizes) -> int:
         return pull_bytes(SHAPE, 4000, sizes)
 
     assert plan(needs, needs(Sizes())) == Sizes()
-    chosen = plan(needs, needs(Sizes()) - 1)
-    assert chosen == Sizes().halved()
+    # Of a pull the tape is the most; then what is pulled at once; blocks of queries save little.
+    assert plan(needs, needs(Sizes()) - 1) == Sizes(tape="inputs")
+    least = needs(Sizes(tape="inputs"))
+    assert plan(needs, least - 1) == Sizes(cotangents=4, tape="inputs")
+    for limit in (least // 2, 2 * least // 3):
+        assert needs(plan(needs, limit)) <= limit
     with pytest.raises(LRP4RAGError, match=r"needs about .* GB .*raise --max-memory by"):
         plan(needs, 1000)
 
