@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lrp4rag.classifiers import Detector, Verdict
     from lrp4rag.dataset import load_examples
     from lrp4rag.example import Example
+    from lrp4rag.generation import Generation, generate
     from lrp4rag.generator import Reader, load_reader
     from lrp4rag.lrp import Relevance, Target, attribute, check_conservation, relevance_mode, stream
 
@@ -22,6 +23,7 @@ _HOMES = {
     "Analysis": "analysis",
     "Detector": "classifiers",
     "Example": "example",
+    "Generation": "generation",
     "Reader": "generator",
     "Relevance": "lrp",
     "Target": "lrp",
@@ -29,6 +31,7 @@ _HOMES = {
     "analyse": "analysis",
     "attribute": "lrp",
     "check_conservation": "lrp",
+    "generate": "generation",
     "load_examples": "dataset",
     "load_reader": "generator",
     "relevance_mode": "lrp",
@@ -39,6 +42,7 @@ __all__ = [
     "Analysis",
     "Detector",
     "Example",
+    "Generation",
     "Reader",
     "Relevance",
     "Target",
@@ -46,6 +50,7 @@ __all__ = [
     "analyse",
     "attribute",
     "check_conservation",
+    "generate",
     "load_examples",
     "load_reader",
     "relevance_mode",

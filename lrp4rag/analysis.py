@@ -17,7 +17,7 @@ from lrp4rag.generator.encoding import Truncation
 from lrp4rag.generator.reader import Reader
 from lrp4rag.lrp.attribute import attribute, span_weights
 from lrp4rag.lrp.composites import Composite, composite_named
-from lrp4rag.lrp.propagate import relevance_mode
+from lrp4rag.lrp.propagate import relevance_mode, require_pull
 from lrp4rag.lrp.relevance import Array, Relevance
 
 
@@ -66,6 +66,8 @@ def analyse(
     chosen = composite_named(composite or (detector.card.composite if detector else "attnlrp"))
     if detector is not None:  # before the expensive part
         detector.require(reader.identity.as_dict(), chosen.name, detector.card.target)
+    if rows or tokens:
+        require_pull(reader.model)
     generated = example.response is None
     if generated:
         with clock.measure("generate"):

@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lrp4rag.dataset import load_examples
+from lrp4rag.lrp import attribute
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -60,6 +63,22 @@ def test_the_page_of_a_real_example(tmp_path):
     output = lrp4rag("analyse", EXAMPLES / "hallucinated.json", "--html", page).stdout
     assert "probability 0." in output
     assert "Robert Stevenson" in page.read_text()
+
+
+def test_a_streamed_response_has_the_relevance_of_its_replay(default_reader):
+    lines = lrp4rag(
+        "generate", EXAMPLES / "grounded.json", "--stream", "--json", "--max-new-tokens", 40
+    ).stdout.splitlines()
+    *tokens, last = map(json.loads, lines)
+    prompt = default_reader.encode_prompt(load_examples(EXAMPLES / "grounded.json")[0])
+    encoded = replace(prompt, response_ids=tuple(token["token"] for token in tokens))
+    replayed = attribute(default_reader, encoded, segments=True).by_segment
+    streamed = np.array([list(token["relevance"].values()) for token in tokens]).T
+    np.testing.assert_allclose(streamed, replayed, rtol=1e-4, atol=1e-4 * np.abs(replayed).max())
+    assert "Marlow lighthouse" in last["response"]
+    assert last["ending"] == "end"
+    assert last["passage"] in (1, 2)
+    assert last["from_passages"] > 0.5
 
 
 def test_the_bundled_detector_has_a_whole_card():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import io
+import logging
 import os
 import shlex
 import sys
@@ -19,6 +20,7 @@ from lrp4rag import __version__
 from lrp4rag.cli.analyse import analyse
 from lrp4rag.cli.data import evaluate, extract, train
 from lrp4rag.cli.detector import detector
+from lrp4rag.cli.generate import generate
 from lrp4rag.errors import LRP4RAGError, LRP4RAGWarning
 
 
@@ -71,6 +73,9 @@ def _quiet_libraries() -> None:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # What torchao says of its GPU kernels on import, and bitsandbytes of every cast.
+    for name in ("torchao", "torch.utils._pytree", "bitsandbytes"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
     warnings.simplefilter("default", LRP4RAGWarning)
     warnings.showwarning = _show_warning
@@ -81,5 +86,5 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
         click.echo(f"Warning: {message}", err=True)
 
 
-for command in (analyse, extract, train, evaluate, detector):
+for command in (analyse, generate, extract, train, evaluate, detector):
     main.add_command(command)

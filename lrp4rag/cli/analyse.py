@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrp4rag.cli.inputs import example_options, read_examples, work_through
 from lrp4rag.cli.options import open_detector, open_reader, reader_options, writable
-from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.errors import InputError
 
 if TYPE_CHECKING:
     from lrp4rag.analysis import Analysis
@@ -22,23 +23,8 @@ HALLUCINATION = 3
 
 
 @click.command(short_help="Verdict and evidence for one response, or for a file of them.")
-@click.argument("data", required=False, metavar="[DATA]")
-@click.option("--id", "id_", help="Analyse only the example with this id.")
-@click.option("--question", help="The question, instead of DATA.")
-@click.option(
-    "--context",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="A text file with one retrieved passage; repeat it for several.",
-)
+@example_options
 @click.option("--response", help="The response. Without one, the reader generates it.")
-@click.option(
-    "--template",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="A text file with {context} and {question}, to render the prompt from.",
-)
 @click.option(
     "--detector",
     "detector_name",
@@ -112,7 +98,7 @@ def analyse(
         raise InputError("--fail-on-hallucination needs a detector")
     if tokens and html_path is None:
         raise InputError("--tokens is for the page; add --html FILE")
-    examples = _examples(data, id_, question, context, response, template)
+    examples = read_examples(data, id_, question, context, template, response)
     if len(examples) > 1 and (html_path or png_path):
         raise InputError(f"--html and --png show one example and there are {len(examples)}; add --id")
 
@@ -147,40 +133,6 @@ def analyse(
     else:
         flagged, code = _print_many(examples, analysed, as_json)
     ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
-
-
-def _examples(
-    data: str | None,
-    id_: str | None,
-    question: str | None,
-    context: Sequence[Path],
-    response: str | None,
-    template: Path | None,
-) -> list[Example]:
-    from lrp4rag.dataset import load_examples, read_text, select
-    from lrp4rag.example import Example
-
-    rendered = read_text(template) if template else None
-    if data is not None:
-        if question is not None or context or response is not None:
-            raise InputError("give DATA or --question, --context and --response, not both")
-        examples = load_examples(data, template=rendered)
-        return [select(examples, id_, data)] if id_ is not None else examples
-    if question is None or not context:
-        raise InputError("give DATA, or --question and at least one --context FILE (see --help)")
-    passages = [read_text(path).strip() for path in context]
-    for path, passage in zip(context, passages, strict=True):
-        if not passage:
-            raise InputError("the context is empty", path=path, field="--context")
-    return [
-        Example.create(
-            question=question,
-            passages=passages,
-            response=response,
-            template=rendered,
-            id=id_ or "example",
-        )
-    ]
 
 
 def _write_files(analysis: Analysis, name: str | None, html_path: Path | None, png_path: Path | None) -> None:
@@ -223,15 +175,10 @@ def _print_many(examples: Sequence[Example], analysed: Any, as_json: bool) -> tu
     from lrp4rag.report.record import record
     from lrp4rag.report.terminal import render_line, render_summary
 
-    console, code, records = Console(), 0, []
-    for example in examples:
-        try:
-            analysis = analysed(example)
-        # RuntimeError: torch, for example when memory runs out on one long row.
-        except (LRP4RAGError, RuntimeError) as error:
-            click.echo(f"Error: example '{example.id}': {error}", err=True)
-            code = max(code, getattr(error, "exit_code", 1))
-            continue
+    console, records = Console(), list[dict[str, Any]]()
+
+    def one(example: Example) -> None:
+        analysis = analysed(example)
         if as_json:
             records.append(_print_json(analysis))
         else:
@@ -239,6 +186,8 @@ def _print_many(examples: Sequence[Example], analysed: Any, as_json: bool) -> tu
             # On a terminal a line is a line; what is piped is not cut.
             piped = not console.is_terminal
             console.print(render_line(analysis), no_wrap=True, overflow="ellipsis", soft_wrap=piped)
+
+    code = work_through(examples, one)
     summary_console = Console(stderr=True) if as_json else console
     if records:
         summary_console.print(render_summary(records))

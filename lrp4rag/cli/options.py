@@ -21,6 +21,16 @@ DTYPES = ("float32", "bfloat16", "float16")
 
 
 def reader_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options of a reader that replays responses for a detector."""
+    return _reader_options("replays", "as the detector", "as the detector")(function)
+
+
+def generator_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options of a reader that writes the responses itself."""
+    return _reader_options("writes", "chat template", "attnlrp")(function)
+
+
+def _reader_options(does: str, framing: str, composite: str) -> Decorator:
     options: list[Decorator] = [
         click.option(
             "--reader",
@@ -28,20 +38,19 @@ def reader_options(function: Callable[..., Any]) -> Callable[..., Any]:
             default="smollm2-135m",
             show_default=True,
             metavar="MODEL",
-            help="Model that replays the response: the default, a hub id, a folder or a .gguf file.",
+            help=f"Model that {does} the response: the default, a hub id, a folder or a .gguf file.",
         ),
         click.option("--device", help="cpu, cuda or cuda:K.  [default: cuda where there is one]"),
         click.option("--dtype", type=click.Choice(DTYPES), default="float32", show_default=True),
         click.option(
             "--chat-template/--no-chat-template",
             default=None,
-            help="Wrap the prompt in the model's chat template, or not.  [default: as the detector]",
+            help=f"Wrap the prompt in the model's chat template, or not.  [default: {framing}]",
         ),
         click.option(
             "--composite",
             type=click.Choice(COMPOSITES),
-            help="LRP rules: attnlrp, cp_lrp (conserves), paper (Gradient x Input).  "
-            "[default: as the detector]",
+            help=f"LRP rules: attnlrp, cp_lrp (conserves), paper (Gradient x Input).  [default: {composite}]",
         ),
         click.option(
             "--truncate",
@@ -51,9 +60,13 @@ def reader_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="A prompt longer than the model's window: refuse it, or drop the ends of passages.",
         ),
     ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
 
 
 def open_reader(

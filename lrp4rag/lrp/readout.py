@@ -15,7 +15,7 @@ from torch import Tensor
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp.activations import cap_factor
 from lrp4rag.lrp.composites import Composite
-from lrp4rag.lrp.families.family import plain_matrix
+from lrp4rag.lrp.linear import kernel_matrix
 from lrp4rag.lrp.rules import accumulate
 
 Logit = Literal["response", "largest", "mean"]
@@ -78,7 +78,7 @@ class Readout:
     """The output embedding of a model under a composite."""
 
     def __init__(self, model: Any, composite: Composite) -> None:
-        self.head = model.get_output_embeddings()
+        self.head, self._embedding = model.get_output_embeddings(), model.get_input_embeddings()
         self.composite = composite
         self.cap: float | None = getattr(model.config, "final_logit_softcapping", None)
         self._matrix: Tensor | None = None
@@ -88,9 +88,8 @@ class Readout:
     def matrix(self) -> Tensor:
         """(vocabulary, d)."""
         if self._matrix is None:
-            weight: Any = getattr(self.head, "weight", None)
-            quantised = type(weight) not in (Tensor, torch.nn.Parameter) and hasattr(weight, "dequantize")
-            self._matrix = weight.dequantize() if quantised else plain_matrix(self.head)
+            table = self._embedding.weight
+            self._matrix = kernel_matrix(self.head, table.shape[1], table.dtype, table.device)
         return self._matrix
 
     def capped(self, logits: Tensor) -> Tensor:

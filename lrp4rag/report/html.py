@@ -87,7 +87,7 @@ def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:
         ("reader", reader_words(relevance.reader)),
         ("composite", f"{relevance.composite}, target {relevance.target}"),
         ("detector", judged),
-        ("length", token_words(analysis)),
+        ("length", token_words(relevance.encoded)),
         ("time", time_words(analysis.seconds)),
     ]
     return [(name, visible(words)) for name, words in facts]

@@ -31,7 +31,8 @@ def render(analysis: Analysis) -> RenderableType:
     ]
     if verdict.sentences:
         parts.append(_sentences(analysis))
-    parts.append(Text(f"{token_words(analysis)}; {time_words(analysis.seconds)}", style="dim"))
+    lengths = token_words(analysis.relevance.encoded)
+    parts.append(Text(f"{lengths}; {time_words(analysis.seconds)}", style="dim"))
     return Group(*parts)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lrp4rag.analysis import Analysis
-from lrp4rag.classifiers.verdict import Sentence, Verdict
+if TYPE_CHECKING:
+    from lrp4rag.classifiers.verdict import Sentence, Verdict
+    from lrp4rag.generator.encoding import Encoded
 
 # Explicit marks, embeddings, overrides and isolates: they reorder the text around them.
 _BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -80,8 +81,7 @@ def time_words(seconds: dict[str, float]) -> str:
     return f"{parts}; {sum(seconds.values()):.1f} s in all"
 
 
-def token_words(analysis: Analysis) -> str:
+def token_words(encoded: Encoded) -> str:
     """The lengths, and what truncation removed."""
-    encoded = analysis.relevance.encoded
     words = f"{len(encoded.prompt_ids)} prompt and {len(encoded.response_ids)} response tokens"
     return f"{words}, {encoded.dropped} dropped by truncation" if encoded.dropped else words

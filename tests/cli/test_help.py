@@ -3,7 +3,16 @@ import sys
 
 import pytest
 
-COMMANDS = [[], ["analyse"], ["extract"], ["train"], ["evaluate"], ["detector"], ["detector", "info"]]
+COMMANDS = [
+    [],
+    ["analyse"],
+    ["generate"],
+    ["extract"],
+    ["train"],
+    ["evaluate"],
+    ["detector"],
+    ["detector", "info"],
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -13,11 +22,12 @@ def test_help_teaches(run, command):
     assert len(output.splitlines()) > 6
 
 
-def test_help_imports_nothing_heavy():
+@pytest.mark.parametrize("command", ["analyse", "generate"])
+def test_help_imports_nothing_heavy(command):
     """What makes it instant; the time itself would depend on the machine."""
     code = (
         "import sys\nfrom lrp4rag.cli import main\n"
-        "main(['analyse', '--help'], standalone_mode=False)\n"
+        f"main(['{command}', '--help'], standalone_mode=False)\n"
         "heavy = {'torch', 'transformers', 'sklearn', 'numpy', 'pydantic', 'rich', 'seaborn'}\n"
         "sys.exit(' '.join(sorted(heavy & set(sys.modules))) or 0)\n"
     )

@@ -87,6 +87,26 @@ def test_generate_is_greedy(tiny_reader: Reader) -> None:
     assert answered.response.startswith(tiny_reader.tokenizer.decode([best]).strip())
 
 
+def test_a_prompt_without_its_response(tiny_reader: Reader) -> None:
+    encoded = tiny_reader.encode_prompt(bridge_example())
+    whole = tiny_reader.encode(bridge_example())
+    assert encoded == replace(whole, response="", response_ids=(), response_offsets=())
+    assert encoded == tiny_reader.encode_prompt(bridge_example(response=None))
+    n = len(encoded.prompt_ids)
+    assert tiny_reader.room(encoded, 8) == 8
+    assert tiny_reader.room(encoded, 10_000) == 512 - n
+
+
+def test_a_prompt_needs_room_for_a_response(tmp_path: Path, tiny_reader: Reader) -> None:
+    n = len(tiny_reader.encode_prompt(bridge_example()).prompt_ids)
+    reader = load(save_tiny_reader(tmp_path / "full", window=n))
+    with pytest.raises(InputError, match=f"prompt of {n} tokens leaves no room .* window of {n}"):
+        reader.encode_prompt(bridge_example())
+    cut = reader.encode_prompt(bridge_example(), max_new_tokens=5, truncation="passages")
+    assert (len(cut.prompt_ids), cut.dropped) == (n - 5, 5)
+    assert reader.room(cut, 8) == 5
+
+
 def test_a_response_ends_at_the_window(tmp_path: Path) -> None:
     example = bridge_example(response=None)
     n = len(load(save_tiny_reader(tmp_path / "wide")).encode(bridge_example()).prompt_ids)

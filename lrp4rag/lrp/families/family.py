@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp.experts import Experts
+from lrp4rag.lrp.linear import plain_matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ class Family:
             return None
         router, experts = attrgetter(self.router)(layer), attrgetter(self.experts)(layer)
         return Experts(
-            router=plain_matrix(router),
+            router=router.weight,
             gate_up=experts.gate_up_proj,
             down=experts.down_proj,
             top=router.top_k,
@@ -162,15 +161,3 @@ NORMS = ("attention_norm", "query_norm", "key_norm", "attention_after", "mlp_nor
 def activation_of(config: Any) -> str:
     """The name of the MLP's activation in a Hugging Face configuration."""
     return str(getattr(config, "hidden_activation", None) or getattr(config, "hidden_act", "silu"))
-
-
-def plain_matrix(module: Any) -> Tensor:
-    weight = getattr(module, "weight", None)
-    plain = isinstance(weight, Tensor) and weight.ndim == 2 and weight.is_floating_point()
-    if not plain or type(weight) not in (Tensor, nn.Parameter):
-        raise LRP4RAGError(
-            f"{type(module).__name__} has no plain weight matrix (is it quantised?), so relevance "
-            "cannot be pulled through it; push needs none"
-        )
-    assert isinstance(weight, torch.Tensor)
-    return weight

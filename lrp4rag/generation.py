@@ -1,0 +1,219 @@
+"""`generate`: a response with its relevance, token by token. What `lrp4rag generate` calls.
+
+The tangents of the prompt's segments are in the key/value cache, so each token comes with its
+relevance at once; see `lrp4rag.lrp.stream`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from lrp4rag.errors import LRP4RAGError
+from lrp4rag.example import Example
+from lrp4rag.generator.decoding import Decoding
+from lrp4rag.generator.encoding import Encoded, Truncation
+from lrp4rag.generator.reader import Reader
+from lrp4rag.lrp.attribute import segment_weights
+from lrp4rag.lrp.composites import ATTNLRP, Composite
+from lrp4rag.lrp.propagate import Flow, relevance_mode
+from lrp4rag.lrp.relevance import Array, Relevance
+from lrp4rag.lrp.stream import Sampling, Stop, StreamedToken, stream
+
+Ending = Literal["end", "length", "window", "stop"]
+"""Why a response ended: an end-of-sequence token, `max_new_tokens`, the reader's window, or `stop`."""
+
+FIRST_PASSAGE = 2
+"""The segments are the template, the question, and then the passages."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GeneratedToken:
+    """One token as it comes; `by_segment` (segments,) is its relevance, and `logit` what is explained.
+
+    `text` is what can be read once this token is known: "" while a character is incomplete, and for
+    control tokens.
+    """
+
+    id: int
+    text: str
+    segment_names: tuple[str, ...]
+    by_segment: Array
+    logit: float
+
+    @property
+    def relevance(self) -> dict[str, float]:
+        """By segment name, in logits."""
+        return dict(zip(self.segment_names, self.by_segment.tolist(), strict=True))
+
+    @property
+    def total(self) -> float:
+        """The relevance of the whole prompt, in logits."""
+        return float(self.by_segment.sum())
+
+    @property
+    def from_passages(self) -> float:
+        """See `from_passages`."""
+        return from_passages(self.by_segment)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generation:
+    """A finished response. `relevance` is what `attribute(..., segments=True)` gives for its tokens.
+
+    So a detector, a report or a file takes it as it takes a replay. `seconds` says where time went.
+    """
+
+    example: Example
+    relevance: Relevance
+    tokens: tuple[GeneratedToken, ...]
+    ending: Ending
+    seconds: dict[str, float]
+
+    @property
+    def response(self) -> str:
+        return self.relevance.encoded.response
+
+    @property
+    def by_segment(self) -> Array:
+        """Relevance of each segment (segments,), summed over the response."""
+        summed: Array = np.stack([token.by_segment for token in self.tokens]).sum(0)
+        return summed
+
+    @property
+    def passage(self) -> int | None:
+        """The index of the passage with the largest sum; None where no sum is positive."""
+        passages = self.by_segment[FIRST_PASSAGE:]
+        return int(passages.argmax()) if passages.max() > 0 else None
+
+
+def from_passages(by_segment: Array) -> float:
+    """The share of relevance (segments,) that comes from the passages, from 0 to 1.
+
+    Relevance has a sign, so a part can exceed the sum. This is the passages' sum over the sum of the
+    segments' absolute values, and 0 where it is negative.
+    """
+    absolute = float(np.abs(by_segment).sum())
+    return max(float(by_segment[FIRST_PASSAGE:].sum()) / absolute, 0.0) if absolute else 0.0
+
+
+def generate(
+    example: Example,
+    reader: Reader,
+    *,
+    follow: Callable[[GeneratedToken], None] | None = None,
+    composite: str | Composite = ATTNLRP,
+    sampling: Sampling | None = None,
+    stop: Stop | None = None,
+    max_new_tokens: int = 256,
+    truncation: Truncation = "error",
+) -> Generation:
+    """Let the reader answer the example, whose own response is ignored; `follow` sees each token at once.
+
+    One tangent per segment: (2 + passages) rows beside the reader's own. Raises `InputError` for a
+    prompt that leaves no room, and `LRP4RAGError` for an empty response.
+    """
+    tokens = generating(
+        example,
+        reader,
+        composite=composite,
+        sampling=sampling,
+        stop=stop,
+        max_new_tokens=max_new_tokens,
+        truncation=truncation,
+    )
+    while True:
+        try:
+            token = next(tokens)
+        except StopIteration as end:
+            generation: Generation = end.value
+            return generation
+        if follow is not None:
+            follow(token)
+
+
+def generating(
+    example: Example,
+    reader: Reader,
+    *,
+    composite: str | Composite = ATTNLRP,
+    sampling: Sampling | None = None,
+    stop: Stop | None = None,
+    max_new_tokens: int = 256,
+    truncation: Truncation = "error",
+) -> Generator[GeneratedToken, None, Generation]:
+    """`generate` as an iterator of tokens, whose return value is the `Generation`.
+
+    The reader's model is in relevance mode until the iterator has ended, or was closed.
+    """
+    prompt = reader.encode_prompt(example, max_new_tokens=max_new_tokens, truncation=truncation)
+    room = reader.room(prompt, max_new_tokens)
+    stopped = False
+
+    def watched(so_far: Sequence[StreamedToken]) -> bool:
+        nonlocal stopped
+        stopped = stop is not None and stop(so_far)
+        return stopped
+
+    made: list[GeneratedToken] = []
+    decoding, seconds = Decoding(reader.tokenizer), dict[str, float]()
+    with relevance_mode(reader.model, composite) as flow:
+        streamed = stream(
+            flow,
+            prompt.prompt_ids,
+            segment_weights(prompt),
+            max_new_tokens=room,
+            sampling=sampling,
+            stop=watched,
+        )
+        for one in _timed(streamed, seconds):
+            text = decoding.step(one.id)
+            made.append(GeneratedToken(one.id, text, prompt.segment_names, one.relevance, one.logit))
+            yield made[-1]
+    if not made:
+        raise LRP4RAGError("the reader gave an empty response; ask otherwise, or take another reader")
+    if stopped:
+        ending: Ending = "stop"
+    elif len(made) == room:
+        ending = "length" if room == max_new_tokens else "window"
+    else:
+        ending = "end"
+    relevance = _relevance(reader, flow, prompt, decoding, made)
+    return Generation(example, relevance, tuple(made), ending, seconds)
+
+
+def _timed(tokens: Iterator[StreamedToken], seconds: dict[str, float]) -> Iterator[StreamedToken]:
+    """Adds up the time that tokens take, not what is done with them; the first reads the prompt."""
+    what = "first token"
+    while True:
+        started = time.perf_counter()
+        token = next(tokens, None)
+        seconds[what] = seconds.get(what, 0.0) + time.perf_counter() - started
+        if token is None:
+            return
+        what = "further tokens"
+        yield token
+
+
+def _relevance(
+    reader: Reader, flow: Flow, prompt: Encoded, decoding: Decoding, made: Sequence[GeneratedToken]
+) -> Relevance:
+    by_segment = np.stack([token.by_segment for token in made], axis=1)
+    return Relevance(
+        encoded=replace(
+            prompt,
+            response=decoding.text,
+            response_ids=tuple(token.id for token in made),
+            response_offsets=decoding.offsets,
+        ),
+        composite=flow.composite.name,
+        target=flow.target,
+        reader=reader.identity.as_dict(),
+        logits=np.array([token.logit for token in made], np.float32),
+        response=by_segment.sum(0) / np.float32(len(prompt.prompt_ids)),
+        by_segment=by_segment,
+    )

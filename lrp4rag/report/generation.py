@@ -1,0 +1,183 @@
+"""A generated response on a terminal, token by token or at once, and as JSON.
+
+A token's background is the share of its relevance that comes from the passages. Both ink and
+background are set, so that it can be read whatever the terminal's own colours are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lrp4rag.generation import FIRST_PASSAGE, GeneratedToken, Generation, from_passages
+from lrp4rag.lrp.relevance import Array
+from lrp4rag.report.words import time_words, token_words, visible
+
+# From orange (nothing from the passages) to blue (everything), of a 256-colour terminal; the pair is
+# told apart also by people who do not see red or green.
+STYLES = ("on color(214)", "on color(223)", "on color(254)", "on color(153)", "on color(75)")
+INK = "color(16)"
+
+
+class Painter:
+    """Turns tokens into coloured text, each when its characters are whole."""
+
+    def __init__(self) -> None:
+        self._waiting: Array | None = None
+        self._shown = 0
+        self._length = 0
+
+    def paint(self, token: GeneratedToken) -> Text | None:
+        """The text that this token completes; the tokens of one character count together."""
+        summed = token.by_segment if self._waiting is None else self._waiting + token.by_segment
+        if not token.text:
+            self._waiting = summed
+            return None
+        self._waiting = None
+        self._length += len(token.text)
+        # A response often starts with a space or an empty line, which belong to no word.
+        text = token.text if self._shown else token.text.lstrip()
+        self._shown += len(text)
+        return Text(visible(text), style=style(from_passages(summed))) if text else None
+
+    def rest(self, generation: Generation) -> Text:
+        """What tokens left incomplete at the end."""
+        shade = "" if self._waiting is None else style(from_passages(self._waiting))
+        return Text(visible(generation.response[self._length :]), style=shade)
+
+
+class TokenPrinter:
+    """Prints tokens as they come; on a terminal, lines break between words."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._painter, self._column = console, Painter(), 0
+
+    def __call__(self, token: GeneratedToken) -> None:
+        text = self._painter.paint(token)
+        if text is not None:
+            self._write(text)
+
+    def finish(self, generation: Generation) -> None:
+        self._write(self._painter.rest(generation))
+        self._console.print()
+
+    def _write(self, text: Text) -> None:
+        width = cell_len(text.plain.rstrip())
+        if self._console.is_terminal and self._column + width > self._console.width and text.plain[:1] == " ":
+            text, self._column = Text("\n") + text[1:], 0
+        _, newline, last = text.plain.rpartition("\n")
+        self._column = cell_len(last) + (0 if newline else self._column)
+        self._console.print(text, end="", soft_wrap=True)
+        self._console.file.flush()
+
+
+def style(share: float) -> str:
+    """How a token with this share of relevance from the passages is shown."""
+    return f"{INK} {STYLES[min(int(share * len(STYLES)), len(STYLES) - 1)]}"
+
+
+def render_legend(console: Console) -> Text | None:
+    """What the colours mean, where the console has any."""
+    if console.no_color or console.color_system is None:
+        return None
+    text = Text("relevance from the passages: ", style="dim")
+    step = 100 // len(STYLES)
+    for k in range(len(STYLES)):
+        text.append(f" {k * step}-{(k + 1) * step}% ", style=f"not dim {style(k / len(STYLES))}")
+    return text
+
+
+def render_response(generation: Generation) -> Text:
+    """The whole response in colour."""
+    painter = Painter()
+    parts = [part for token in generation.tokens if (part := painter.paint(token)) is not None]
+    return Text.assemble(*parts, painter.rest(generation))
+
+
+def render_totals(generation: Generation, stopped: str = "stopped where it was told to") -> RenderableType:
+    """Each segment's relevance over the response, the leading passage, and how it ended."""
+    encoded = generation.relevance.encoded
+    endings = {
+        "end": "ended by itself",
+        "length": "cut by --max-new-tokens",
+        "window": "cut at the end of the reader's window",
+        "stop": stopped,
+    }
+    words = f"{token_words(encoded)}; {endings[generation.ending]}; {time_words(generation.seconds)}"
+    return Group(_table(generation), _leading(generation), Text(""), Text(words, style="dim"))
+
+
+def record_token(token: GeneratedToken) -> dict[str, Any]:
+    """A token as JSON values: its relevance in logits, by segment and in all."""
+    return {
+        "token": token.id,
+        "text": token.text,
+        "relevance": _by_name(token.segment_names, token.by_segment),
+        "total": _number(token.total),
+        "from_passages": _number(token.from_passages),
+        "logit": _number(token.logit),
+    }
+
+
+def record_generation(generation: Generation) -> dict[str, Any]:
+    """The response as JSON values; `relevance` and `total` are sums over its tokens, in logits.
+
+    `passage` counts from 1, and is null where no passage has positive relevance.
+    """
+    relevance, by_segment = generation.relevance, generation.by_segment
+    return {
+        "id": generation.example.id,
+        "response": generation.response,
+        "ending": generation.ending,
+        "relevance": _by_name(relevance.encoded.segment_names, by_segment),
+        "total": _number(by_segment.sum()),
+        "from_passages": _number(from_passages(by_segment)),
+        "passage": None if generation.passage is None else generation.passage + 1,
+        "tokens": [record_token(token) for token in generation.tokens],
+        "reader": dict(relevance.reader),
+        "composite": relevance.composite,
+        "target": relevance.target,
+        "prompt_tokens": len(relevance.encoded.prompt_ids),
+        "response_tokens": len(relevance.encoded.response_ids),
+        "dropped": relevance.encoded.dropped,
+        "seconds": {what: round(spent, 3) for what, spent in generation.seconds.items()},
+    }
+
+
+def _table(generation: Generation) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("segment", no_wrap=True)
+    table.add_column("relevance", justify="right", no_wrap=True)
+    table.add_column("share", justify="right", no_wrap=True)
+    names, by_segment = generation.relevance.encoded.segment_names, generation.by_segment
+    absolute = float(np.abs(by_segment).sum()) or 1.0
+    # The passages first: they are what is asked for.
+    for k in (*range(FIRST_PASSAGE, len(names)), *reversed(range(FIRST_PASSAGE))):
+        leads = k - FIRST_PASSAGE == generation.passage
+        value = float(by_segment[k])
+        cells = (names[k], f"{value:+.2f}", f"{value / absolute:.0%}")
+        table.add_row(*(Text(cell, style="bold" if leads else "") for cell in cells))
+    table.add_row(Text("whole prompt"), Text(f"{by_segment.sum():+.2f}"), Text(""), style="dim")
+    return table
+
+
+def _leading(generation: Generation) -> Text:
+    share = from_passages(generation.by_segment)
+    leads = "no passage has positive relevance"
+    if generation.passage is not None:
+        leads = f"passage {generation.passage + 1} leads"
+    return Text(f"{share:.0%} from the passages; {leads}", style="bold")
+
+
+def _by_name(names: tuple[str, ...], by_segment: Array) -> dict[str, float]:
+    return {name: _number(value) for name, value in zip(names, by_segment, strict=True)}
+
+
+def _number(value: float) -> float:
+    """A Python float with the digits that a float32 has."""
+    return float(str(np.float32(value)))

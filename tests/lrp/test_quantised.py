@@ -1,0 +1,263 @@
+"""Push through quantised layers equals push through the model with their dequantised weights.
+
+Three arithmetics occur, each with its tolerance relative to the largest relevance:
+
+* torchao's int8 weight-only kernel multiplies in float32 and scales the outputs, where the twin scales
+  the weights: float32 rounding apart.
+* bitsandbytes' NF4 kernel dequantises and multiplies: the twin's own arithmetic. On processors with
+  bfloat16 instructions it rounds inputs, scales and outputs to bfloat16 instead (0.2 % each), matrix
+  after matrix, and these weights amplify it.
+* LLM.int8 and torchao's dynamic int8 round every input row to 8 bits: not linear, so push is approximate.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+pytest.importorskip("torchao", reason="quantised models need: pip install 'lrp4rag[quantised]'")
+pytest.importorskip("bitsandbytes", reason="quantised models need: pip install 'lrp4rag[quantised]'")
+
+from lrp4rag.errors import LRP4RAGError
+from lrp4rag.lrp import relevance_mode
+from lrp4rag.lrp.linear import kernel_matrix
+from lrp4rag.lrp.stream import stream
+from tests.lrp import quantise
+from tests.lrp.checks import assert_close, composites, logits_of, random_weights, state_of
+from tests.lrp.quantise import build, dynamic_int8, int8, llm_int8, nf4, twin
+from tests.tiny import Tokens, random_tokens, tiny_llama
+
+# Without and with biases, fused, tied with soft caps, sparse.
+families = pytest.mark.parametrize("name", ["llama", "qwen2", "phi3", "gemma2", "gemma3", "qwen3_moe"])
+heads = pytest.mark.parametrize("head", [False, True], ids=["body", "head"])
+
+FLOAT32, BFLOAT16, EIGHT_BITS = 3e-5, 0.1, 0.2
+
+
+def exact_nf4(model, head: bool = False):
+    return nf4(model, head, exact=True)
+
+
+def double_nf4(model, head: bool = False):
+    return nf4(model, head, exact=True, double=True)
+
+
+exact_kernels = pytest.mark.parametrize("quantised_by", [int8, exact_nf4, double_nf4])
+rounding_kernels = pytest.mark.parametrize("quantised_by", [llm_int8, dynamic_int8])
+
+
+def pair(name: str, quantised_by, head: bool = False, **changes):
+    """(quantised model, dequantised twin)."""
+    original = build(name, **changes)
+    quantised = quantised_by(copy.deepcopy(original), head)
+    return quantised, twin(quantised, original)
+
+
+@pytest.fixture
+def tokens() -> Tokens:
+    return random_tokens(17, 5)
+
+
+@families
+@composites
+@heads
+@exact_kernels
+def test_push_equals_that_of_the_dequantised_model(
+    name: str, composite: str, head: bool, quantised_by, tokens: Tokens
+) -> None:
+    quantised, plain = pair(name, quantised_by, head)
+    weights = random_weights(3, 21)
+    with relevance_mode(plain, composite) as flow:
+        expected = flow.push(tokens, weights)
+        logits = flow.explained_logits
+    with relevance_mode(quantised, composite) as flow:
+        assert_close(flow.push(tokens, weights), expected, FLOAT32)
+        assert_close(flow.explained_logits, logits, FLOAT32)
+
+
+@pytest.mark.parametrize("head", [False, True])
+@pytest.mark.parametrize("name", ["llama", "gemma2", "smollm3"])
+def test_an_untied_or_tied_head_does_not_matter(name: str, head: bool, tokens: Tokens) -> None:
+    for tied in (False, True):
+        quantised, plain = pair(name, int8, head, tie_word_embeddings=tied)
+        assert (quantised.lm_head.weight is quantised.model.embed_tokens.weight) == (tied and not head)
+        with relevance_mode(plain) as flow:
+            expected = flow.push(tokens, random_weights(2, 17))
+        with relevance_mode(quantised) as flow:
+            assert_close(flow.push(tokens, random_weights(2, 17)), expected, FLOAT32)
+
+
+@families
+@composites
+@heads
+def test_push_through_the_bfloat16_kernel_of_the_processor(
+    name: str, composite: str, head: bool, tokens: Tokens
+) -> None:
+    quantised, plain = pair(name, nf4, head)
+    weights = random_weights(3, 21)
+    with relevance_mode(plain, composite) as flow:
+        expected = flow.push(tokens, weights)
+    with relevance_mode(quantised, composite) as flow:
+        assert_close(flow.push(tokens, weights), expected, BFLOAT16)
+
+
+@composites
+@rounding_kernels
+def test_kernels_that_round_their_inputs_are_near(composite: str, quantised_by, tokens: Tokens) -> None:
+    quantised, plain = pair("qwen2", quantised_by)
+    weights = random_weights(3, 21)
+    with relevance_mode(plain, composite) as flow:
+        expected = flow.push(tokens, weights)
+    with relevance_mode(quantised, composite) as flow:
+        assert_close(flow.push(tokens, weights), expected, EIGHT_BITS)
+
+
+@families
+@composites
+@exact_kernels
+def test_patched_logits_equal_the_models_own(name: str, composite: str, quantised_by) -> None:
+    quantised, _ = pair(name, quantised_by)
+    ids = random_tokens(30, 1).ids
+    expected = logits_of(quantised, ids)
+    before = state_of(quantised)
+    with relevance_mode(quantised, composite):
+        assert_close(logits_of(quantised, ids), expected, 2e-6)
+    assert state_of(quantised) == before
+    assert torch.equal(logits_of(quantised, ids), expected)
+
+
+@exact_kernels
+def test_the_model_is_restored_after_an_exception(quantised_by, tokens: Tokens) -> None:
+    quantised, _ = pair("qwen2", quantised_by)
+    expected = logits_of(quantised, tokens.ids)
+    before = state_of(quantised)
+
+    def fail_inside() -> None:
+        with relevance_mode(quantised) as flow:
+            flow.push(tokens, random_weights(1, 17))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_inside()
+    assert state_of(quantised) == before
+    assert torch.equal(logits_of(quantised, tokens.ids), expected)
+
+
+@heads
+@exact_kernels
+@pytest.mark.parametrize("target", ["largest", "mean", "response-mean", "response-largest"])
+def test_other_targets_read_a_quantised_head(target: str, head: bool, quantised_by, tokens: Tokens) -> None:
+    quantised, plain = pair("gemma2", quantised_by, head)
+    weights = random_weights(2, 17)
+    with relevance_mode(plain, target=target) as flow:
+        expected = flow.push(tokens, weights)
+    with relevance_mode(quantised, target=target) as flow:
+        assert_close(flow.push(tokens, weights), expected, FLOAT32)
+
+
+@pytest.mark.parametrize("quantised_by", [int8, exact_nf4, double_nf4, llm_int8])
+@pytest.mark.parametrize("biased", [False, True])
+def test_the_matrix_of_a_kernel(quantised_by, biased: bool) -> None:
+    """Packed bytes are no weights, though any tensor of them says that it can be dequantised."""
+    layers = nn.Module()
+    layers.body, layers.lm_head = nn.Linear(64, 320, bias=biased), nn.Linear(64, 4)
+    quantised = quantised_by(layers).body
+    expected = quantise.dequantised(quantised).clone()
+    actual = kernel_matrix(quantised, 64, torch.float32, torch.device("cpu"))
+    # LLM.int8 scales in float16.
+    assert_close(actual, expected, 1e-3 if quantised_by is llm_int8 else 1e-6)
+
+
+@composites
+@exact_kernels
+def test_a_shared_prompt_and_a_stream_equal_a_replay(composite: str, quantised_by, tokens: Tokens) -> None:
+    quantised, plain = pair("qwen2", quantised_by)
+    weights = random_weights(3, 17)
+    with relevance_mode(quantised, composite) as flow:
+        streamed = list(stream(flow, tokens.prompt_ids, weights, max_new_tokens=5))
+        written = Tokens(tokens.prompt_ids, tuple(one.id for one in streamed))
+        shared = flow.push_shared([tokens, written], weights)
+        assert_close(shared[0], flow.push(tokens, weights), FLOAT32)
+    with relevance_mode(plain, composite) as flow:
+        expected = flow.push(written, weights)
+    relevance = torch.stack([torch.from_numpy(one.relevance) for one in streamed], dim=1)
+    assert len(streamed) == 5
+    assert_close(relevance, expected, FLOAT32)
+    assert_close(shared[1], expected, FLOAT32)
+
+
+@pytest.mark.parametrize("quantised_by", [int8, nf4, exact_nf4])
+def test_a_bias_reaches_the_primal_row_only(quantised_by, tokens: Tokens) -> None:
+    quantised, _ = pair("qwen2", quantised_by)
+    attention = quantised.model.layers[1].self_attn
+    with torch.no_grad():
+        for layer in (attention.q_proj, attention.k_proj, attention.v_proj):
+            assert float(layer.bias.abs().max()) > 0.5
+        with relevance_mode(quantised) as flow:
+            assert not flow.push(tokens, torch.zeros(2, 17)).any()
+            before = flow.explained_logits
+        attention.v_proj.bias += 1
+        with relevance_mode(quantised) as flow:
+            flow.push(tokens, torch.zeros(2, 17))
+            assert float((flow.explained_logits - before).abs().max()) > 0.01
+
+
+class OwnKernel(nn.Linear):
+    """Stands for a quantised layer in half precision, whose kernel adds the bias it finds on itself."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x)
+
+
+def test_a_large_bias_costs_the_tangents_no_digits(tokens: Tokens) -> None:
+    """W dx + b - b has none of them left in bfloat16, where biases are large, as some keys' are."""
+    plain = tiny_llama(biased=True, dtype=torch.bfloat16)
+    with torch.no_grad():
+        plain.model.layers[1].self_attn.k_proj.bias *= 20
+    other = copy.deepcopy(plain)
+    for name, layer in quantise.linears(other, head=False).items():
+        new = OwnKernel(layer.in_features, layer.out_features, dtype=torch.bfloat16)
+        new.load_state_dict(layer.state_dict())
+        other.set_submodule(name, new)
+    with relevance_mode(plain) as flow:
+        expected = flow.push(tokens, random_weights(2, 17))
+    with relevance_mode(other) as flow:
+        assert torch.equal(flow.push(tokens, random_weights(2, 17)), expected)
+        with pytest.raises(LRP4RAGError, match=r"OwnKernel.*push"):  # it may do more than its weight says
+            flow.pull(tokens)
+
+
+@pytest.mark.parametrize(
+    ("quantised_by", "named"),
+    [(int8, "Linear with Int8Tensor weights"), (nf4, "Linear4bit"), (llm_int8, "Linear8bitLt")],
+)
+@pytest.mark.parametrize("name", ["llama", "phi3"])
+def test_pull_names_the_layer_and_push_before_any_replay(
+    name: str, quantised_by, named: str, tokens: Tokens
+) -> None:
+    quantised, _ = pair(name, quantised_by)
+
+    def replayed(*_: object, **__: object) -> None:
+        raise AssertionError("the model was replayed first")
+
+    with relevance_mode(quantised) as flow:
+        handle = quantised.model.layers[0].register_forward_pre_hook(replayed)
+        with pytest.raises(LRP4RAGError, match=rf"{named} gives no derivatives.*Use push"):
+            flow.pull(tokens)
+        handle.remove()
+
+
+def test_pull_works_where_only_the_head_is_quantised(tokens: Tokens) -> None:
+    original = build("llama")
+    quantised = copy.deepcopy(original)
+    quantise.ao.quantize_(
+        quantised, quantise.ao.Int8WeightOnlyConfig(), lambda layer, _: layer is quantised.lm_head
+    )
+    plain = twin(quantised, original)
+    with relevance_mode(plain) as flow:
+        expected = flow.pull(tokens)
+    with relevance_mode(quantised) as flow:
+        assert_close(flow.pull(tokens), expected, FLOAT32)

@@ -1,0 +1,167 @@
+"""How a generated response is shown: colours where there are any, whole characters, no control codes."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from lrp4rag.generation import GeneratedToken, Generation
+from lrp4rag.report.generation import (
+    TokenPrinter,
+    record_generation,
+    record_token,
+    render_legend,
+    render_response,
+    render_totals,
+    style,
+)
+from tests.report.samples import analysis_of
+
+NAMES = ("template", "question", "passage 1", "passage 2")
+GROUNDED, INVENTED = (0.5, 0.5, 8.0, 1.0), (3.0, 1.0, 0.25, -0.25)
+RESPONSE = [(" It", GROUNDED), (" opened", GROUNDED), (" in", INVENTED), (" 1874", GROUNDED), (".", INVENTED)]
+
+
+def token(text: str, by_segment=GROUNDED, id: int = 7) -> GeneratedToken:
+    return GeneratedToken(id, text, NAMES, np.array(by_segment, np.float32), 9.5)
+
+
+def generation(parts=RESPONSE, *, response: str | None = None, ending="end") -> Generation:
+    tokens = tuple(token(text, by_segment) for text, by_segment in parts)
+    made = analysis_of()
+    text = "".join(one.text for one in tokens) if response is None else response
+    encoded = replace(made.relevance.encoded, response=text, response_ids=tuple(t.id for t in tokens))
+    relevance = replace(made.relevance, encoded=encoded)
+    return Generation(made.example, relevance, tokens, ending, {"first token": 1.0, "further tokens": 0.5})
+
+
+def console(**options) -> tuple[Console, io.StringIO]:
+    stream = io.StringIO()
+    return Console(file=stream, width=options.pop("width", 80), highlight=False, **options), stream
+
+
+def streamed(made: Generation, **options) -> str:
+    shown, stream = console(**options)
+    printer = TokenPrinter(shown)
+    for one in made.tokens:
+        printer(one)
+    printer.finish(made)
+    return stream.getvalue()
+
+
+TERMINAL = {"force_terminal": True, "color_system": "256"}
+
+
+def test_the_background_says_what_comes_from_the_passages():
+    assert style(0.0) != style(0.3) != style(0.5) != style(0.7) != style(0.9)
+    assert style(1.0) == style(0.85)
+    text = streamed(generation(), **TERMINAL)
+    assert "\x1b[38;5;16;48;5;75m opened\x1b[0m" in text
+    assert "\x1b[38;5;16;48;5;214m in\x1b[0m" in text
+
+
+def test_streamed_and_whole_have_the_same_colours():
+    shown, stream = console(**TERMINAL)
+    whole = render_response(generation())
+    shown.print(whole)
+    assert whole.plain == "It opened in 1874."
+    styles = {whole.plain[span.start : span.end]: span.style for span in whole.spans}
+    assert styles == {
+        "It": style(0.9),
+        " opened": style(0.9),
+        " in": style(0),
+        " 1874": style(0.9),
+        ".": style(0),
+    }
+    assert stream.getvalue() == streamed(generation(), **TERMINAL)
+
+
+@pytest.mark.parametrize("options", [{}, {"force_terminal": True, "no_color": True}])
+def test_without_colour_it_is_plain_text(options):
+    assert streamed(generation(), **options) == "It opened in 1874.\n"
+    assert render_legend(console(**options)[0]) is None
+
+
+def test_the_legend():
+    legend = render_legend(console(**TERMINAL)[0])
+    assert "relevance from the passages" in legend.plain
+    assert "80-100%" in legend.plain
+
+
+def test_the_tokens_of_a_character_count_together():
+    made = generation([("", INVENTED), ("", INVENTED), ("🗼", (0, 0, 99.0, 0))], response="🗼")
+    (span,) = render_response(made).spans
+    assert span.style == style(0.85)
+    assert render_response(made).plain == "🗼"
+
+
+def test_what_stays_incomplete_is_shown_in_the_end():
+    made = generation([("It", GROUNDED), ("", INVENTED)], response="It\ufffd")
+    assert streamed(made) == "It\ufffd\n"
+    assert render_response(made).plain == "It\ufffd"
+
+
+def test_lines_break_between_words_on_a_terminal_only():
+    parts = [("It", GROUNDED), *((f" word{k}", GROUNDED) for k in range(9)), (" a\nb", GROUNDED)]
+    lines = streamed(generation(parts), force_terminal=True, color_system=None, width=20).splitlines()
+    assert lines == ["It word0 word1 word2", "word3 word4 word5", "word6 word7 word8 a", "b"]
+    assert streamed(generation(parts), width=20).count("\n") == 2
+
+
+def test_control_codes_and_markup_stay_text():
+    made = generation([("\x1b[2J", GROUNDED), (" [bold]x[/bold]", GROUNDED), ("\x07\x9b", GROUNDED)])
+    for text in (streamed(made), render_response(made).plain):
+        assert not set("\x1b\x07\x9b") & set(text)
+        assert "[bold]x[/bold]" in text
+
+
+def test_totals():
+    shown, stream = console()
+    shown.print(render_totals(generation()))
+    lines = stream.getvalue().splitlines()
+    assert [line.split() for line in lines[:6]] == [
+        ["segment", "relevance", "share"],
+        ["passage", "1", "+24.50", "64%"],
+        ["passage", "2", "+2.50", "7%"],
+        ["question", "+3.50", "9%"],
+        ["template", "+7.50", "20%"],
+        ["whole", "prompt", "+38.00"],
+    ]
+    assert "passage 1 leads" in lines[6]
+    assert "5 response tokens; ended by itself; first token 1.0 s" in " ".join(lines[7:])
+
+
+def test_totals_without_a_leading_passage():
+    shown, stream = console()
+    shown.print(render_totals(generation([("x", (1.0, 1.0, -1.0, -2.0))], ending="length")))
+    assert "0% from the passages; no passage has positive relevance" in stream.getvalue()
+    assert "-40%" in stream.getvalue()
+    assert "cut by --max-new-tokens" in stream.getvalue()
+
+
+def test_the_record_of_a_token():
+    assert record_token(token(" in", INVENTED, id=3)) == {
+        "token": 3,
+        "text": " in",
+        "relevance": {"template": 3.0, "question": 1.0, "passage 1": 0.25, "passage 2": -0.25},
+        "total": 4.0,
+        "from_passages": 0.0,
+        "logit": 9.5,
+    }
+    digits = record_token(token("x", (0.1, 0.2, 0.3, 0.4)))["relevance"]
+    assert list(digits.values()) == [0.1, 0.2, 0.3, 0.4]  # those of a float32, not of the float64 next to it
+
+
+def test_the_record_of_a_response():
+    row = json.loads(json.dumps(record_generation(generation())))
+    assert row["response"] == " It opened in 1874."
+    assert row["ending"] == "end"
+    assert row["passage"] == 1
+    assert row["total"] == pytest.approx(sum(one["total"] for one in row["tokens"]))
+    assert row["relevance"]["passage 1"] == pytest.approx(24.5)
+    assert [one["text"] for one in row["tokens"]] == [text for text, _ in RESPONSE]
