@@ -54,13 +54,15 @@ def analyse(
     tokens: bool = False,
     truncation: Truncation = "error",
     max_new_tokens: int = 256,
+    max_memory: int | None = None,
     follow: Follow | None = None,
 ) -> Analysis:
     """Replay the response (generated first where there is none), attribute it and judge it.
 
     One pushed tangent per segment; `rows` adds one pulled cotangent per sentence, `tokens` one per
     response token. Without a detector there is evidence and no probability. `composite` defaults to
-    the detector's. Raises `InputError` where the detector was trained with another reader or composite.
+    the detector's; with `max_memory`, in bytes, passes are made small enough to fit. Raises
+    `InputError` where the detector was trained with another reader or composite.
     """
     clock = _Clock()
     chosen = composite_named(composite or (detector.card.composite if detector else "attnlrp"))
@@ -75,7 +77,7 @@ def analyse(
         example = example.with_response(encoded.response)
     else:
         encoded = reader.encode(example, truncation=truncation)
-    with relevance_mode(reader.model, chosen) as flow:
+    with relevance_mode(reader.model, chosen, max_memory=max_memory) as flow:
         with clock.measure("push"):
             relevance = attribute(reader, encoded, segments=True, flow=flow, keep=rows or tokens)
         with clock.measure("classify"):

@@ -110,6 +110,7 @@ def generate(
     sampling: Sampling | None = None,
     stop: Stop | None = None,
     max_new_tokens: int = 256,
+    max_memory: int | None = None,
     truncation: Truncation = "error",
 ) -> Generation:
     """Let the reader answer the example, whose own response is ignored; `follow` sees each token at once.
@@ -124,6 +125,7 @@ def generate(
         sampling=sampling,
         stop=stop,
         max_new_tokens=max_new_tokens,
+        max_memory=max_memory,
         truncation=truncation,
     )
     while True:
@@ -144,6 +146,7 @@ def generating(
     sampling: Sampling | None = None,
     stop: Stop | None = None,
     max_new_tokens: int = 256,
+    max_memory: int | None = None,
     truncation: Truncation = "error",
 ) -> Generator[GeneratedToken, None, Generation]:
     """`generate` as an iterator of tokens, whose return value is the `Generation`.
@@ -161,7 +164,7 @@ def generating(
 
     made: list[GeneratedToken] = []
     decoding, seconds = Decoding(reader.tokenizer), dict[str, float]()
-    with relevance_mode(reader.model, composite) as flow:
+    with relevance_mode(reader.model, composite, max_memory=max_memory) as flow:
         streamed = stream(
             flow,
             prompt.prompt_ids,

@@ -18,6 +18,8 @@ import click
 
 from lrp4rag import __version__
 from lrp4rag.cli.analyse import analyse
+from lrp4rag.cli.attribute import attribute
+from lrp4rag.cli.check import check
 from lrp4rag.cli.data import evaluate, extract, train
 from lrp4rag.cli.detector import detector
 from lrp4rag.cli.generate import generate
@@ -86,5 +88,5 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
         click.echo(f"Warning: {message}", err=True)
 
 
-for command in (analyse, generate, extract, train, evaluate, detector):
+for command in (analyse, attribute, generate, extract, train, evaluate, check, detector):
     main.add_command(command)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrp4rag.cli.inputs import example_options, read_examples, work_through
+from lrp4rag.cli.memory import memory_option
 from lrp4rag.cli.options import open_detector, open_reader, reader_options, writable
 from lrp4rag.errors import InputError
 
@@ -34,6 +35,7 @@ HALLUCINATION = 3
     help="A trained detector, or 'none' for evidence without a verdict.",
 )
 @reader_options
+@memory_option
 @click.option("--max-new-tokens", default=256, show_default=True, type=click.IntRange(1))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per example, one per line.")
 @click.option(
@@ -68,6 +70,7 @@ def analyse(
     chat_template: bool | None,
     composite: str | None,
     truncate: str,
+    max_memory: int | None,
     max_new_tokens: int,
     as_json: bool,
     html_path: Path | None,
@@ -120,6 +123,7 @@ def analyse(
             tokens=tokens,
             truncation=truncate,  # type: ignore[arg-type]
             max_new_tokens=max_new_tokens,
+            max_memory=max_memory,
             follow=track,
         )
         return replace(analysis, seconds={"load": load, **analysis.seconds})

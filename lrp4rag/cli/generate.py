@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrp4rag.cli.inputs import example_options, read_examples, work_through
+from lrp4rag.cli.memory import memory_option
 from lrp4rag.cli.options import generator_options, open_reader
 from lrp4rag.errors import InputError
 
@@ -35,6 +36,7 @@ def _finite(ctx: click.Context, parameter: click.Parameter, value: float | None)
 @click.command(short_help="Let the reader answer, each token with its relevance.")
 @example_options
 @generator_options
+@memory_option
 @click.option("--max-new-tokens", default=256, show_default=True, type=click.IntRange(1))
 @click.option("--stream", is_flag=True, help="Show each token as it comes (with --json: a line each).")
 @click.option(
@@ -80,6 +82,7 @@ def generate(
     chat_template: bool | None,
     composite: str | None,
     truncate: str,
+    max_memory: int | None,
     max_new_tokens: int,
     stream: bool,
     temperature: float,
@@ -135,6 +138,7 @@ def generate(
             sampling=sampling,
             stop=None if stop_below is None else running_below(stop_below, window),
             max_new_tokens=max_new_tokens,
+            max_memory=max_memory,
             truncation=truncate,  # type: ignore[arg-type]
         )
         return replace(generation, seconds={"load": load, **generation.seconds})

@@ -17,12 +17,17 @@ if TYPE_CHECKING:
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 COMPOSITES = ("paper", "attnlrp", "cp_lrp")
-DTYPES = ("float32", "bfloat16", "float16")
+DTYPES = ("float32", "bfloat16", "float16", "auto")
 
 
 def reader_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Options of a reader that replays responses for a detector."""
     return _reader_options("replays", "as the detector", "as the detector")(function)
+
+
+def attribution_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options of a reader that replays responses, with no detector to follow."""
+    return _reader_options("replays", "chat template", "attnlrp")(function)
 
 
 def generator_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,7 +46,13 @@ def _reader_options(does: str, framing: str, composite: str) -> Decorator:
             help=f"Model that {does} the response: the default, a hub id, a folder or a .gguf file.",
         ),
         click.option("--device", help="cpu, cuda or cuda:K.  [default: cuda where there is one]"),
-        click.option("--dtype", type=click.Choice(DTYPES), default="float32", show_default=True),
+        click.option(
+            "--dtype",
+            type=click.Choice(DTYPES),
+            default="float32",
+            show_default=True,
+            help="Precision; 'auto' takes bfloat16 where the device is faster in it.",
+        ),
         click.option(
             "--chat-template/--no-chat-template",
             default=None,

@@ -166,9 +166,11 @@ def load_reader(
     `Reader`). Raises `InputError` for an unknown model, device or dtype; an
     architecture without relevance rules is refused later, by `relevance_mode`.
     """
-    if dtype not in DTYPES:
-        raise InputError(f"unknown dtype '{dtype}'; choose from {', '.join(DTYPES)}")
     device = check_device(device)
+    if dtype == "auto":
+        dtype = fastest_dtype(device)
+    if dtype not in DTYPES:
+        raise InputError(f"unknown dtype '{dtype}'; choose from {', '.join(DTYPES)}, auto")
     folder = resolve(name)
     try:
         require_kernels(folder)
@@ -189,6 +191,17 @@ def load_reader(
         dtype=dtype,
     )
     return Reader(model.to(device).eval(), tokenizer, identity)
+
+
+def fastest_dtype(device: str) -> str:
+    """bfloat16 where the device computes in it faster than in float32, and float32 elsewhere.
+
+    A CPU does with AMX or AVX-512 instructions for it; on others its arithmetic is emulated.
+    """
+    if device.startswith("cuda"):
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
+    able: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    return "bfloat16" if any(able.get(name) for name in ("amx_bf16", "avx512_bf16")) else "float32"
 
 
 def check_device(device: str | None) -> str:

@@ -138,6 +138,7 @@ def _enter_hook(stack: Stack, k: int, rotary: bool) -> Callable[..., tuple[tuple
         if stack.source is not None and k == stack.start:
             tangents = stack.source(hidden)
             stack.rows = len(hidden)
+            _require_stacked(options.get("past_key_values"), k, stack.rows * (1 + len(tangents)))
             hidden = torch.cat([hidden[None], tangents]).flatten(0, 1)
         if stack.rows and 1 < len(cos) < len(hidden):  # positions that differ between examples
             times = len(hidden) // len(cos)
@@ -145,6 +146,20 @@ def _enter_hook(stack: Stack, k: int, rotary: bool) -> Callable[..., tuple[tuple
         return (hidden, *others), options
 
     return hook
+
+
+def _require_stacked(cache: Any, k: int, rows: int) -> None:
+    """Raise `LRP4RAGError` for a cache that does not grow with the stack, row by row."""
+    if cache is None:
+        return
+    if getattr(cache, "is_compileable", False):
+        raise LRP4RAGError("static caches are not supported in relevance mode; use a dynamic one")
+    held = getattr(cache.layers[k], "keys", None) if k < len(cache.layers) else None
+    if held is not None and held.numel() and len(held) != rows:
+        raise LRP4RAGError(
+            f"the cache holds {len(held)} rows and the stack has {rows}: it was filled outside this mode, or "
+            "its rows were reordered (beam search is not supported)"
+        )
 
 
 def _leave_hook(stack: Stack) -> Callable[..., None]:

@@ -6,6 +6,7 @@ equal to replaying the finished tokens, and cost (1 + T) rows where plain genera
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,7 +54,8 @@ class Sampling:
 
     def processors(self) -> LogitsProcessorList:
         """Hugging Face's own, in its order; raises `InputError` for values out of range."""
-        if self.temperature < 0 or not 0 < self.top_p <= 1 or self.top_k < 0:
+        finite = math.isfinite(self.temperature) and self.temperature >= 0
+        if not finite or not 0 < self.top_p <= 1 or self.top_k < 0:
             raise InputError("temperature and top-k must be 0 or more, and top-p above 0 and at most 1")
         processors = LogitsProcessorList()
         if self.temperature > 0:
@@ -140,6 +142,8 @@ class Recording(StoppingCriteria):
         stack.require_finite(len(self._flow.replayer.blocks), stack.final[0].dtype)
         stack.sums.clear()
         primal, tangents = (part[..., -1, :] for part in stack.final)
+        if len(primal) != len(token):
+            raise LRP4RAGError("relevance cannot be recorded of several beams; use greedy search or sampling")
         explained = self._flow.readout.explain(primal, token, self._flow.explains)
         relevance, logits = explained.read(tangents), explained.logits.clone()
         ends = torch.tensor(end_ids(self._flow.model), device=token.device)
@@ -174,6 +178,11 @@ def recording(
     def source(hidden: Tensor) -> Tensor:
         nonlocal seen
         chunk = columns[..., seen : seen + hidden.shape[1]].to(hidden)
+        if seen >= columns.shape[-1] and hidden.shape[1] != 1:
+            raise LRP4RAGError(
+                "relevance can be recorded of greedy search and of sampling with a cache, "
+                "where each pass reads one new token"
+            )
         seen += hidden.shape[1]
         if not chunk.shape[-1]:  # a generated token: its own embedding is in no tangent
             return hidden.new_zeros((len(columns), *hidden.shape))

@@ -318,3 +318,9 @@ def test_the_default_readers_encoding(default_reader: Reader) -> None:
     own = default_reader.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
     assert encoded.prompt_ids == tuple(own["input_ids"])
     assert default_reader.tokenizer.decode(encoded.response_ids) == example.response
+
+
+def test_auto_takes_the_dtype_that_the_device_is_fast_in(reader_folder: Path, monkeypatch) -> None:
+    for able, expected in (({"amx_bf16": True}, "bfloat16"), ({"amx_bf16": False}, "float32")):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda able=able: able, raising=False)
+        assert load_reader(str(reader_folder), device="cpu", dtype="auto").identity.dtype == expected

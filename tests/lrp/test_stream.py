@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.errors import InputError
+from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.stream import Sampling, recording, running_below, stream
 from tests.lrp.checks import composites, random_weights, state_of
@@ -159,7 +159,31 @@ def test_sampling_is_seeded_and_follows_the_distribution(llama) -> None:
     assert one == greedy
 
 
-@pytest.mark.parametrize("bad", [Sampling(-1), Sampling(1, top_p=0), Sampling(1, top_p=1.1), Sampling(1, -1)])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"use_cache": False}, "with a cache"),
+        ({"num_beams": 2}, "several beams"),
+        ({"cache_implementation": "static"}, "static caches are not supported"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(llama, options, message: str) -> None:
+    ids = torch.tensor([PROMPT])
+    with relevance_mode(llama) as flow, recording(flow, random_weights(1, 19)) as record:
+        arguments = OPTIONS | {"attention_mask": torch.ones_like(ids)} | options
+        with pytest.raises(LRP4RAGError, match=message):
+            llama.generate(ids, stopping_criteria=[record], **arguments)
+
+
+BAD = [
+    *(Sampling(temperature) for temperature in (-1, float("nan"), float("inf"))),
+    Sampling(1, top_p=0),
+    Sampling(1, top_p=1.1),
+    Sampling(1, -1),
+]
+
+
+@pytest.mark.parametrize("bad", BAD)
 def test_sampling_out_of_range(llama, bad: Sampling) -> None:
     with relevance_mode(llama) as flow, pytest.raises(InputError, match="top-p"):
         next(stream(flow, PROMPT, random_weights(1, 19), sampling=bad))
