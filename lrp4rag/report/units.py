@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -47,16 +48,18 @@ def render_units(id_: str, relevance: UnitRelevance) -> RenderableType:
 
 
 def heatmap(relevance: UnitRelevance, path: Path) -> None:
-    """Write a PNG: response units down, prompt units across, red against blue around 0."""
+    """Write a PNG: the side with more units down, where its text can be read, red against blue around 0."""
     import seaborn as sns
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    rows, columns = relevance.values.shape
-    labels = [
+    response, prompt = (
         [one_line(unit.label, LABEL) for unit in units] for units in (relevance.rows, relevance.columns)
-    ]
-    size = (min(4 + 0.22 * columns, 40), min(2.2 + 0.22 * rows, 40))
+    )
+    values, down, across, names = relevance.values, response, prompt, ("response", "prompt")
+    if len(across) > len(down):
+        values, down, across, names = values.T, across, down, names[::-1]
+    size = (min(4 + 0.25 * len(across), 40), min(2.5 + 0.14 * len(down), 60))
     with warnings.catch_warnings(), sns.plotting_context("paper"):
         # No font has every script; a box in its place will do.
         warnings.filterwarnings("ignore", message=r".*Glyph .* missing from font")
@@ -64,29 +67,30 @@ def heatmap(relevance: UnitRelevance, path: Path) -> None:
         FigureCanvasAgg(figure)
         axes = figure.subplots()
         sns.heatmap(
-            relevance.values,
+            values,
             ax=axes,
             cmap="vlag",
             center=0,
             robust=True,
-            xticklabels=labels[1] if columns <= 150 else "auto",
-            yticklabels=labels[0] if rows <= 150 else "auto",
-            cbar_kws={"label": "relevance (logits)"},
+            xticklabels=across if len(across) <= 150 else "auto",
+            yticklabels=down if len(down) <= 400 else "auto",
+            cbar_kws={"label": "relevance (logits)", "shrink": min(1.0, 3 / size[1])},
         )
         axes.tick_params(labelsize=6)
-        axes.set(xlabel="prompt", ylabel="response")
+        axes.tick_params(axis="x", rotation=90)
+        axes.set(ylabel=names[0], xlabel=names[1])
         for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
             label.set_parse_math(False)
         figure.savefig(path, format="png", dpi=150)
 
 
 def _whole(relevance: UnitRelevance) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("response", overflow="fold", max_width=LABEL)
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+    table.add_column("response", overflow="fold")  # the numbers are never cut for it
     for unit in relevance.columns:
-        table.add_column(one_line(unit.label, 20), justify="right")
-    table.add_column("own", justify="right")
-    table.add_column("logit", justify="right")
+        table.add_column(_label(unit), justify="right", no_wrap=True)
+    table.add_column("own", justify="right", no_wrap=True)
+    table.add_column("logit", justify="right", no_wrap=True)
     for unit, row, own, logit in zip(
         relevance.rows, relevance.values, relevance.own, relevance.logits, strict=True
     ):
@@ -98,7 +102,7 @@ def _whole(relevance: UnitRelevance) -> Table:
 
 def _strongest(relevance: UnitRelevance) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("response", overflow="fold", max_width=LABEL)
+    table.add_column("response", overflow="ellipsis", no_wrap=True, max_width=LABEL)
     table.add_column("logit", justify="right")
     table.add_column("rests most on", overflow="fold")
     for unit, row, logit in zip(relevance.rows, relevance.values, relevance.logits, strict=True):
@@ -106,6 +110,11 @@ def _strongest(relevance: UnitRelevance) -> Table:
         told = "\n".join(f"{row[k]:+.2f}  {one_line(relevance.columns[k].label, LABEL)}" for k in order)
         table.add_row(Text(one_line(unit.label, LABEL)), f"{logit:.2f}", Text(told))
     return table
+
+
+def _label(unit: Unit) -> str:
+    """A column's heading; "passage 1" becomes "p1", which leaves the text some room."""
+    return re.sub(r"^passage (\d+)$", r"p\1", one_line(unit.label, 20))
 
 
 def _unit(unit: Unit) -> dict[str, Any]:
