@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from lrp4rag.errors import LRP4RAGError
-from lrp4rag.lrp.replay import FinalState, fork
+from lrp4rag.lrp.cache import fork
+from lrp4rag.lrp.replay import FinalState
 
 if TYPE_CHECKING:
     from lrp4rag.lrp.propagate import Flow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import DynamicCache
 
+from lrp4rag.lrp.cache import new_cache
 from lrp4rag.lrp.families import Block, Family
 from lrp4rag.lrp.memory import Sizes
 from lrp4rag.lrp.rules import NormRule, accumulate
@@ -59,7 +59,7 @@ class Replayer:
         return embeddings
 
     def new_cache(self) -> DynamicCache:
-        return DynamicCache(config=self.model.config)
+        return new_cache(self.model.config)
 
     def run(
         self,
@@ -125,13 +125,6 @@ class Replayer:
         self.body(inputs_embeds=embeddings, past_key_values=cache, use_cache=cache is not None)
         assert self.stack.final is not None
         return self.stack.final
-
-
-def fork(cache: DynamicCache) -> DynamicCache:
-    """A cache that goes on by itself from here. Layers grow by new tensors, so nothing is copied."""
-    other = copy.copy(cache)
-    other.layers = [copy.copy(layer) for layer in cache.layers]
-    return other
 
 
 def power_of_two(x: Tensor) -> Tensor:

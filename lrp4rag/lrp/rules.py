@@ -140,6 +140,8 @@ class AttentionRule:
     def primal_and_push(self, dq: Tensor, dk: Tensor, dv: Tensor) -> Tensor:
         """Output and its tangents, stacked: (1 + T, B, kv, group, n, e) for T tangents."""
         batch, kv, group, n, e = self.q.shape
+        if n == 1:
+            return self._push_last(dq, dk, dv)
         tangents = dq.shape[0]
         out = self.q.new_empty((1 + tangents, batch, kv, group, n, e))
         # One product with [v, dv_1 .. dv_T] gives p v and every p dv.
@@ -166,6 +168,31 @@ class AttentionRule:
                     tangent = tangent * share
                 out[1 + t, :, :, :, rows] = tangent.reshape(batch, kv, group, size, e)
         return out
+
+    def _push_last(self, dq: Tensor, dk: Tensor, dv: Tensor) -> Tensor:
+        """The same for a single query, without a copy of the keys and values.
+
+        Each is then read about once, so that putting them side by side costs more than the products.
+        """
+        _, keys, p, gain = next(self._blocks(1))
+        tangents, share = dq.shape[0], self.composite.share
+        k, v, dk, dv = (part[..., keys, :] for part in (self.k, self.v, dk, dv))
+        primal = p @ v  # B, kv, group, e
+        out = self.q.new_empty((1 + tangents, *primal.shape))
+        out[0] = primal
+        if tangents:
+            torch.matmul(p, dv, out=out[1:])
+            if self.composite.softmax == "jacobian":
+                queries = dq.squeeze(-2).permute(1, 2, 0, 3, 4).flatten(2, 3)  # B, kv, T * group, e
+                p_ds = (queries @ k.transpose(-1, -2)).unflatten(2, (tangents, -1)).permute(2, 0, 1, 3, 4)
+                p_ds = (p_ds + self.q.squeeze(-2) @ dk.transpose(-1, -2)).mul_(gain)
+                sums = accumulate(p_ds).sum(-1, keepdim=True).to(p_ds.dtype)
+                moved = p_ds.permute(1, 2, 0, 3, 4).flatten(2, 3) @ v
+                moved = moved.unflatten(2, (tangents, -1)).permute(2, 0, 1, 3, 4)
+                out[1:].add_(torch.sub(moved, sums * primal), alpha=share * self.scale)
+            if share != 1:
+                out[1:] *= share
+        return out.unsqueeze(-2)
 
     def pull(self, c: Tensor, out: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor]:
         """Cotangents of q, k and v for cotangents `c` (C, kv, group, n, e) of the output `out`.

@@ -58,7 +58,7 @@ class Stack:
     final: tuple[Tensor, Tensor] | None = None  # after the final norm: (B, n, d) and (T, B, n, d)
     padding: Tensor | None = None  # B, keys; True where nothing is
     block: int | None = None  # queries per block of attention
-    sums: list[Tensor] = field(default_factory=list)  # of each layer's output, to find NaN and Inf
+    sums: list[Tensor] = field(default_factory=list)  # of each layer's output, or it, to find NaN and Inf
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Primal rows (B, ...) and tangents (T, B, ...); T is 0 where all rows are primal."""
@@ -76,9 +76,12 @@ class Stack:
 
     def require_finite(self, layers: int, dtype: torch.dtype) -> None:
         """Raise `RelevanceError` naming the first layer whose output held NaN or Inf."""
-        bad = (~torch.stack([one.to("cpu") for one in self.sums]).isfinite()).nonzero()
-        if len(bad):
-            raise_not_finite("push", int(bad[0]) % layers, dtype)
+        # What is not finite stays so in the residual stream: the last layer tells, with one wait for a GPU.
+        if all(torch.stack([one.sum() for one in self.sums[layers - 1 :: layers]]).isfinite().tolist()):
+            return
+        for k, one in enumerate(self.sums):
+            if not torch.isfinite(one.sum()):
+                raise_not_finite("push", k % layers, dtype)
 
 
 def raise_not_finite(direction: str, layer: int, dtype: torch.dtype) -> None:
