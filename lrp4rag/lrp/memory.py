@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
@@ -21,7 +23,7 @@ class Sizes:
 
     `tape` is what a replay keeps for `pull`: the rules of every layer, or only the layers' inputs,
     from which each layer's rules are computed again (one more forward pass for each chunk of
-    cotangents, and a seventh of the memory or less).
+    cotangents, and a sixth of the memory or less).
     """
 
     queries: int | None = None
@@ -85,33 +87,40 @@ class Shape:
         return (self.heads + 2 * self.kv) * self.head
 
 
+# What the passes' small arrays and the allocator take beside the rest, measured.
+_OVERHEAD = 50_000_000
+
+
 def push_bytes(shape: Shape, length: int, tangents: int, sizes: Sizes) -> int:
-    """What a push of `tangents` over `length` positions allocates at its peak, roughly (weights excluded)."""
+    """What a push of `tangents` over `length` positions allocates at its peak (weights excluded).
+
+    On the default reader within a tenth of what `benchmarks/long_context.py` measures.
+    """
     rows = 1 + min(tangents, sizes.tangents)
     positions = min(sizes.positions or length, length)
-    # Measured to about a fifth on the default reader: the widest layer and its products, the hidden
-    # state in several copies, attention's stacked keys and values, and one block of scores.
-    layer = rows * positions * (5 * shape.mlp // 2 + 6 * shape.hidden + 2 * shape.attention)
+    # The widest layer and its products, attention's stacked keys and values, and one block of scores.
+    layer = rows * positions * (2 * shape.mlp + 2 * shape.hidden + shape.attention)
     stacked = rows * length * 4 * shape.kv * shape.head
-    scores = 4 * shape.heads * min(sizes.block, positions) * length
     cache = 0 if positions == length else rows * length * 2 * shape.kv * shape.head * shape.layers
-    return shape.bytes * (layer + stacked + cache + rows * length * shape.hidden) + 4 * scores
+    scores = 4 * shape.heads * min(sizes.block, positions) * length
+    final = rows * length * shape.hidden
+    return _OVERHEAD + shape.bytes * (layer + stacked + cache + final) + 4 * scores
 
 
 def tape_bytes(shape: Shape, length: int, sizes: Sizes) -> int:
     """What a replay keeps for `pull`."""
-    if sizes.tape == "inputs":
-        return shape.bytes * length * shape.layers * shape.hidden
     rules = 2 * shape.hidden + shape.attention + shape.heads * shape.head + 3 * shape.mlp
+    if sizes.tape == "inputs":  # and the rules of one layer, computed again
+        return shape.bytes * length * (shape.layers * shape.hidden + rules)
     return shape.bytes * length * shape.layers * rules
 
 
-def pull_bytes(shape: Shape, length: int, sizes: Sizes) -> int:
-    """What a pull over `length` positions allocates at its peak, its tape included."""
-    rows = sizes.cotangents
-    layer = rows * length * (3 * shape.mlp + 4 * shape.hidden + 3 * shape.attention)
+def pull_bytes(shape: Shape, length: int, cotangents: int, sizes: Sizes) -> int:
+    """What a pull of `cotangents` over `length` positions allocates at its peak, its tape included."""
+    rows = min(cotangents, sizes.cotangents)
+    layer = rows * length * (3 * shape.mlp // 2 + 3 * shape.hidden + shape.attention)
     scores = (2 + rows) * shape.heads * min(sizes.block, length) * length
-    return shape.bytes * layer + 4 * scores + tape_bytes(shape, length, sizes)
+    return _OVERHEAD + shape.bytes * layer + 4 * scores + tape_bytes(shape, length, sizes)
 
 
 def plan(needs: Callable[[Sizes], int], limit: int, sizes: Sizes | None = None) -> Sizes:
@@ -169,6 +178,21 @@ def used_bytes(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.memory_allocated(device))
     return int(psutil.Process().memory_info().rss)
+
+
+def return_memory_early() -> None:
+    """Let glibc give back arrays of 4 MB and more as soon as they are free, from now on.
+
+    It otherwise keeps them for later, in pieces that fit nothing new: at 4,000 tokens twice the memory.
+    The price is about an eighth of the time, so this is for runs whose memory is limited.
+    """
+    if sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # only glibc has it
+        if mallopt is not None:
+            mallopt(_MMAP_THRESHOLD, 4 * 2**20)
+
+
+_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
 
 
 def gigabytes(count: int) -> str:

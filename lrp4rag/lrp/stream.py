@@ -204,7 +204,7 @@ def end_ids(model: Any) -> list[int]:
 def _drawer(sampling: Sampling, flow: Flow) -> Callable[[Tensor], int]:
     if not sampling.temperature:
         return lambda scores: int(scores.argmax(-1))
-    device = flow.model.get_input_embeddings().weight.device
+    device = flow.model.get_output_embeddings().weight.device
     generator = torch.Generator(device)
     if sampling.seed is not None:
         generator.manual_seed(sampling.seed)

@@ -56,12 +56,12 @@ SHAPE = Shape(layers=30, hidden=576, heads=9, head=64, kv=3, mlp=1536, bytes=4)
 def test_smaller_sizes_need_less(length: int) -> None:
     sizes, needs = Sizes(), []
     while sizes is not None:
-        needs.append([push_bytes(SHAPE, length, 8, sizes), pull_bytes(SHAPE, length, sizes)])
+        needs.append([push_bytes(SHAPE, length, 8, sizes), pull_bytes(SHAPE, length, 8, sizes)])
         sizes = sizes.halved()
     for one, smaller in itertools.pairwise(needs):
         assert smaller[1] <= one[1]
     assert needs[-1][0] < needs[0][0]
-    assert tape_bytes(SHAPE, length, Sizes(tape="inputs")) * 7 < tape_bytes(SHAPE, length, Sizes())
+    assert tape_bytes(SHAPE, length, Sizes(tape="inputs")) * 6 < tape_bytes(SHAPE, length, Sizes())
 
 
 def test_memory_does_not_grow_with_the_square_of_the_length() -> None:
@@ -71,7 +71,7 @@ def test_memory_does_not_grow_with_the_square_of_the_length() -> None:
 
 def test_the_plan_fits_and_makes_smaller_what_saves_most() -> None:
     def needs(sizes: Sizes) -> int:
-        return pull_bytes(SHAPE, 4000, sizes)
+        return pull_bytes(SHAPE, 4000, 8, sizes)
 
     assert plan(needs, needs(Sizes())) == Sizes()
     # Of a pull the tape is the most; then what is pulled at once; blocks of queries save little.
