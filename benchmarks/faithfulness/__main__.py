@@ -131,7 +131,7 @@ def main(
     \b
     Try first (a minute or two):
       python -m benchmarks.faithfulness --samples 8 --only needle --out out/try
-    All of it takes about an hour on one core, and less on two.
+    All of it takes more than an hour on one core; it can be killed and run again.
     """
     try:
         outcome = benchmark(

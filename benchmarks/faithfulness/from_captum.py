@@ -4,7 +4,7 @@ The baseline of both is the prompt with the passages' embeddings zeroed, the sam
 perturbation curve; question and template stay (as captum's tutorials keep control tokens) and get none.
 
 Where a passage is one sentence, as in the synthetic prompts, feature ablation removes one passage at a
-time: what passage ablation measures, but for zeroing in place of masking. It is then nearly an upper bound there.
+time. That is what passage ablation measures, but for zeroing in place of masking: a head start.
 """
 
 from __future__ import annotations
