@@ -1,0 +1,366 @@
+"""The faithfulness benchmark: its methods, measures, rows and JSON. What it measures is not judged here."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+
+from benchmarks.faithfulness import __main__ as command
+from benchmarks.faithfulness.ablation import response_log_probabilities, spearman
+from benchmarks.faithfulness.benchmark import NAMES, benchmark
+from benchmarks.faithfulness.cases import MAX_PROMPT, Case, ablation_cases, needle_cases, real_cases
+from benchmarks.faithfulness.from_captum import sentence_of
+from benchmarks.faithfulness.methods import METHODS, OURS, Attributor
+from benchmarks.faithfulness.needle import mass, pointing, top_recall
+from benchmarks.faithfulness.perturbation import FRACTIONS, area, curves, descending, removal_masks
+from benchmarks.faithfulness.replay import Replay
+from benchmarks.faithfulness.rows import ROWS, Rows
+from benchmarks.faithfulness.sample import Sample
+from benchmarks.faithfulness.statistics import compare, mean_of
+from lrp4rag.errors import InputError
+from lrp4rag.generator import Reader
+from tests.tiny import bridge_example
+
+TINY_LIMIT = 400  # the tiny tokenizer needs many tokens
+
+
+@pytest.fixture
+def sample(tiny_reader: Reader) -> Sample:
+    case = Case("bridge", "year", bridge_example(), "1900", (0,))
+    return Sample.of(case, tiny_reader, TINY_LIMIT)
+
+
+def model_value(sample: Sample, reader: Reader, weights: torch.Tensor) -> float:
+    """sum_j w_j z_j from one plain pass."""
+    n, t = len(sample.encoded.prompt_ids), len(sample.encoded.response_ids)
+    ids = torch.tensor([*sample.encoded.prompt_ids, *sample.encoded.response_ids])
+    with torch.no_grad():
+        logits = reader.model(ids[None, :-1]).logits[0, n - 1 :]
+    return float((weights * logits[torch.arange(t), ids[n:]]).sum())
+
+
+# Cases
+
+
+@pytest.mark.parametrize("make", [needle_cases, ablation_cases])
+def test_cases_are_distinct_and_more_extend_fewer(make):
+    cases = make(150, 3)
+    assert len({case.example.content_hash for case in cases}) == 150
+    assert make(20, 3) == cases[:20]
+    assert make(20, 4) != cases[:20]
+
+
+def test_the_answer_stands_in_the_planted_passage_and_in_no_other():
+    cases = needle_cases(300, 0)
+    for case in cases:
+        holders = [k for k, p in enumerate(case.example.passages) if re.search(rf"\b{case.answer}\b", p)]
+        assert holders == list(case.planted)
+        assert case.answer in (case.example.response or "")
+    assert {case.planted[0] for case in cases} == {0, 1, 2}
+    assert {"year", "name", "place", "material", "number", "colour"} <= {case.kind for case in cases}
+
+
+def test_prompts_fit_the_default_reader(default_reader: Reader):
+    for case in [*needle_cases(100, 0), *ablation_cases(40, 0)]:
+        found = Sample.of(case, default_reader)
+        assert len(found.encoded.prompt_ids) <= MAX_PROMPT
+        assert found.gold.any()
+        assert found.answer.any()
+
+
+def test_a_prompt_that_is_too_long_is_refused(tiny_reader: Reader):
+    with pytest.raises(InputError, match="exceed 50"):
+        Sample.of(needle_cases(1, 0)[0], tiny_reader, 50)
+
+
+def test_gold_tokens_and_row_weights(sample: Sample):
+    encoded = sample.encoded
+    gold = [
+        encoded.text[a:b]
+        for (a, b), is_gold in zip(encoded.prompt_offsets, sample.gold, strict=True)
+        if is_gold
+    ]
+    assert "".join(gold).strip() == "1900"
+    assert (sample.content & ~sample.passage(0) & ~sample.passage(1) & ~sample.passage(2)).sum() == 0
+    assert float(sample.answer_mean().sum()) == pytest.approx(1)
+    assert sample.first_answer_token().nonzero().tolist() == [[int(sample.answer.argmax())]]
+
+
+def test_real_examples_are_cut(tiny_reader: Reader, tmp_path: Path):
+    long = " ".join(f"The mill number {k} grinds barley." for k in range(30))
+    rows = [
+        {"question": "What is it?", "passages": [long, f"Again: {long}"], "response": "It grinds. No."},
+        {"question": "What is it?", "passages": [long, "A second one."], "response": "Nothing of it."},
+    ]
+    path = tmp_path / "real.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    (case,) = real_cases(path, tiny_reader, 10, TINY_LIMIT)
+    assert (case.answer, case.example.response, case.planted) == ("grinds", "It grinds.", ())
+    assert len(Sample.of(case, tiny_reader, TINY_LIMIT).encoded.prompt_ids) <= TINY_LIMIT
+    with pytest.raises(InputError, match="no example fits"):
+        real_cases(path, tiny_reader, 10, 30)
+
+
+# Methods
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_gives_a_finite_value_a_prompt_token(name: str, sample: Sample, tiny_reader: Reader):
+    attributor = Attributor(tiny_reader)
+    one = attributor.relevance(name, sample.encoded, sample.first_answer_token())
+    assert one.shape == (len(sample.encoded.prompt_ids),)
+    assert np.isfinite(one).all()
+    assert np.ptp(one[sample.content]) > 0
+    assert attributor.relevance(name, sample.encoded, sample.first_answer_token()) is one
+    whole = attributor.relevance(name, sample.encoded, sample.response_sum())
+    assert (name == "random") == np.array_equal(one, whole)
+    assert tiny_reader.model.config._attn_implementation == "sdpa"
+
+
+def test_a_replay_is_the_model(sample: Sample, tiny_reader: Reader):
+    for weights in (sample.first_answer_token(), sample.response_sum()):
+        replay = Replay.of(tiny_reader.model, sample.encoded, weights)
+        with torch.no_grad():
+            same = replay.with_content(replay.embeddings[replay.content][None])
+            found = replay(torch.cat([same, torch.zeros_like(same), same]))
+        assert replay.start > 0
+        assert float(found[0]) == pytest.approx(model_value(sample, tiny_reader, weights), rel=1e-4)
+        assert float(found[2]) == pytest.approx(float(found[0]), rel=1e-5)
+        assert abs(float(found[1] - found[0])) > 1e-3
+
+
+def test_feature_ablation_is_the_drop_without_a_sentence(sample: Sample, tiny_reader: Reader):
+    weights = sample.first_answer_token()
+    relevance = Attributor(tiny_reader).relevance("feature_ablation", sample.encoded, weights)
+    replay = Replay.of(tiny_reader.model, sample.encoded, weights)
+    content = replay.embeddings[replay.content][None]
+    first = torch.from_numpy(sample.passage(0)[sample.content])
+    with torch.no_grad():
+        whole, without = (
+            replay(replay.with_content(content * kept[None, :, None]))
+            for kept in (torch.ones(len(first)), (~first).float())
+        )
+    assert relevance[sample.passage(0)].sum() == pytest.approx(float(whole - without), abs=1e-3)
+    assert (relevance[~sample.content] == 0).all()
+
+
+def test_integrated_gradients_add_up_on_a_quadratic_model():
+    replay = toy(torch.tensor([3.0, -2.0, 1.0, 0.5]), power=2)
+    from captum.attr import IntegratedGradients
+
+    content = replay.embeddings[replay.content][None]
+    explainer = IntegratedGradients(lambda inputs: replay(replay.with_content(inputs)))
+    found = explainer.attribute(content, torch.zeros_like(content), n_steps=20)
+    assert found.sum(-1)[0].tolist() == pytest.approx([3.0, -2.0, 1.0, 0.5], abs=1e-4)
+
+
+def test_sentences_cover_the_passages(sample: Sample):
+    sentences = sentence_of(sample.encoded).numpy()
+    assert ((sentences >= 0) == sample.content).all()
+    assert len(np.unique(sentences[sample.content])) == 3
+
+
+def test_rollout_is_a_share_of_attention(sample: Sample, tiny_reader: Reader):
+    relevance = Attributor(tiny_reader).relevance(
+        "attention_rollout", sample.encoded, sample.first_answer_token()
+    )
+    assert (relevance >= 0).all()
+    assert 0 < relevance.sum() <= 1 + 1e-6
+
+
+# Measures
+
+
+def test_mass_on_hand_made_relevance():
+    relevance = np.array([9.0, 1.0, 2.0, -5.0, 3.0])
+    inside, among = np.array([0, 0, 1, 1, 0], bool), np.array([0, 1, 1, 1, 1], bool)
+    assert mass(relevance, inside, among) == pytest.approx(2 / 6)
+    assert mass(-np.abs(relevance), inside, among) == 0
+
+
+def test_pointing_on_hand_made_relevance():
+    assert pointing([1.0, 3.0, -2.0], 1) == 1
+    assert pointing([1.0, 3.0, -2.0], 0) == 0
+    assert pointing([2.0, 2.0, 2.0], 0) == pytest.approx(1 / 3)
+
+
+def test_recall_on_hand_made_relevance():
+    among = np.ones(21, bool)
+    among[0] = False
+    relevance = np.arange(21.0)[::-1].copy()
+    gold = np.zeros(21, bool)
+    gold[[0, 1, 5]] = True  # 20 tokens count, so 2 places: tokens 1 and 2; token 0 is not among them
+    assert top_recall(relevance, gold & among, among) == pytest.approx(1 / 2)
+    assert top_recall(np.ones(21), gold & among, among) == pytest.approx(2 / 20)  # all tied
+
+
+def test_spearman_on_hand_made_values():
+    assert spearman([1, 2, 3, 4], [10, 20, 40, 30]) == pytest.approx(0.8)
+    assert spearman([1, 1, 1], [1, 2, 3]) == 0
+
+
+def toy(coefficients: torch.Tensor, power: int = 1) -> Replay:
+    """A replay whose value is sum_i c_i e_i ** power, with every embedding 1."""
+
+    def model(inputs_embeds: torch.Tensor, **_: object) -> SimpleNamespace:
+        value = (inputs_embeds[..., 0] ** power * coefficients).sum(-1)
+        return SimpleNamespace(logits=value[:, None, None])
+
+    count = len(coefficients)
+    return Replay(
+        model=model,
+        cached=(),
+        start=0,
+        embeddings=torch.ones(count, 1),
+        content=torch.arange(count),
+        rows=torch.tensor([count - 1]),
+        targets=torch.tensor([0]),
+        weights=torch.tensor([1.0]),
+    )
+
+
+def test_the_area_of_the_exact_order_exceeds_any_other():
+    coefficients = torch.randn(27, generator=torch.Generator().manual_seed(0))
+    replay, whole = toy(coefficients), float(coefficients.sum())
+    exact = coefficients.double().numpy()  # Gradient x Input, and leave-one-out, of a linear model
+    areas = [area(*curves(replay, relevance, whole, 0.0)) for relevance in (exact, -exact)]
+    assert areas[0] == pytest.approx(-areas[1])
+    generator = np.random.default_rng(0)
+    others = [area(*curves(replay, generator.permutation(27) * 1.0, whole, 0.0)) for _ in range(50)]
+    assert areas[0] > max(others)
+    assert abs(np.mean(others)) < areas[0] / 4
+
+
+def test_curves_by_hand():
+    replay = toy(torch.tensor([8.0, 0, 0, 0, 0, 0, 0, 0, 1.0]))
+    morf, lerf = curves(replay, np.array([9.0, 8, 7, 6, 5, 4, 3, 2, 1]), 9.0, 0.0)
+    assert morf.tolist() == [9, *[1.0] * 8, 0]
+    assert lerf.tolist() == [9, *[8.0] * 8, 0]
+    assert area(morf, lerf) == pytest.approx(7 * 8 / 9)
+
+
+def test_orders_and_masks():
+    assert descending(np.array([0.1, 3.0, -4.0, 2.0])).tolist() == [1, 3, 0, 2]
+    masks = removal_masks(np.arange(20))
+    assert masks.sum(1).tolist() == np.round(FRACTIONS * 20).astype(int).tolist()
+    assert (masks[1:] >= masks[:-1]).all()
+
+
+def test_a_masked_passage_is_not_read(sample: Sample, tiny_reader: Reader):
+    ids = np.array(sample.encoded.prompt_ids)
+    ids[sample.passage(1)] = ids[sample.passage(1)][::-1]
+    other = replace(sample, encoded=replace(sample.encoded, prompt_ids=tuple(ids.tolist())))
+    before, after = (response_log_probabilities(s, tiny_reader) for s in (sample, other))
+    assert before[2] == pytest.approx(after[2], rel=1e-6)
+    assert before[0] != pytest.approx(after[0], rel=1e-6)
+    assert before.shape == (4,)
+
+
+@pytest.mark.parametrize(("gain", "verdict"), [(1.0, "best"), (0.0, "level"), (-1.0, "worse")])
+def test_verdicts(gain: float, verdict: str):
+    noise = np.random.default_rng(0).normal(size=(2, 80))
+    statistics = {
+        "attnlrp": mean_of((noise[0] + gain).tolist()),
+        "paper": mean_of((noise[0] - 9).tolist()),
+        "other": mean_of((noise[0] + 0.3 * noise[1] - 0.3 * noise[1].mean()).tolist()),
+    }
+    found = compare(statistics, 80, OURS)
+    assert (found.ours, found.other, found.verdict) == ("attnlrp", "other", verdict)
+    difference = found.differences["other"]
+    assert difference.value == pytest.approx(gain, abs=1e-9)
+    assert difference.low < gain < difference.high
+    # Paired: the interval knows that both methods saw the same samples.
+    single = found.methods["attnlrp"]
+    assert difference.high - difference.low < (single.high - single.low) / 2
+
+
+# Runs
+
+
+QUICK = ["attnlrp", "gradient_norm", "random"]
+
+
+def run(reader: Reader, folder: Path, **changes: object) -> dict[str, object]:
+    options: dict[str, object] = {
+        "samples": 4,
+        "only": list(NAMES),
+        "methods": QUICK,
+        "limit": TINY_LIMIT,
+    }
+    return benchmark(reader, folder, **(options | changes)).as_dict()  # type: ignore[arg-type]
+
+
+def test_the_keys_of_its_json(tiny_reader: Reader, tmp_path: Path):
+    report = run(tiny_reader, tmp_path)
+    assert json.loads((tmp_path / "results.json").read_text()) == report
+    assert report["samples"] == {"needle": 4, "perturbation": 4, "ablation": 2}
+    documented = re.findall(r"^    (\w+)\.(\w+) ", command.__doc__ or "", re.MULTILINE)
+    present = [(name, measure) for name in NAMES for measure in report[name]]  # type: ignore[attr-defined]
+    assert documented == present
+    for name, measure in present:
+        found = report[name][measure]  # type: ignore[index]
+        assert set(found) == {"methods", "differences", "ours", "other", "verdict"}
+        assert set(found["methods"]) == set(QUICK)
+        assert found["ours"] == "attnlrp"
+        assert found["verdict"] in ("best", "level", "worse")
+        for estimate in found["methods"].values():
+            assert estimate["low"] <= estimate["value"] <= estimate["high"]
+    assert "attnlrp" in (tmp_path / "report.md").read_text()
+    for figure in ("needle", "perturbation", "perturbation-curves", "ablation"):
+        assert (tmp_path / f"{figure}.png").stat().st_size > 10_000
+
+
+def test_a_killed_run_goes_on(tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    options = {"only": ["needle"], "methods": ["gradient_norm", "random"]}
+    whole = run(tiny_reader, tmp_path, **options)
+    rows = tmp_path / ROWS
+    lines = rows.read_text().splitlines(keepends=True)
+    assert len(lines) == 8
+    rows.write_text("".join(lines[:5]) + lines[5][:20])
+    calls = []
+    for name in options["methods"]:
+
+        def counted(*arguments: object, name: str = name, method: object = METHODS[name]) -> object:
+            calls.append(name)
+            return method(*arguments)  # type: ignore[operator]
+
+        monkeypatch.setitem(METHODS, name, counted)
+    assert run(tiny_reader, tmp_path, **options) == whole
+    assert sorted(calls) == ["gradient_norm", "random", "random"]
+    assert sorted(rows.read_text().splitlines()) == sorted("".join(lines).splitlines())
+
+
+def test_another_configuration_is_refused(tmp_path: Path):
+    Rows.open(tmp_path / "out", {"seed": 0})
+    with pytest.raises(InputError, match="made with seed 0, not 1; name another folder"):
+        Rows.open(tmp_path / "out", {"seed": 1})
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone" / ROWS).write_text("{}\n")
+    with pytest.raises(InputError, match=r"no configuration\.json"):
+        Rows.open(tmp_path / "alone", {"seed": 0})
+    (tmp_path / "out" / ROWS).write_text("{}\n")
+    with pytest.raises(InputError, match="line 1: not a row"):
+        Rows.open(tmp_path / "out", {"seed": 0})
+
+
+def test_the_command(reader_folder: Path, hash_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LRP4RAG_CACHE", str(hash_cache))
+    options = ["--reader", str(reader_folder), "--only", "needle", "--methods", "random,attnlrp"]
+    options += ["--samples", "4", "--max-prompt", str(TINY_LIMIT), "--out", str(tmp_path)]
+    result = CliRunner().invoke(command.main, [*options, "--json"])
+    assert result.exit_code == 0, result.output
+    assert set(json.loads(result.stdout)) == {"configuration", "samples", "needle"}
+    table = CliRunner().invoke(command.main, options)
+    assert "best other method, random" in " ".join(table.stdout.split())
+    refused = CliRunner().invoke(command.main, [*options, "--seed", "1"])
+    assert refused.exit_code == 2
+    assert "made with seed 0, not 1" in refused.stderr
+    assert CliRunner().invoke(command.main, ["--only", "nonsense"]).exit_code == 2
