@@ -18,6 +18,7 @@ test-slow: $(VENV)/.installed ## run the tests that take more than a minute
 
 # The adapters name parts of transformers' models: do they still fit its newest release?
 newest: ## every family against the newest transformers that pyproject.toml admits, in .venv-newest
+	rm -rf .venv-newest
 	$(PYTHON) -m venv .venv-newest
 	grep -vE '^(transformers|tokenizers|huggingface_hub|safetensors)==' constraints.txt > .venv-newest/constraints.txt
 	.venv-newest/bin/python -m pip install --quiet --upgrade --constraint .venv-newest/constraints.txt --editable '.[dev]'

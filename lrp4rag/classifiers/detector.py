@@ -64,6 +64,8 @@ class Detector:
         them none is. `lrp4rag.experiments.train` adds cross-validated metrics to the card.
         """
         features = features or Features()
+        for relevance in relevances:
+            _require_embeddings(relevance)
         origin = {(row.reader["digest"], row.composite, row.target) for row in relevances}
         if len(origin) != 1:
             raise InputError("training needs relevance of one reader, composite and target")
@@ -96,6 +98,7 @@ class Detector:
         """
         for relevance in relevances:
             self.require(relevance.reader, relevance.composite, relevance.target)
+            _require_embeddings(relevance)
         if not relevances:
             return np.zeros(0)
         return Fitted(self.estimator, self.card.settings).predict(self.features(relevances))
@@ -215,6 +218,14 @@ def _folder(name: str | Path) -> Path:
     if str(name) == BUNDLED:
         return Path(str(resources.files("lrp4rag"))) / "data" / "detector"
     return Path(name)
+
+
+def _require_embeddings(relevance: Relevance) -> None:
+    if relevance.layer:
+        raise InputError(
+            f"a detector works on the embeddings' relevance, and this is of layer {relevance.layer}; "
+            "attribute with layer=0"
+        )
 
 
 def _framing_hint(trained: dict[str, Any], given: dict[str, Any]) -> str:

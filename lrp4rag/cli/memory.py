@@ -8,17 +8,7 @@ from typing import Any
 
 import click
 
-_UNITS = {
-    "": 1,
-    "b": 1,
-    "kb": 1e3,
-    "mb": 1e6,
-    "gb": 1e9,
-    "tb": 1e12,
-    "kib": 2**10,
-    "mib": 2**20,
-    "gib": 2**30,
-}
+_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
 class MemorySize(click.ParamType):  # type: ignore[type-arg]
@@ -29,7 +19,7 @@ class MemorySize(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", str(value).strip().lower())
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", str(value).strip().lower())
         if match is None or match[2] not in _UNITS or not float(match[1]):
             self.fail(f"'{value}' is no size; give one such as 4GB or 500MB", param, ctx)
         return int(float(match[1]) * _UNITS[match[2]])

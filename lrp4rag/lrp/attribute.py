@@ -56,7 +56,7 @@ def attribute(
         pulls = prompt or matrix or (resampled is not None and resampled[0] < resampled[1])
         if pulls:  # before the push, which is not cheap either
             require_pull(reader.model)
-        keep = keep or pulls
+        keep = keep or (pulls and not layer)  # at a layer, pulling needs another kind of replay
         weights = segment_weights(encoded) if segments else prompt_mean(encoded)
         count = len(weights)
         if own:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from lrp4rag.generator.encoding import Encoded
-from lrp4rag.lrp.granularity import Granularity, Unit, prompt_units, response_units
-from lrp4rag.lrp.propagate import Flow
+from lrp4rag.lrp.granularity import Granularity, Unit, members, prompt_units, response_units
+from lrp4rag.lrp.propagate import Flow, can_pull
 from lrp4rag.lrp.relevance import Array
 
 
@@ -43,16 +41,16 @@ def between(
     """Relevance between the response's and the prompt's units.
 
     It costs a pass for each unit of the side that has fewer: a tangent for each of the prompt's, or a
-    cotangent for each of the response's.
+    cotangent for each of the response's, unless the model is quantised and cannot be pulled through.
     """
     rows, columns = response_units(encoded, response), prompt_units(encoded, prompt)
     n, t = len(encoded.prompt_ids), len(encoded.response_ids)
-    of_rows = _members(rows, t)
+    of_rows = torch.from_numpy(members(rows, t))
     # One more column: the response's own earlier tokens.
     of_columns = torch.zeros(len(columns) + 1, n + t - 1, dtype=torch.float64)
-    of_columns[:-1, :n] = _members(columns, n)
+    of_columns[:-1, :n] = torch.from_numpy(members(columns, n))
     of_columns[-1, n:] = 1
-    if len(rows) < len(columns):
+    if len(rows) < len(columns) and can_pull(flow.model):
         values = flow.pull(encoded, of_rows, all_columns=True, layer=layer).cpu().double() @ of_columns.T
     else:
         values = of_rows @ flow.push(encoded, of_columns, layer=layer).cpu().double().T
@@ -66,11 +64,3 @@ def between(
         target=flow.target,
         layer=layer,
     )
-
-
-def _members(units: Sequence[Unit], tokens: int) -> Tensor:
-    """(units, tokens): 1 where a unit has a token."""
-    members = torch.zeros(len(units), tokens, dtype=torch.float64)
-    for k, unit in enumerate(units):
-        members[k, list(unit.tokens)] = 1
-    return members

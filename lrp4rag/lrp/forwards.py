@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from transformers import AttentionInterface
 from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.experts import Experts, ExpertsRule
 from lrp4rag.lrp.families import Block, Family
-from lrp4rag.lrp.rules import AttentionRule, GateRule, NormRule
+from lrp4rag.lrp.rules import AttentionRule, GateRule, NormRule, accumulate
 from lrp4rag.lrp.stack import Stack
 
 ATTENTION = "lrp4rag"
@@ -35,7 +36,8 @@ AttentionInterface.register(ATTENTION, _dispatch)
 def _push_norm(stack: Stack, norm: Any, family: Family, composite: Composite, x: Tensor) -> tuple[Any, ...]:
     """(rule, output of the whole stack)."""
     primal, tangents = stack.split(x)
-    weight = norm.weight if not family.norm_offset else family.norm_offset + norm.weight
+    # An offset is added in float32, as Hugging Face does: in half precision 1 + w would lose w.
+    weight = norm.weight if not family.norm_offset else family.norm_offset + accumulate(norm.weight)
     eps = norm.variance_epsilon if hasattr(norm, "variance_epsilon") else norm.eps
     rule = NormRule.at(primal, weight, eps, composite)
     if not len(tangents):
@@ -122,7 +124,10 @@ def attention_forward(stack: Stack, layer: int, composite: Composite) -> Callabl
         rule = AttentionRule(q, k, v, scaling, composite, sliding_window, softcap, padding, stack.block)
         out = rule.primal_and_push(dq, dk, dv)
         if stack.tapes is not None and layer in stack.tapes:
-            stack.tapes[layer].attention, stack.tapes[layer].attention_out = rule, out[0]
+            if len(dq):  # views would keep the tangents' rows alive with them
+                rule = replace(rule, q=q.clone(), k=k.clone(), v=v.clone())
+            stack.tapes[layer].attention = rule
+            stack.tapes[layer].attention_out = out[0].clone() if len(dq) else out[0]
         return out.flatten(2, 3).flatten(0, 1).transpose(1, 2), None
 
     return forward

@@ -46,16 +46,22 @@ def response_units(encoded: Encoded, granularity: Granularity) -> list[Unit]:
     return _units(encoded.response, encoded.response_offsets, granularity)
 
 
+def members(units: Sequence[Unit], tokens: int) -> NDArray[np.float64]:
+    """(units, tokens): 1 where a unit has a token, and 0 elsewhere."""
+    matrix = np.zeros((len(units), tokens))
+    for k, unit in enumerate(units):
+        matrix[k, list(unit.tokens)] = 1
+    return matrix
+
+
 def grouped(values: Array, units: Sequence[Unit], axis: int = -1) -> Array:
     """Relevance of units, in logits: sums of `values` over each unit's tokens along `axis`."""
     moved = np.moveaxis(np.asarray(values), axis, -1)
     count = sum(len(unit.tokens) for unit in units)
     if count != moved.shape[-1]:
         raise InputError(f"the units have {count} tokens and the values {moved.shape[-1]}")
-    member = np.zeros((moved.shape[-1], len(units)))
-    for k, unit in enumerate(units):
-        member[list(unit.tokens), k] = 1
-    result: Array = np.moveaxis((moved.astype(np.float64) @ member).astype(np.float32), -1, axis)
+    summed = moved.astype(np.float64) @ members(units, moved.shape[-1]).T
+    result: Array = np.moveaxis(summed.astype(np.float32), -1, axis)
     return result
 
 

@@ -35,10 +35,10 @@ class Sizes:
     def halved(self) -> Sizes | None:
         """The next smaller sizes, or None where they are the smallest."""
         smaller = Sizes(
-            queries=max(8, (self.queries or QUERY_BLOCK) // 2),
-            tangents=max(1, self.tangents // 2),
-            cotangents=max(1, self.cotangents // 2),
-            positions=max(128, (self.positions or 8192) // 2),
+            queries=_half(self.block, 8),
+            tangents=_half(self.tangents, 1),
+            cotangents=_half(self.cotangents, 1),
+            positions=_half(self.positions or 8192, 128),
             tape="inputs",
         )
         return None if smaller == self else smaller
@@ -53,6 +53,10 @@ class Sizes:
     @property
     def block(self) -> int:
         return self.queries or QUERY_BLOCK
+
+
+def _half(value: int, least: int) -> int:
+    return value if value <= least else max(least, value // 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ class Shape:
 _OVERHEAD = 50_000_000
 
 
-def push_bytes(shape: Shape, length: int, tangents: int, sizes: Sizes) -> int:
+def push_bytes(shape: Shape, length: int, tangents: int, sizes: Sizes, *, cached: bool = False) -> int:
     """What a push of `tangents` over `length` positions allocates at its peak (weights excluded).
 
     On the default reader within a tenth of what `benchmarks/long_context.py` measures.
@@ -101,7 +105,9 @@ def push_bytes(shape: Shape, length: int, tangents: int, sizes: Sizes) -> int:
     # The widest layer and its products, attention's stacked keys and values, and one block of scores.
     layer = rows * positions * (2 * shape.mlp + 2 * shape.hidden + shape.attention)
     stacked = rows * length * 4 * shape.kv * shape.head
-    cache = 0 if positions == length else rows * length * 2 * shape.kv * shape.head * shape.layers
+    cache = (
+        0 if positions == length and not cached else rows * length * 2 * shape.kv * shape.head * shape.layers
+    )
     scores = 4 * shape.heads * min(sizes.block, positions) * length
     final = rows * length * shape.hidden
     return _OVERHEAD + shape.bytes * (layer + stacked + cache + final) + 4 * scores
@@ -170,7 +176,10 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     text = str(error).lower()
-    return any(part in text for part in ("can't allocate memory", "not enough memory", "out of memory"))
+    return any(
+        part in text
+        for part in ("can't allocate memory", "not enough memory", "out of memory", "alloc_failed")
+    )
 
 
 def used_bytes(device: torch.device) -> int:

@@ -131,7 +131,9 @@ def _enter_hook(stack: Stack, k: int, rotary: bool) -> Callable[..., tuple[tuple
         hidden, *others = inputs
         cos, sin = options["position_embeddings"]
         if stack.inputs is not None:
-            stack.inputs[k].hidden.append(stack.primal(hidden))
+            primal = stack.primal(hidden)
+            # A view would keep the tangents' rows alive with it.
+            stack.inputs[k].hidden.append(primal.clone() if len(hidden) > len(primal) else primal)
             stack.inputs[k].rotary.append((cos, sin))
         if stack.tapes is not None and k in stack.tapes and rotary:
             stack.tapes[k].rotary = (cos, sin)

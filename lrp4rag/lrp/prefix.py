@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from transformers import DynamicCache
 
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp.cache import fork
+from lrp4rag.lrp.memory import Sizes
 from lrp4rag.lrp.replay import FinalState
 
 if TYPE_CHECKING:
@@ -22,14 +24,22 @@ class Prefix:
     It holds (1 + T) rows of keys and values for each token. Use it inside the flow's mode only.
     """
 
+    _cache: DynamicCache
+    _sizes: Sizes
+    _scale: Tensor | None
+
     def __init__(self, flow: Flow, ids: Sequence[int], weights: Tensor) -> None:
         if not ids:
             raise LRP4RAGError("a prefix needs at least one token")
-        self._flow, self.tangents = flow, len(weights)
-        self._cache, self.length = flow.replayer.new_cache(), 0
-        self._scale: Tensor | None = None
+        self._flow, self.tangents, self.length = flow, len(weights), 0
         self.state: FinalState
-        self.extend(ids, weights)
+
+        def attempt(sizes: Sizes) -> None:
+            self._sizes, self._scale = sizes, None
+            self._cache, self.length = flow.replayer.new_cache(), 0
+            self.extend(ids, weights)
+
+        flow.fitting_prefix(attempt, len(ids), len(weights))
 
     @torch.no_grad()
     def extend(self, ids: Sequence[int], weights: Tensor | None = None) -> FinalState:
@@ -37,13 +47,15 @@ class Prefix:
 
         `state` is then that of the last token: what predicts the next one.
         """
+        if weights is not None and weights.shape != (self.tangents, len(ids)):
+            raise LRP4RAGError(f"weights must be ({self.tangents}, {len(ids)}), got {tuple(weights.shape)}")
         embeddings = self._flow.replayer.embed(ids)
         if weights is None:
             weights = embeddings.new_zeros((self.tangents, len(ids)))
         states = self._flow.replayer.run(
             embeddings[None],
             weights[:, None].to(embeddings.device),
-            self._flow.sizes_for(self.length + len(ids), self.tangents),
+            self._sizes,
             cache=self._cache,
             scale=self._scale,  # one cache, one scale
         )
@@ -65,6 +77,8 @@ class Prefix:
 
         `weights` (T, t - 1) are the tangents' weights of the response's own tokens, by default 0.
         """
+        if not response_ids:
+            raise LRP4RAGError("the response has no tokens")
         flow, branch = self._flow, self.fork()
         states = [self.state]
         if len(response_ids) > 1:

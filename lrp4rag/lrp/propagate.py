@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -35,7 +35,7 @@ from lrp4rag.lrp.memory import (
 from lrp4rag.lrp.patching import patched
 from lrp4rag.lrp.prefix import Prefix
 from lrp4rag.lrp.readout import Explained, Readout, Target, target_named
-from lrp4rag.lrp.replay import FinalState, Kept, Replayer, pad_columns
+from lrp4rag.lrp.replay import FinalState, Kept, Replayer, pad_columns, power_of_two
 from lrp4rag.lrp.rules import accumulate
 from lrp4rag.lrp.stack import raise_not_finite
 
@@ -131,7 +131,7 @@ class Flow:
         layer: int = 0,
     ) -> Tensor:
         """`push` for several targets (targets, T, t) at the price of one: only the readout differs."""
-        n, t = len(tokens.prompt_ids), len(tokens.response_ids)
+        n, t = lengths_of(tokens)
         check_weights(weights, n, n + t - 1)
         chosen = [target_named(target) for target in targets]
         self._check_layer(layer)
@@ -161,8 +161,10 @@ class Flow:
         Examples are padded on the right to the longest of a pass, where causality hides the padding,
         so examples of similar length are put together. Worth it on a GPU; a CPU gains nothing.
         """
+        if at_once < 1:
+            raise LRP4RAGError(f"at_once must be 1 or more, got {at_once}")
         for tokens, one in zip(batch, weights, strict=True):
-            n, t = len(tokens.prompt_ids), len(tokens.response_ids)
+            n, t = lengths_of(tokens)
             check_weights(one, n, n + t - 1)
         lengths = [len(tokens.prompt_ids) + len(tokens.response_ids) for tokens in batch]
         order = sorted(range(len(batch)), key=lengths.__getitem__)
@@ -179,10 +181,8 @@ class Flow:
         embeddings = torch.stack([F.pad(part, (0, 0, 0, longest - len(part))) for part in parts])
         columns = [F.pad(one, (0, longest - one.shape[1], 0, most - len(one))) for one in weights]
         stacked = torch.stack(columns, dim=1).to(embeddings.device)
-        states = [
-            self.replayer.run(embeddings, part, self.sizes_for(longest * len(batch), most))
-            for part in stacked.split(self._sizes.tangents)
-        ]
+        sizes = self.sizes_for(longest * len(batch), most)
+        states = [self.replayer.run(embeddings, part, sizes) for part in stacked.split(sizes.tangents)]
         rows = []
         for k, (tokens, one) in enumerate(zip(batch, weights, strict=True)):
             end = len(tokens.prompt_ids) - 1 + len(tokens.response_ids)
@@ -220,19 +220,25 @@ class Flow:
         Without weights, one cotangent per response token: the full R*, (t, n). With
         `all_columns`, (C, N): earlier response tokens too. `visit` sees the cotangents on their way.
         """
-        n, t = len(tokens.prompt_ids), len(tokens.response_ids)
+        n, t = lengths_of(tokens)
         if weights is not None and (weights.ndim != 2 or weights.shape[1] != t):
             raise LRP4RAGError(f"weights must be (any, {t}), got {tuple(weights.shape)}")
         self._check_layer(layer)
         require_pull(self.model)
         rows = torch.eye(t) if weights is None else weights
 
+        # As with tangents: half precision must not lose small weights. A visitor sees cotangents unscaled.
+        largest = rows.abs().amax(1)
+        scale = power_of_two(largest) if visit is None else torch.ones_like(largest)
+
         def attempt(sizes: Sizes) -> Tensor:
             tape = self._tape_of(tokens, sizes, inputs=layer > 0)
             columns = len(tape.embeddings) if all_columns else n
-            cotangents = rows.to(tape.explained.rows)
+            cotangents = (rows / scale[:, None]).to(tape.explained.rows)
             parts = cotangents.split(sizes.cotangents)
-            return torch.cat([self._pull_chunk(tape, part, columns, sizes, layer, visit) for part in parts])
+            pulled = [self._pull_chunk(tape, part, columns, sizes, layer, visit) for part in parts]
+            self._explained_logits = tape.explained.logits
+            return torch.cat(pulled) * scale[:, None].to(pulled[0])
 
         return self._fitting(attempt, lambda sizes: pull_bytes(self._shape, n + t, len(rows), sizes))
 
@@ -262,6 +268,7 @@ class Flow:
         """Replay with tangents `weights` (T, N); returns their relevance (targets, T, t)."""
         kept = None
         if keep:
+            self._tape = None
             state, kept = self.replayer.run_and_keep(embeddings, weights, sizes, layer=layer)
         else:
             state = self.replayer.run(embeddings[None], weights[:, None], sizes, layer=layer)
@@ -282,8 +289,9 @@ class Flow:
 
     def _tape_of(self, tokens: Tokens, sizes: Sizes, *, inputs: bool) -> _Tape:
         tape = self._tape
+        inputs = inputs or sizes.tape == "inputs"  # kept rules would need more than these sizes allow
         if tape is None or tape.tokens is not tokens or (inputs and tape.kept.inputs is None):
-            self._tape = None
+            self._tape = tape = None
             embeddings = self._embed(tokens)
             if inputs:
                 sizes = Sizes(sizes.queries, sizes.tangents, sizes.cotangents, sizes.positions, "inputs")
@@ -323,6 +331,15 @@ class Flow:
         relevance = (accumulate(c) * accumulate(values[:end])).sum(-1)
         return F.pad(relevance, (0, max(0, columns - end)))[:, :columns]
 
+    def fitting_prefix(self, attempt: Callable[[Sizes], Result], length: int, tangents: int) -> Result:
+        """`attempt` at sizes that fit a prefix, whose tangents are in one stack and whose rows are kept."""
+
+        def needs(sizes: Sizes) -> int:
+            together = replace(sizes, tangents=max(tangents, 1))
+            return push_bytes(self._shape, length, tangents, together, cached=True)
+
+        return self._fitting(attempt, needs)
+
     def sizes_for(self, length: int, tangents: int) -> Sizes:
         """The sizes of a push of `tangents` over `length` positions, within the memory that may be used."""
         if self._max_memory is None:
@@ -350,6 +367,19 @@ def require_pull(model: Any) -> None:
     for block in family_of(model).blocks(model):
         for linear in block.linears:
             plain_matrix(linear)
+
+
+def can_pull(model: Any) -> bool:
+    """Whether every layer gives derivatives."""
+    return all(is_plain(linear) for block in family_of(model).blocks(model) for linear in block.linears)
+
+
+def lengths_of(tokens: Tokens) -> tuple[int, int]:
+    """n and t; raises `LRP4RAGError` where there is nothing to attribute to, or to explain."""
+    n, t = len(tokens.prompt_ids), len(tokens.response_ids)
+    if not n or not t:
+        raise LRP4RAGError(f"the {'response' if n else 'prompt'} has no tokens")
+    return n, t
 
 
 def check_weights(weights: Tensor, *widths: int) -> None:

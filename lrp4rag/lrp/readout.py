@@ -37,7 +37,9 @@ class Target:
     def name(self) -> str:
         if self.minus is None:
             return self.of
-        return f"{self.of}-{self.minus if isinstance(self.minus, str) else 'tokens'}"
+        if isinstance(self.minus, str):
+            return f"{self.of}-{self.minus}"
+        return f"{self.of}-tokens:{','.join(str(token) for token in self.minus)}"
 
 
 TARGETS = {

@@ -51,6 +51,7 @@ class Replayer:
         self.model, self.stack = model, stack
         self.body: Any = family.part(model, "body")
         self.blocks: list[Block] = list(family.blocks(model))
+        self._chunkable = not _ROPE_BY_LENGTH & set(_rope_types(model.config))
 
     def embed(self, ids: Sequence[int]) -> Tensor:
         """Embeddings (tokens, d)."""
@@ -75,7 +76,9 @@ class Replayer:
 
         A cache grows by these positions; `scale` is then that of its tangents.
         """
-        states, step = [], sizes.positions or embeddings.shape[1]
+        states, step = [], embeddings.shape[1]
+        if self._chunkable:
+            step = min(step, sizes.positions or step)
         if step < embeddings.shape[1] and cache is None:
             cache = self.new_cache()
         if scale is None:
@@ -125,6 +128,17 @@ class Replayer:
         self.body(inputs_embeds=embeddings, past_key_values=cache, use_cache=cache is not None)
         assert self.stack.final is not None
         return self.stack.final
+
+
+# Rotary embeddings whose frequencies depend on how much was read: chunks would get others.
+_ROPE_BY_LENGTH = {"dynamic", "longrope"}
+
+
+def _rope_types(config: Any) -> list[str]:
+    parameters = getattr(config, "rope_parameters", None) or {}
+    # Gemma 3 has one set for each type of layer.
+    sets = [one for one in parameters.values() if isinstance(one, dict)] or [parameters]
+    return [str(one.get("rope_type", "default")) for one in sets]
 
 
 def power_of_two(x: Tensor) -> Tensor:

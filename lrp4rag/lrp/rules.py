@@ -48,13 +48,18 @@ class NormRule:
         return cls(weight, inverse_rms, wide * inverse_rms if jacobian else None)
 
     def primal(self, x: Tensor) -> Tensor:
-        return (accumulate(x) * self.inverse_rms).to(x.dtype).mul_(self.weight)
+        return self._weighted(accumulate(x) * self.inverse_rms, x.dtype)
 
     def push(self, dx: Tensor) -> Tensor:
         scaled = accumulate(dx) * self.inverse_rms
         if self.direction is not None:
             scaled -= self.direction * (self.direction * scaled).mean(-1, keepdim=True)
-        return scaled.to(dx.dtype).mul_(self.weight)
+        return self._weighted(scaled, dx.dtype)
+
+    def _weighted(self, scaled: Tensor, dtype: torch.dtype) -> Tensor:
+        if self.weight.dtype != dtype:  # a weight in float32 is multiplied in it
+            return scaled.mul_(self.weight).to(dtype)
+        return scaled.to(dtype).mul_(self.weight)
 
     @classmethod
     def joined(cls, parts: list[NormRule]) -> NormRule:

@@ -118,8 +118,12 @@ def stream(
 class Recording(StoppingCriteria):
     """What `generate` did, for B sequences: `relevance` (T, B, tokens) and `logits` (B, tokens)."""
 
-    def __init__(self, flow: Flow, stop: Callable[[Array], bool] | None) -> None:
-        self._flow, self._stop = flow, stop
+    def __init__(
+        self, flow: Flow, weights: Tensor, stop: Callable[[Array], bool] | None, ends: Sequence[int]
+    ) -> None:
+        self._flow, self._stop, self._ends = flow, stop, list(ends)
+        self._weights = weights if weights.ndim == 3 else weights[:, None]
+        self._read = 0  # tokens of each sequence
         self._ended: Tensor | None = None
         self._relevance: list[Array] = []
         self._logits: list[Array] = []
@@ -137,8 +141,14 @@ class Recording(StoppingCriteria):
     def __call__(self, input_ids: Tensor, scores: Tensor, **_: Any) -> Tensor:
         """Called by `generate` once a token of each sequence has been chosen."""
         stack, token = self._flow.replayer.stack, input_ids[:, -1]
-        if stack.final is None:
-            raise LRP4RAGError("generate ran no patched layer: it must run inside this flow's mode")
+        if stack.source != self.source or stack.final is None:
+            raise LRP4RAGError(
+                "nothing was recorded: generate must run inside the recording, and nothing else there"
+            )
+        if not self._relevance and self._weights.shape[-1] != self._read:
+            raise LRP4RAGError(f"weights of {self._weights.shape[-1]} tokens for a prompt of {self._read}")
+        if input_ids.shape[1] != self._read + 1:
+            raise LRP4RAGError("a recording is of one generate; make another one for the next")
         stack.require_finite(len(self._flow.replayer.blocks), stack.final[0].dtype)
         stack.sums.clear()
         primal, tangents = (part[..., -1, :] for part in stack.final)
@@ -146,7 +156,7 @@ class Recording(StoppingCriteria):
             raise LRP4RAGError("relevance cannot be recorded of several beams; use greedy search or sampling")
         explained = self._flow.readout.explain(primal, token, self._flow.explains)
         relevance, logits = explained.read(tangents), explained.logits.clone()
-        ends = torch.tensor(end_ids(self._flow.model), device=token.device)
+        ends = torch.tensor(self._ends, device=token.device)
         ended = torch.zeros_like(token, dtype=torch.bool) if self._ended is None else self._ended
         relevance[:, ended], logits[ended] = torch.nan, torch.nan
         self._ended = ended | torch.isin(token, ends)
@@ -155,41 +165,47 @@ class Recording(StoppingCriteria):
         stop = self._stop is not None and self._stop(self.relevance)
         return torch.full_like(token, stop, dtype=torch.bool)
 
+    @torch.no_grad()
+    def source(self, hidden: Tensor) -> Tensor:
+        """The tangents (T, B, tokens, d) of what `generate` reads next: the prompt, then its own tokens."""
+        length, weights = hidden.shape[1], self._weights
+        chunk = weights[..., self._read : self._read + length].to(hidden)
+        if self._read >= weights.shape[-1] and length != 1:
+            raise LRP4RAGError(
+                "relevance can be recorded of one greedy search or sampling with a cache, "
+                "where each pass reads one new token"
+            )
+        self._read += length
+        if not chunk.shape[-1]:  # a generated token: its own embedding is in no tangent
+            return hidden.new_zeros((len(weights), *hidden.shape))
+        if chunk.shape[-1] != length:
+            raise LRP4RAGError(f"weights of {weights.shape[-1]} tokens for a prompt of {self._read} or more")
+        return chunk[..., None] * hidden
+
 
 @contextmanager
 def recording(
-    flow: Flow, weights: Tensor, *, stop: Callable[[Array], bool] | None = None
+    flow: Flow,
+    weights: Tensor,
+    *,
+    stop: Callable[[Array], bool] | None = None,
+    stop_ids: Sequence[int] | None = None,
 ) -> Iterator[Recording]:
-    """Relevance while Hugging Face's `generate` runs, greedy or sampling (no beams).
+    """Relevance while Hugging Face's `generate` runs once, greedy or sampling (no beams).
 
     `weights` are the tangents' weights of the prompt's tokens as `generate` gets them, (T, n), or
     (T, B, n) where prompts differ (0 on padding). Pass the recording to `generate` as its stopping
-    criterion; `stop` sees the relevance so far, (T, B, tokens), and may end it:
+    criterion; `stop` sees the relevance so far, (T, B, tokens), and may end it. `stop_ids` are the
+    end-of-sequence tokens that `generate` is given, by default the model's:
 
         with relevance_mode(model) as flow, recording(flow, weights) as record:
             model.generate(ids, stopping_criteria=[record])
         record.relevance
     """
-    columns = weights if weights.ndim == 3 else weights[:, None]
-    stack, record = flow.replayer.stack, Recording(flow, stop)
-    seen = 0
-
-    @torch.no_grad()
-    def source(hidden: Tensor) -> Tensor:
-        nonlocal seen
-        chunk = columns[..., seen : seen + hidden.shape[1]].to(hidden)
-        if seen >= columns.shape[-1] and hidden.shape[1] != 1:
-            raise LRP4RAGError(
-                "relevance can be recorded of greedy search and of sampling with a cache, "
-                "where each pass reads one new token"
-            )
-        seen += hidden.shape[1]
-        if not chunk.shape[-1]:  # a generated token: its own embedding is in no tangent
-            return hidden.new_zeros((len(columns), *hidden.shape))
-        return chunk[..., None] * hidden
-
+    stack = flow.replayer.stack
+    record = Recording(flow, weights, stop, end_ids(flow.model) if stop_ids is None else stop_ids)
     try:
-        stack.source = source
+        stack.source = record.source
         yield record
     finally:
         stack.reset()

@@ -7,6 +7,8 @@ COMMANDS = [
     [],
     ["analyse"],
     ["generate"],
+    ["attribute"],
+    ["check"],
     ["extract"],
     ["train"],
     ["evaluate"],

@@ -11,6 +11,7 @@ import torch
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.memory import Shape, Sizes, plan, pull_bytes, push_bytes, retrying, tape_bytes
+from tests.lrp import tiny_families
 from tests.lrp.checks import assert_close, composites, random_weights, state_of
 from tests.lrp.test_families import families, model_of
 from tests.tiny import random_tokens, tiny_llama
@@ -156,3 +157,93 @@ def test_the_shape_is_the_models(name: str) -> None:
     shape = Shape.of(model_of(name))
     expected = Shape(layers=3, hidden=48, heads=6, head=8, kv=2, mlp=80, bytes=8)
     assert shape == (replace(expected, mlp=160) if name == "mixtral" else expected)
+
+
+ROPES = {
+    "dynamic": ("llama", {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}),
+    "longrope": (
+        "phi3",
+        {
+            "rope_type": "longrope",
+            "rope_theta": 10000.0,
+            "short_factor": [1.0, 1.1, 1.2, 1.3],
+            "long_factor": [2.0, 3.0, 4.0, 5.0],
+            "original_max_position_embeddings": 16,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("rope", ROPES)
+def test_rotary_embeddings_that_depend_on_the_length_are_not_chunked(rope: str) -> None:
+    name, parameters = ROPES[rope]
+    model = tiny_families.build(name, rope_parameters=parameters, max_position_embeddings=32)
+    weights = random_weights(2, 37)
+    with relevance_mode(model) as flow:
+        pushed, pulled = flow.push(TOKENS, weights), flow.pull(TOKENS)
+    with relevance_mode(model, sizes=Sizes(positions=8, tape="inputs")) as flow:
+        assert_close(flow.push(TOKENS, weights), pushed, 1e-10)
+        assert_close(flow.pull(TOKENS), pulled, 1e-10)
+
+
+def bytes_of(value: object, seen: set[int]) -> int:
+    """Storage that a tape keeps alive, each counted once."""
+    if isinstance(value, torch.Tensor):
+        storage = value.untyped_storage()
+        new = storage.data_ptr() not in seen
+        seen.add(storage.data_ptr())
+        return storage.nbytes() if new else 0
+    if isinstance(value, dict):
+        return sum(bytes_of(one, seen) for one in value.values())
+    if isinstance(value, list | tuple):
+        return sum(bytes_of(one, seen) for one in value)
+    if hasattr(value, "__dataclass_fields__"):
+        return sum(bytes_of(getattr(value, name, None), seen) for name in value.__dataclass_fields__)
+    return 0
+
+
+@pytest.mark.parametrize("tape", ["rules", "inputs"])
+@pytest.mark.parametrize("name", ["llama", "gemma3"])
+def test_a_tape_does_not_keep_the_tangents_alive(name: str, tape: str) -> None:
+    held = []
+    for tangents in (1, 8):
+        with relevance_mode(model_of(name), sizes=Sizes(tape=tape)) as flow:
+            flow.push(TOKENS, random_weights(tangents, 33), keep=True)
+            held.append(bytes_of(flow._tape.kept, set()))
+    assert held[1] <= 1.01 * held[0]
+
+
+def test_a_pull_that_fits_only_with_layer_inputs_gets_them() -> None:
+    """The rules of the first attempt must not be carried through the smaller ones."""
+    model, seen = tiny_llama(), []
+    with relevance_mode(model) as flow:
+        expected = flow.pull(TOKENS)
+        flow.forget()
+        rules_of = flow.replayer.rules_of
+
+        def limited(kept, k, queries):
+            seen.append(kept.inputs is None)
+            if kept.inputs is None:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return rules_of(kept, k, queries)
+
+        flow.replayer.rules_of = limited
+        assert_close(flow.pull(TOKENS), expected, 1e-10)
+    assert seen[0]
+    assert not seen[-1]
+
+
+def test_halving_never_enlarges_what_was_set_smaller() -> None:
+    smaller = Sizes(queries=4, positions=64, tape="inputs", tangents=1, cotangents=1).halved()
+    assert smaller is None
+
+
+def test_a_prefix_counts_all_its_tangents_and_its_cache() -> None:
+    alone, cached = (push_bytes(SHAPE, 4000, 5, Sizes(), cached=cached) for cached in (False, True))
+    assert cached - alone == 4 * 6 * 4000 * 2 * 3 * 64 * 30
+    with relevance_mode(tiny_llama()) as flow:
+        flow.fitting_prefix(lambda sizes: None, 10, 3)
+        handle = flow.model.model.layers[1].mlp.gate_proj.register_forward_pre_hook(Limited(0, ERRORS[0]))
+        with pytest.raises(LRP4RAGError, match="smallest sizes"):
+            flow.prefix(TOKENS.prompt_ids, random_weights(2, 33))
+        handle.remove()

@@ -71,3 +71,27 @@ def test_other_prompts_are_refused(llama) -> None:
 def test_an_empty_prefix_is_refused(llama) -> None:
     with relevance_mode(llama) as flow, pytest.raises(LRP4RAGError, match="at least one token"):
         flow.prefix((), torch.ones(1, 0))
+
+
+def test_weights_of_another_shape_are_refused(llama) -> None:
+    with relevance_mode(llama) as flow:
+        prefix = flow.prefix(PROMPT, random_weights(2, 19))
+        for shape in ((2, 1), (1, 3), (2, 4)):
+            with pytest.raises(LRP4RAGError, match=r"weights must be \(2, 3\)"):
+                prefix.extend((1, 2, 3), torch.ones(shape))
+        with pytest.raises(LRP4RAGError, match="response has no tokens"):
+            prefix.push(())
+
+
+def test_nothing_to_explain_is_an_error(llama) -> None:
+    nothing, weights = Tokens(PROMPT, ()), random_weights(1, 19)
+    with relevance_mode(llama) as flow:
+        for run in (
+            lambda: flow.push(nothing, weights),
+            lambda: flow.pull(nothing),
+            lambda: flow.push_batch([nothing], [weights]),
+        ):
+            with pytest.raises(LRP4RAGError, match="response has no tokens"):
+                run()
+        with pytest.raises(LRP4RAGError, match="at_once must be 1"):
+            flow.push_batch([Tokens(PROMPT, (1,))], [weights], at_once=0)

@@ -11,7 +11,7 @@ from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp import ATTNLRP, COMPOSITES, Composite, propagate, relevance_mode, rules
 from tests.lrp.checks import assert_close, composites, logits_of, model_of, random_weights, variants
 from tests.lrp.reference import Reference, reference
-from tests.tiny import Tokens, random_tokens
+from tests.tiny import Tokens, random_tokens, tiny_llama
 
 BLOCK = 64
 # (n, t): one prompt token, one response token, and N = n + t - 1 at and around one and two blocks of queries.
@@ -290,3 +290,22 @@ def test_push_refuses_weights_of_another_width(llama, tokens: Tokens, width: int
 def test_pull_refuses_weights_of_another_width(llama, tokens: Tokens, shape: tuple[int, ...]) -> None:
     with relevance_mode(llama) as flow, pytest.raises(LRP4RAGError, match="weights must be"):
         flow.pull(tokens, torch.ones(shape))
+
+
+def test_pull_tells_the_logits_of_its_own_tokens(llama) -> None:
+    """Also where its replay was kept from before another push."""
+    one, other = random_tokens(11, 6), random_tokens(11, 3)
+    with relevance_mode(llama) as flow:
+        flow.push(one, random_weights(1, 11), keep=True)
+        expected = flow.explained_logits
+        flow.push(other, random_weights(1, 11))
+        flow.pull(one)
+        assert torch.equal(flow.explained_logits, expected)
+
+
+def test_small_cotangents_survive_half_precision() -> None:
+    model = tiny_llama(dtype=torch.float16)
+    tokens, rows = random_tokens(20, 5), random_weights(2, 5)
+    with relevance_mode(model) as flow:
+        expected = flow.pull(tokens, rows)
+        assert_close(flow.pull(tokens, rows * 2.0**-20) * 2.0**20, expected, 1e-6)

@@ -187,3 +187,42 @@ BAD = [
 def test_sampling_out_of_range(llama, bad: Sampling) -> None:
     with relevance_mode(llama) as flow, pytest.raises(InputError, match="top-p"):
         next(stream(flow, PROMPT, random_weights(1, 19), sampling=bad))
+
+
+@pytest.mark.parametrize("width", [12, 18, 20, 26])
+def test_weights_that_do_not_fit_the_prompt_are_refused(llama, width: int) -> None:
+    ids = torch.tensor([PROMPT])
+    options = OPTIONS | {"attention_mask": torch.ones_like(ids)}
+    named = pytest.raises(LRP4RAGError, match=f"weights of {width} tokens for a prompt of 19")
+    with relevance_mode(llama) as flow, recording(flow, random_weights(1, width)) as record, named:
+        llama.generate(ids, stopping_criteria=[record], **options)
+
+
+@pytest.mark.parametrize("length", [1, 19])
+def test_a_recording_is_of_one_generate(llama, length: int) -> None:
+    ids = torch.tensor([PROMPT[:length]])
+    arguments = OPTIONS | {"attention_mask": torch.ones_like(ids)}
+    with relevance_mode(llama) as flow:
+        with recording(flow, random_weights(1, length)) as record:
+            llama.generate(ids, stopping_criteria=[record], **arguments)
+            with pytest.raises(LRP4RAGError, match=r"one generate|one greedy search"):
+                llama.generate(ids, stopping_criteria=[record], **arguments)
+        with pytest.raises(LRP4RAGError, match="nothing was recorded"):
+            llama.generate(ids, stopping_criteria=[record], **arguments)
+        with recording(flow, random_weights(1, length)) as record:
+            flow.push(random_tokens(5, 2), random_weights(1, 5))
+            with pytest.raises(LRP4RAGError, match="nothing was recorded"):
+                llama.generate(ids, stopping_criteria=[record], **arguments)
+
+
+def test_the_ends_that_generate_was_given(llama) -> None:
+    """NaN begins after the end-of-sequence token of this call, not of the model's configuration."""
+    ids = torch.tensor([PROMPT, PROMPT[::-1]])
+    options = OPTIONS | {"attention_mask": torch.ones_like(ids)}
+    first = llama.generate(ids, **options)[:, 19:]
+    end = next(token for token in first[0].tolist() if token not in first[1].tolist())
+    with relevance_mode(llama) as flow, recording(flow, random_weights(1, 19), stop_ids=[end]) as record:
+        llama.generate(ids, stopping_criteria=[record], eos_token_id=end, **options)
+    known = np.isfinite(record.relevance[0])
+    assert not known[0].all()
+    assert known[1].all()

@@ -103,7 +103,7 @@ def test_one_other_token_stands_for_all() -> None:
     assert torch.equal(
         relevance_of("llama", "attnlrp", Target("response", (7,))), relevance_of("llama", "attnlrp", repeated)
     )
-    assert repeated.name == "response-tokens"
+    assert repeated.name == "response-tokens:7,7,7,7,7"
 
 
 @pytest.mark.parametrize(
