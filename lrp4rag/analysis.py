@@ -17,7 +17,8 @@ from lrp4rag.generator.encoding import Truncation
 from lrp4rag.generator.reader import Reader
 from lrp4rag.lrp.attribute import attribute, span_weights
 from lrp4rag.lrp.composites import Composite, composite_named
-from lrp4rag.lrp.propagate import relevance_mode, require_pull
+from lrp4rag.lrp.families import require_pull
+from lrp4rag.lrp.mode import relevance_mode
 from lrp4rag.lrp.relevance import Array, Relevance
 
 

@@ -20,7 +20,8 @@ from lrp4rag.generator.encoding import Encoded, Truncation
 from lrp4rag.generator.reader import Reader
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.lrp.composites import ATTNLRP, Composite
-from lrp4rag.lrp.propagate import Flow, relevance_mode
+from lrp4rag.lrp.mode import relevance_mode
+from lrp4rag.lrp.propagate import Flow
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.stream import Sampling, Stop, StreamedToken, stream
 

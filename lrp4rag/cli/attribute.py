@@ -114,7 +114,7 @@ def attribute(
     from rich.console import Console
 
     from lrp4rag.lrp.between import between
-    from lrp4rag.lrp.propagate import relevance_mode
+    from lrp4rag.lrp.mode import relevance_mode
     from lrp4rag.report.units import heatmap, render_units, unit_record
 
     reader = open_reader(reader_name, device, dtype, chat_template, None)

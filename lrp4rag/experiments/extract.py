@@ -13,7 +13,7 @@ from lrp4rag.generator.encoding import Truncation
 from lrp4rag.generator.reader import Reader
 from lrp4rag.lrp.attribute import attribute
 from lrp4rag.lrp.composites import composite_named
-from lrp4rag.lrp.propagate import relevance_mode
+from lrp4rag.lrp.mode import relevance_mode
 from lrp4rag.progress import track
 
 

@@ -12,7 +12,9 @@ from lrp4rag.errors import InputError
 from lrp4rag.generator.encoding import Encoded, tokens_in
 from lrp4rag.generator.reader import Reader
 from lrp4rag.lrp.composites import ATTNLRP, Composite
-from lrp4rag.lrp.propagate import Flow, relevance_mode, require_pull
+from lrp4rag.lrp.families import require_pull
+from lrp4rag.lrp.mode import relevance_mode
+from lrp4rag.lrp.propagate import Flow
 from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.replay import pad_columns

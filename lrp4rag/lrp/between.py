@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import torch
 
 from lrp4rag.generator.encoding import Encoded
+from lrp4rag.lrp.families import can_pull
 from lrp4rag.lrp.granularity import Granularity, Unit, members, prompt_units, response_units
-from lrp4rag.lrp.propagate import Flow, can_pull
+from lrp4rag.lrp.propagate import Flow
 from lrp4rag.lrp.relevance import Array
 
 

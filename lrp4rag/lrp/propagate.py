@@ -6,21 +6,18 @@ LRP: Arras et al., arXiv 2502.15886). No autograd is involved, so no graph is he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from lrp4rag.errors import LRP4RAGError, RelevanceError
+from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp.backward import pull_attention, pull_mlp
-from lrp4rag.lrp.composites import ATTNLRP, Composite, composite_named
-from lrp4rag.lrp.families import family_of
-from lrp4rag.lrp.linear import is_plain, plain_matrix
+from lrp4rag.lrp.composites import Composite
+from lrp4rag.lrp.families import require_pull
 from lrp4rag.lrp.memory import (
     Shape,
     Sizes,
@@ -32,12 +29,12 @@ from lrp4rag.lrp.memory import (
     tape_bytes,
     used_bytes,
 )
-from lrp4rag.lrp.patching import patched
 from lrp4rag.lrp.prefix import Prefix
 from lrp4rag.lrp.readout import Explained, Readout, Target, target_named
 from lrp4rag.lrp.replay import FinalState, Kept, Replayer, pad_columns, power_of_two
 from lrp4rag.lrp.rules import accumulate
 from lrp4rag.lrp.stack import raise_not_finite
+from lrp4rag.lrp.tokens import Tokens, check_weights, lengths_of
 
 Result = TypeVar("Result")
 
@@ -47,15 +44,6 @@ PULL_CHUNK = 8
 
 Visit = Callable[[int, str, Tensor], None]
 """Sees each step of a pull: the layer, the part ("mlp", "attention") and the cotangents before it."""
-
-
-class Tokens(Protocol):
-    """What propagation needs of an encoded example: the token ids of prompt and response."""
-
-    @property
-    def prompt_ids(self) -> tuple[int, ...]: ...
-    @property
-    def response_ids(self) -> tuple[int, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +57,7 @@ class _Tape:
 
 
 class Flow:
-    """A model in relevance mode; made by `relevance_mode`.
+    """A model in relevance mode; made by `lrp4rag.lrp.mode.relevance_mode`.
 
     n is the number of prompt tokens, t of response tokens. Relevance is in logits. With `layer` = l,
     relevance is that of the residual stream at the input of decoder layer l, counted from 0, rather
@@ -360,80 +348,3 @@ class Flow:
         if self._max_memory is not None:
             sizes = plan(needs, self._free(), sizes)
         return retrying(attempt, sizes, needs)
-
-
-def require_pull(model: Any) -> None:
-    """Raise `LRP4RAGError` where a layer's kernel gives no derivatives, so that `pull` would fail later."""
-    for block in family_of(model).blocks(model):
-        for linear in block.linears:
-            plain_matrix(linear)
-
-
-def can_pull(model: Any) -> bool:
-    """Whether every layer gives derivatives."""
-    return all(is_plain(linear) for block in family_of(model).blocks(model) for linear in block.linears)
-
-
-def lengths_of(tokens: Tokens) -> tuple[int, int]:
-    """n and t; raises `LRP4RAGError` where there is nothing to attribute to, or to explain."""
-    n, t = len(tokens.prompt_ids), len(tokens.response_ids)
-    if not n or not t:
-        raise LRP4RAGError(f"the {'response' if n else 'prompt'} has no tokens")
-    return n, t
-
-
-def check_weights(weights: Tensor, *widths: int) -> None:
-    """Raise `LRP4RAGError` unless `weights` are tangents over one of these numbers of tokens."""
-    if weights.ndim != 2 or not len(weights):
-        raise LRP4RAGError(f"weights must be (tangents, tokens), got {tuple(weights.shape)}")
-    if weights.shape[1] not in widths:
-        allowed = " or ".join(str(width) for width in widths)
-        raise LRP4RAGError(f"weights must be (any, {allowed}), got {tuple(weights.shape)}")
-
-
-@contextmanager
-def relevance_mode(
-    model: Any,
-    composite: str | Composite = ATTNLRP,
-    *,
-    target: str | Target = "response",
-    sizes: Sizes | None = None,
-    max_memory: int | None = None,
-) -> Iterator[Flow]:
-    """Put one model instance in relevance mode; it is restored on exit, also after an exception.
-
-    `sizes` says how much is computed at once; with `max_memory`, in bytes and of the whole process (or
-    GPU), they are chosen to fit. Raises `InputError` for an unsupported architecture and
-    `RelevanceError` when the patched model's logits differ from the model's own.
-    """
-    target, composite = target_named(target), composite_named(composite)
-    checked = _CHECKED.setdefault(model, set())
-    if composite.name not in checked:
-        _check_logits(model, composite)
-        checked.add(composite.name)
-    with patched(model, composite) as (family, stack):
-        replayer = Replayer(model, family, stack)
-        yield Flow(model, replayer, composite, target, sizes=sizes, max_memory=max_memory)
-
-
-# Models whose patched logits were found to be their own, by composite: once each is enough.
-_CHECKED: WeakKeyDictionary[nn.Module, set[str]] = WeakKeyDictionary()
-
-
-@torch.no_grad()
-def _check_logits(model: Any, composite: Composite) -> None:
-    # Spread over the vocabulary: on the control tokens at its start, half precision is far off itself.
-    ids = torch.arange(1, 9, device=model.get_input_embeddings().weight.device)[None]
-    ids = ids * model.config.vocab_size // 10
-    expected = model(ids, use_cache=False).logits
-    with patched(model, composite) as (family, _):
-        actual = model(ids, use_cache=False).logits
-        plain = all(is_plain(linear) for block in family.blocks(model) for linear in block.linears)
-    if plain and expected.dtype in (torch.float32, torch.float64):
-        error, allowed = float((actual - expected).abs().max() / expected.abs().max()), 1e-4
-    else:  # kernels of quantised layers round their inputs too, to bfloat16 or even to eight bits
-        wide = accumulate(actual - expected), accumulate(expected)
-        error, allowed = float(wide[0].norm() / wide[1].norm()), 5e-2
-    # Logits that are NaN already are reported by the layer that made them.
-    if torch.isfinite(expected).all() and not error <= allowed:
-        raise RelevanceError(f"patching changed the logits of this model by {error:.1e} relative")

@@ -13,6 +13,7 @@ from lrp4rag.lrp.families.llama import LLAMA, MISTRAL, QWEN2
 from lrp4rag.lrp.families.phi3 import PHI3
 from lrp4rag.lrp.families.qwen3 import QWEN3
 from lrp4rag.lrp.families.smollm3 import SMOLLM3
+from lrp4rag.lrp.linear import is_plain, plain_matrix
 
 FAMILIES: tuple[Family, ...] = (
     LLAMA,
@@ -27,7 +28,16 @@ FAMILIES: tuple[Family, ...] = (
     QWEN3_MOE,
 )
 
-__all__ = ["FAMILIES", "Block", "Family", "activation_of", "family_of", "supported_architectures"]
+__all__ = [
+    "FAMILIES",
+    "Block",
+    "Family",
+    "activation_of",
+    "can_pull",
+    "family_of",
+    "require_pull",
+    "supported_architectures",
+]
 
 
 def supported_architectures() -> tuple[str, ...]:
@@ -50,3 +60,15 @@ def family_of(model: Any) -> Family:
     if getattr(model.config, "use_bidirectional_attention", False):
         raise InputError(f"{name} with bidirectional attention is not supported; it must be causal")
     return family
+
+
+def require_pull(model: Any) -> None:
+    """Raise `LRP4RAGError` where a layer's kernel gives no derivatives, so that `pull` would fail later."""
+    for block in family_of(model).blocks(model):
+        for linear in block.linears:
+            plain_matrix(linear)
+
+
+def can_pull(model: Any) -> bool:
+    """Whether every layer gives derivatives."""
+    return all(is_plain(linear) for block in family_of(model).blocks(model) for linear in block.linears)
