@@ -46,5 +46,8 @@ def _panel(axis: Any, side: str, what: str, sweep: dict[str, Any]) -> None:
         sns.lineplot(x=x, y=y, color=colour, label=label, ax=axis)
         filled = ["none" if cell["extrapolated"] else colour for cell in cells]
         axis.scatter(x, y, facecolors=filled, edgecolors=[colour] * len(x), s=22, zorder=3)
+    lengths = sorted({cell[side] for cell in sweep["cells"]})
+    axis.set_xticks(lengths, [f"{length:,}" for length in lengths], minor=False)
+    axis.set_xticks([], minor=True)
     if axis.get_legend_handles_labels()[0]:
         axis.legend(fontsize=7)
