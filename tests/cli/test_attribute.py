@@ -8,7 +8,15 @@ import click
 import numpy as np
 import pytest
 
+from lrp4rag.cli.attribute import TARGETS
 from lrp4rag.cli.memory import MemorySize
+from lrp4rag.lrp import TARGETS as LIBRARY_TARGETS
+
+
+def test_the_targets_are_the_librarys():
+    """Named twice, so that --help need not import the library."""
+    assert tuple(LIBRARY_TARGETS) == TARGETS
+
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 

@@ -6,7 +6,9 @@ adapter's names still fit.
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 from torch import Tensor
@@ -41,6 +43,13 @@ def test_every_supported_architecture_is_tested() -> None:
     tested = {tiny_families.FAMILIES[name].model for name in NAMES}
     assert tested == set(supported_architectures())
     assert len({family.name for family in FAMILIES}) == len(FAMILIES)
+
+
+def test_the_page_of_supported_models_names_them_all() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "families.md").read_text()
+    assert all(f"`{name}`" in page for name in supported_architectures())
+    named = set(re.findall(r"`(\w+ForCausalLM)`", page))
+    assert named == set(supported_architectures())
 
 
 @families
