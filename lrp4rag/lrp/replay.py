@@ -143,6 +143,7 @@ def _rope_types(config: Any) -> list[str]:
 
 def power_of_two(x: Tensor) -> Tensor:
     """The largest power of two up to x, and 1 for 0: dividing by it is exact."""
+    x = x if x.is_floating_point() else x.double()
     exponent = torch.frexp(torch.where(x > 0, x, 1)).exponent - 1
     return torch.ldexp(torch.ones_like(x), exponent)
 

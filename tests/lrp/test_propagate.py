@@ -309,3 +309,11 @@ def test_small_cotangents_survive_half_precision() -> None:
     with relevance_mode(model) as flow:
         expected = flow.pull(tokens, rows)
         assert_close(flow.pull(tokens, rows * 2.0**-20) * 2.0**20, expected, 1e-6)
+
+
+def test_weights_may_be_integers(llama) -> None:
+    tokens = random_tokens(11, 6)
+    tangents, rows = torch.randint(-3, 4, (2, 11)), torch.randint(-3, 4, (2, 6))
+    with relevance_mode(llama) as flow:
+        assert torch.equal(flow.push(tokens, tangents), flow.push(tokens, tangents.double()))
+        assert torch.equal(flow.pull(tokens, rows), flow.pull(tokens, rows.double()))
