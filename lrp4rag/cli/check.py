@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrp4rag.cli.options import COMPOSITES, DTYPES, open_reader
+from lrp4rag.cli.options import COMPOSITES, model_options, open_reader
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,16 +17,7 @@ SHOWN = 6
 
 
 @click.command(short_help="Where a model's relevance is lost: a quick test of a reader.")
-@click.option(
-    "--reader",
-    "reader_name",
-    default="smollm2-135m",
-    show_default=True,
-    metavar="MODEL",
-    help="The model: the default, a hub id, a folder or a .gguf file.",
-)
-@click.option("--device", help="cpu, cuda or cuda:K.  [default: cuda where there is one]")
-@click.option("--dtype", type=click.Choice(DTYPES), default="float32", show_default=True)
+@model_options
 @click.option(
     "--composite", "names", type=click.Choice(COMPOSITES), multiple=True, help="Repeatable.  [default: all]"
 )

@@ -35,15 +35,20 @@ def generator_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return _reader_options("writes", "chat template", "attnlrp")(function)
 
 
-def _reader_options(does: str, framing: str, composite: str) -> Decorator:
-    options: list[Decorator] = [
+def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options of a model by itself, without examples."""
+    return _together(_model_options("The model"))(function)
+
+
+def _model_options(what: str) -> list[Decorator]:
+    return [
         click.option(
             "--reader",
             "reader_name",
             default="smollm2-135m",
             show_default=True,
             metavar="MODEL",
-            help=f"Model that {does} the response: the default, a hub id, a folder or a .gguf file.",
+            help=f"{what}: the default, a hub id, a folder or a .gguf file.",
         ),
         click.option("--device", help="cpu, cuda or cuda:K.  [default: cuda where there is one]"),
         click.option(
@@ -53,6 +58,12 @@ def _reader_options(does: str, framing: str, composite: str) -> Decorator:
             show_default=True,
             help="Precision; 'auto' takes bfloat16 where the device is faster in it.",
         ),
+    ]
+
+
+def _reader_options(does: str, framing: str, composite: str) -> Decorator:
+    options: list[Decorator] = [
+        *_model_options(f"Model that {does} the response"),
         click.option(
             "--chat-template/--no-chat-template",
             default=None,
@@ -72,6 +83,10 @@ def _reader_options(does: str, framing: str, composite: str) -> Decorator:
         ),
     ]
 
+    return _together(options)
+
+
+def _together(options: list[Decorator]) -> Decorator:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
             function = option(function)

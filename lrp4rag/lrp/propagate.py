@@ -282,7 +282,7 @@ class Flow:
             self._tape = tape = None
             embeddings = self._embed(tokens)
             if inputs:
-                sizes = Sizes(sizes.queries, sizes.tangents, sizes.cotangents, sizes.positions, "inputs")
+                sizes = replace(sizes, tape="inputs")
             none = embeddings.new_zeros((0, len(embeddings)))
             self._push_chunk(tokens, embeddings, none, [self.explains], sizes, True, 0)
         assert self._tape is not None

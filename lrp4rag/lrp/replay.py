@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -106,7 +106,7 @@ class Replayer:
         self.stack.tapes, self.stack.inputs = layers if keep_rules else None, inputs
         self.stack.keep_final = norms.append
         # Rules must cover all positions at once; inputs are put together again.
-        whole = Sizes(sizes.queries, sizes.tangents, sizes.cotangents, None, "rules") if keep_rules else sizes
+        whole = replace(sizes, positions=None) if keep_rules else sizes
         state = self.run(embeddings[None], weights[:, None], whole, layer=layer)
         return state, Kept(layers, inputs, NormRule.joined(norms))
 
