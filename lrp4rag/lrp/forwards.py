@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from transformers import AttentionInterface
 from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.experts import Experts, ExpertsRule
 from lrp4rag.lrp.families import Block, Family
-from lrp4rag.lrp.rules import AttentionRule, GateRule, NormRule, accumulate
+from lrp4rag.lrp.rules import AttentionRule, GateRule, NormRule, accumulate, runs
 from lrp4rag.lrp.stack import Stack
 
 ATTENTION = "lrp4rag"
@@ -42,8 +43,10 @@ def _push_norm(stack: Stack, norm: Any, family: Family, composite: Composite, x:
     rule = NormRule.at(primal, weight, eps, composite)
     if not len(tangents):
         return rule, rule.primal(x)
-    if rule.direction is None:  # frozen: primal and tangents transform alike
-        return rule, rule.push(x.view(-1, *primal.shape)).view_as(x)
+    if rule.direction is None:  # frozen: one product for all rows, but the primal row as the model has it
+        pushed = rule.push(x.view(-1, *primal.shape))
+        pushed[0] = rule.primal(primal)
+        return rule, pushed.view_as(x)
     return rule, torch.cat([rule.primal(primal)[None], rule.push(tangents)]).view_as(x)
 
 
@@ -88,7 +91,9 @@ def mlp_forward(stack: Stack, layer: int, block: Block, composite: Composite, ac
         rule = GateRule.at(gate, up, composite, activation)
         if stack.tapes is not None and layer in stack.tapes:
             stack.tapes[layer].mlp = rule
-        rule.push(dgate, dup)
+        for one, which in runs(stack.composites or (composite,) * len(dgate)):
+            of_run = rule if one == composite else GateRule.at(gate, up, one, activation)
+            of_run.push(dgate[which], dup[which])
         gate.copy_(rule.product)
         output: Tensor = down(mixed)
         return output
@@ -122,7 +127,10 @@ def attention_forward(stack: Stack, layer: int, composite: Composite) -> Callabl
         # A sliding cache holds the last keys only, and padding covers all of them.
         padding = None if stack.padding is None else stack.padding[:, -k.shape[-2] :]
         rule = AttentionRule(q, k, v, scaling, composite, sliding_window, softcap, padding, stack.block)
-        out = rule.primal_and_push(dq, dk, dv)
+        watched = rule
+        if stack.observer is not None:
+            watched = replace(rule, watch=partial(stack.observer.attention, layer))
+        out = watched.primal_and_push(dq, dk, dv, stack.composites)
         if stack.tapes is not None and layer in stack.tapes:
             if len(dq):  # views would keep the tangents' rows alive with them
                 rule = replace(rule, q=q.clone(), k=k.clone(), v=v.clone())

@@ -63,7 +63,7 @@ def patched(model: Any, composite: Composite) -> Iterator[tuple[Family, Stack]]:
                 replace(module, name, value)
             enter = _enter_hook(stack, k, block.rotary)
             hooks.append(block.layer.register_forward_pre_hook(enter, with_kwargs=True))
-            hooks.append(block.layer.register_forward_hook(_leave_hook(stack)))
+            hooks.append(block.layer.register_forward_hook(_leave_hook(stack, k)))
         norm = family.part(model, "final_norm")
         replace(norm, "forward", final_norm_forward(stack, norm, family, composite))
         yield family, stack
@@ -164,11 +164,13 @@ def _require_stacked(cache: Any, k: int, rows: int) -> None:
         )
 
 
-def _leave_hook(stack: Stack) -> Callable[..., None]:
+def _leave_hook(stack: Stack, k: int) -> Callable[..., None]:
     def hook(_module: nn.Module, _inputs: object, output: Tensor | tuple[Tensor, ...]) -> None:
         if stack.source is None:
             return
         hidden = output if isinstance(output, Tensor) else output[0]
+        if stack.observer is not None:
+            stack.observer.layer(k, *stack.split(hidden))
         if hidden.shape[1] == 1:  # while generating, one more kernel a layer is felt, and the state is small
             stack.sums.append(hidden)
             return

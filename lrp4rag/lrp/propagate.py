@@ -14,10 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lrp4rag.errors import LRP4RAGError
+from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp.backward import pull_attention, pull_mlp
 from lrp4rag.lrp.composites import Composite
-from lrp4rag.lrp.families import require_pull
+from lrp4rag.lrp.families import one_stack, require_pull
 from lrp4rag.lrp.memory import (
     Shape,
     Sizes,
@@ -33,7 +33,7 @@ from lrp4rag.lrp.prefix import Prefix
 from lrp4rag.lrp.readout import Explained, Readout, Target, target_named
 from lrp4rag.lrp.replay import FinalState, Kept, Replayer, pad_columns, power_of_two
 from lrp4rag.lrp.rules import accumulate
-from lrp4rag.lrp.stack import raise_not_finite
+from lrp4rag.lrp.stack import Observer, raise_not_finite
 from lrp4rag.lrp.tokens import Tokens, check_weights, lengths_of
 
 Result = TypeVar("Result")
@@ -180,10 +180,36 @@ class Flow:
             rows.append(torch.cat(pushed)[: len(one)])
         return rows
 
-    def prefix(self, ids: Sequence[int], weights: Tensor) -> Prefix:
-        """Read a prompt once, with tangents `weights` (T, n), for several responses or a stream."""
-        check_weights(weights, len(ids))
-        return Prefix(self, ids, weights)
+    def prefix(
+        self,
+        ids: Sequence[int],
+        weights: Tensor | None = None,
+        *,
+        composites: Sequence[Composite] | None = None,
+        observer: Observer | None = None,
+    ) -> Prefix:
+        """Read a prompt once, with tangents `weights` (T, n), for several responses or a stream.
+
+        `composites` names one for each tangent, so that one pass serves several; without weights there
+        are no tangents. `observer` sees the layers. Raises `InputError` for composites that need stacks
+        of their own.
+        """
+        if weights is None:
+            weights = torch.zeros(0, len(ids))
+        else:
+            check_weights(weights, len(ids))
+        if composites is not None:
+            self._check_composites(composites, len(weights))
+        return Prefix(self, ids, weights, composites=composites, observer=observer)
+
+    def _check_composites(self, composites: Sequence[Composite], tangents: int) -> None:
+        if len(composites) != tangents:
+            raise LRP4RAGError(f"{tangents} tangents need {tangents} composites, got {len(composites)}")
+        for one in composites:
+            if not one_stack(self.model, self.composite, one):
+                raise InputError(
+                    f"'{one.name}' and '{self.composite.name}' cannot share one stack on this model"
+                )
 
     def push_shared(self, batch: Sequence[Tokens], weights: Tensor) -> list[Tensor]:
         """`push` for several responses to one prompt, whose part of the work is done once."""

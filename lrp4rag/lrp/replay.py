@@ -12,10 +12,11 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from lrp4rag.lrp.cache import new_cache
+from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.families import Block, Family
 from lrp4rag.lrp.memory import Sizes
 from lrp4rag.lrp.rules import NormRule, accumulate
-from lrp4rag.lrp.stack import LayerInput, LayerTape, Stack
+from lrp4rag.lrp.stack import LayerInput, LayerTape, Observer, Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +72,13 @@ class Replayer:
         layer: int = 0,
         cache: DynamicCache | None = None,
         scale: Tensor | None = None,
+        composites: Sequence[Composite] | None = None,
+        observer: Observer | None = None,
     ) -> FinalState:
         """Push tangents `weights` (T, B, n) times the input of `layer`, for embeddings (B, n, d).
 
-        A cache grows by these positions; `scale` is then that of its tangents.
+        A cache grows by these positions; `scale` is then that of its tangents. `composites` has one for
+        each tangent, where they are not all of the model's own; `observer` sees the layers.
         """
         states, step = [], embeddings.shape[1]
         if self._chunkable:
@@ -86,6 +90,10 @@ class Replayer:
         scaled = (weights / scale[..., None].to(weights)).to(embeddings)
         try:
             self.stack.start, self.stack.block, self.stack.sums = layer, sizes.queries, []
+            self.stack.composites = None if composites is None else tuple(composites)
+            self.stack.observer = observer
+            if observer is not None:
+                observer.start(scale)
             for part, columns in zip(embeddings.split(step, 1), scaled.split(step, 2), strict=True):
                 states.append(self._pass(part, columns, cache))
             self.stack.require_finite(len(self.blocks), embeddings.dtype)

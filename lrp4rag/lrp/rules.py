@@ -10,7 +10,7 @@ are grouped as (kv heads, queries per kv head, n, head size).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -22,6 +22,16 @@ from lrp4rag.lrp.composites import Composite
 # Queries per attention block: small enough that a block's probabilities stay in cache, and that the
 # keys after the block, which causality excludes, are never multiplied.
 QUERY_BLOCK = 128
+
+
+Watch = Callable[[slice, slice, Tensor], None]
+"""Sees each block of attention: its queries, the keys that they see, and probabilities (B, kv, group, n, m)."""
+
+
+def runs(composites: Sequence[Composite]) -> list[tuple[Composite, slice]]:
+    """Neighbouring tangents of one composite, together."""
+    ends = [k + 1 for k in range(len(composites)) if composites[k : k + 1] != composites[k + 1 : k + 2]]
+    return [(composites[start], slice(start, end)) for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def accumulate(x: Tensor) -> Tensor:
@@ -51,10 +61,15 @@ class NormRule:
         return self._weighted(accumulate(x) * self.inverse_rms, x.dtype)
 
     def push(self, dx: Tensor) -> Tensor:
+        if self.direction is None:
+            return dx * self._factor(dx.dtype)
         scaled = accumulate(dx) * self.inverse_rms
-        if self.direction is not None:
-            scaled -= self.direction * (self.direction * scaled).mean(-1, keepdim=True)
+        scaled -= self.direction * (self.direction * scaled).mean(-1, keepdim=True)
         return self._weighted(scaled, dx.dtype)
+
+    def _factor(self, dtype: torch.dtype) -> Tensor:
+        """What the frozen norm multiplies by: one product for each of many tangents."""
+        return (accumulate(self.weight) * self.inverse_rms).to(dtype)
 
     def _weighted(self, scaled: Tensor, dtype: torch.dtype) -> Tensor:
         if self.weight.dtype != dtype:  # a weight in float32 is multiplied in it
@@ -80,10 +95,11 @@ class NormRule:
 
     def pull(self, c: Tensor) -> Tensor:
         n = c.shape[1]
+        if self.direction is None:
+            return c * self._factor(c.dtype)[:, :n]
         scaled = accumulate(self.weight * c) * self.inverse_rms[:, :n]
-        if self.direction is not None:
-            direction = self.direction[:, :n]
-            scaled -= direction * (direction * scaled).mean(-1, keepdim=True)
+        direction = self.direction[:, :n]
+        scaled -= direction * (direction * scaled).mean(-1, keepdim=True)
         return scaled.to(c.dtype)
 
 
@@ -141,62 +157,71 @@ class AttentionRule:
     cap: float | None = None
     padding: Tensor | None = None
     block: int | None = None  # queries per block; QUERY_BLOCK by default
+    watch: Watch | None = None
 
-    def primal_and_push(self, dq: Tensor, dk: Tensor, dv: Tensor) -> Tensor:
-        """Output and its tangents, stacked: (1 + T, B, kv, group, n, e) for T tangents."""
+    def primal_and_push(
+        self, dq: Tensor, dk: Tensor, dv: Tensor, composites: Sequence[Composite] | None = None
+    ) -> Tensor:
+        """Output and its tangents, stacked: (1 + T, B, kv, group, n, e) for T tangents.
+
+        `composites` has one for each tangent where they differ.
+        """
         batch, kv, group, n, e = self.q.shape
-        if n == 1:
-            return self._push_last(dq, dk, dv)
         tangents = dq.shape[0]
+        each = composites or [self.composite] * tangents
+        if n == 1:
+            return self._push_last(dq, dk, dv, runs(each))
         out = self.q.new_empty((1 + tangents, batch, kv, group, n, e))
         # One product with [v, dv_1 .. dv_T] gives p v and every p dv.
         values = torch.cat([self.v, *dv], dim=-1) if tangents else self.v
-        softmax_moves = self.composite.softmax == "jacobian"
-        if softmax_moves:  # dq k + q dk is one product of [dq, q] and [k, dk]
-            dq_and_q = [torch.cat([dq[t], self.q], dim=-1) for t in range(tangents)]
-            k_and_dk = [torch.cat([self.k, dk[t]], dim=-1) for t in range(tangents)]
-        share, score_share = self.composite.share, self.composite.share * self.scale
+        # dq k + q dk is one product of [dq, q] and [k, dk].
+        moving = [t for t in range(tangents) if each[t].softmax == "jacobian"]
+        dq_and_q = {t: torch.cat([dq[t], self.q], dim=-1) for t in moving}
+        k_and_dk = {t: torch.cat([self.k, dk[t]], dim=-1) for t in moving}
         for rows, keys, p, gain in self._blocks(n):
             size = rows.stop - rows.start
             mixed = (p @ values[:, :, keys]).view(batch, kv, group * size, 1 + tangents, e)
             primal = mixed[..., 0, :]
             out[0, :, :, :, rows] = primal.reshape(batch, kv, group, size, e)
             for t in range(tangents):
-                tangent = mixed[..., 1 + t, :]
-                if softmax_moves:
+                tangent, share = mixed[..., 1 + t, :], each[t].share
+                if t in dq_and_q:
                     queries = dq_and_q[t][:, :, :, rows].reshape(batch, kv, group * size, 2 * e)
                     p_ds = (queries @ k_and_dk[t][:, :, keys].transpose(-1, -2)).mul_(gain)
                     moved = p_ds @ self.v[:, :, keys]
                     moved -= accumulate(p_ds).sum(-1, keepdim=True).to(p_ds.dtype) * primal
-                    tangent = torch.add(tangent, moved, alpha=score_share)
+                    tangent = torch.add(tangent, moved, alpha=share * self.scale)
                 if share != 1:
                     tangent = tangent * share
                 out[1 + t, :, :, :, rows] = tangent.reshape(batch, kv, group, size, e)
         return out
 
-    def _push_last(self, dq: Tensor, dk: Tensor, dv: Tensor) -> Tensor:
+    def _push_last(self, dq: Tensor, dk: Tensor, dv: Tensor, parts: list[tuple[Composite, slice]]) -> Tensor:
         """The same for a single query, without a copy of the keys and values.
 
         Each is then read about once, so that putting them side by side costs more than the products.
         """
         _, keys, p, gain = next(self._blocks(1))
-        tangents, share = dq.shape[0], self.composite.share
         k, v, dk, dv = (part[..., keys, :] for part in (self.k, self.v, dk, dv))
         primal = p @ v  # B, kv, group, e
-        out = self.q.new_empty((1 + tangents, *primal.shape))
+        out = self.q.new_empty((1 + len(dq), *primal.shape))
         out[0] = primal
-        if tangents:
+        if len(dq):
             torch.matmul(p, dv, out=out[1:])
-            if self.composite.softmax == "jacobian":
-                queries = dq.squeeze(-2).permute(1, 2, 0, 3, 4).flatten(2, 3)  # B, kv, T * group, e
-                p_ds = (queries @ k.transpose(-1, -2)).unflatten(2, (tangents, -1)).permute(2, 0, 1, 3, 4)
-                p_ds = (p_ds + self.q.squeeze(-2) @ dk.transpose(-1, -2)).mul_(gain)
+        for composite, which in parts:
+            tangents, share = out[1:][which], composite.share
+            if composite.softmax == "jacobian":
+                queries = dq[which].squeeze(-2).permute(1, 2, 0, 3, 4).flatten(2, 3)  # B, kv, T * group, e
+                p_ds = (
+                    (queries @ k.transpose(-1, -2)).unflatten(2, (len(tangents), -1)).permute(2, 0, 1, 3, 4)
+                )
+                p_ds = (p_ds + self.q.squeeze(-2) @ dk[which].transpose(-1, -2)).mul_(gain)
                 sums = accumulate(p_ds).sum(-1, keepdim=True).to(p_ds.dtype)
                 moved = p_ds.permute(1, 2, 0, 3, 4).flatten(2, 3) @ v
-                moved = moved.unflatten(2, (tangents, -1)).permute(2, 0, 1, 3, 4)
-                out[1:].add_(torch.sub(moved, sums * primal), alpha=share * self.scale)
+                moved = moved.unflatten(2, (len(tangents), -1)).permute(2, 0, 1, 3, 4)
+                tangents.add_(torch.sub(moved, sums * primal), alpha=share * self.scale)
             if share != 1:
-                out[1:] *= share
+                tangents *= share
         return out.unsqueeze(-2)
 
     def pull(self, c: Tensor, out: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor]:
@@ -248,6 +273,8 @@ class AttentionRule:
                 scores, factor = cap_factor(scores, self.cap, self.composite)
             self._mask(scores.view(batch, kv, group, size, -1), cached + start, keys)
             p = accumulate(scores).softmax(-1).to(scores.dtype)
+            if self.watch is not None:
+                self.watch(rows, keys, p.view(batch, kv, group, size, -1))
             yield rows, keys, p, p if factor is None else factor.mul_(p)
 
     def _mask(self, scores: Tensor, position: int, keys: slice) -> None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from lrp4rag.errors import RelevanceError
+from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.experts import ExpertsRule
 from lrp4rag.lrp.rules import AttentionRule, GateRule, NormRule
 
@@ -45,6 +47,19 @@ class LayerInput:
         return torch.cat(self.hidden, dim=1), (cos, sin)
 
 
+class Observer(Protocol):
+    """Sees the layers of one replay as they are computed."""
+
+    def start(self, scale: Tensor) -> None:
+        """Before the first layer, and again where a replay is repeated. `scale` (T, B) is the tangents'."""
+
+    def layer(self, k: int, primal: Tensor, tangents: Tensor) -> None:
+        """After decoder layer k: (B, n, d) and (T, B, n, d), for a chunk of positions."""
+
+    def attention(self, k: int, rows: slice, keys: slice, p: Tensor) -> None:
+        """Probabilities (B, kv, group, rows, keys) of a block of queries of layer k."""
+
+
 @dataclass
 class Stack:
     """The state of one replay. Without `source` every row is primal, as in a plain call."""
@@ -58,6 +73,8 @@ class Stack:
     final: tuple[Tensor, Tensor] | None = None  # after the final norm: (B, n, d) and (T, B, n, d)
     padding: Tensor | None = None  # B, keys; True where nothing is
     block: int | None = None  # queries per block of attention
+    composites: tuple[Composite, ...] | None = None  # one for each tangent, where they differ
+    observer: Observer | None = None
     sums: list[Tensor] = field(default_factory=list)  # of each layer's output, or it, to find NaN and Inf
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor]:

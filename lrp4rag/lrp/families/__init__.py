@@ -13,6 +13,7 @@ from lrp4rag.lrp.families.llama import LLAMA, MISTRAL, QWEN2
 from lrp4rag.lrp.families.phi3 import PHI3
 from lrp4rag.lrp.families.qwen3 import QWEN3
 from lrp4rag.lrp.families.smollm3 import SMOLLM3
+from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.linear import is_plain, plain_matrix
 
 FAMILIES: tuple[Family, ...] = (
@@ -35,6 +36,7 @@ __all__ = [
     "activation_of",
     "can_pull",
     "family_of",
+    "one_stack",
     "require_pull",
     "supported_architectures",
 ]
@@ -72,3 +74,15 @@ def require_pull(model: Any) -> None:
 def can_pull(model: Any) -> bool:
     """Whether every layer gives derivatives."""
     return all(is_plain(linear) for block in family_of(model).blocks(model) for linear in block.linears)
+
+
+def one_stack(model: Any, first: Composite, second: Composite) -> bool:
+    """Whether tangents of both composites can be pushed through this model together.
+
+    They must treat alike what is computed once for all tangents: norms, soft caps, and experts.
+    """
+    if first == second:
+        return True
+    has_experts = any(block.experts is not None for block in family_of(model).blocks(model))
+    caps_alike = (first.activation == "jacobian") == (second.activation == "jacobian")
+    return first.norm == second.norm and caps_alike and not has_experts
