@@ -1,19 +1,23 @@
-"""Extraction: relevance of every example into a store, resumable at any moment."""
+"""Extraction: what detectors and baselines read, computed once, in one or several processes, resumable."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lrp4rag.errors import LRP4RAGError
+from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.experiments.store import Configuration, Store
+from lrp4rag.experiments.extractor import Extractor, Group
+from lrp4rag.experiments.signals import require_signals
+from lrp4rag.experiments.store import PULLED, RELEVANCE, SIGNALS, Configuration, Store, part_named
+from lrp4rag.experiments.workers import run_in_workers
 from lrp4rag.generator.encoding import Truncation
 from lrp4rag.generator.reader import Reader
-from lrp4rag.lrp.attribute import attribute
-from lrp4rag.lrp.composites import composite_named
-from lrp4rag.lrp.mode import relevance_mode
+from lrp4rag.lrp.composites import Composite, composite_named
+from lrp4rag.lrp.families import can_pull
 from lrp4rag.progress import track
 
 
@@ -34,28 +38,98 @@ def extract(
     *,
     composite: str = "attnlrp",
     truncation: Truncation = "error",
+    parts: Sequence[str] = (RELEVANCE,),
+    max_memory: int | None = None,
+    workers: int = 1,
+    load: Callable[[int], Reader] | None = None,
 ) -> Extraction:
-    """Compute R_response of every example that the store lacks; a failure is logged and passed over.
+    """Compute the parts that the store lacks of every example; a failure is logged and passed over.
 
-    Kill it at any moment and run it again: a row is written whole or not at all.
+    Kill it at any moment and run it again: a file is written whole or not at all. With several
+    `workers`, `load` gives each its reader (it is called with the worker's number, in its process).
+    Raises `InputError` for an unknown part, one that this reader or composite cannot have, or a store
+    that was made with another configuration.
     """
-    name = composite_named(composite).name
-    configuration = Configuration(reader.identity.as_dict(), name, truncation=truncation)
-    store = Store.open(folder, configuration)
-    # Equal examples share a row.
+    parts = [part_named(part) for part in parts]
+    rules = composite_named(composite)
+    _require_possible(parts, reader, rules)
+    store = Store.open(folder, Configuration(reader.identity.as_dict(), rules.name, truncation=truncation))
+    store.add_examples(examples)
+    # Equal examples share files.
     wanted = {store.path(example): example for example in examples}
-    missing = [example for example in wanted.values() if not store.holds(example)]
-    failed: dict[Path, str] = {}
-    if missing:
-        with relevance_mode(reader.model, name) as flow:
-            for example in track(missing, len(missing), "extracting relevance"):
-                try:
-                    encoded = reader.encode(example, truncation=truncation)
-                    store.write(example, attribute(reader, encoded, flow=flow))
-                # RuntimeError: torch, for example when memory runs out on one long row.
-                except (LRP4RAGError, RuntimeError) as error:
-                    failed[store.path(example)] = str(error)
-    failures = {row.id: failed[store.path(row)] for row in examples if store.path(row) in failed}
+    missing = [example for example in wanted.values() if not _complete(store, example, parts)]
+    failed: dict[str, str] = {}
+    groups = _groups(missing, examples)
+    if workers > 1 and load is not None and len(groups) > 1:
+        outcomes = run_in_workers(groups, parts, store, load, min(workers, len(groups)), max_memory)
+    else:
+        outcomes = _run_here(groups, parts, store, reader, max_memory)
+    done = _one_by_one(outcomes, failed)
+    for _ in track(done, len(missing), "extracting relevance"):
+        pass
+    by_path = {store.path(example): failed[example.id] for example in missing if example.id in failed}
+    failures = {row.id: by_path[store.path(row)] for row in examples if store.path(row) in by_path}
     store.log_failures(failures)
-    computed = len(missing) - len(failed)
-    return Extraction(store, computed, len(wanted) - len(missing), failures)
+    return Extraction(store, len(missing) - len(by_path), len(wanted) - len(missing), failures)
+
+
+def _require_possible(parts: Sequence[str], reader: Reader, composite: Composite) -> None:
+    """Before the expensive part: what would fail for one example would fail for all."""
+    if not parts:
+        raise InputError("name at least one part to extract, such as relevance")
+    if SIGNALS in parts:
+        require_signals(reader.model, composite)
+    if PULLED in parts and not can_pull(reader.model):
+        raise InputError(
+            "this reader's layers give no derivatives (is it quantised?), so nothing can be pulled; "
+            "leave that part out (--parts relevance,signals)"
+        )
+
+
+def _complete(store: Store, example: Example, parts: Sequence[str]) -> bool:
+    """Whether all parts are there; a damaged file is removed, so that it is computed again."""
+    held = [store.holds(example, part) for part in parts]
+    for part, whole in zip(parts, held, strict=True):
+        if not whole:
+            store.path(example, part).unlink(missing_ok=True)
+    return all(held)
+
+
+def _groups(missing: Sequence[Example], examples: Sequence[Example]) -> list[Group]:
+    """Examples with one prompt together, each group with the next prompt in an order that never changes."""
+    prompts: dict[str, list[Example]] = {}
+    for example in missing:
+        prompts.setdefault(_prompt_key(example), []).append(example)
+    known = {_prompt_key(example): example for example in examples}
+    order = sorted(known)
+    following = dict(zip(order, order[1:] + order[:1], strict=True))
+    return [
+        Group(tuple(group), None if following[key] == key else known[following[key]])
+        for key, group in prompts.items()
+    ]
+
+
+def _prompt_key(example: Example) -> str:
+    spans = [[span.kind, span.index, span.start, span.end] for span in example.spans]
+    return hashlib.sha256(json.dumps([example.prompt, spans]).encode()).hexdigest()
+
+
+def _run_here(
+    groups: Sequence[Group], parts: Sequence[str], store: Store, reader: Reader, max_memory: int | None
+) -> Iterator[tuple[Group, dict[str, str]]]:
+    if not groups:
+        return
+    extractor = Extractor(reader, store, max_memory=max_memory)
+    try:
+        for group in groups:
+            yield group, extractor.run(group, parts)
+    finally:
+        extractor.close()
+
+
+def _one_by_one(
+    outcomes: Iterator[tuple[Group, dict[str, str]]], failed: dict[str, str]
+) -> Iterator[Example]:
+    for group, failures in outcomes:
+        failed |= failures
+        yield from group.examples

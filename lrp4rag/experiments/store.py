@@ -1,25 +1,57 @@
-"""The store: a folder with one relevance file per example, and a manifest of how they were made."""
+"""The store: a folder with what was extracted from each example, and a manifest of how.
+
+    manifest.json                how it was made: reader, composite, target, truncation
+    examples.jsonl               every example, with its labels
+    relevance/KEY.safetensors    R_response, tokens and offsets (`Relevance`)
+    signals/KEY.safetensors      relevance by segment, provenance, likelihoods, states ... (`Signals`)
+    pulled/KEY.safetensors       R_prompt and one row per sentence (`Pulled`)
+    matrix-64x16/KEY.safetensors R* resampled to 64 response by 16 prompt bins
+
+A part can be added later; nothing is computed twice. KEY is a hash of the prompt and the response.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
+from lrp4rag.experiments.arrays import read_arrays, write_arrays
+from lrp4rag.experiments.examples import read_examples, write_examples
 from lrp4rag.files import remove_leftovers, write_atomically
 from lrp4rag.lrp.relevance import Relevance
 
-FORMAT = 1
-MANIFEST, ROWS, FAILURES = "manifest.json", "rows", "failures.jsonl"
+FORMAT = 2
+MANIFEST, EXAMPLES, FAILURES = "manifest.json", "examples.jsonl", "failures.jsonl"
+RELEVANCE, SIGNALS, PULLED = "relevance", "signals", "pulled"
+PARTS = (RELEVANCE, SIGNALS, PULLED)
+_MATRIX = re.compile(r"matrix-(\d{1,4})x(\d{1,4})")
+
+
+def part_named(name: str) -> str:
+    """The name of a part; raises `InputError` that lists the known ones."""
+    if name not in PARTS and not (matrix_shape(name) and min(matrix_shape(name) or ())):
+        raise InputError(f"unknown part '{name}'; choose from {', '.join(PARTS)}, matrix-64x16")
+    return name
+
+
+def matrix_shape(part: str) -> tuple[int, int] | None:
+    """(L_r, L_p) of a part that is a resampled R*."""
+    match = _MATRIX.fullmatch(part)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What relevance in one store shares. `reader` is `ReaderIdentity.as_dict()`."""
+    """What one store shares. `reader` is `ReaderIdentity.as_dict()`."""
 
     reader: dict[str, Any]
     composite: str
@@ -32,7 +64,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Relevance on disk, keyed by the content of the example, so that nothing is computed twice."""
+    """What was extracted, on disk, keyed by the content of the example."""
 
     folder: Path
     configuration: Configuration
@@ -46,38 +78,92 @@ class Store:
             raise InputError("the store must be a folder", path=folder)
         if manifest.is_file():
             _require_same(_read_manifest(manifest), configuration.as_dict(), manifest)
-        elif folder.is_dir() and any(folder.iterdir()) and not (folder / ROWS).is_dir():
+        elif folder.is_dir() and not all(_left_behind(path) for path in folder.iterdir()):
             raise InputError("this folder has files but is no store; name another", path=folder)
-        (folder / ROWS).mkdir(parents=True, exist_ok=True)
-        # What a killed run left half written was never renamed into place.
-        for place in (folder, folder / ROWS):
-            remove_leftovers(place)
+        folder.mkdir(parents=True, exist_ok=True)
         if not manifest.is_file():
             write_atomically(manifest, json.dumps(configuration.as_dict(), indent=2) + "\n")
-        return cls(folder, configuration)
+        store = cls(folder, configuration)
+        # What a killed run left half written was never renamed into place.
+        for place in (folder, *(store._part(part) for part in store.parts())):
+            remove_leftovers(place)
+        return store
 
-    def path(self, example: Example) -> Path:
-        return self.folder / ROWS / f"{_key(example)}.safetensors"
-
-    def __contains__(self, example: Example) -> bool:
-        return self.path(example).is_file()
-
-    def holds(self, example: Example) -> bool:
-        """Whether the example's relevance is there and can be read (a damaged file is computed again)."""
+    @classmethod
+    def existing(cls, folder: str | Path) -> Store:
+        """Open a store to read it, whatever its configuration; raises `InputError` where there is none."""
+        folder = Path(folder)
+        if not (folder / MANIFEST).is_file():
+            raise InputError("there is no store here; make one with lrp4rag extract", path=folder)
+        manifest = _read_manifest(folder / MANIFEST)
+        if manifest.pop("format", None) != FORMAT:
+            raise InputError(f"not a store of format {FORMAT}; extract it again", path=folder / MANIFEST)
         try:
-            self.read(example)
+            return cls(folder, Configuration(**manifest))
+        except TypeError as error:
+            raise InputError(f"not a manifest: {error}", path=folder / MANIFEST) from error
+
+    def parts(self) -> list[str]:
+        """The parts that hold something, those of `PARTS` first."""
+        names = [path.name for path in self.folder.iterdir() if path.is_dir()]
+        return [name for name in PARTS if name in names] + sorted(
+            name for name in names if matrix_shape(name)
+        )
+
+    def path(self, example: Example, part: str = RELEVANCE) -> Path:
+        return self._part(part) / f"{key_of(example)}.safetensors"
+
+    def holds(self, example: Example, part: str = RELEVANCE) -> bool:
+        """Whether the part is there and can be read (a damaged file is computed again)."""
+        path = self.path(example, part)
+        if not path.is_file():
+            return False
+        try:
+            Relevance.load(path) if part == RELEVANCE else read_arrays(path, ())
         except InputError:
             return False
         return True
 
     def read(self, example: Example) -> Relevance:
-        """The relevance of an example; raises `InputError` where the store has none."""
-        if example not in self:
+        """R_response, and whatever else of a `Relevance` is stored; raises `InputError` without the first."""
+        path = self.path(example)
+        if not path.is_file():
             raise InputError(f"no relevance for example '{example.id}'", path=self.folder)
-        return Relevance.load(self.path(example))
+        found: dict[str, NDArray[Any]] = {}
+        if self.path(example, SIGNALS).is_file():
+            found["by_segment"] = self.arrays(example, SIGNALS, ["by_segment"])["by_segment"]
+        if self.path(example, PULLED).is_file():
+            found["prompt"] = self.arrays(example, PULLED, ["prompt"])["prompt"]
+        matrices = (part for part in self.parts() if matrix_shape(part))
+        for part in [part for part in matrices if self.path(example, part).is_file()][:1]:
+            found["resampled"] = self.arrays(example, part)["matrix"]
+        return replace(Relevance.load(path), **found)
+
+    def arrays(
+        self, example: Example, part: str, names: Sequence[str] | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """The named arrays of a part, by default all of them; real ones in float32."""
+        return read_arrays(self.path(example, part), names)
 
     def write(self, example: Example, relevance: Relevance) -> None:
+        self._part(RELEVANCE).mkdir(exist_ok=True)
         relevance.save(self.path(example))
+
+    def write_arrays(self, example: Example, part: str, arrays: dict[str, NDArray[Any]]) -> None:
+        self._part(part).mkdir(exist_ok=True)
+        write_arrays(self.path(example, part), arrays)
+
+    def examples(self) -> list[Example]:
+        """Every example that was given to `extract`, also those that failed."""
+        path = self.folder / EXAMPLES
+        return read_examples(path) if path.is_file() else []
+
+    def add_examples(self, examples: Iterable[Example]) -> None:
+        """Remember examples, in place of equal ones whose labels may have changed."""
+        known = {(example.id, key_of(example)): example for example in self.examples()}
+        merged = {**known, **{(example.id, key_of(example)): example for example in examples}}
+        if merged != known:
+            write_examples(self.folder / EXAMPLES, merged.values())
 
     def log_failures(self, failures: dict[str, str]) -> None:
         """Replace the log of failed examples (id and reason, a JSON line each)."""
@@ -88,10 +174,21 @@ class Store:
         else:
             path.unlink(missing_ok=True)
 
+    def _part(self, part: str) -> Path:
+        return self.folder / part
 
-def _key(example: Example) -> str:
+
+def key_of(example: Example) -> str:
+    """What names an example's files: equal prompts and responses share them, whatever their ids."""
     parts = [example.prompt, example.response, *(asdict(span) for span in example.spans)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _left_behind(path: Path) -> bool:
+    """Whether a run that was killed before it wrote the manifest leaves this."""
+    if path.is_dir():
+        return (path.name in PARTS or matrix_shape(path.name) is not None) and not any(path.iterdir())
+    return path.match(f".{MANIFEST}.*.tmp")
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:

@@ -76,13 +76,13 @@ def attribute(
             composite=active.composite.name,
             target=active.target,
             reader=reader.identity.as_dict(),
-            logits=_array(active.explained_logits),
-            response=_array(response),
-            by_segment=_array(prompt_part) if segments else None,
-            prompt=None if column_means is None else _array(column_means),
-            matrix=None if full is None else _array(full),
-            resampled=None if small is None else _array(small),
-            own=_array(pushed[count]) if own else None,
+            logits=as_array(active.explained_logits),
+            response=as_array(response),
+            by_segment=as_array(prompt_part) if segments else None,
+            prompt=None if column_means is None else as_array(column_means),
+            matrix=None if full is None else as_array(full),
+            resampled=None if small is None else as_array(small),
+            own=as_array(pushed[count]) if own else None,
             layer=layer,
         )
 
@@ -135,6 +135,6 @@ def _resampled(
     return rows @ flow.push(encoded, columns, layer=layer).T.cpu().double()
 
 
-def _array(values: Tensor) -> Array:
+def as_array(values: Tensor) -> Array:
     array: Array = values.detach().to("cpu", torch.float32).numpy().astype(np.float32)
     return array

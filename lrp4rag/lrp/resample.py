@@ -25,23 +25,8 @@ def resampling_matrix(old: int, new: int, mode: Mode = "interpolate") -> NDArray
     * `pad_last`: the vector, then its last value repeated (the paper's text); leaks the length.
     * `zeros`: empty bins are 0 (the paper's code); leaks the length. For reproduction only.
     """
-    if old < 1 or new < 1:
-        raise ValueError(f"lengths must be positive, got {old} and {new}")
-    if mode not in MODES:
-        raise ValueError(f"unknown mode '{mode}'; choose from {', '.join(MODES)}")
-    identity = np.eye(old)
-    if mode == "interpolate" and old < new:
-        centres = (np.arange(new) + 0.5) * old / new - 0.5
-        columns = [np.interp(centres, np.arange(old), column) for column in identity]
-        return np.stack(columns, axis=1)
-    if mode == "pad_last" and old < new:
-        return identity[np.minimum(np.arange(new), old - 1)]
-    matrix = np.zeros((new, old))
-    for i in range(new):
-        start, stop = i * old // new, (i + 1) * old // new
-        if stop > start:
-            matrix[i, start:stop] = 1 / (stop - start)
-    return matrix
+    _require(old, new, mode)
+    return _rows(np.eye(old), new, mode)
 
 
 def resample(
@@ -53,6 +38,33 @@ def resample(
     if array.ndim != len(lengths) or array.ndim not in (1, 2):
         raise ValueError(f"cannot resample shape {array.shape} to {lengths}")
     for axis, new in enumerate(lengths):
-        matrix = resampling_matrix(array.shape[axis], new, mode)
-        array = np.moveaxis(np.tensordot(matrix, array, axes=(1, axis)), 0, axis)
+        _require(array.shape[axis], new, mode)
+        array = np.moveaxis(_rows(np.moveaxis(array, axis, 0), new, mode), 0, axis)
     return array
+
+
+def _rows(array: NDArray[np.float64], new: int, mode: Mode) -> NDArray[np.float64]:
+    """Resample the first axis, without the matrix: most of its elements are zero."""
+    old = len(array)
+    if old < new and mode == "interpolate":
+        centres = np.clip((np.arange(new) + 0.5) * old / new - 0.5, 0, old - 1)
+        left = centres.astype(np.intp)
+        right = np.minimum(left + 1, old - 1)
+        share = (centres - left).reshape(-1, *(1,) * (array.ndim - 1))
+        return (1 - share) * array[left] + share * array[right]
+    if old < new and mode == "pad_last":
+        return array[np.minimum(np.arange(new), old - 1)]
+    edges = np.arange(new + 1) * old // new
+    counts = np.diff(edges)
+    filled = counts > 0
+    result = np.zeros((new, *array.shape[1:]))
+    sums = np.add.reduceat(array, edges[:-1][filled], axis=0)
+    result[filled] = sums / counts[filled].reshape(-1, *(1,) * (array.ndim - 1))
+    return result
+
+
+def _require(old: int, new: int, mode: Mode) -> None:
+    if old < 1 or new < 1:
+        raise ValueError(f"lengths must be positive, got {old} and {new}")
+    if mode not in MODES:
+        raise ValueError(f"unknown mode '{mode}'; choose from {', '.join(MODES)}")

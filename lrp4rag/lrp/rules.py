@@ -25,7 +25,7 @@ QUERY_BLOCK = 128
 
 
 Watch = Callable[[slice, slice, Tensor], None]
-"""Sees each block of attention: its queries, the keys that they see, and probabilities (B, kv, group, n, m)."""
+"""Sees a block of attention: its queries, the keys that they see, probabilities (B, kv, group, n, m)."""
 
 
 def runs(composites: Sequence[Composite]) -> list[tuple[Composite, slice]]:

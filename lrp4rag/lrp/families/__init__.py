@@ -6,6 +6,7 @@ from typing import Any
 
 from lrp4rag.errors import InputError
 from lrp4rag.lrp.activations import ACTIVATIONS
+from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.families.experts import MIXTRAL, QWEN3_MOE
 from lrp4rag.lrp.families.family import Block, Family, activation_of
 from lrp4rag.lrp.families.gemma import GEMMA2, GEMMA3
@@ -13,7 +14,6 @@ from lrp4rag.lrp.families.llama import LLAMA, MISTRAL, QWEN2
 from lrp4rag.lrp.families.phi3 import PHI3
 from lrp4rag.lrp.families.qwen3 import QWEN3
 from lrp4rag.lrp.families.smollm3 import SMOLLM3
-from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.linear import is_plain, plain_matrix
 
 FAMILIES: tuple[Family, ...] = (
