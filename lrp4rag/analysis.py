@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from lrp4rag.classifiers.detector import Detector
+from lrp4rag.classifiers.features import MATRIX, MATRIX_SHAPE, PULLED
 from lrp4rag.classifiers.verdict import Verdict, judge
 from lrp4rag.example import Example
 from lrp4rag.generator.encoding import Truncation
@@ -61,15 +62,17 @@ def analyse(
     """Replay the response (generated first where there is none), attribute it and judge it.
 
     One pushed tangent per segment; `rows` adds one pulled cotangent per sentence, `tokens` one per
-    response token. Without a detector there is evidence and no probability. `composite` defaults to
+    response token, and a detector what its features are made of (for R_prompt one cotangent, for R* a
+    tangent per prompt bin). Without a detector there is evidence and no probability. `composite` defaults to
     the detector's; with `max_memory`, in bytes, passes are made small enough to fit. Raises
     `InputError` where the detector was trained with another reader or composite.
     """
     clock = _Clock()
     chosen = composite_named(composite or (detector.card.composite if detector else "attnlrp"))
+    needs = detector.features.needs if detector else ()
     if detector is not None:  # before the expensive part
         detector.require(reader.identity.as_dict(), chosen.name, detector.card.target)
-    if rows or tokens:
+    if rows or tokens or PULLED in needs:
         require_pull(reader.model)
     generated = example.response is None
     if generated:
@@ -80,7 +83,15 @@ def analyse(
         encoded = reader.encode(example, truncation=truncation)
     with relevance_mode(reader.model, chosen, max_memory=max_memory) as flow:
         with clock.measure("push"):
-            relevance = attribute(reader, encoded, segments=True, flow=flow, keep=rows or tokens)
+            relevance = attribute(
+                reader,
+                encoded,
+                segments=True,
+                prompt=PULLED in needs,
+                resampled=MATRIX_SHAPE if MATRIX in needs else None,
+                flow=flow,
+                keep=rows or tokens,
+            )
         with clock.measure("classify"):
             verdict = detector.predict(relevance) if detector else judge(relevance)
         sentence_rows = token_rows = None

@@ -31,7 +31,15 @@ CARD, ESTIMATOR = "card.json", "estimator.skops"
 BUNDLED = "default"
 
 # The only types beyond skops' own list of safe ones that a detector file may hold.
-TRUSTED = ["sklearn.calibration._CalibratedClassifier", "sklearn.calibration._SigmoidCalibration"]
+TRUSTED = [
+    "lrp4rag.classifiers.flatten.Flatten",
+    "lrp4rag.classifiers.lstm.LSTMClassifier",
+    "lrp4rag.classifiers.threshold.ThresholdClassifier",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.tree._tree.Tree",
+]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Features: fixed-length vectors made of relevance."""
+"""Features: arrays of one size made of relevance."""
 
 from __future__ import annotations
 
@@ -15,24 +15,75 @@ from lrp4rag.lrp.resample import MODES, Mode, resample
 # Raised whenever a feature changes its values: detectors trained on others are then refused.
 FEATURE_VERSION = 1
 
+MATRIX_SHAPE = (64, 16)
+"""Response bins and prompt bins that R* is resampled to (eq. 9) before it is kept."""
+
+RELEVANCE, SIGNALS, PULLED = "relevance", "signals", "pulled"
+MATRIX = f"matrix-{MATRIX_SHAPE[0]}x{MATRIX_SHAPE[1]}"
+"""The parts of a store: `RELEVANCE` has R_response, `SIGNALS` relevance by segment, `PULLED` R_prompt, and
+`MATRIX` R* resampled to `MATRIX_SHAPE`."""
+
+SEGMENT_GROUPS = ("passages", "question", "template")
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Something to resample: one row (length), or several (features, length) with steps in common.
+
+    `needs` are the parts of a store that it is made of. `most` is the length it has before resampling
+    where that is always the same, and `length` the usual one to resample it to.
+    """
+
+    of: Callable[[Relevance], Array]
+    needs: tuple[str, ...] = (RELEVANCE,)
+    length: int = 220
+    most: int = 10_000
+
+    def __call__(self, relevance: Relevance) -> Array:
+        return self.of(relevance)
+
 
 def _prompt(relevance: Relevance) -> Array:
     if relevance.prompt is None:
-        raise InputError("the feature 'prompt' needs relevance with R_prompt")
+        raise InputError("the feature 'prompt' needs relevance with R_prompt (prompt=True)")
     return relevance.prompt
 
 
-VECTORS: dict[str, Callable[[Relevance], Array]] = {
-    "total": lambda relevance: relevance.total,
-    "response": lambda relevance: relevance.response,
-    "prompt": _prompt,
+def _segments(relevance: Relevance) -> Array:
+    """(3, t): the sum of R* over each group's tokens. Segment 0 is the template, 1 the question."""
+    rows = relevance.by_segment
+    if rows is None:
+        raise InputError("the feature 'segments' needs relevance by segment (segments=True)")
+    return np.stack([rows[2:].sum(0), rows[1], rows[0]])
+
+
+def _matrix(relevance: Relevance) -> Array:
+    """(16, 64): a row of each prompt bin."""
+    if relevance.resampled is None or relevance.resampled.shape != MATRIX_SHAPE:
+        raise InputError(f"the feature 'matrix' needs resampled R* (resampled={MATRIX_SHAPE})")
+    return relevance.resampled.T
+
+
+VECTORS: dict[str, Vector] = {
+    "total": Vector(lambda relevance: relevance.total),
+    "response": Vector(lambda relevance: relevance.response),
+    "prompt": Vector(_prompt, needs=(RELEVANCE, PULLED)),
+    "segments": Vector(_segments, needs=(RELEVANCE, SIGNALS)),
+    "matrix": Vector(_matrix, (RELEVANCE, MATRIX), length=MATRIX_SHAPE[0], most=MATRIX_SHAPE[0]),
+    "matrix_t": Vector(
+        lambda relevance: _matrix(relevance).T, (RELEVANCE, MATRIX), MATRIX_SHAPE[1], MATRIX_SHAPE[1]
+    ),
 }
-"""What can be resampled: R_response and R_prompt (LRP4RAG, section 4.3), and n times R_response."""
+"""What can be resampled: R_response and R_prompt (LRP4RAG, section 4.3), n times R_response, that sum split
+among `SEGMENT_GROUPS`, and R* read along the response or along the prompt (`matrix_t`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """`vector` resampled to `length` by `mode` (LRP4RAG eqs. 7-9); the paper's best SVM has 220."""
+    """`vector` resampled to `length` by `mode` (LRP4RAG eqs. 7-9); the paper's best SVM has 220.
+
+    R* was interpolated to `MATRIX_SHAPE` when it was computed; `mode` is what happens to it afterwards.
+    """
 
     vector: str = "total"
     length: int = 220
@@ -43,13 +94,26 @@ class Features:
             raise InputError(f"unknown feature '{self.vector}'; choose from {', '.join(VECTORS)}")
         if self.mode not in MODES:
             raise InputError(f"unknown resampling '{self.mode}'; choose from {', '.join(MODES)}")
-        if not 1 <= self.length <= 10_000:
-            raise InputError(f"the resampling length must be 1 to 10000, got {self.length}")
+        most = VECTORS[self.vector].most
+        if not 1 <= self.length <= most:
+            raise InputError(
+                f"the resampling length of '{self.vector}' must be 1 to {most}, got {self.length}"
+            )
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The parts of a store that the vector is made of."""
+        return VECTORS[self.vector].needs
 
     def __call__(self, relevances: Sequence[Relevance]) -> NDArray[np.float64]:
-        """(rows, length), in logits."""
+        """(rows, length), or (rows, length, features) of a vector of several rows, in logits."""
         return self.resampled([VECTORS[self.vector](relevance) for relevance in relevances])
 
     def resampled(self, vectors: Sequence[NDArray[np.floating]]) -> NDArray[np.float64]:
-        """(rows, length) of vectors of any length."""
-        return np.stack([resample(vector, self.length, self.mode) for vector in vectors])
+        """(rows, length) of vectors of any length, or (rows, length, features) of (features, any length)."""
+        return np.stack([self._resampled(vector) for vector in vectors])
+
+    def _resampled(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
+        if vector.ndim == 1:
+            return resample(vector, self.length, self.mode)
+        return resample(vector, (len(vector), self.length), self.mode).T

@@ -20,9 +20,11 @@ from lrp4rag import __version__
 from lrp4rag.cli.analyse import analyse
 from lrp4rag.cli.attribute import attribute
 from lrp4rag.cli.check import check
-from lrp4rag.cli.data import evaluate, extract, train
+from lrp4rag.cli.data import evaluate, train
 from lrp4rag.cli.detector import detector
 from lrp4rag.cli.generate import generate
+from lrp4rag.cli.reproduce import reproduce
+from lrp4rag.cli.store import extract, store
 from lrp4rag.errors import LRP4RAGError, LRP4RAGWarning
 
 
@@ -63,14 +65,14 @@ def main() -> None:
     Start with:
       lrp4rag analyse examples/hallucinated.json --html page.html
     """
-    _quiet_libraries()
+    quiet_libraries()
     # A response may hold what the terminal's encoding lacks; that must not end the work.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
-def _quiet_libraries() -> None:
+def quiet_libraries() -> None:
     """Libraries' progress bars and advice are noise here; our own warnings are told in a line."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
@@ -88,5 +90,5 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
         click.echo(f"Warning: {message}", err=True)
 
 
-for command in (analyse, attribute, generate, extract, train, evaluate, check, detector):
+for command in (analyse, attribute, generate, extract, train, evaluate, check, detector, store, reproduce):
     main.add_command(command)

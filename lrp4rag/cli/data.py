@@ -1,4 +1,4 @@
-"""`lrp4rag extract`, `train` and `evaluate`: commands over labelled data."""
+"""`lrp4rag train` and `evaluate`: commands over labelled data."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from lrp4rag.cli.options import open_detector, open_reader, reader_options
 from lrp4rag.errors import InputError
 
 if TYPE_CHECKING:
+    from lrp4rag.classifiers import Features
     from lrp4rag.example import Example
     from lrp4rag.experiments.extract import Extraction
 
@@ -26,24 +27,9 @@ RESAMPLES = click.option(
     help="Bootstrap resamples behind the intervals.",
 )
 STORE_HELP = "Folder that keeps relevance: nothing is computed twice, and a killed run goes on."
+CLASSIFIERS = ("threshold", "svm", "mlp", "forest", "lstm")
+VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
 GENERATOR_HELP = "Only responses of this generator; repeat it for several."
-
-
-@click.command(short_help="Compute relevance of labelled or unlabelled responses into a store.")
-@click.argument("data", metavar="DATA")
-@click.option("--store", required=True, type=click.Path(path_type=Path), help=STORE_HELP)
-@click.option("--generator", multiple=True, help=GENERATOR_HELP)
-@reader_options
-def extract(data: str, store: Path, generator: tuple[str, ...], **options: Any) -> None:
-    """Compute the relevance of every response in DATA and keep it in a store.
-
-    Kill it and run it again at any time. Responses that fail are logged in STORE/failures.jsonl.
-    """
-    extraction = _extract(_load(data, generator), store, None, **options)
-    click.echo(
-        f"{extraction.computed} computed, {extraction.present} there already, "
-        f"{len(extraction.failures)} failed"
-    )
 
 
 @click.command(short_help="Train a detector on labelled responses.")
@@ -51,16 +37,27 @@ def extract(data: str, store: Path, generator: tuple[str, ...], **options: Any) 
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the detector.")
 @click.option("--store", required=True, type=click.Path(path_type=Path), help=STORE_HELP)
 @click.option("--generator", multiple=True, help=GENERATOR_HELP)
-@click.option("--classifier", default="svm", show_default=True, type=click.Choice(["svm"]))
+@click.option(
+    "--classifier",
+    default="svm",
+    show_default=True,
+    type=click.Choice(CLASSIFIERS),
+    help="What decides; the LSTM reads the vector step by step.",
+)
 @click.option(
     "--vector",
     default="total",
     show_default=True,
-    type=click.Choice(["total", "response"]),
-    help="The relevance of the whole prompt per response token, or its mean over prompt tokens "
-    "(R_response, as in the paper).",
+    type=click.Choice(VECTORS),
+    help="What it reads, per response token: the relevance of the whole prompt, its mean over prompt tokens "
+    "(response: R_response), or its split among passages, question and template (segments). Per prompt "
+    "token: R_prompt (prompt). R* in 64 x 16 bins: along the response (matrix) or the prompt (matrix_t).",
 )
-@click.option("--length", default=220, show_default=True, help="Length that it is resampled to.")
+@click.option(
+    "--length",
+    type=int,
+    help="Length that it is resampled to.  [default: 220, or for R* the bins it has]",
+)
 @click.option(
     "--resampling",
     default="interpolate",
@@ -78,7 +75,7 @@ def train(
     generator: tuple[str, ...],
     classifier: str,
     vector: str,
-    length: int,
+    length: int | None,
     resampling: str,
     resamples: int,
     as_json: bool,
@@ -89,15 +86,14 @@ def train(
     Relevance is extracted into the store first (resumable), then the detector is cross-validated
     with folds grouped by source, fitted on all rows, and written with its card.
     """
-    from lrp4rag.classifiers import Features
     from lrp4rag.classifiers.detector import check_target
     from lrp4rag.experiments.train import labelled
     from lrp4rag.experiments.train import train as fit
 
     check_target(out)  # before the expensive part
-    features = Features(vector, length, mode=resampling)  # type: ignore[arg-type]
-    examples = labelled(_load(data, generator), data)
-    extraction = _extract(examples, store, None, **options)
+    features = _features(vector, length, resampling)
+    examples = labelled(load_data(data, generator), data)
+    extraction = _extract(examples, store, None, parts=features.needs, **options)
     detector = fit(
         examples,
         extraction,
@@ -144,12 +140,12 @@ def evaluate(
     detector = open_detector(detector_name)
     if detector is None:
         raise InputError("evaluate needs a detector")
-    examples = labelled(_load(data, generator), data)
+    examples = labelled(load_data(data, generator), data)
     if not allow_seen:
         refuse_seen(detector.card, examples, data)
     with ExitStack() as stack:
         folder = store or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lrp4rag-")))
-        extraction = _extract(examples, folder, detector, **options)
+        extraction = _extract(examples, folder, detector, parts=detector.features.needs, **options)
         evaluation = run(detector, examples, extraction, resamples=resamples)
     if as_json:
         click.echo(json.dumps(evaluation_record(evaluation, detector.card)))
@@ -157,7 +153,18 @@ def evaluate(
         print_evaluation(evaluation)
 
 
-def _load(data: str, generators: Sequence[str]) -> list[Example]:
+def _features(vector: str, length: int | None, resampling: str) -> Features:
+    from lrp4rag.classifiers import Features
+    from lrp4rag.classifiers.features import MATRIX, VECTORS
+
+    if resampling != "interpolate" and MATRIX in VECTORS[vector].needs:
+        raise InputError(f"R* is kept interpolated, so --resampling {resampling} cannot be had of {vector}")
+    length = VECTORS[vector].length if length is None else length
+    return Features(vector, length, mode=resampling)  # type: ignore[arg-type]
+
+
+def load_data(data: str, generators: Sequence[str]) -> list[Example]:
+    """The examples of DATA, of these generators where some are named."""
     from lrp4rag.dataset import load_examples
 
     examples = load_examples(data)
@@ -175,6 +182,7 @@ def _extract(
     store: Path,
     detector: Any,
     *,
+    parts: Sequence[str],
     reader_name: str,
     device: str | None,
     dtype: str,
@@ -182,13 +190,31 @@ def _extract(
     composite: str | None,
     truncate: str,
 ) -> Extraction:
+    from lrp4rag.classifiers.features import PULLED
     from lrp4rag.experiments.extract import extract as run
+    from lrp4rag.lrp.families import can_pull
 
     reader = open_reader(reader_name, device, dtype, chat_template, detector)
     chosen = composite or (detector.card.composite if detector else "attnlrp")
     if detector is not None:  # before the expensive part
         detector.require(reader.identity.as_dict(), chosen, detector.card.target)
-    extraction = run(examples, reader, store, composite=chosen, truncation=truncate)  # type: ignore[arg-type]
+    if PULLED in parts and not can_pull(reader.model):
+        raise InputError(
+            "R_prompt is pulled, and this reader's layers give no derivatives (is it quantised?); "
+            "a detector of another vector, such as total or matrix, needs none"
+        )
+    extraction = run(
+        examples,
+        reader,
+        store,
+        composite=chosen,
+        truncation=truncate,  # type: ignore[arg-type]
+        parts=parts,
+    )
+    warn_of_failures(extraction)
+    return extraction
+
+
+def warn_of_failures(extraction: Extraction) -> None:
     for id, why in extraction.failures.items():
         click.echo(f"Warning: example '{id}' failed: {why}", err=True)
-    return extraction

@@ -22,10 +22,8 @@ def pull_mlp(block: Block, tape: LayerTape, c: Tensor) -> Tensor:
         assert block.dense is not None
         gate, up, down = block.dense
         dgate, dup = tape.mlp.pull(x @ down.matrix)
-        x = dup @ up.matrix
-        if dgate is not None:
-            x += dgate @ gate.matrix
-    return c + tape.norms["mlp_norm"].pull(x)
+        x = _added(dgate, gate.matrix, to=dup @ up.matrix)
+    return tape.norms["mlp_norm"].pull(x, add=c)
 
 
 def pull_attention(block: Block, tape: LayerTape, c: Tensor) -> Tensor:
@@ -36,9 +34,16 @@ def pull_attention(block: Block, tape: LayerTape, c: Tensor) -> Tensor:
     cq, ck, cv = tape.attention.pull(heads, tape.attention_out)
     x = cv.transpose(1, 2).flatten(2) @ block.value.matrix
     if cq is not None and ck is not None:
-        x += _to_projection(cq.flatten(1, 2), tape, "query_norm") @ block.query.matrix
-        x += _to_projection(ck, tape, "key_norm") @ block.key.matrix
-    return c + tape.norms["attention_norm"].pull(x)
+        x = _added(_to_projection(cq.flatten(1, 2), tape, "query_norm"), block.query.matrix, to=x)
+        x = _added(_to_projection(ck, tape, "key_norm"), block.key.matrix, to=x)
+    return tape.norms["attention_norm"].pull(x, add=c)
+
+
+def _added(c: Tensor | None, matrix: Tensor, *, to: Tensor) -> Tensor:
+    """`to` + c @ matrix, written over `to` without a product of its own."""
+    if c is not None:
+        to.view(-1, to.shape[-1]).addmm_(c.reshape(-1, c.shape[-1]), matrix)
+    return to
 
 
 def _to_projection(c: Tensor, tape: LayerTape, norm: str) -> Tensor:

@@ -93,14 +93,16 @@ class NormRule:
         direction = None if self.direction is None else self.direction.transpose(1, 2)
         return NormRule(self.weight, self.inverse_rms.transpose(1, 2), direction)
 
-    def pull(self, c: Tensor) -> Tensor:
+    def pull(self, c: Tensor, add: Tensor | None = None) -> Tensor:
+        """Cotangents of x, with `add` added to them: those that reach x past the norm."""
         n = c.shape[1]
         if self.direction is None:
-            return c * self._factor(c.dtype)[:, :n]
+            factor = self._factor(c.dtype)[:, :n]
+            return c * factor if add is None else torch.addcmul(add, c, factor)
         scaled = accumulate(self.weight * c) * self.inverse_rms[:, :n]
         direction = self.direction[:, :n]
         scaled -= direction * (direction * scaled).mean(-1, keepdim=True)
-        return scaled.to(c.dtype)
+        return scaled.to(c.dtype) if add is None else add + scaled.to(c.dtype)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ VECTOR_WORDS = {
     "total": "relevance of the whole prompt per response token (n x R_response)",
     "response": "R_response",
     "prompt": "R_prompt",
+    "segments": "relevance of passages, question and template per response token",
+    "matrix": "R* in bins, along the response",
+    "matrix_t": "R* in bins, along the prompt",
 }
 COLUMNS = {
     "auroc": "AUROC",

@@ -1,8 +1,36 @@
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
-from lrp4rag.classifiers.calibration import fit_calibrated, grouped_folds
+from lrp4rag.classifiers.calibration import (
+    Contender,
+    contenders_of,
+    fit_best,
+    fit_calibrated,
+    grouped_folds,
+    probability_of,
+)
 from lrp4rag.errors import InputError
+
+
+def data(count=120, columns=3, seed=0):
+    """Overlapping normal classes; two rows share a source."""
+    generator = np.random.default_rng(seed)
+    labels = np.arange(count) % 2 == 0
+    inputs = np.where(labels, 0.7, -0.7)[:, None] + generator.normal(size=(count, columns))
+    return inputs, labels, np.array([f"s{k // 2}" for k in range(count)])
+
+
+def contender(estimator, inputs, name="x"):
+    return Contender(name, type(estimator).__name__, "", estimator, inputs)
 
 
 def test_no_group_is_on_both_sides_and_every_row_is_tested_once():
@@ -32,5 +60,121 @@ def test_probabilities_are_calibrated_and_rise_with_the_evidence():
 
 
 def test_unknown_classifier_is_refused():
-    with pytest.raises(InputError, match="unknown classifier 'oracle'; choose from svm"):
+    with pytest.raises(InputError, match="unknown classifier 'oracle'; choose from "):
         fit_calibrated("oracle", np.zeros((2, 1)), np.array([True, False]), np.array(["a", "b"]))
+
+
+@pytest.mark.parametrize("estimator", [SVC(), GaussianNB()], ids=["decision_function", "predict_proba"])
+def test_calibration_from_scores_at_hand_is_that_of_scikit_learn(estimator):
+    inputs, labels, groups = data()
+    _, model = fit_best([contender(estimator, inputs)], labels, groups)
+    folds = grouped_folds(labels, groups, 5, seed=0)
+    reference = CalibratedClassifierCV(estimator, ensemble=False, cv=folds).fit(inputs, labels)
+    fresh = data(seed=1)[0]
+    assert np.array_equal(model.predict_proba(fresh), reference.predict_proba(fresh))
+    assert np.array_equal(model.predict(fresh), reference.predict(fresh))
+
+
+def test_the_choice_is_the_one_with_the_best_out_of_fold_auroc():
+    """Contenders of both prediction methods, on inputs of different shapes, against scikit-learn."""
+    inputs, labels, groups = data()
+    noise = np.random.default_rng(5).normal(size=(120, 7))
+    estimators = {"noise": SVC(), "nb": GaussianNB(), "good": make_pipeline(StandardScaler(), SVC())}
+    given = {"noise": noise, "nb": inputs[:, :1], "good": inputs}
+    contenders = [contender(model, given[name], name) for name, model in estimators.items()]
+    folds = grouped_folds(labels, groups, 5, seed=0)
+    expected = {}
+    for name, model in estimators.items():
+        method = "predict_proba" if name == "nb" else "decision_function"
+        scores = cross_val_predict(model, given[name], labels, cv=folds, method=method)
+        expected[name] = roc_auc_score(labels, scores[:, 1] if name == "nb" else scores)
+    best, _ = fit_best(contenders, labels, groups)
+    assert best.name == max(expected, key=expected.get) == "good"
+    # The first of equals.
+    twice = [contender(SVC(), inputs, "one"), contender(SVC(), inputs, "two")]
+    assert fit_best(twice, labels, groups)[0].name == "one"
+
+
+def test_accuracy_can_choose_otherwise_than_auroc():
+    """A ranking that is perfect but off by a constant flags everything."""
+
+    class Shifted(ClassifierMixin, BaseEstimator):
+        def __init__(self, shift=0.0):
+            self.shift = shift
+
+        def fit(self, inputs, labels):
+            self.classes_ = np.unique(labels)
+            return self
+
+        def decision_function(self, inputs):
+            return inputs[:, 0] + self.shift
+
+    _, labels, groups = data()
+    exact = np.where(labels, 1.0, -1.0)[:, None]
+    rough = exact.copy()
+    rough[:10] *= -1
+    contenders = [contender(Shifted(), rough, "rough"), contender(Shifted(5.0), exact, "shifted")]
+    assert fit_best(contenders, labels, groups)[0].name == "shifted"
+    assert fit_best(contenders, labels, groups, scoring="accuracy")[0].name == "rough"
+
+
+class Recorder(ClassifierMixin, BaseEstimator):
+    """Gives the labels' mean as everyone's probability; remembers the rows and groups it was fitted on."""
+
+    gives_probabilities = True
+    calls: list = []  # noqa: RUF012
+
+    def fit(self, inputs, labels, groups=None):
+        self.classes_ = np.unique(labels)
+        self.mean_ = labels.mean()
+        self.calls.append((inputs[:, 0].astype(int), groups))
+        return self
+
+    def predict_proba(self, inputs):
+        return np.tile([1 - self.mean_, self.mean_], (len(inputs), 1))
+
+
+def test_an_estimator_that_gives_probabilities_is_not_calibrated_and_gets_the_groups():
+    _, labels, groups = data()
+    Recorder.calls.clear()
+    numbers = np.arange(120.0)[:, None]
+    _, model = fit_best([contender(Recorder(), numbers)], labels, groups)
+    assert isinstance(model, Recorder)
+    # It is the only contender: nothing to choose, nothing to calibrate, so no inner folds.
+    ((rows, seen),) = Recorder.calls
+    assert rows.tolist() == list(range(120))
+    assert seen.tolist() == groups.tolist()
+    assert probability_of(model, numbers) == pytest.approx(np.full(120, 0.5))
+    # Beside another it is scored on inner folds, with the groups of their training rows.
+    Recorder.calls.clear()
+    others = [contender(Recorder(), numbers), contender(Recorder(), numbers)]
+    fit_best(others, labels, groups)
+    assert len(Recorder.calls) == 11
+    for rows, seen in Recorder.calls:
+        assert groups[rows].tolist() == seen.tolist()
+
+
+def test_only_the_rows_given_are_used():
+    inputs, labels, groups = data()
+    rows = np.arange(20, 120)
+    poisoned = inputs.copy()
+    poisoned[:20] = np.nan  # an error wherever they are touched
+    _, model = fit_best([contender(SVC(), poisoned)], labels, groups, rows)
+    _, same = fit_best([contender(SVC(), inputs[20:])], labels[20:], groups[20:])
+    assert np.array_equal(model.predict_proba(inputs), same.predict_proba(inputs))
+
+
+def test_fit_calibrated_is_the_choice_among_a_classifiers_candidates():
+    inputs, labels, groups = data()
+    fitted = fit_calibrated("svm", inputs, labels, groups)
+    best, model = fit_best(contenders_of("svm", inputs), labels, groups)
+    assert fitted.settings == best.settings
+    assert best.label == f"svm, {best.settings}"
+    assert np.array_equal(fitted.predict(inputs), probability_of(model, inputs))
+
+
+def test_sigmoid_is_monotone_so_that_ranks_stay():
+    inputs, labels, groups = data()
+    _, model = fit_best([contender(LogisticRegression(), inputs)], labels, groups)
+    plain = LogisticRegression().fit(inputs, labels).decision_function(inputs)
+    assert (np.argsort(plain) == np.argsort(probability_of(model, inputs))).all()

@@ -1,10 +1,22 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from lrp4rag.classifiers import Features
+from lrp4rag.classifiers.features import MATRIX_SHAPE, VECTORS
 from lrp4rag.errors import InputError
 from lrp4rag.lrp import resample
 from tests.classifiers.samples import relevance_of
+
+
+@pytest.fixture
+def whole():
+    """Relevance of which everything was asked: 4 prompt tokens, 3 response tokens."""
+    by_segment = np.array([[1, 2, 3], [4, 5, 6], [10, 20, 30], [1, 1, 1]], dtype=np.float32)
+    matrix = np.arange(64 * 16, dtype=np.float32).reshape(MATRIX_SHAPE)
+    prompt = np.array([1, 3, 5, 7], dtype=np.float32)
+    return replace(relevance_of([16.0, 28.0, 40.0], by_segment=by_segment), prompt=prompt, resampled=matrix)
 
 
 def test_rows_are_resampled_to_one_length():
@@ -18,12 +30,60 @@ def test_the_mean_over_prompt_tokens_is_another_vector():
     assert Features("response", 2)([relevance_of([8.0, 4.0])]).tolist() == [[2.0, 1.0]]
 
 
-def test_prompt_vector_is_refused_where_it_was_not_computed():
-    with pytest.raises(InputError, match="R_prompt"):
-        Features(vector="prompt")([relevance_of([1.0, 2.0])])
+def test_the_prompts_own_vector(whole):
+    assert Features("prompt", 2)([whole]).tolist() == [[2.0, 6.0]]
 
 
-@pytest.mark.parametrize("wrong", [{"vector": "x"}, {"mode": "nearest"}, {"length": 0}])
+def test_segments_are_three_rows_along_the_response(whole):
+    """Passages summed, question, template."""
+    features = Features("segments", 3)([whole])
+    assert features.tolist() == [[[11, 4, 1], [21, 5, 2], [31, 6, 3]]]
+    np.testing.assert_array_equal(features.sum(2)[0], whole.total)
+    assert Features("segments", 1)([whole, whole]).tolist() == [[[21, 5, 2]]] * 2
+
+
+def test_the_matrix_is_read_along_the_response_or_along_the_prompt(whole):
+    assert np.array_equal(Features("matrix", 64)([whole])[0], whole.resampled)
+    assert np.array_equal(Features("matrix_t", 16)([whole])[0], whole.resampled.T)
+    halves = Features("matrix", 32)([whole])[0]
+    assert np.array_equal(halves, whole.resampled.reshape(32, 2, 16).mean(1))
+
+
+@pytest.mark.parametrize(
+    ("vector", "length", "shape", "needs"),
+    [
+        ("total", 220, (220,), ("relevance",)),
+        ("response", 220, (220,), ("relevance",)),
+        ("prompt", 220, (220,), ("relevance", "pulled")),
+        ("segments", 220, (220, 3), ("relevance", "signals")),
+        ("matrix", 64, (64, 16), ("relevance", "matrix-64x16")),
+        ("matrix_t", 16, (16, 64), ("relevance", "matrix-64x16")),
+    ],
+)
+def test_what_each_vector_is_made_of(whole, vector, length, shape, needs):
+    assert VECTORS[vector].length == length
+    features = Features(vector, VECTORS[vector].length)
+    assert features([whole, whole]).shape == (2, *shape)
+    assert features.needs == needs
+
+
+@pytest.mark.parametrize(
+    ("vector", "lacking"),
+    [("prompt", "R_prompt"), ("segments", "by segment"), ("matrix", "resampled"), ("matrix_t", "resampled")],
+)
+def test_a_vector_is_refused_where_it_was_not_computed(vector, lacking):
+    with pytest.raises(InputError, match=lacking):
+        Features(vector, 8)([relevance_of([1.0, 2.0])])
+
+
+def test_a_matrix_of_another_shape_is_refused(whole):
+    with pytest.raises(InputError, match="resampled"):
+        Features("matrix", 8)([replace(whole, resampled=whole.resampled[:, :8])])
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"vector": "x"}, {"mode": "nearest"}, {"length": 0}, {"vector": "matrix", "length": 65}]
+)
 def test_unknown_choices_are_refused(wrong):
     with pytest.raises(InputError):
         Features(**wrong)

@@ -4,8 +4,9 @@ from tests.experiments.labelled import examples, write_jsonl
 
 
 def test_train_reuses_the_store_and_writes_a_card(run, detector, labelled_file, store, reader_folder):
-    assert len(list((store / "rows").iterdir())) == 24
-    result = run("extract", labelled_file, "--store", store, "--reader", reader_folder)
+    assert len(list((store / "relevance").iterdir())) == 24
+    parts = ["--parts", "relevance"]
+    result = run("extract", labelled_file, "--store", store, "--reader", reader_folder, *parts)
     assert result.stdout == "0 computed, 24 there already, 0 failed\n"
     card = json.loads(run("detector", "info", detector, "--json").stdout)
     assert card["reader"]["name"] == "tiny"
@@ -37,7 +38,7 @@ def test_evaluate_per_generator_with_intervals(run, detector, reader_folder, tmp
     assert set(result["generators"]) == {"g1", "g2", "all"}
     assert result["generators"]["all"]["rows"] == 16
     assert len(result["probabilities"]) == 16
-    assert len(list((tmp_path / "s" / "rows").iterdir())) == 16
+    assert len(list((tmp_path / "s" / "relevance").iterdir())) == 16
 
 
 def test_evaluate_refuses_training_sources(run, detector, reader_folder, labelled_file, store):
@@ -107,9 +108,9 @@ def test_equal_responses_that_fail_are_both_left_out(run, reader_folder, tmp_pat
 
 def test_a_damaged_row_is_computed_again(run, reader_folder, tmp_path):
     path = write_jsonl(examples(3), tmp_path / "data.jsonl")
-    common = ["extract", path, "--store", tmp_path / "s", "--reader", reader_folder]
+    common = ["extract", path, "--store", tmp_path / "s", "--reader", reader_folder, "--parts", "relevance"]
     run(*common)
-    row = sorted((tmp_path / "s" / "rows").iterdir())[0]
+    row = sorted((tmp_path / "s" / "relevance").iterdir())[0]
     content = row.read_bytes()
     row.write_bytes(content[:100])
     assert run(*common).stdout == "1 computed, 2 there already, 0 failed\n"

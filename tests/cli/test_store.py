@@ -1,0 +1,148 @@
+"""`lrp4rag extract` with its parts, and `lrp4rag store`: what they print, and what they refuse."""
+
+import json
+
+import pytest
+
+from lrp4rag.experiments import workers
+from lrp4rag.experiments.store import Store
+from tests.experiments.labelled import examples, write_jsonl
+
+ROWS = [*examples(3), *examples(2, first=3, generator="g2")]
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    return write_jsonl(ROWS, tmp_path_factory.mktemp("data") / "responses.jsonl")
+
+
+@pytest.fixture(scope="session")
+def full(run, data, reader_folder, tmp_path_factory):
+    """A store with every part."""
+    folder = tmp_path_factory.mktemp("stores") / "full"
+    result = run("extract", data, "--store", folder, "--reader", reader_folder, "--matrix", "6x4")
+    assert result.stdout == "5 computed, 0 there already, 0 failed\n"
+    return folder
+
+
+def test_every_part_is_extracted_unless_named(run, full, data, reader_folder, tmp_path):
+    assert Store.existing(full).parts() == ["relevance", "signals", "pulled", "matrix-6x4"]
+    common = ["extract", data, "--store", tmp_path / "s", "--reader", reader_folder]
+    run(*common, "--parts", "relevance", "--generator", "g2")
+    assert Store.existing(tmp_path / "s").parts() == ["relevance"]
+    result = run(*common, "--parts", " relevance, pulled ")
+    assert result.stdout == "5 computed, 0 there already, 0 failed\n"
+    assert Store.existing(tmp_path / "s").parts() == ["relevance", "pulled"]
+    assert run(*common, "--parts", "pulled").stdout == "0 computed, 5 there already, 0 failed\n"
+
+
+def test_workers(run, full, data, reader_folder, tmp_path, processes, monkeypatch):
+    """The reader of each is loaded by its process."""
+    monkeypatch.setattr(workers, "START", processes.get_start_method())
+    common = ["extract", data, "--store", tmp_path / "s", "--reader", reader_folder]
+    assert run(*common, "--workers", 2, "--max-memory", "8GB").stdout.startswith("5 computed")
+    one, two = Store.existing(full), Store.existing(tmp_path / "s")
+    assert two.configuration == one.configuration
+    assert all(two.holds(row, part) for row in ROWS for part in ("relevance", "signals", "pulled"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--parts", "relevance,signal"], "unknown part 'signal'; choose from relevance, signals, pulled"),
+        (["--parts", ","], "at least one part"),
+        (["--matrix", "0x5"], "unknown part 'matrix-0x5'"),
+        (["--matrix", "64"], "unknown part 'matrix-64'"),
+        (["--matrix", "axb"], "unknown part 'matrix-axb'"),
+        (["--workers", "0"], "'--workers': 0 is not in the range x>=1"),
+        (["--workers", "two"], "'--workers': 'two' is not a valid integer"),
+        (["--max-memory", "much"], "'much' is no size; give one such as 4GB"),
+        (["--generator", "g9"], "no responses of 'g9'; there are: g1, g2"),
+        (["--composite", "paper"], "signals need paper and cp_lrp in one stack"),
+        (["--composite", "lrp"], "'--composite': 'lrp' is not one of"),
+    ],
+)
+def test_extract_refuses(run, data, reader_folder, tmp_path, options, message):
+    common = ["extract", data, "--store", tmp_path / "s", "--reader", reader_folder]
+    assert message in run(*common, *options, code=2).stderr
+    assert not (tmp_path / "s").exists()
+
+
+def test_extract_into_what_is_no_store(run, full, data, reader_folder, tmp_path):
+    common = ["extract", data, "--reader", reader_folder, "--store"]
+    (tmp_path / "file").write_text("x")
+    assert "must be a folder" in run(*common, tmp_path / "file", code=2).stderr
+    assert "has files but is no store" in run(*common, tmp_path, code=2).stderr
+    stderr = run(*common, full, "--composite", "cp_lrp", "--parts", "relevance", code=2).stderr
+    assert "was made with composite attnlrp, not cp_lrp" in stderr
+
+
+def test_info(run, full):
+    lines = run("store", "info", full).stdout.splitlines()
+    assert lines[0].startswith("reader      tiny (chat template, ")
+    assert lines[0].endswith("float32")
+    assert lines[1] == "composite   attnlrp, target response"
+    assert lines[2] == "examples    5 of 5 sources"
+    assert [line.split() for line in lines[3:5]] == [
+        ["g1", "3,", "1", "hallucinated"],
+        ["g2", "2,", "1", "hallucinated"],
+    ]
+    assert [line.split()[:2] for line in lines[6:]] == [
+        [part, "5"] for part in ("relevance", "signals", "pulled", "matrix-6x4")
+    ]
+    found = json.loads(run("store", "info", full, "--json").stdout)
+    assert found["folder"] == str(full)
+    assert found["configuration"]["composite"] == "attnlrp"
+    assert found["files"] == dict.fromkeys(("relevance", "signals", "pulled", "matrix-6x4"), 5)
+    assert found["hallucinated"] == {"g1": 1, "g2": 1}
+
+
+def test_merge(run, full, data, reader_folder, tmp_path):
+    common = ["extract", data, "--reader", reader_folder, "--parts", "relevance", "--generator"]
+    for name in ("g1", "g2"):
+        run(*common, name, "--store", tmp_path / name)
+    merge = ["store", "merge", tmp_path / "g1", tmp_path / "g2", "--out", tmp_path / "all"]
+    assert run(*merge).stdout == f"5 files copied to {tmp_path / 'all'}\n"
+    assert run(*merge).stdout.startswith("0 files")
+    assert "5 of 5 sources" in run("store", "info", tmp_path / "all").stdout
+
+
+def test_export(run, full, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'lrp4rag[parquet]'")
+    out = tmp_path / "table.parquet"
+    result = run("store", "export", full, "--out", out, "--array", "lookback", "--array", "sentences")
+    assert result.stdout == f"5 rows written to {out}\n"
+    rows = pq.read_table(out).to_pylist()
+    assert [row["id"] for row in rows] == [row.id for row in ROWS]
+    assert rows[0]["lookback_shape"][0] == 2
+    assert len(rows[0]["R_response"]) == len(rows[0]["logprob"]) == len(rows[0]["tokens"])
+
+
+def test_bad_stores(run, full, data, tmp_path):
+    none, out = tmp_path / "none", tmp_path / "out"
+    for command in (["info", none], ["merge", full, none, "--out", out], ["export", none, "--out", out]):
+        stderr = run("store", *command, code=2).stderr
+        assert stderr == f"Error: {none}: there is no store here; make one with lrp4rag extract\n"
+        assert not out.exists()
+    (tmp_path / "manifest.json").write_text('{"format": 1}')
+    assert "manifest.json: not a store of format 2" in run("store", "info", tmp_path, code=2).stderr
+    (tmp_path / "manifest.json").write_text("{")
+    assert "manifest.json: not a manifest" in run("store", "info", tmp_path, code=2).stderr
+    assert "Missing argument 'FOLDERS" in run("store", "merge", "--out", out, code=2).stderr
+    assert "Missing option '--out'" in run("store", "export", full, code=2).stderr
+    assert "is one of those to merge" in run("store", "merge", full, "--out", full, code=2).stderr
+    assert "this is a folder; name a file" in run("store", "export", full, "--out", tmp_path, code=2).stderr
+    deep = tmp_path / "no" / "t.parquet"
+    assert "its folder does not exist" in run("store", "export", full, "--out", deep, code=2).stderr
+    stderr = run("store", "export", full, "--out", out, "--array", "look", code=2).stderr
+    assert "no array 'look' here; there are: by_segment," in stderr
+    assert not out.exists()
+
+
+def test_damaged_examples_are_named(run, data, reader_folder, tmp_path):
+    common = ["extract", data, "--store", tmp_path / "s", "--reader", reader_folder, "--parts", "relevance"]
+    run(*common)
+    path = tmp_path / "s" / "examples.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    for command in (common, ["store", "info", tmp_path / "s"]):
+        assert f"{path}, line 5: Invalid JSON" in run(*command, code=2).stderr
