@@ -13,8 +13,8 @@ from lrp4rag.classifiers.detector import Detector
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.extract import Extraction
-from lrp4rag.experiments.protocol import groups_of, intervals, labels_of
-from lrp4rag.experiments.statistics import RESAMPLES
+from lrp4rag.experiments.protocol import groups_of, labels_of
+from lrp4rag.experiments.statistics import RESAMPLES, intervals
 
 
 @dataclass(frozen=True, slots=True)

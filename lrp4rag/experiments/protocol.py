@@ -1,122 +1,126 @@
-"""Grouped cross-validation: every row is scored by a model that saw no row of its source."""
+"""Protocols: who may learn from which rows. `HONEST` is ours, `PAPER` that of LRP4RAG (arXiv 2408.15533)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
 
-from lrp4rag.classifiers.calibration import fit_calibrated, grouped_folds
-from lrp4rag.classifiers.card import Evidence, Metrics
-from lrp4rag.classifiers.features import Features
-from lrp4rag.classifiers.localise import smoothed, token_threshold
+from lrp4rag.classifiers.calibration import Folds, Groups, Labels, Scoring, grouped_folds
+from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.experiments.controls import CONTROLS, FLAG_EVERYTHING
-from lrp4rag.experiments.statistics import (
-    RESAMPLES,
-    Labels,
-    Scores,
-    bootstrap,
-    response_metrics,
-    token_metrics,
-)
-from lrp4rag.generator.encoding import tokens_in
-from lrp4rag.lrp.relevance import Relevance
-from lrp4rag.progress import track
-
-FOLDS, SEED = 5, 0
+from lrp4rag.lrp.resample import Mode
 
 
-def cross_validate(
-    examples: Sequence[Example],
-    relevances: Sequence[Relevance],
-    *,
-    features: Features,
-    classifier: str,
-    threshold: float = 0.5,
-    resamples: int = RESAMPLES,
-) -> Evidence:
-    """Metrics of a detector, of the controls beside it, and of its suspect tokens.
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """How a figure is come by.
 
-    Features are given; settings, calibration and the token threshold come from the training rows of
-    each fold. Whoever tries several features and keeps the best has chosen by looking at the result.
+    * `grouped`: folds never split a source; otherwise they are stratified by label only.
+    * `repeats`: cross-validation with this many shuffles, seeded `seed`, `seed` + 1 ...
+    * `mode`, `lengths`: how relevance is resampled, and the lengths that contend.
+    * `nested`: the contender is chosen (by `scoring`) and calibrated on inner folds of the training rows;
+      otherwise it is the first one, uncalibrated, and decides as it does by itself.
+    * `leaks`: test rows whose source is also trained on are `refused`, or `counted` in the outcome.
     """
-    labels, groups = labels_of(examples), groups_of(examples)
-    folds = grouped_folds(labels, groups, FOLDS, SEED)
-    inputs = {"detector": features(relevances)}
-    inputs |= {name: control(examples, relevances, features) for name, control in CONTROLS.items()}
-    results: dict[str, Metrics] = {}
-    for name in track(inputs, len(inputs), "cross-validating"):
-        scores = _out_of_fold(classifier, inputs[name], labels, groups, folds)
-        results[name] = intervals(labels, scores, groups, threshold, resamples)
-    results[FLAG_EVERYTHING] = intervals(labels, np.ones(len(labels)), groups, threshold, resamples)
-    return Evidence(
-        protocol=(
-            f"{FOLDS}-fold cross-validation stratified by label and grouped by source, "
-            f"seed {SEED}; 95 % bootstrap intervals over sources, {resamples} resamples"
-        ),
-        metrics=results.pop("detector"),
-        controls=results,
-        tokens=_tokens(examples, relevances, groups, folds, resamples),
-    )
+
+    name: str
+    grouped: bool = True
+    repeats: int = 3
+    folds: int = 5
+    seed: int = 0
+    mode: Mode = "interpolate"
+    lengths: tuple[int, ...] = (50, 100, 220, 350)
+    nested: bool = True
+    scoring: Scoring = "auroc"
+    leaks: Literal["refused", "counted"] = "refused"
+
+    @property
+    def words(self) -> str:
+        """What a caption says of it."""
+        parts = [
+            f"{self.folds}-fold cross-validation stratified by label"
+            + (" and grouped by source" if self.grouped else ", sources not held out"),
+            f"seed {self.seed}" if self.repeats == 1 else f"{self.repeats} repeats from seed {self.seed}",
+        ]
+        if not self.nested:
+            parts.append("default settings, no calibration")
+        return ", ".join(parts)
+
+
+HONEST = Protocol("honest")
+
+PAPER = Protocol(
+    "paper",
+    grouped=False,
+    repeats=1,
+    mode="zeros",
+    lengths=(220,),
+    nested=False,
+    leaks="counted",
+)
+"""Section 5 of the paper and its code: plain 5-fold cross-validation over all rows, zeros in empty bins."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """Rows to learn from and rows to be judged on, in one fold of one repeat."""
+
+    repeat: int
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+
+
+def splits(
+    protocol: Protocol, labels: Labels, groups: Groups, train: Labels, test: Labels
+) -> tuple[list[Split], int]:
+    """The folds of every repeat, and how many rows are judged by a model that saw their source.
+
+    `train` and `test` (booleans, all rows) say which rows may be learned from and which are judged: the
+    same for cross-validation, two generators for transfer. Each row to be judged is so once a repeat.
+    Raises `InputError` where a source is on both sides and the protocol does not count leaks.
+    """
+    made, leaking = [], np.zeros(len(labels), dtype=bool)
+    judged = np.flatnonzero(test)
+    for repeat in range(protocol.repeats):
+        for _, fold in _folds(protocol, labels[judged], groups[judged], protocol.seed + repeat):
+            split = Split(repeat, *_sides(protocol, groups, train, judged[fold]))
+            leaking[split.test] |= np.isin(groups[split.test], groups[split.train])
+            made.append(split)
+    leaks = int(leaking.sum())
+    if leaks and protocol.leaks == "refused":
+        source = groups[leaking][0]
+        raise InputError(
+            f"{leaks} rows would be judged by a model that learned from their source (first: '{source}'); "
+            f"protocol '{protocol.name}' does not group by source and does not count leaks"
+        )
+    return made, leaks
+
+
+def _folds(protocol: Protocol, labels: Labels, groups: Groups, seed: int) -> Folds:
+    if protocol.grouped:
+        return grouped_folds(labels, groups, protocol.folds, seed)
+    return list(StratifiedKFold(protocol.folds, shuffle=True, random_state=seed).split(labels, labels))
+
+
+def _sides(
+    protocol: Protocol, groups: Groups, train: Labels, test: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Learn from what may be learned from, less the rows judged and, where grouped, their sources."""
+    allowed = train.copy()
+    allowed[test] = False
+    if protocol.grouped:
+        allowed &= ~np.isin(groups, groups[test])
+    return np.flatnonzero(allowed), test
 
 
 def labels_of(examples: Sequence[Example]) -> Labels:
     return np.array([bool(example.hallucinated) for example in examples])
 
 
-def groups_of(examples: Sequence[Example]) -> NDArray[np.str_]:
+def groups_of(examples: Sequence[Example]) -> Groups:
     return np.array([example.source for example in examples])
-
-
-def token_flags(example: Example, relevance: Relevance) -> Labels:
-    """Which response tokens lie in a labelled span."""
-    spans = [(label.start, label.end) for label in example.labels or ()]
-    return tokens_in(relevance.encoded.response_offsets, spans)
-
-
-def intervals(
-    labels: Labels, scores: Scores, groups: NDArray[np.str_], threshold: float, resamples: int
-) -> Metrics:
-    """Response metrics with bootstrap intervals."""
-    return bootstrap(
-        lambda rows: response_metrics(labels[rows], scores[rows], threshold), groups, resamples=resamples
-    )
-
-
-def _out_of_fold(
-    classifier: str,
-    vectors: NDArray[np.float64],
-    labels: Labels,
-    groups: NDArray[np.str_],
-    folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
-) -> Scores:
-    scores = np.full(len(labels), np.nan)
-    for train, test in folds:
-        model = fit_calibrated(classifier, vectors[train], labels[train], groups[train])
-        scores[test] = model.predict(vectors[test])
-    return scores
-
-
-def _tokens(
-    examples: Sequence[Example],
-    relevances: Sequence[Relevance],
-    groups: NDArray[np.str_],
-    folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
-    resamples: int,
-) -> Metrics:
-    flags = [token_flags(*pair) for pair in zip(examples, relevances, strict=True)]
-    scores = [-smoothed(relevance.total) for relevance in relevances]
-    suspect = [np.zeros(0, dtype=bool)] * len(flags)
-    for train, test in folds:
-        threshold = token_threshold([relevances[k] for k in train], [flags[k] for k in train])
-        for k in test:
-            suspect[k] = -scores[k] < threshold
-
-    def metrics(rows: NDArray[np.intp]) -> dict[str, float]:
-        parts = ([part[k] for k in rows] for part in (flags, scores, suspect))
-        return token_metrics(*(np.concatenate(part) for part in parts))
-
-    # Each of these ranks every token of the data, so a tenth of the resamples must do.
-    return bootstrap(metrics, groups, resamples=max(resamples // 10, 20))

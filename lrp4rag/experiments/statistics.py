@@ -1,45 +1,92 @@
-"""Metrics of a binary detector (positive: hallucinated), with bootstrap intervals over sources."""
+"""Metrics of a binary detector (positive: hallucinated), with bootstrap intervals over sources.
+
+A bootstrap draw gives every row a weight: how often its source was drawn. Metrics are computed for all
+draws at once, as sums of weights, so that a thousand resamples cost about as much as a few matrix products.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from lrp4rag.classifiers.card import Interval, Metrics
 
+if TYPE_CHECKING:
+    from lrp4rag.experiments.search import Outcome
+
 Labels = NDArray[np.bool_]
 Scores = NDArray[np.float64]
+Values = dict[str, NDArray[np.float64]]
 
 RESAMPLES = 1000
 CALIBRATION_BINS = 10
+# Elements of one block of weights: what is computed from it stays in the processor's cache.
+BLOCK = 1_000_000
 
 
 def response_metrics(labels: Labels, probabilities: Scores, threshold: float) -> dict[str, float]:
     """AUROC, AUPRC, balanced accuracy, accuracy, precision, recall, F1 and ECE; NaN where undefined."""
-    flagged = probabilities >= threshold
-    return {
-        **_ranking(labels, probabilities),
-        **_decisions(labels, flagged),
-        "ece": expected_calibration_error(labels, probabilities),
-    }
+    return _unweighted(weighted_metrics, labels, probabilities, probabilities >= threshold)
 
 
 def token_metrics(labels: Labels, scores: Scores, flagged: Labels) -> dict[str, float]:
     """The same for tokens, whose scores are no probabilities and whose flags come from a threshold."""
-    return {**_ranking(labels, scores), **_decisions(labels, flagged)}
+    return _unweighted(weighted_token_metrics, labels, scores, flagged)
 
 
 def expected_calibration_error(labels: Labels, probabilities: Scores) -> float:
     """Mean distance of probability and frequency over ten equal bins, weighted by their rows."""
-    bins = np.minimum((probabilities * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
-    gaps = [
-        abs(labels[bins == k].mean() - probabilities[bins == k].mean()) * (bins == k).mean()
-        for k in np.unique(bins)
-    ]
-    return float(sum(gaps))
+    return float(_calibration_error(labels, probabilities, np.ones((1, len(labels))))[0])
+
+
+def intervals(
+    labels: Labels,
+    scores: Scores,
+    groups: NDArray[np.str_],
+    threshold: float,
+    resamples: int = RESAMPLES,
+) -> Metrics:
+    """Response metrics of one probability for every row."""
+    draws = Draws.of(groups, resamples)
+    return _intervals(_over_draws(weighted_metrics, labels, scores, scores >= threshold, draws))
+
+
+def token_intervals(
+    labels: Labels,
+    scores: Scores,
+    flagged: Labels,
+    groups: NDArray[np.str_],
+    resamples: int = RESAMPLES,
+) -> Metrics:
+    """Token metrics; `groups` are the sources of the tokens' responses, which are drawn whole."""
+    draws = Draws.of(groups, resamples)
+    return _intervals(_over_draws(weighted_token_metrics, labels, scores, flagged, draws))
+
+
+def outcome_metrics(
+    outcome: Outcome, labels: Labels, groups: NDArray[np.str_], *, resamples: int = RESAMPLES, seed: int = 0
+) -> Metrics:
+    """Response metrics of an outcome, averaged over its repeats inside each draw."""
+    return _intervals(_outcome_draws(outcome, labels, Draws.of(groups, resamples, seed)))
+
+
+def compare(
+    first: Outcome,
+    second: Outcome,
+    labels: Labels,
+    groups: NDArray[np.str_],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Metrics:
+    """`first` less `second`, for every metric; both are judged on the same draws of the same rows."""
+    draws = Draws.of(groups, resamples, seed)
+    ours, theirs = (_outcome_draws(outcome, labels, draws) for outcome in (first, second))
+    return _intervals({name: ours[name] - theirs[name] for name in ours})
 
 
 def bootstrap(
@@ -49,51 +96,157 @@ def bootstrap(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Metrics:
-    """Each metric's value and its 95 % percentile interval over resampled groups (sources).
+    """Any statistic's value and its 95 % percentile interval over resampled groups (sources).
 
-    `metrics` maps row numbers to values. Rows of one group are drawn together.
+    `metrics` maps row numbers to values, one call for each draw: the functions above are faster for what
+    they know. Rows of one group are drawn together.
     """
-    _, codes = np.unique(groups, return_inverse=True)
-    order = np.argsort(codes, kind="stable")
-    members = np.split(order, np.cumsum(np.bincount(codes))[:-1])
-    generator = np.random.default_rng(seed)
-    value = metrics(np.arange(len(groups)))
-    drawn = [
-        metrics(np.concatenate([members[k] for k in generator.integers(len(members), size=len(members))]))
-        for _ in range(resamples)
+    draws = Draws.of(groups, resamples, seed)
+    rows = np.arange(len(groups))
+    values = [metrics(np.repeat(rows, count[draws.group_of])) for count in draws.counts]
+    return _intervals({name: np.array([value[name] for value in values]) for name in values[0]})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draws:
+    """Draws of groups with replacement: how often each group is in each, (1 + resamples, groups), and
+    the group of each row (R,). The first draw is the data itself, where every count is 1."""
+
+    counts: NDArray[np.int16]
+    group_of: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, groups: NDArray[np.str_], resamples: int, seed: int = 0) -> Draws:
+        _, group_of = np.unique(groups, return_inverse=True)
+        number = int(group_of.max()) + 1
+        picks = np.random.default_rng(seed).integers(number, size=(resamples, number))
+        drawn = [np.bincount(pick, minlength=number) for pick in picks]
+        return cls(np.array([np.ones(number), *drawn], dtype=np.int16), group_of)
+
+    def weights(self) -> Iterator[Scores]:
+        """The weight of each row in each draw, a block of draws at a time: (draws, R)."""
+        size = max(BLOCK // len(self.group_of), 1)
+        for start in range(0, len(self.counts), size):
+            yield self.counts[start : start + size, self.group_of].astype(np.float64)
+
+
+def weighted_metrics(labels: Labels, probabilities: Scores, flagged: Labels, weights: Scores) -> Values:
+    """Response metrics under each of W weightings of R rows, (W, R): name -> (W,)."""
+    return {
+        **weighted_token_metrics(labels, probabilities, flagged, weights),
+        "ece": _calibration_error(labels, probabilities, weights),
+    }
+
+
+def weighted_token_metrics(labels: Labels, scores: Scores, flagged: Labels, weights: Scores) -> Values:
+    """Metrics that need no probabilities, under each of W weightings (W, R): name -> (W,)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {**_ranking(labels, scores, weights), **_decisions(labels, flagged, weights)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reliability:
+    """A reliability diagram: per bin between `edges` (bins + 1), the mean probability, the frequency of
+    hallucinations (both NaN where the bin is empty), and the number of rows."""
+
+    edges: NDArray[np.float64]
+    probability: NDArray[np.float64]
+    frequency: NDArray[np.float64]
+    count: NDArray[np.intp]
+
+
+def reliability(labels: Labels, probabilities: Scores, bins: int = CALIBRATION_BINS) -> Reliability:
+    """Bin probabilities, (R,) or (repeats, R), against the labels (R,)."""
+    truth = np.broadcast_to(labels, probabilities.shape).ravel()
+    values = probabilities.ravel()
+    places = _bins(values, bins)
+    count = np.bincount(places, minlength=bins)
+    with np.errstate(invalid="ignore"):
+        return Reliability(
+            edges=np.linspace(0, 1, bins + 1),
+            probability=np.bincount(places, values, bins) / count,
+            frequency=np.bincount(places, truth, bins) / count,
+            count=count,
+        )
+
+
+def _outcome_draws(outcome: Outcome, labels: Labels, draws: Draws) -> Values:
+    repeats: list[Values] = [
+        _over_draws(weighted_metrics, labels, probabilities, flagged, draws)
+        for probabilities, flagged in zip(outcome.probabilities, outcome.flagged, strict=True)
     ]
-    return {name: _interval(value[name], [row[name] for row in drawn]) for name in value}
+    return {name: np.mean([values[name] for values in repeats], axis=0) for name in repeats[0]}
 
 
-def _interval(value: float, drawn: list[float]) -> Interval:
-    known = [x for x in drawn if np.isfinite(x)]
-    if not np.isfinite(value) or not known:
+def _over_draws(
+    metrics: Callable[[Labels, Scores, Labels, Scores], Values],
+    labels: Labels,
+    scores: Scores,
+    flagged: Labels,
+    draws: Draws,
+) -> Values:
+    blocks = [metrics(labels, scores, flagged, weights) for weights in draws.weights()]
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _unweighted(
+    metrics: Callable[[Labels, Scores, Labels, Scores], Values],
+    labels: Labels,
+    scores: Scores,
+    flagged: Labels,
+) -> dict[str, float]:
+    values = metrics(labels, scores, flagged, np.ones((1, len(labels))))
+    return {name: float(value[0]) for name, value in values.items()}
+
+
+def _intervals(draws: Values) -> Metrics:
+    """The first draw is the value, the others its distribution."""
+    return {name: _interval(float(values[0]), values[1:]) for name, values in draws.items()}
+
+
+def _interval(value: float, drawn: NDArray[np.float64]) -> Interval:
+    known = drawn[np.isfinite(drawn)]
+    if not np.isfinite(value) or not len(known):
         return Interval(value=None, low=None, high=None)
     low, high = np.quantile(known, [0.025, 0.975])
-    return Interval(value=float(value), low=float(low), high=float(high))
+    return Interval(value=value, low=float(low), high=float(high))
 
 
-def _ranking(labels: Labels, scores: Scores) -> dict[str, float]:
-    if labels.all() or not labels.any():
-        return {"auroc": np.nan, "auprc": np.nan}
-    return {
-        "auroc": float(roc_auc_score(labels, scores)),
-        "auprc": float(average_precision_score(labels, scores)),
-    }
+def _ranking(labels: Labels, scores: Scores, weights: Scores) -> Values:
+    """AUROC (a tie is half a success) and average precision (a step at every distinct score)."""
+    order = np.argsort(-scores, kind="stable")
+    ties = np.flatnonzero(np.diff(scores[order], prepend=np.inf))
+    sorted_weights, sorted_labels = weights[:, order], labels[order]
+    hits = np.add.reduceat(sorted_weights * sorted_labels, ties, axis=1)
+    alarms = np.add.reduceat(sorted_weights * ~sorted_labels, ties, axis=1)
+    hits_so_far, alarms_so_far = np.cumsum(hits, axis=1), np.cumsum(alarms, axis=1)
+    positive, negative = hits_so_far[:, -1], alarms_so_far[:, -1]
+    below = (hits * (negative[:, None] - alarms_so_far + alarms / 2)).sum(1)
+    seen = hits_so_far + alarms_so_far
+    precision = np.divide(hits_so_far, seen, out=np.zeros_like(seen), where=seen > 0)
+    auroc, auprc = below / (positive * negative), (hits * precision).sum(1) / positive
+    return {"auroc": auroc, "auprc": np.where(negative > 0, auprc, np.nan)}
 
 
-def _decisions(labels: Labels, flagged: Labels) -> dict[str, float]:
-    hits, alarms = int((labels & flagged).sum()), int((~labels & flagged).sum())
-    misses, passed = int((labels & ~flagged).sum()), int((~labels & ~flagged).sum())
-    recall, specificity = _ratio(hits, hits + misses), _ratio(passed, passed + alarms)
+def _decisions(labels: Labels, flagged: Labels, weights: Scores) -> Values:
+    counts = (labels & flagged, ~labels & flagged, labels & ~flagged, ~labels & ~flagged)
+    hits, alarms, misses, passed = (weights @ which for which in counts)
+    recall, specificity = hits / (hits + misses), passed / (passed + alarms)
     return {
         "balanced_accuracy": (recall + specificity) / 2,
-        "accuracy": (hits + passed) / len(labels),
-        "precision": _ratio(hits, hits + alarms),
+        "accuracy": (hits + passed) / weights.sum(1),
+        "precision": hits / (hits + alarms),
         "recall": recall,
-        "f1": _ratio(2 * hits, 2 * hits + alarms + misses),
+        "f1": 2 * hits / (2 * hits + alarms + misses),
     }
 
 
-def _ratio(part: int, whole: int) -> float:
-    return part / whole if whole else float("nan")
+def _calibration_error(labels: Labels, probabilities: Scores, weights: Scores) -> NDArray[np.float64]:
+    members = _bins(probabilities, CALIBRATION_BINS)[:, None] == np.arange(CALIBRATION_BINS)
+    gaps = weights @ ((labels - probabilities)[:, None] * members)
+    error: NDArray[np.float64] = np.abs(gaps).sum(1) / weights.sum(1)
+    return error
+
+
+def _bins(probabilities: Scores, bins: int) -> NDArray[np.intp]:
+    return np.minimum((probabilities * bins).astype(np.intp), bins - 1)

@@ -13,8 +13,9 @@ from lrp4rag.classifiers.detector import Detector
 from lrp4rag.classifiers.features import Features
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
+from lrp4rag.experiments.evidence import cross_validate
 from lrp4rag.experiments.extract import Extraction
-from lrp4rag.experiments.protocol import cross_validate, groups_of, labels_of, token_flags
+from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.statistics import RESAMPLES
 
 
@@ -42,22 +43,22 @@ def train(
 ) -> Detector:
     """Cross-validate and fit a detector on what extraction left in its store."""
     features = features or Features()
-    rows = [example for example in examples if example.id not in extraction.failures]
-    relevances = [extraction.store.read(example) for example in rows]
-    evidence = cross_validate(rows, relevances, features=features, classifier=classifier, resamples=resamples)
+    kept = tuple(example for example in examples if example.id not in extraction.failures)
+    rows = Rows(extraction.store, kept)
+    evidence = cross_validate(rows, features=features, classifier=classifier, resamples=resamples)
     detector = Detector.fit(
-        relevances,
-        labels_of(rows),
-        groups=list(groups_of(rows)),
-        token_flags=[token_flags(*pair) for pair in zip(rows, relevances, strict=True)],
+        rows.relevances,
+        rows.labels,
+        groups=list(rows.groups),
+        token_flags=rows.token_flags,
         features=features,
         classifier=classifier,
     )
     training = Training(
-        data_hash=data_hash(rows),
-        generators=dict(sorted(Counter(row.generator or "unknown" for row in rows).items())),
+        data_hash=data_hash(kept),
+        generators=dict(sorted(Counter(row.generator or "unknown" for row in kept).items())),
         failures=len(extraction.failures),
-        sources=sorted({row.content_hash for row in rows}),
+        sources=sorted({row.content_hash for row in kept}),
         command=command,
     )
     card = detector.card.model_copy(update={"training": training, "evidence": evidence})

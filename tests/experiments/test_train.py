@@ -1,9 +1,15 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from lrp4rag.classifiers import Features
+from lrp4rag.classifiers.calibration import fit_calibrated, grouped_folds
+from lrp4rag.classifiers.localise import smoothed, token_threshold
 from lrp4rag.errors import InputError
-from lrp4rag.experiments import protocol
+from lrp4rag.experiments.evidence import cross_validate
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.statistics import response_metrics, token_metrics
 from lrp4rag.experiments.train import data_hash, labelled, train
 from tests.experiments.labelled import examples, extraction
 from tests.tiny import bridge_example
@@ -47,38 +53,44 @@ def test_controls_stand_beside_the_result_and_do_worse(trained):
 def test_labels_that_mean_nothing_give_chance(tmp_path):
     """The protocol has no leak: with relevance of noise, the detector is not better than chance."""
     rows = examples(80)
-    made = extraction(rows, tmp_path / "s")
+    store = extraction(rows, tmp_path / "s").store
     noise = np.random.default_rng(3)
-    relevances = []
     for row in rows:
-        found = made.store.read(row)
+        found = store.read(row)
         values = noise.normal(size=found.response.shape).astype(np.float32)
-        relevances.append(type(found)(found.encoded, "attnlrp", "response", found.reader, values, values))
-    evidence = protocol.cross_validate(
-        rows, relevances, features=Features(length=20), classifier="svm", resamples=50
+        store.write(row, replace(found, response=values))
+    evidence = cross_validate(
+        Rows(store, tuple(rows)), features=Features(length=20), classifier="svm", resamples=50
     )
     assert evidence.metrics["auroc"].low < 0.5 < evidence.metrics["auroc"].high
 
 
-def test_no_row_is_scored_by_a_model_that_saw_its_source(monkeypatch, tmp_path):
-    rows = [bridge_example(k // 2, id=f"{k}", response=f"r{k} a b c") for k in range(40)]
-    labels = np.array([k // 2 % 2 == 0 for k in range(40)])
-    groups = protocol.groups_of(rows)
-    seen = []
-
-    class Spy:
-        def __init__(self, train):
-            self.train = set(train)
-
-        def predict(self, vectors):
-            seen.append((self.train, {groups[int(row)] for row in vectors[:, 0]}))
-            return np.full(len(vectors), 0.5)
-
-    monkeypatch.setattr(protocol, "fit_calibrated", lambda name, x, y, g: Spy(g))
-    folds = protocol.grouped_folds(labels, groups, 5, 0)
-    protocol._out_of_fold("svm", np.arange(40.0)[:, None], labels, groups, folds)
-    assert len(seen) == 5
-    assert all(not train & test for train, test in seen)
+def test_the_evidence_is_that_of_a_loop_over_folds(trained, tmp_path):
+    rows, detector = trained
+    data = Rows(extraction(rows, tmp_path / "s").store, tuple(rows))
+    inputs = Features(length=20)(data.relevances)
+    scores = np.full(len(rows), np.nan)
+    suspect = [np.zeros(0, dtype=bool)] * len(rows)
+    for learned, judged in grouped_folds(data.labels, data.groups, 5, 0):
+        model = fit_calibrated("svm", inputs[learned], data.labels[learned], data.groups[learned])
+        scores[judged] = model.predict(inputs[judged])
+        picked = data.select(learned)
+        threshold = token_threshold(picked.relevances, picked.token_flags)
+        for k in judged:
+            suspect[k] = smoothed(data.relevances[k].total) < threshold
+    evidence = detector.card.evidence
+    expected = response_metrics(data.labels, scores, 0.5)
+    assert {name: row.value for name, row in evidence.metrics.items()} == pytest.approx(expected)
+    tokens = token_metrics(
+        np.concatenate(data.token_flags),
+        np.concatenate([-smoothed(row.total) for row in data.relevances]),
+        np.concatenate(suspect),
+    )
+    assert {name: row.value for name, row in evidence.tokens.items()} == pytest.approx(tokens)
+    assert evidence.protocol == (
+        "5-fold cross-validation stratified by label and grouped by source, seed 0; "
+        "95 % bootstrap intervals over sources, 50 resamples"
+    )
 
 
 def test_failed_rows_are_left_out(tmp_path):

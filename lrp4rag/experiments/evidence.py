@@ -1,0 +1,72 @@
+"""The evidence in a detector's card: its cross-validated metrics, the controls', and its suspect tokens'."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lrp4rag.classifiers.card import Evidence, Metrics
+from lrp4rag.classifiers.features import Features
+from lrp4rag.classifiers.localise import smoothed, token_threshold
+from lrp4rag.experiments.controls import CONTROLS, FLAG_EVERYTHING, Setting, flag_everything, relevance
+from lrp4rag.experiments.protocol import HONEST, Protocol, splits
+from lrp4rag.experiments.search import cross_validated
+from lrp4rag.experiments.statistics import RESAMPLES, outcome_metrics, token_intervals
+from lrp4rag.progress import track
+
+if TYPE_CHECKING:
+    from lrp4rag.experiments.rows import Rows
+
+SHOWN = ("length only", "constant relevance (interpolate)", "constant relevance (zeros)", "novel words")
+
+
+def cross_validate(
+    rows: Rows,
+    *,
+    features: Features,
+    classifier: str,
+    resamples: int = RESAMPLES,
+    n_jobs: int = 1,
+) -> Evidence:
+    """Metrics of a detector, of the controls beside it, and of its suspect tokens.
+
+    Features are given; settings, calibration and the token threshold come from the training rows of
+    each fold. Whoever tries several features and keeps the best has chosen by looking at the result.
+    """
+    protocol = replace(HONEST, repeats=1, mode=features.mode, lengths=(features.length,))
+    setting = Setting(classifier, (features,))
+    makers = {"detector": relevance} | {name: CONTROLS[name].make for name in SHOWN}
+    outcomes = {
+        name: cross_validated(make(rows, setting), rows.labels, rows.groups, protocol, n_jobs=n_jobs)
+        for name, make in track(makers.items(), len(makers), "cross-validating")
+    }
+    outcomes[FLAG_EVERYTHING] = flag_everything(rows.labels, protocol)
+    results = {
+        name: outcome_metrics(outcome, rows.labels, rows.groups, resamples=resamples)
+        for name, outcome in outcomes.items()
+    }
+    return Evidence(
+        protocol=f"{protocol.words}; 95 % bootstrap intervals over sources, {resamples} resamples",
+        metrics=results.pop("detector"),
+        controls=results,
+        tokens=_tokens(rows, protocol, resamples),
+    )
+
+
+def _tokens(rows: Rows, protocol: Protocol, resamples: int) -> Metrics:
+    relevances, flags = rows.relevances, rows.token_flags
+    scores = [-smoothed(row.total) for row in relevances]
+    suspect = [np.zeros(0, dtype=bool)] * len(flags)
+    everything = np.ones(len(flags), dtype=bool)
+    for split in splits(protocol, rows.labels, rows.groups, everything, everything)[0]:
+        threshold = token_threshold([relevances[k] for k in split.train], [flags[k] for k in split.train])
+        for k in split.test:
+            suspect[k] = -scores[k] < threshold
+    # Each draw ranks every token of the data, so a tenth of the resamples must do.
+    return token_intervals(
+        *(np.concatenate(part) for part in (flags, scores, suspect)),
+        groups=np.repeat(rows.groups, [len(flag) for flag in flags]),
+        resamples=max(resamples // 10, 20),
+    )
