@@ -1,0 +1,131 @@
+"""What all figures share: a theme, the colours of the two classes, panels by generator, and small files."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lrp4rag.files import write_atomically
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Colour-blind safe (Okabe and Ito), the same everywhere.
+CLASSES = {"hallucinated": "#d55e00", "normal": "#0072b2"}
+DETECTOR, CONTROL, PUBLISHED = "#009e73", "#777777", "#000000"
+DIVERGING = "PRGn"  # neither end is the colour of a class
+SYMBOLS = {"prompt": r"$R_{prompt}$", "response": r"$R_{response}$", "total": r"$n\,R_{response}$"}
+UNIT = "relevance (logits)"
+
+WIDTH = 10.0  # inches: legible where a page shows it 800 pixels wide
+DPI = 120
+
+
+@contextmanager
+def themed() -> Iterator[None]:
+    """Seaborn's styles for what is drawn inside; nothing outside changes."""
+    import matplotlib as mpl
+    import seaborn as sns
+
+    with (
+        sns.axes_style("whitegrid", {"grid.color": "0.9"}),
+        sns.plotting_context("paper"),
+        mpl.rc_context(
+            {
+                "svg.hashsalt": "lrp4rag",  # else every SVG names the same paths otherwise
+                "svg.fonttype": "none",  # text, not an outline of every letter
+                "axes.formatter.limits": (-4, 4),
+            }
+        ),
+    ):
+        yield
+
+
+def blank(size: tuple[float, float]) -> Figure:
+    """An empty figure of this size in inches; call it inside `themed`."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(drawn)
+    return drawn
+
+
+def panels(
+    rows: int, titles: Sequence[str], *, height: float = 2.4, sharex: Any = "col", sharey: Any = "row"
+) -> tuple[Figure, Any]:
+    """A figure and its axes (rows, titles), one column a title (a generator); call it inside `themed`."""
+    drawn = blank((max(WIDTH, 2.4 * len(titles)) if len(titles) > 1 else WIDTH / 2, height * rows + 0.6))
+    axes = drawn.subplots(rows, len(titles), squeeze=False, sharex=sharex, sharey=sharey)
+    for ax, title in zip(axes[0], titles, strict=True):
+        ax.set_title(title).set_parse_math(False)
+    return drawn, axes
+
+
+def legend_below(drawn: Figure, axes: Sequence[Axes]) -> None:
+    """One legend for all panels, each name once."""
+    found: dict[str, Any] = {}
+    for ax in axes:
+        handles, labels = ax.get_legend_handles_labels()
+        found |= dict(zip(labels, handles, strict=True))
+        if (legend := ax.get_legend()) is not None:
+            legend.remove()
+    drawn.legend(
+        list(found.values()), list(found), loc="outside lower center", ncols=min(len(found), 4), frameon=False
+    )
+
+
+def class_names(labels: np.ndarray) -> np.ndarray:
+    """The name of each label's class."""
+    names: np.ndarray = np.where(labels, *CLASSES)
+    return names
+
+
+def save(drawn: Figure, stem: str | Path) -> tuple[Path, Path]:
+    """Write `stem`.png and `stem`.svg, each whole or not at all; equal figures give equal files."""
+    stem = Path(stem)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    png, svg = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg"))
+    write_atomically(png, _png(drawn))
+    write_atomically(svg, _svg(drawn))
+    return png, svg
+
+
+def save_table(table: pd.DataFrame, path: str | Path) -> Path:
+    """Write a CSV file, whole or not at all, to six significant digits."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    return path
+
+
+def _png(drawn: Figure) -> bytes:
+    """With a palette of 256 colours: a third of the size, and no eye sees the difference."""
+    from PIL import Image
+
+    full, small = io.BytesIO(), io.BytesIO()
+    with themed():
+        drawn.savefig(full, format="png", dpi=DPI)
+    Image.open(full).convert("RGB").quantize(256).save(small, format="png", optimize=True)
+    return small.getvalue()
+
+
+def _svg(drawn: Figure) -> str:
+    """Without indentation, and with paths to a tenth of a point, where matplotlib writes a millionth."""
+    content = io.StringIO()
+    with themed():
+        drawn.savefig(content, format="svg", dpi=DPI, metadata={"Date": None})
+    dense = re.sub(r"\n\s+", "\n", content.getvalue())
+    return re.sub(r'(?<= d=")[^"]+', lambda path: _rounded(path[0]), dense)
+
+
+def _rounded(path: str) -> str:
+    return re.sub(r"\d+\.\d{2,}", lambda number: f"{float(number[0]):.1f}", path).replace("\n", "")
