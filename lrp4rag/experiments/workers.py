@@ -16,6 +16,9 @@ from lrp4rag.experiments.extractor import Extractor, Group
 from lrp4rag.experiments.store import Store
 from lrp4rag.generator.reader import Reader
 
+START = "spawn"
+"""How workers are started: CUDA cannot be used in forked ones."""
+
 _extractor: Extractor | None = None
 
 
@@ -32,7 +35,7 @@ def run_in_workers(
     Workers end at once when this ends early, also when it is killed. Raises `LRP4RAGError` when a worker
     dies.
     """
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context(START)
     numbers = context.Queue()
     for k in range(workers):
         numbers.put(k)

@@ -1,8 +1,9 @@
-"""The store: one configuration, one file per example, nothing half written."""
+"""The store: one configuration, one file per example and part, nothing half written."""
 
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import numpy as np
 import pytest
 
 from lrp4rag.errors import InputError
-from lrp4rag.example import Example
-from lrp4rag.experiments.store import Configuration, Store
+from lrp4rag.example import Example, Label
+from lrp4rag.experiments.store import PULLED, RELEVANCE, SIGNALS, Configuration, Store, key_of, part_named
 from lrp4rag.generator import Encoded
 from lrp4rag.lrp import Relevance
 from tests.tiny import bridge_example
@@ -48,11 +49,74 @@ def test_a_new_store_has_a_manifest(tmp_path: Path) -> None:
 
 def test_write_and_read(tmp_path: Path) -> None:
     store, example = Store.open(tmp_path / "s", CONFIGURATION), bridge_example()
-    assert example not in store
+    assert not store.holds(example)
     store.write(example, relevance(2.5))
-    assert example in store
-    assert Store.open(tmp_path / "s", CONFIGURATION).read(example).response.tolist() == [2.5]
-    assert len(files(tmp_path / "s")) == 2
+    assert store.holds(example)
+    found = Store.open(tmp_path / "s", CONFIGURATION).read(example)
+    assert found.response.tolist() == [2.5]
+    assert (found.by_segment, found.prompt, found.resampled) == (None, None, None)
+    assert files(tmp_path / "s") == {"manifest.json", f"relevance/{key_of(example)}.safetensors"}
+
+
+def test_parts_have_folders_of_their_own(tmp_path: Path) -> None:
+    store, example = Store.open(tmp_path, CONFIGURATION), bridge_example()
+    assert store.parts() == []
+    by_segment, prompt, matrix = np.ones((3, 1)), np.arange(2.0), np.full((4, 2), 0.5)
+    store.write_arrays(example, "matrix-4x2", {"matrix": matrix})
+    store.write_arrays(example, PULLED, {"prompt": prompt, "tokens": np.array([1])})
+    store.write_arrays(example, SIGNALS, {"by_segment": by_segment, "logprob": np.array([-0.5])})
+    assert store.parts() == [SIGNALS, PULLED, "matrix-4x2"]
+    assert [store.holds(example, part) for part in store.parts()] == [True] * 3
+    assert not store.holds(example)
+    store.write(example, relevance())
+    assert store.parts()[0] == RELEVANCE
+    found = Store.existing(tmp_path).read(example)
+    np.testing.assert_array_equal(found.by_segment, by_segment)
+    np.testing.assert_array_equal(found.prompt, prompt)
+    np.testing.assert_array_equal(found.resampled, matrix)
+    assert store.arrays(example, SIGNALS, ["logprob"])["logprob"].tolist() == [-0.5]
+    assert set(store.arrays(example, PULLED)) == {"prompt", "tokens"}
+    key = key_of(example)
+    assert files(tmp_path) == {
+        "manifest.json",
+        *(f"{part}/{key}.safetensors" for part in ("relevance", "signals", "pulled", "matrix-4x2")),
+    }
+
+
+def test_of_several_matrices_the_first_is_read(tmp_path: Path) -> None:
+    store, example = Store.open(tmp_path, CONFIGURATION), bridge_example()
+    store.write(example, relevance())
+    for part, shape in (("matrix-8x4", (8, 4)), ("matrix-4x2", (4, 2))):
+        store.write_arrays(example, part, {"matrix": np.zeros(shape)})
+    assert store.read(example).resampled.shape == (4, 2)
+    store.path(example, "matrix-4x2").unlink()
+    assert store.read(example).resampled.shape == (8, 4)
+
+
+@pytest.mark.parametrize("part", [RELEVANCE, SIGNALS])
+@pytest.mark.parametrize("content", [b"", b"x" * 50, "cut"])
+def test_a_damaged_file_is_not_held(part: str, content: bytes | str, tmp_path: Path) -> None:
+    store, example = Store.open(tmp_path, CONFIGURATION), bridge_example()
+    store.write(example, relevance())
+    store.write_arrays(example, SIGNALS, {"by_segment": np.ones((3, 1))})
+    path = store.path(example, part)
+    path.write_bytes(path.read_bytes()[:-1] if isinstance(content, str) else content)
+    assert [one for one in (RELEVANCE, SIGNALS) if not store.holds(example, one)] == [part]
+    with pytest.raises(InputError, match=path.name):
+        store.read(example)
+
+
+@pytest.mark.parametrize("name", ["relevance", "signals", "pulled", "matrix-64x16", "matrix-1x1"])
+def test_names_of_parts(name: str) -> None:
+    assert part_named(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "signal", "matrix", "matrix-0x5", "matrix-5x0", "matrix-axb", "matrix-4x", "matrix-12345x4"]
+)
+def test_unknown_parts_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=rf"unknown part '{name}'; choose from relevance, signals, pulled"):
+        part_named(name)
 
 
 def test_reading_what_is_not_there(tmp_path: Path) -> None:
@@ -74,6 +138,7 @@ def test_rows_are_keyed_by_content(tmp_path: Path) -> None:
             question="", passages=[example.prompt], prompt=example.prompt, response=example.response
         ),
     ]
+    assert {key_of(one) for one in same} == {key_of(example)}
     assert {store.path(one) for one in same} == {store.path(example)}
     assert len({store.path(one) for one in (example, *others)}) == 5
 
@@ -106,12 +171,19 @@ def test_the_name_a_reader_goes_by_may_differ(tmp_path: Path) -> None:
     assert (tmp_path / "manifest.json").read_bytes() == before
 
 
-def test_a_folder_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("mine")
-    (tmp_path / ".notes.tmp").write_text("mine too")
+@pytest.mark.parametrize(
+    "foreign", ["thesis.txt", ".notes.tmp", "examples.jsonl", "relevance/mine", "data/x", "manifest.json.bak"]
+)
+def test_a_folder_that_is_no_store_is_refused_and_left_alone(foreign: str, tmp_path: Path) -> None:
+    """Whatever else is there looks like what a killed run leaves."""
+    (tmp_path / ".manifest.json.99999999.tmp").write_text("{")
+    (tmp_path / "signals").mkdir()
+    (tmp_path / foreign).parent.mkdir(exist_ok=True)
+    (tmp_path / foreign).write_text("mine")
     with pytest.raises(InputError, match="no store"):
         Store.open(tmp_path, CONFIGURATION)
-    assert files(tmp_path) == {"thesis.txt", ".notes.tmp"}
+    assert files(tmp_path) == {foreign, ".manifest.json.99999999.tmp"}
+    assert (tmp_path / foreign).read_text() == "mine"
 
 
 def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
@@ -120,12 +192,24 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
         Store.open(tmp_path / "file", CONFIGURATION)
 
 
-@pytest.mark.parametrize("content", ["", "no JSON", "[]", "3", '{"format": 1}'])
+@pytest.mark.parametrize("content", ["", "no JSON", "[]", "3", '{"format": 1}', '{"format": 2, "x": 1}'])
 def test_a_broken_manifest(content: str, tmp_path: Path) -> None:
     Store.open(tmp_path, CONFIGURATION)
     (tmp_path / "manifest.json").write_text(content)
     with pytest.raises(InputError, match=r"manifest\.json"):
         Store.open(tmp_path, CONFIGURATION)
+    with pytest.raises(InputError, match=r"manifest\.json"):
+        Store.existing(tmp_path)
+
+
+def test_an_existing_store_tells_how_it_was_made(tmp_path: Path) -> None:
+    other = Configuration(READER, "cp_lrp", truncation="passages")
+    Store.open(tmp_path / "s", other)
+    assert Store.existing(tmp_path / "s").configuration == other
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(InputError, match="there is no store here"):
+            Store.existing(folder)
+        assert not (folder / "manifest.json").exists()
 
 
 def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
@@ -133,23 +217,63 @@ def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     store.write(bridge_example(), relevance())
     expected = files(tmp_path)
     row = store.path(bridge_example(1))
-    row.with_name(f".{row.name}.4242.tmp").write_bytes(b"half")
-    (tmp_path / ".manifest.json.4242.tmp").write_text("{")
-    (tmp_path / ".failures.jsonl.4242.tmp").write_text("{")
+    row.with_name(f".{row.name}.99999999.tmp").write_bytes(b"half")
+    (tmp_path / ".manifest.json.99999999.tmp").write_text("{")
+    for name in (".failures.jsonl.99999999.tmp", ".examples.jsonl.99999999.tmp"):
+        (tmp_path / name).write_text("{")
+    (tmp_path / "signals").mkdir()
+    (tmp_path / "signals" / f".{row.name}.copy.tmp").write_bytes(b"half copied")
     store = Store.open(tmp_path, CONFIGURATION)
     assert files(tmp_path) == expected
-    assert bridge_example() in store
-    assert bridge_example(1) not in store
+    assert store.holds(bridge_example())
+    assert not store.holds(bridge_example(1))
 
 
-@pytest.mark.parametrize("left", ["nothing", "the folder of rows", "a half manifest"])
-def test_a_run_killed_before_the_manifest_was_written(left: str, tmp_path: Path) -> None:
-    if left != "nothing":
-        (tmp_path / "rows").mkdir()
-    if left == "a half manifest":
-        (tmp_path / ".manifest.json.4242.tmp").write_text("{")
+def test_what_another_process_is_writing_is_left_alone(tmp_path: Path) -> None:
     Store.open(tmp_path, CONFIGURATION)
+    mine = tmp_path / f".examples.jsonl.{os.getppid()}.tmp"
+    mine.write_text("half")
+    Store.open(tmp_path, CONFIGURATION)
+    assert mine.read_text() == "half"
+
+
+@pytest.mark.parametrize("left", ["nothing", "folders of parts", "a half manifest", "both"])
+def test_a_run_killed_before_the_manifest_was_written(left: str, tmp_path: Path) -> None:
+    if left in ("folders of parts", "both"):
+        for part in ("relevance", "signals", "pulled", "matrix-64x16"):
+            (tmp_path / part).mkdir()
+    if left in ("a half manifest", "both"):
+        (tmp_path / ".manifest.json.99999999.tmp").write_text("{")
+    store = Store.open(tmp_path, CONFIGURATION)
     assert files(tmp_path) == {"manifest.json"}
+    assert not store.holds(bridge_example())
+
+
+def test_examples_are_remembered_with_their_last_labels(tmp_path: Path) -> None:
+    store, path = Store.open(tmp_path, CONFIGURATION), tmp_path / "examples.jsonl"
+    assert store.examples() == []
+    store.add_examples([])
+    assert not path.exists()
+    rows = [bridge_example(k) for k in range(3)]
+    store.add_examples(rows)
+    written = path.stat().st_mtime_ns
+    store.add_examples(rows[1:])  # nothing new: nothing is written
+    assert path.stat().st_mtime_ns == written
+    labelled = replace(rows[1], labels=(Label(0, 2),), generator="g")
+    namesake = bridge_example(7, id=rows[0].id)  # another example that goes by the same id
+    store.add_examples([labelled, namesake])
+    assert Store.existing(tmp_path).examples() == [rows[0], labelled, rows[2], namesake]
+
+
+def test_damaged_examples_are_named_by_their_line(tmp_path: Path) -> None:
+    store, path = Store.open(tmp_path, CONFIGURATION), tmp_path / "examples.jsonl"
+    store.add_examples([bridge_example()])
+    path.write_bytes(path.read_bytes() + b'{"id": "half')
+    content = path.read_bytes()
+    for read in (store.examples, lambda: store.add_examples([bridge_example(1)])):
+        with pytest.raises(InputError, match=r"examples\.jsonl, line 2: Invalid JSON"):
+            read()
+    assert path.read_bytes() == content
 
 
 def test_failures_are_a_sorted_log_that_is_replaced(tmp_path: Path) -> None:

@@ -1,0 +1,168 @@
+"""What extraction costs, and what sharing prompts, one stack for two composites, and bfloat16 save.
+
+    python -m benchmarks.extraction [--json]
+
+Keys of --json (each ratio is taken within rounds; the median is reported):
+
+    separate_over_shared     seconds of the signals of each response by itself, over those with one prompt
+    two_stacks_over_one      pushing attnlrp's and cp_lrp's tangents one after the other, over one stack
+    float32_over_bfloat16    the shared way in both
+    signals_seconds, pulled_seconds, matrix_seconds    a response, in bfloat16: the signals (prompt shared),
+                             R_prompt and a row for each of eight sentences, R* at 64 x 16 (prompt shared)
+    hours_for                hours of 3,356 such responses in one process: signals and pulled, and the matrix
+    responses, prompt, response, rounds, threads    the settings
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import click
+import torch
+
+from benchmarks.common import timed
+from benchmarks.stream import silence
+from lrp4rag.experiments.pulled import pulled
+from lrp4rag.experiments.signals import ORIGINS, PromptSignals
+from lrp4rag.generator import Encoded, Reader, load_reader
+from lrp4rag.lrp import CP_LRP, Flow, relevance_mode
+from lrp4rag.lrp.attribute import segment_weights
+from lrp4rag.lrp.resample import resampling_matrix
+
+RAGTRUTH_ROWS = 3356
+SENTENCES = 8
+
+
+def responses_to_one_prompt(reader: Reader, count: int, prompt: int, response: int) -> list[Encoded]:
+    """Random tokens: three passages, a question and a template; responses of eight sentences."""
+    vocabulary = reader.model.config.vocab_size
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(vocabulary, (prompt + count * response,), generator=generator).tolist()
+    segments = [min(4, 5 * i // prompt) for i in range(prompt)]
+    letters = "".join("\n" if j % (response // SENTENCES) == 0 else "x" for j in range(response))
+    return [
+        Encoded(
+            prompt_ids=tuple(ids[:prompt]),
+            response_ids=tuple(ids[prompt + k * response : prompt + (k + 1) * response]),
+            text="x" * prompt,
+            response=letters,
+            prompt_offsets=tuple((i, i + 1) for i in range(prompt)),
+            response_offsets=tuple((j, j + 1) for j in range(response)),
+            segments=tuple(segments),
+            segment_names=("template", "question", "passage 1", "passage 2", "passage 3"),
+        )
+        for k in range(count)
+    ]
+
+
+def signals(flow: Flow, batch: list[Encoded]) -> None:
+    prompt = PromptSignals(flow, batch[0], batch[0])
+    for one in batch:
+        prompt.of(one)
+
+
+def matrix(flow: Flow, batch: list[Encoded]) -> None:
+    flow.push_shared(batch, torch.from_numpy(resampling_matrix(len(batch[0].prompt_ids), 16)))
+
+
+def two_stacks(reader: Reader, batch: list[Encoded]) -> None:
+    for composite, count in (("attnlrp", len(batch[0].segment_names)), ("cp_lrp", len(ORIGINS))):
+        with relevance_mode(reader.model, composite) as flow:
+            flow.push_shared(batch, segment_weights(batch[0])[:count])
+
+
+def one_stack(flow: Flow, batch: list[Encoded]) -> None:
+    weights = segment_weights(batch[0])
+    both = torch.cat([weights, weights[: len(ORIGINS)]])
+    composites = [flow.composite] * len(weights) + [CP_LRP] * len(ORIGINS)
+    prefix = flow.prefix(batch[0].prompt_ids, both, composites=composites)
+    for one in batch:
+        prefix.push(one.response_ids)
+
+
+def measure(readers: dict[str, Reader], batch: list[Encoded], rounds: int) -> dict[str, Any]:
+    taken: dict[str, list[float]] = {}
+
+    def note(name: str, call: Callable[[], object]) -> None:
+        taken.setdefault(name, []).append(timed(call))
+
+    reader = readers["bfloat16"]
+    for _ in range(rounds + 1):  # the first to warm up
+        with relevance_mode(reader.model) as flow:
+            note("shared", lambda: signals(flow, batch))
+            note("separate", lambda: [signals(flow, [one]) for one in batch])
+            note("one", lambda: one_stack(flow, batch))
+            note("pulled", lambda: pulled(flow, batch[0]))
+            note("matrix", lambda: matrix(flow, batch))
+        note("two", lambda: two_stacks(reader, batch))
+        with relevance_mode(readers["float32"].model) as flow:
+            note("float32", lambda: signals(flow, batch))
+    median = {name: statistics.median(values[1:]) for name, values in taken.items()}
+    ratios = {
+        "separate_over_shared": ("separate", "shared"),
+        "two_stacks_over_one": ("two", "one"),
+        "float32_over_bfloat16": ("float32", "shared"),
+    }
+    count = len(batch)
+    each = {
+        "signals_seconds": median["shared"] / count,
+        "pulled_seconds": median["pulled"],
+        "matrix_seconds": median["matrix"] / count,
+    }
+    hours = RAGTRUTH_ROWS / 3600
+    return {
+        **{
+            key: statistics.median(a / b for a, b in zip(taken[one][1:], taken[other][1:], strict=True))
+            for key, (one, other) in ratios.items()
+        },
+        **each,
+        "hours_for": {
+            "signals and pulled": hours * (each["signals_seconds"] + each["pulled_seconds"]),
+            "matrix": hours * each["matrix_seconds"],
+        },
+    }
+
+
+@click.command(context_settings={"max_content_width": 110})
+@click.option("--responses", default=4, show_default=True, type=click.IntRange(2), help="To one prompt.")
+@click.option("--prompt", default=454, show_default=True, type=click.IntRange(10), help="Prompt tokens.")
+@click.option("--response", default=188, show_default=True, type=click.IntRange(16), help="Tokens of each.")
+@click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="Rounds of all ways.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; the keys are in the source's head.")
+def main(responses: int, prompt: int, response: int, rounds: int, as_json: bool) -> None:
+    """Extraction of several responses to one prompt on the default reader (lengths: RAGTruth QA's means).
+
+    \b
+    Examples:
+      python -m benchmarks.extraction                              about five minutes on 2 cores
+      python -m benchmarks.extraction --prompt 50 --response 16    a quick look
+    """
+    silence()
+    readers = {dtype: load_reader(dtype=dtype) for dtype in ("bfloat16", "float32")}
+    batch = responses_to_one_prompt(readers["float32"], responses, prompt, response)
+    result = measure(readers, batch, rounds)
+    result |= {"responses": responses, "prompt": prompt, "response": response, "rounds": rounds}
+    result |= {"threads": torch.get_num_threads()}
+    click.echo(json.dumps(result, indent=2) if as_json else "\n".join(lines(result)))
+
+
+def lines(result: dict[str, Any]) -> list[str]:
+    hours = result["hours_for"]
+    return [
+        f"{result['responses']} responses of {result['response']} tokens to a prompt of {result['prompt']}, "
+        f"{result['threads']} threads",
+        f"one prompt shared: {result['separate_over_shared']:.2f} times faster than one by one",
+        f"attnlrp and cp_lrp in one stack: {result['two_stacks_over_one']:.2f} times faster than in two",
+        f"bfloat16: {result['float32_over_bfloat16']:.2f} times faster than float32",
+        f"a response: signals {result['signals_seconds']:.2f} s, pulled {result['pulled_seconds']:.2f} s, "
+        f"R* at 64 x 16 {result['matrix_seconds']:.2f} s",
+        f"{RAGTRUTH_ROWS:,} responses: {hours['signals and pulled']:.1f} h for signals and pulled, "
+        f"{hours['matrix']:.1f} h for R*",
+    ]
+
+
+if __name__ == "__main__":
+    main()

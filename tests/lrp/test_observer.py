@@ -1,0 +1,154 @@
+"""An observer sees every layer of a replay once for each chunk of positions, and changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from lrp4rag.lrp import ATTNLRP, relevance_mode
+from lrp4rag.lrp.composites import CP_LRP
+from lrp4rag.lrp.memory import Sizes
+from tests.lrp import tiny_families
+from tests.lrp.checks import assert_close, random_weights
+from tests.lrp.test_families import families, model_of
+from tests.tiny import random_tokens, tiny_llama
+
+PROMPT = random_tokens(33, 1).prompt_ids
+RESPONSE = random_tokens(1, 6, seed=6).response_ids
+
+
+class Recorder:
+    """Everything it is shown since the last start."""
+
+    def __init__(self) -> None:
+        self.starts = 0
+
+    def start(self, scale: Tensor) -> None:
+        self.starts, self.scale = self.starts + 1, scale
+        self.layers: list[tuple[int, Tensor, Tensor]] = []
+        self.blocks: list[tuple[int, slice, slice, Tensor]] = []
+
+    def layer(self, k: int, primal: Tensor, tangents: Tensor) -> None:
+        self.layers.append((k, primal.clone(), tangents.clone()))
+
+    def attention(self, k: int, rows: slice, keys: slice, p: Tensor) -> None:
+        self.blocks.append((k, rows, keys, p.clone()))
+
+    def of_layer(self, k: int) -> tuple[Tensor, Tensor]:
+        """Primal (B, n, d) and tangents (T, B, n, d), their scale taken out, of all chunks."""
+        primal = torch.cat([one for layer, one, _ in self.layers if layer == k], 1)
+        tangents = torch.cat([one for layer, _, one in self.layers if layer == k], 2)
+        return primal, tangents * self.scale[..., None, None]
+
+    def probabilities(self, k: int, keys: int) -> Tensor:
+        """(heads, queries, keys) of a layer of one pass, 0 where a block did not look."""
+        whole = []
+        for layer, _, seen, p in self.blocks:
+            if layer == k:
+                row = p.new_zeros((*p.shape[1:-1], keys))
+                row[..., seen] = p[0]
+                whole.append(row)
+        return torch.cat(whole, -2).flatten(0, 1)
+
+
+@families
+def test_states_and_attention_are_the_models_own(name: str) -> None:
+    model, recorder = tiny_families.build(name), Recorder()
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        plain = model(
+            torch.tensor([PROMPT]), output_hidden_states=True, output_attentions=True, use_cache=False
+        )
+    weights = random_weights(3, 33)
+    with relevance_mode(model, "cp_lrp", sizes=Sizes(queries=8)) as flow:
+        flow.prefix(PROMPT, weights, observer=recorder)
+    layers = model.config.num_hidden_layers
+    assert recorder.starts == 1
+    assert [k for k, _, _ in recorder.layers] == list(range(layers))
+    for k in range(layers):
+        primal, tangents = recorder.of_layer(k)
+        assert tangents.shape == (3, 1, 33, 48)
+        if k < layers - 1:  # the last of the model's states is after its final norm
+            assert_close(primal, plain.hidden_states[k + 1], 1e-5)
+        seen = [rows for layer, rows, _, _ in recorder.blocks if layer == k]
+        assert seen == [slice(start, min(start + 8, 33)) for start in range(0, 33, 8)]
+        assert_close(recorder.probabilities(k, 33), plain.attentions[k][0], 1e-5)
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["one composite", "two composites"])
+@pytest.mark.parametrize("positions", [1, 8, 32, 33])
+def test_chunks_of_positions(positions: int, mixed: bool) -> None:
+    model, weights = model_of("mistral"), random_weights(2, 33)
+    composites = [ATTNLRP, CP_LRP] if mixed else None
+    recorded = {}
+    for chunk in (None, positions):
+        recorder = Recorder()
+        with relevance_mode(model, sizes=Sizes(positions=chunk)) as flow:
+            flow.prefix(PROMPT, weights, composites=composites, observer=recorder)
+        chunks = -(-33 // (chunk or 33))
+        assert recorder.starts == 1
+        assert [k for k, _, _ in recorder.layers] == list(range(3)) * chunks
+        assert [k for k, *_ in recorder.blocks] == list(range(3)) * chunks
+        recorded[chunk] = [recorder.of_layer(k) for k in range(3)]
+    for one, other in zip(recorded[positions], recorded[None], strict=True):
+        for actual, expected in zip(one, other, strict=True):
+            assert_close(actual, expected, 1e-10)
+
+
+def test_the_response_is_seen_without_its_last_token_and_the_prefix_again() -> None:
+    model, before, after = model_of("llama"), Recorder(), Recorder()
+    weights = random_weights(2, 33)
+    with relevance_mode(model) as flow:
+        prefix = flow.prefix(PROMPT, weights, observer=before)
+        expected = prefix.states(RESPONSE)
+        states = prefix.states(RESPONSE, observer=after)
+        assert torch.equal(states.primal, expected.primal)
+        assert torch.equal(states.tangents, expected.tangents)
+        assert [k for k, _, _ in after.layers] == [0, 1, 2]
+        assert after.layers[0][1].shape == (1, 5, 48)
+        assert (before.starts, after.starts) == (1, 1)
+        prefix.states(RESPONSE[:1], observer=after)  # one token: what predicts it was seen before
+        assert after.starts == 1
+
+
+class OnceTooLarge:
+    """Runs out of memory the first `times` times that it is reached."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    def __call__(self, *_: object) -> None:
+        self.left -= 1
+        if self.left >= 0:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_after_memory_ran_out_only_the_repeated_replay_counts(times: int) -> None:
+    model, weights = tiny_llama(), random_weights(2, 33)
+    expected, recorder = Recorder(), Recorder()
+    with relevance_mode(model) as flow:
+        state = flow.prefix(PROMPT, weights, observer=expected).state
+        hook = model.model.layers[1].mlp.gate_proj.register_forward_pre_hook(OnceTooLarge(times))
+        retried = flow.prefix(PROMPT, weights, observer=recorder)
+        hook.remove()
+        assert_close(retried.state.primal, state.primal, 1e-10)
+        assert_close(retried.push(RESPONSE), flow.prefix(PROMPT, weights).push(RESPONSE), 1e-10)
+    assert recorder.starts == 1 + times
+    assert [k for k, _, _ in recorder.layers] == [0, 1, 2]
+    for k in range(3):
+        for one, other in zip(recorder.of_layer(k), expected.of_layer(k), strict=True):
+            assert_close(one, other, 1e-10)
+
+
+def test_no_observer_is_left_behind() -> None:
+    model, recorder = tiny_llama(), Recorder()
+    with relevance_mode(model) as flow:
+        flow.prefix(PROMPT, random_weights(1, 33), observer=recorder)
+        seen = len(recorder.layers)
+        flow.prefix(PROMPT, random_weights(1, 33))
+        flow.push(random_tokens(5, 2), random_weights(1, 5))
+        assert len(recorder.layers) == seen
+    model(torch.tensor([PROMPT]))
+    assert len(recorder.layers) == seen

@@ -1,0 +1,203 @@
+"""Tangents of two composites in one stack equal those of a stack each; others are refused."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from transformers.models.gemma2.modeling_gemma2 import Gemma2RMSNorm
+from transformers.models.llama.modeling_llama import LlamaRMSNorm
+
+from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.lrp import ATTNLRP, PAPER, Composite, relevance_mode
+from lrp4rag.lrp.composites import CP_LRP
+from lrp4rag.lrp.families import one_stack
+from lrp4rag.lrp.forwards import norm_forward
+from lrp4rag.lrp.memory import Sizes
+from lrp4rag.lrp.rules import runs
+from lrp4rag.lrp.stack import Stack
+from tests.lrp.checks import assert_close, random_weights
+from tests.lrp.test_families import NAMES, model_of, reference_of
+from tests.tiny import Tokens, random_tokens, tiny_llama
+
+SPARSE = {"qwen3_moe", "qwen3_moe_unnormalised", "mixtral"}
+dense = pytest.mark.parametrize("name", [name for name in NAMES if name not in SPARSE])
+
+# Neighbours of one composite, and changes between them.
+MIXED = [ATTNLRP, CP_LRP, CP_LRP, ATTNLRP, CP_LRP]
+PROMPT = random_tokens(19, 1).prompt_ids
+RESPONSES = [random_tokens(1, t, seed=t).response_ids for t in (6, 1)]
+
+
+def test_which_models_let_attnlrp_and_cp_lrp_share() -> None:
+    shared = {name for name in NAMES if one_stack(model_of(name), ATTNLRP, CP_LRP)}
+    assert shared == set(NAMES) - SPARSE
+
+
+def test_neighbours_run_together() -> None:
+    assert runs(MIXED) == [
+        (ATTNLRP, slice(0, 1)),
+        (CP_LRP, slice(1, 3)),
+        (ATTNLRP, slice(3, 4)),
+        (CP_LRP, slice(4, 5)),
+    ]
+    assert runs([]) == []
+
+
+@dense
+@pytest.mark.parametrize("own", [ATTNLRP, CP_LRP], ids=lambda composite: composite.name)
+def test_a_mixed_stack_equals_the_reference(name: str, own: Composite) -> None:
+    """Every column, the response's own among them; the reference is detach arithmetic with autograd."""
+    tokens, logits, _ = reference_of(name, "attnlrp")
+    n, weights = len(tokens.prompt_ids), random_weights(len(MIXED), 21)
+    rows = torch.stack([reference_of(name, one.name)[2] for one in MIXED])  # T, t, N
+    with relevance_mode(model_of(name), own) as flow:
+        prefix = flow.prefix(tokens.prompt_ids, weights[:, :n], composites=MIXED)
+        pushed = prefix.push(tokens.response_ids, weights[:, n:])
+        assert_close(flow.explained_logits, logits, 1e-10)
+    assert_close(pushed, torch.einsum("tn,tjn->tj", weights, rows), 1e-10)
+
+
+@dense
+def test_a_mixed_stack_equals_two_flows_whatever_the_sizes(name: str) -> None:
+    model, weights = model_of(name), random_weights(len(MIXED), 19)
+    with relevance_mode(model) as flow:
+        first = [flow.push(Tokens(PROMPT, response), weights) for response in RESPONSES]
+    with relevance_mode(model, "cp_lrp") as flow:
+        second = [flow.push(Tokens(PROMPT, response), weights) for response in RESPONSES]
+    which = torch.tensor([one == ATTNLRP for one in MIXED])[:, None]
+    for sizes in (None, Sizes(queries=5, positions=7, tangents=2)):
+        with relevance_mode(model, sizes=sizes) as flow:
+            prefix = flow.prefix(PROMPT, weights, composites=MIXED)
+            for response, one, other in zip(RESPONSES, first, second, strict=True):
+                assert_close(prefix.push(response), torch.where(which, one, other), 1e-10)
+
+
+@dense
+def test_single_tokens_one_after_the_other(name: str) -> None:
+    tokens, _, _ = reference_of(name, "attnlrp")
+    n, weights = len(tokens.prompt_ids), random_weights(len(MIXED), 21)
+    rows = torch.stack([reference_of(name, one.name)[2] for one in MIXED])
+    expected = torch.einsum("tn,tjn->tj", weights, rows)
+    with relevance_mode(model_of(name)) as flow:
+        prefix = flow.prefix(tokens.prompt_ids, weights[:, :n], composites=MIXED)
+        for j, token in enumerate(tokens.response_ids):
+            state = prefix.state
+            with torch.no_grad():
+                explained = flow.explain(state, 0, slice(None), [token])
+                pushed = explained.read(state.tangents[:, 0]) * state.scale
+            assert_close(pushed, expected[:, j : j + 1], 1e-9)
+            if j < len(tokens.response_ids) - 1:
+                prefix.extend([token], weights[:, n + j : n + j + 1])
+
+
+@pytest.mark.parametrize("pair", ["jacobian", "frozen"])
+def test_other_composites_may_share_where_norms_and_caps_are_alike(pair: str) -> None:
+    """Gemma 2, which has both: shares of products, softmaxes and activations may still differ."""
+    if pair == "jacobian":
+        own, other = PAPER, Composite("halves", 0.5, "jacobian", "jacobian", "frozen")
+    else:
+        own, other = CP_LRP, Composite("gates", 0.5, "frozen", "ratio", "frozen")
+    model, weights = model_of("gemma2"), random_weights(3, 19)
+    assert one_stack(model, own, other)
+    composites = [own, other, own]
+    pushed = {}
+    for one in (own, other):
+        with relevance_mode(model, one) as flow:
+            pushed[one.name] = flow.push(Tokens(PROMPT, RESPONSES[0]), weights)
+    with relevance_mode(model, own) as flow:
+        mixed = flow.prefix(PROMPT, weights, composites=composites).push(RESPONSES[0])
+    expected = torch.stack([pushed[one.name][k] for k, one in enumerate(composites)])
+    assert_close(mixed, expected, 1e-10)
+    assert not torch.allclose(pushed[own.name], pushed[other.name], rtol=1e-2)
+
+
+def test_without_composites_the_tangents_are_the_flows_own(llama) -> None:
+    weights = random_weights(2, 19)
+    for name in ("paper", "attnlrp", "cp_lrp"):
+        with relevance_mode(llama, name) as flow:
+            expected = flow.push(Tokens(PROMPT, RESPONSES[0]), weights)
+            assert_close(flow.prefix(PROMPT, weights).push(RESPONSES[0]), expected, 1e-10)
+
+
+def test_a_prefix_without_tangents_reads_only(llama) -> None:
+    with relevance_mode(llama) as flow:
+        prefix = flow.prefix(PROMPT)
+        state = prefix.states(RESPONSES[0])
+        assert state.tangents.shape == (0, 1, 6, 48)
+        hidden = llama.model(torch.tensor([[*PROMPT, *RESPONSES[0][:-1]]]), use_cache=False).last_hidden_state
+        assert_close(state.primal, hidden[:, 18:], 1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "other"),
+    [
+        ("llama", PAPER, ATTNLRP),
+        ("llama", ATTNLRP, PAPER),
+        ("gemma2", ATTNLRP, Composite("slopes", 0.5, "frozen", "jacobian", "jacobian")),
+        *((name, ATTNLRP, CP_LRP) for name in sorted(SPARSE)),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_what_cannot_share_a_stack_is_refused(name: str, own: Composite, other: Composite) -> None:
+    with (
+        relevance_mode(model_of(name), own) as flow,
+        pytest.raises(InputError, match=rf"'{other.name}' and '{own.name}' cannot share one stack"),
+    ):
+        flow.prefix(PROMPT, random_weights(2, 19), composites=[own, other])
+
+
+@pytest.mark.parametrize("name", sorted(SPARSE))
+def test_experts_take_their_own_composite(name: str) -> None:
+    weights = random_weights(2, 19)
+    with relevance_mode(model_of(name), "cp_lrp") as flow:
+        expected = flow.push(Tokens(PROMPT, RESPONSES[0]), weights)
+        prefix = flow.prefix(PROMPT, weights, composites=[CP_LRP, CP_LRP])
+        assert_close(prefix.push(RESPONSES[0]), expected, 1e-6)  # their routing sums in float32
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_composite_for_each_tangent(count: int, llama) -> None:
+    with (
+        relevance_mode(llama) as flow,
+        pytest.raises(LRP4RAGError, match=rf"2 tangents need 2 composites, got {count}"),
+    ):
+        flow.prefix(PROMPT, random_weights(2, 19), composites=[ATTNLRP] * count)
+
+
+def test_the_stack_forgets_the_composites() -> None:
+    model, weights = tiny_llama(), random_weights(2, 19)
+    tokens = Tokens(PROMPT, RESPONSES[0])
+    with relevance_mode(model) as flow:
+        expected = flow.push(tokens, weights)
+        flow.prefix(PROMPT, weights, composites=[CP_LRP, CP_LRP])
+        assert torch.equal(flow.push(tokens, weights), expected)
+
+
+# Frozen norms multiply all rows of a stack by one factor, and set the primal rows after that.
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_a_frozen_norm_scales_tangents_and_leaves_the_primal_rows(kind: str, dtype: torch.dtype) -> None:
+    """Two examples and three tangents; the primal rows are the module's own, to the last bit."""
+    generator = torch.Generator().manual_seed(0)
+    norm = (LlamaRMSNorm if kind == "llama" else Gemma2RMSNorm)(16).to(dtype)
+    offset = 0.0 if kind == "llama" else 1.0
+    with torch.no_grad():
+        norm.weight.copy_(1 - offset + 0.3 * torch.randn(16, generator=generator))
+        stacked = torch.randn(8, 5, 16, generator=generator, dtype=torch.float64).to(dtype)
+        family = SimpleNamespace(norm_offset=offset, heads_first=False)
+        forward = norm_forward(Stack(rows=2), norm, family, ATTNLRP, (0, "attention_norm"))
+        output, own = forward(stacked.clone()), norm(stacked[:2])
+    if dtype == torch.float64:  # the module computes in float32
+        assert_close(output[:2], own, 1e-6)
+    else:
+        assert torch.equal(output[:2], own)
+    wide = stacked.double()
+    eps = getattr(norm, "variance_epsilon", None) or norm.eps
+    scale = (wide[:2].square().mean(-1, keepdim=True) + eps) ** -0.5
+    expected = (offset + norm.weight.double()) * scale * wide[2:].view(3, 2, 5, 16)
+    tolerance = {torch.float64: 1e-12, torch.float32: 1e-6, torch.bfloat16: 1e-2}[dtype]
+    assert_close(output[2:].double().view(3, 2, 5, 16), expected.detach(), tolerance)

@@ -1,0 +1,220 @@
+"""What the layers show: provenance against detach arithmetic, the rest against the plain model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cache
+
+import pytest
+import torch
+from torch import Tensor
+
+from lrp4rag.lrp import relevance_mode
+from lrp4rag.lrp.composites import CP_LRP
+from lrp4rag.lrp.memory import Sizes
+from lrp4rag.lrp.trace import Trace, Tracer, trace_of
+from tests.lrp import tiny_families
+from tests.lrp.checks import assert_close
+from tests.lrp.detached import detached
+from tests.tiny import random_tokens
+
+pytestmark = pytest.mark.usefixtures("double")
+
+N, T = 23, 6
+TOKENS = random_tokens(N, T)
+ONE = random_tokens(N, 1)
+ORIGINS = torch.arange(N) % 3  # three segments of the prompt; the fourth is the response
+DENSE = ("llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2", "gemma3", "smollm3")
+BIASED = {"qwen2"}
+PART_LAYERS = (0, 2)
+
+families = pytest.mark.parametrize("name", DENSE)
+
+
+@cache
+def model_of(name: str):
+    model = tiny_families.build(name)
+    model.set_attn_implementation("eager")
+    return model
+
+
+def weights_of(tokens) -> tuple[Tensor, Tensor]:
+    """Tangents of the four segments over the prompt (4, n) and over the response's tokens (4, t - 1)."""
+    prompt = (torch.arange(4)[:, None] == ORIGINS).double()
+    response = torch.zeros(4, len(tokens.response_ids) - 1, dtype=torch.float64)
+    response[3] = 1
+    return prompt, response
+
+
+def tracer(name: str, *, last_only: bool) -> Tracer:
+    # The segments' tangents stand behind others, as they do where relevance is pushed too.
+    return Tracer(
+        prompt=N,
+        segments=slice(1, 5),
+        part_layers=PART_LAYERS,
+        bias=name in BIASED,
+        last_only=last_only,
+    )
+
+
+def trace(name: str, tokens, sizes: Sizes | None = None) -> Trace:
+    prompt, response = weights_of(tokens)
+    before = tracer(name, last_only=True)
+    after = tracer(name, last_only=False) if len(tokens.response_ids) > 1 else None
+    with relevance_mode(model_of(name), "cp_lrp", sizes=sizes) as flow:
+        weights = torch.cat([torch.full((1, N), 0.37, dtype=torch.float64), prompt])
+        prefix = flow.prefix(tokens.prompt_ids, weights, composites=[CP_LRP] * 5, observer=before)
+        more = torch.cat([torch.zeros_like(response[:1]), response])
+        prefix.states(tokens.response_ids, more, observer=after)
+    return trace_of(before, after)
+
+
+def watched(model) -> tuple[list[Tensor], list]:
+    """What each decoder layer puts out, (1, N, d), noted at every call; and the hooks that do so."""
+    outputs: list[Tensor] = []
+
+    def note(_module, _inputs, output) -> None:
+        outputs.append(output if isinstance(output, Tensor) else output[0])
+
+    return outputs, [layer.register_forward_hook(note) for layer in model.model.layers]
+
+
+@dataclass(frozen=True)
+class Plain:
+    """The plain model at the positions that predict the response (eager attention)."""
+
+    hidden: Tensor  # L, d, t: after each layer
+    states: tuple[Tensor, ...]  # Hugging Face's own hidden states, the embeddings first
+    attention: Tensor  # L, heads, t, N
+
+
+@cache
+def plain(name: str, tokens) -> Plain:
+    model = model_of(name)
+    outputs, hooks = watched(model)
+    with torch.no_grad():
+        result = model(tokens.ids, output_hidden_states=True, output_attentions=True, use_cache=False)
+    for hook in hooks:
+        hook.remove()
+    hidden = torch.stack(outputs)
+    return Plain(
+        hidden[:, 0, N - 1 :].transpose(1, 2),
+        tuple(state[0, N - 1 :].T for state in result.hidden_states),
+        torch.stack(result.attentions)[:, 0, :, N - 1 :],
+    )
+
+
+@cache
+def parts_by_hand(name: str, tokens) -> Tensor:
+    """h_s after each layer (S, L, t, d): derivatives along the segments' embeddings, by autograd."""
+    model = model_of(name)
+    weights = torch.cat(weights_of(tokens), 1)
+    with detached(model, "cp_lrp"):
+        outputs, hooks = watched(model)
+
+        def layers(embeddings: Tensor) -> Tensor:
+            outputs.clear()
+            model(inputs_embeds=embeddings, use_cache=False)
+            return torch.stack(outputs)[:, 0, N - 1 :]
+
+        embeddings = model.get_input_embeddings()(tokens.ids).detach()
+        parts = [
+            torch.autograd.functional.jvp(layers, embeddings, one[None, :, None] * embeddings)[1]
+            for one in weights
+        ]
+        for hook in hooks:
+            hook.remove()
+    return torch.stack(parts)
+
+
+@families
+@pytest.mark.parametrize("tokens", [TOKENS, ONE], ids=["six tokens", "one token"])
+def test_provenance_equals_the_reference(name: str, tokens) -> None:
+    found, parts = trace(name, tokens), parts_by_hand(name, tokens)
+    hidden = plain(name, tokens).hidden.transpose(1, 2)  # L, t, d
+    if name in BIASED:
+        parts = torch.cat([parts, hidden[None] - parts.sum(0)])
+    shares = (parts * hidden).sum(-1) / hidden.square().sum(-1)
+    assert_close(found.shares, shares.transpose(0, 1), 1e-9)
+    assert_close(found.norms, parts.norm(dim=-1).transpose(0, 1), 1e-9)
+    assert_close(found.parts, parts[:, list(PART_LAYERS)].mean(2).transpose(0, 1), 1e-9)
+
+
+@families
+def test_parts_add_up_to_the_state(name: str) -> None:
+    found, own = trace(name, TOKENS), plain(name, TOKENS)
+    assert_close(found.shares.sum(1), torch.ones_like(found.shares[:, 0]), 1e-10)
+    for k, layer in enumerate(PART_LAYERS):
+        assert_close(found.parts[k].sum(0), own.states[layer + 1].mean(-1), 1e-9)
+
+
+def test_without_the_bias_a_biased_model_does_not_add_up() -> None:
+    """So that the test above is known to see a difference."""
+    found = trace("qwen2", TOKENS)
+    assert found.shares.shape[1] == 5
+    assert (found.shares[:, :4].sum(1) - 1).abs().max() > 0.1
+
+
+@families
+@pytest.mark.parametrize("tokens", [TOKENS, ONE], ids=["six tokens", "one token"])
+def test_states_are_the_plain_models(name: str, tokens) -> None:
+    found, own = trace(name, tokens), plain(name, tokens)
+    assert_close(found.hidden_mean, own.hidden.mean(-1), 1e-10)
+    assert_close(found.hidden_last, own.hidden[..., -1], 1e-10)
+    for k, state in enumerate(own.states[1:-1]):  # the last of these is after the final norm
+        assert_close(found.hidden_mean[k], state.mean(-1), 1e-10)
+
+
+@families
+def test_lookback_by_hand(name: str) -> None:
+    """Mean attention to a prompt token over the same plus the mean to a response token so far."""
+    found, attention = trace(name, TOKENS).lookback, plain(name, TOKENS).attention
+    assert found.shape == (*attention.shape[:2], T)
+    assert (found[..., 0] == 1).all()
+    for j in range(1, T):
+        to_prompt = attention[:, :, j, :N].mean(-1)
+        to_response = attention[:, :, j, N : N + j].mean(-1)
+        assert_close(found[..., j], to_prompt / (to_prompt + to_response), 1e-9)
+
+
+@families
+def test_lookback_of_one_token_is_all_to_the_prompt(name: str) -> None:
+    found = trace(name, ONE).lookback
+    assert (found == 1).all()
+    assert found.shape[-1] == 1
+
+
+@families
+def test_prefix_and_response_equal_one_replay(name: str) -> None:
+    found, whole = trace(name, TOKENS), tracer(name, last_only=False)
+    weights = torch.cat(weights_of(TOKENS), 1)
+    weights = torch.cat([torch.full_like(weights[:1], 0.37), weights])
+    with relevance_mode(model_of(name), "cp_lrp") as flow:
+        flow.prefix((*TOKENS.prompt_ids, *TOKENS.response_ids[:-1]), weights, observer=whole)
+    layers = range(whole.layers)
+
+    def seen(piece: str) -> Tensor:
+        return torch.stack([whole.piece(piece, k)[..., N - 1 :] for k in layers])
+
+    hidden = seen("hidden")
+    assert_close(found.shares, seen("products") / hidden.square().sum(1, keepdim=True), 1e-10)
+    assert_close(found.norms, seen("norms"), 1e-10)
+    assert_close(found.hidden_mean, hidden.mean(-1), 1e-10)
+    assert_close(found.lookback, seen("lookback"), 1e-10)
+
+
+@families
+@pytest.mark.parametrize(
+    "sizes", [Sizes(queries=4), Sizes(positions=2), Sizes(queries=1, positions=5)], ids=str
+)
+def test_sizes_do_not_change_the_trace(name: str, sizes: Sizes) -> None:
+    expected, found = trace(name, TOKENS), trace(name, TOKENS, sizes)
+    for field in fields(Trace):
+        assert_close(getattr(found, field.name), getattr(expected, field.name), 1e-10)
+
+
+def test_without_layers_for_parts_there_are_none() -> None:
+    before = Tracer(prompt=N, segments=slice(0, 4), part_layers=(), last_only=True)
+    with relevance_mode(model_of("llama"), "cp_lrp") as flow:
+        flow.prefix(TOKENS.prompt_ids, weights_of(TOKENS)[0], observer=before)
+    assert trace_of(before, None).parts.shape[0] == 0
