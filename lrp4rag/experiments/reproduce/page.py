@@ -1,0 +1,63 @@
+"""The page of a reproduction: Markdown rendered from the results, with no number typed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from lrp4rag.experiments.reproduce import words
+from lrp4rag.experiments.reproduce.ablations import setup
+from lrp4rag.experiments.reproduce.context import Context
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def render(
+    context: Context,
+    results: Mapping[str, Any],
+    shown: Mapping[str, str],
+    files: Collection[str],
+    command: str,
+) -> str:
+    """`results` by section, in reading order; `shown` has the tables in Markdown, `files` their names."""
+    first = next(iter(context.parts.values()))
+    page: str = (
+        _environment()
+        .get_template("page.md.j2")
+        .render(
+            results=results,
+            shown=shown,
+            files=files,
+            command=command,
+            parts=context.parts,
+            sources={name: len(set(part.groups)) for name, part in context.parts.items()},
+            settings=context.settings,
+            setup=setup(first.rows.store.configuration),
+            reader=Path(str(first.rows.store.configuration.reader.get("name", ""))).name,
+            notes=_notes(results),
+        )
+    )
+    return page
+
+
+def _notes(results: Mapping[str, Any]) -> dict[str, str]:
+    """What was left out anywhere, each once, and what would add it."""
+    notes = [note for result in results.values() for note in getattr(result, "left_out", ())]
+    return {note.what: note.remedy for note in notes}
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    for filter in (words.number, words.percent, words.percent_interval, words.points, words.with_interval):
+        environment.filters[filter.__name__] = filter
+    environment.filters |= {"difference": words.difference, "listed": words.listed}
+    return environment

@@ -1,0 +1,95 @@
+"""Frozen dataclasses, with arrays in them, as JSON and back: what the cache keeps of a result."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, is_dataclass
+from functools import singledispatch
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+DIGITS = 7
+"""Significant digits of an array's elements. What is cached is what is used, even if just computed."""
+
+
+@singledispatch
+def to_json(value: Any) -> Any:
+    """Dataclasses, pydantic models, arrays, tuples and mappings; a number that is not finite is None."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+    return value
+
+
+@to_json.register
+def _(value: BaseModel) -> Any:
+    return value.model_dump()
+
+
+@to_json.register
+def _(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+@to_json.register
+def _(value: np.generic) -> Any:
+    return to_json(value.item())
+
+
+@to_json.register
+def _(value: np.ndarray) -> Any:
+    return _rounded(value.tolist())
+
+
+@to_json.register
+def _(value: dict) -> dict[str, Any]:
+    return {str(key): to_json(item) for key, item in value.items()}
+
+
+@to_json.register(list)
+@to_json.register(tuple)
+def _(value: list[Any] | tuple[Any, ...]) -> list[Any]:
+    return [to_json(item) for item in value]
+
+
+def from_json(kind: Any, data: Any) -> Any:
+    """What `to_json` wrote of a value of this type. None among the elements of an array becomes NaN."""
+    if get_origin(kind) is not None:
+        return _generic(kind, data)
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return kind.model_validate(data)
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{name: from_json(hints[name], item) for name, item in data.items()})
+    return data
+
+
+def _generic(kind: Any, data: Any) -> Any:
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is np.ndarray:
+        return _array(inner, data)
+    if origin in (Union, UnionType):
+        (known,) = (each for each in inner if each is not type(None))
+        return None if data is None else from_json(known, data)
+    if origin is dict:
+        return {key: from_json(inner[1], item) for key, item in data.items()}
+    if origin is tuple:
+        kinds = [inner[0]] * len(data) if inner[-1] is Ellipsis else inner
+        return tuple(from_json(each, item) for each, item in zip(kinds, data, strict=True))
+    return data  # Literal
+
+
+def _array(inner: tuple[Any, ...], data: Any) -> NDArray[Any]:
+    (scalar,) = get_args(inner[1])
+    return np.array(data, dtype=scalar)
+
+
+def _rounded(item: Any) -> Any:
+    if isinstance(item, list):
+        return [_rounded(each) for each in item]
+    if isinstance(item, float):
+        return float(f"{item:.{DIGITS}g}") if math.isfinite(item) else None
+    return item

@@ -1,0 +1,229 @@
+"""Table 2 of LRP4RAG (arXiv 2408.15533): classifiers on relevance, under two protocols, beside controls."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from lrp4rag.classifiers.card import Interval, Metrics
+from lrp4rag.experiments.controls import FLAG_EVERYTHING, Setting, available, flag_everything
+from lrp4rag.experiments.protocol import Protocol
+from lrp4rag.experiments.published import TABLE_2
+from lrp4rag.experiments.reproduce.bench import Bench, Entrant, Way, control, nested, single
+from lrp4rag.experiments.reproduce.context import Context
+from lrp4rag.experiments.reproduce.parts import Note, Part
+from lrp4rag.experiments.reproduce.settings import MATRICES, ONE_VECTOR, TWO_VECTORS, Settings, lengths_of
+from lrp4rag.experiments.search import Outcome
+
+CLASSIFIERS = ("threshold", "svm", "mlp", "forest")
+BEST, BEST_BY_ACCURACY = "best of the paper's own", "best of the paper's own, chosen by accuracy"
+MAJORITY = "majority class"
+
+Kind = Literal["best", "paper", "ours", "control"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of the table. `chosen` counts what won in how many folds, `leaks` rows whose source was
+    trained on."""
+
+    name: str
+    kind: Kind
+    metrics: Metrics
+    chosen: dict[str, int]
+    leaks: int
+    classifier: str = ""
+    vector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The paper's best accuracy on a generator, and what comes near it on our rows.
+
+    `best` is the best of the paper's own classifiers, chosen by accuracy inside the folds, and
+    `over_control` its accuracy less that of the control with the highest; `paper` is the one with the highest
+    accuracy under the paper's protocol. That control and `paper` were chosen by looking at these rows.
+    """
+
+    published: float
+    published_by: str
+    best: Interval | None
+    majority: Interval
+    control: str
+    control_accuracy: Interval
+    over_control: Interval | None
+    paper: str
+    paper_accuracy: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorTable:
+    """One generator's lines, by protocol ("honest", "paper")."""
+
+    rows: int
+    sources: int
+    hallucinated: int
+    lines: dict[str, tuple[Line, ...]]
+    target: Target | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table2:
+    generators: dict[str, GeneratorTable]
+    protocols: dict[str, str]
+    left_out: tuple[Note, ...]
+
+
+def ways_of(part: Part) -> list[Way]:
+    """The paper's classifiers on its vectors and on ours, those that the rows admit."""
+    made = [
+        Way(part, classifier, vector)
+        for vector in (*ONE_VECTOR, *TWO_VECTORS)
+        for classifier in CLASSIFIERS
+        # The mean over segments is a third of the mean of their sum: the same threshold.
+        if part.admits(vector) and (classifier, vector) != ("threshold", "segments")
+    ]
+    return made + [Way(part, "lstm", vector) for vector in MATRICES if part.admits(vector)]
+
+
+def contending(part: Part) -> list[Way]:
+    """What the best of the paper's own is chosen among: its classifiers on R_prompt, R_response and R*."""
+    own = [way for way in ways_of(part) if way.vector in ONE_VECTOR]
+    return own + [Way(part, name, "matrix") for name in ("svm", "lstm") if part.admits("matrix")]
+
+
+def best_of(part: Part, protocol: Protocol) -> Entrant:
+    name = BEST if protocol.scoring == "auroc" else BEST_BY_ACCURACY
+    return nested(contending(part), protocol, name)
+
+
+def entrants_of(part: Part, protocol: Protocol, settings: Settings) -> list[tuple[Kind, Way | None, Entrant]]:
+    """All lines of a generator under a protocol but those that need no fitting."""
+    kinds: dict[str, Kind] = dict.fromkeys(TWO_VECTORS, "ours")
+    made: list[tuple[Kind, Way | None, Entrant]] = []
+    if protocol.nested:
+        made += [("best", None, best_of(part, each)) for each in (settings.by_accuracy, protocol)]
+    for way in ways_of(part):
+        if protocol.nested:
+            entrant = nested([way], protocol)
+        else:
+            at = Way(part, way.classifier, way.vector, protocol.mode)
+            longest = lengths_of(way.classifier, way.vector)[-1] if way.vector in MATRICES else 0
+            entrant = single(at, longest or protocol.lengths[0], protocol)
+        made.append((kinds.get(way.vector, "paper"), way, entrant))
+    return made + [("control", None, each) for each in controls_of(part, protocol)]
+
+
+def controls_of(part: Part, protocol: Protocol) -> list[Entrant]:
+    names, _ = available(part.rows)
+    setting = Setting.of(protocol, "svm", "response")
+    return [control(part, name, setting, protocol) for name in names]
+
+
+def table2(context: Context) -> Table2:
+    """Raises nothing where a store lacks parts: their lines are left out, and said to be."""
+    protocols = [getattr(context.settings, name) for name in context.settings.protocols]
+    bench, settings = context.bench, context.settings
+    # All at once, so that no core waits for the last cell of a generator.
+    every = [
+        entrant
+        for part in context.parts.values()
+        for protocol in protocols
+        for _, _, entrant in entrants_of(part, protocol, settings)
+    ]
+    bench.metrics(every, "table 2")
+    generators = {}
+    for name, part in context.parts.items():
+        lines = {protocol.name: _lines(part, protocol, settings, bench) for protocol in protocols}
+        generators[name] = GeneratorTable(
+            rows=len(part),
+            sources=len(set(part.groups)),
+            hallucinated=int(part.labels.sum()),
+            lines=lines,
+            target=_target(part, lines, context),
+        )
+    return Table2(generators, {each.name: each.words for each in protocols}, _left_out(context))
+
+
+def _lines(part: Part, protocol: Protocol, settings: Settings, bench: Bench) -> tuple[Line, ...]:
+    entrants = entrants_of(part, protocol, settings)
+    found = bench.metrics([entrant for _, _, entrant in entrants], "table 2")
+    outcomes = bench.outcomes([entrant for _, _, entrant in entrants], "table 2")
+    lines = [
+        _line(entrant.name, kind, metrics, outcome, way)
+        for (kind, way, entrant), metrics, outcome in zip(entrants, found, outcomes, strict=True)
+    ]
+    for name, outcome in (
+        (FLAG_EVERYTHING, flag_everything(part.labels, protocol)),
+        (MAJORITY, majority(part, protocol)),
+    ):
+        lines.append(_line(name, "control", bench.metrics_of(part, outcome), outcome, None))
+    return tuple(lines)
+
+
+def majority(part: Part, protocol: Protocol) -> Outcome:
+    """The more frequent class for every row, with its frequency as the probability."""
+    probabilities = np.full((protocol.repeats, len(part)), part.prevalence)
+    return Outcome(probabilities, probabilities >= 0.5)
+
+
+def _line(name: str, kind: Kind, metrics: Metrics, outcome: Outcome, way: Way | None) -> Line:
+    return Line(
+        name=name,
+        kind=kind,
+        metrics=metrics,
+        chosen=dict(Counter(outcome.chosen).most_common()),
+        leaks=outcome.leaks,
+        classifier=way.classifier if way else "",
+        vector=way.vector if way else "",
+    )
+
+
+def _target(part: Part, lines: dict[str, tuple[Line, ...]], context: Context) -> Target | None:
+    """None for a generator that the paper does not have."""
+    reported = [row for row in TABLE_2 if (row.generator, row.kind) == (part.generator, "lrp4rag")]
+    if not reported:
+        return None
+    highest = max(reported, key=lambda row: row.accuracy)
+    honest, paper = lines.get("honest", ()), lines.get("paper", ())
+    best = next((line for line in honest if line.name == BEST_BY_ACCURACY), None)
+    shown = {line.name: line for line in honest or paper if line.kind == "control"}
+    rival = _highest([line for line in shown.values() if line.name not in (MAJORITY, FLAG_EVERYTHING)])
+    by_looking = _highest([line for line in paper if line.kind == "paper"]) if paper else None
+    return Target(
+        published=highest.accuracy,
+        published_by=highest.classifier,
+        best=best.metrics["accuracy"] if best else None,
+        majority=shown[MAJORITY].metrics["accuracy"],
+        control=rival.name,
+        control_accuracy=rival.metrics["accuracy"],
+        over_control=_over(part, rival.name, context) if best else None,
+        paper=by_looking.name if by_looking else "",
+        paper_accuracy=by_looking.metrics["accuracy"] if by_looking else None,
+    )
+
+
+def _over(part: Part, rival: str, context: Context) -> Interval:
+    """The accuracy of the best less the control's, row by row."""
+    settings = context.settings
+    setting = Setting.of(settings.honest, "svm", "response")
+    pair = (best_of(part, settings.by_accuracy), control(part, rival, setting, settings.honest))
+    return context.bench.differences([pair], "table 2")[0]["accuracy"]
+
+
+def _highest(lines: Sequence[Line]) -> Line:
+    return max(lines, key=lambda line: line.metrics["accuracy"].value or 0.0)
+
+
+def _left_out(context: Context) -> tuple[Note, ...]:
+    signals = "relevance by segment, and the controls of likelihood, attention and hidden states,"
+    return (
+        *context.notes,
+        *context.lacking("pulled", "R_prompt"),
+        *context.lacking("matrix-64x16", "the LSTM on R*, and Figure 4,"),
+        *context.lacking("signals", signals),
+    )
