@@ -64,6 +64,11 @@ def signals(flow: Flow, batch: list[Encoded]) -> None:
         prompt.of(one)
 
 
+def separately(flow: Flow, batch: list[Encoded]) -> None:
+    for one in batch:
+        signals(flow, [one])
+
+
 def matrix(flow: Flow, batch: list[Encoded]) -> None:
     flow.push_shared(batch, torch.from_numpy(resampling_matrix(len(batch[0].prompt_ids), 16)))
 
@@ -93,7 +98,7 @@ def measure(readers: dict[str, Reader], batch: list[Encoded], rounds: int) -> di
     for _ in range(rounds + 1):  # the first to warm up
         with relevance_mode(reader.model) as flow:
             note("shared", lambda: signals(flow, batch))
-            note("separate", lambda: [signals(flow, [one]) for one in batch])
+            note("separate", lambda: separately(flow, batch))
             note("one", lambda: one_stack(flow, batch))
             note("pulled", lambda: pulled(flow, batch[0]))
             note("matrix", lambda: matrix(flow, batch))

@@ -49,7 +49,7 @@ Control = Callable[["Rows", Setting], Contenders]
 
 def relevance(rows: Rows, setting: Setting) -> Contenders:
     """The result itself: the classifier on relevance."""
-    return _imitated(rows, setting, lambda values, _: values)
+    return _contenders(setting, lambda features: features(rows.relevances))
 
 
 def length(rows: Rows, _: Setting) -> Contenders:
@@ -66,7 +66,7 @@ def constant(rows: Rows, setting: Setting, mode: Mode) -> Contenders:
 def shuffled_rows(rows: Rows, setting: Setting) -> Contenders:
     """Each row has the relevance of another: chance, unless the protocol leaks."""
     order = np.random.default_rng(setting.seed).permutation(len(rows))
-    return tuple(replace(each, inputs=each.inputs[order]) for each in relevance(rows, setting))
+    return _contenders(setting, lambda features: features(rows.relevances)[order])
 
 
 def shuffled_tokens(rows: Rows, setting: Setting) -> Contenders:
@@ -87,14 +87,25 @@ def _imitated(
     rows: Rows, setting: Setting, imitate: Callable[[Values, np.random.Generator], Values]
 ) -> Contenders:
     """The setting's classifier on relevance that `imitate` has replaced before resampling."""
-    made: Contenders = ()
-    for features in setting.features:
+
+    def inputs(features: Features) -> Values:
         # The same seed for every length: they contend with the same imitation.
         generator = np.random.default_rng(setting.seed)
         vectors = [np.asarray(VECTORS[features.vector](row), dtype=float) for row in rows.relevances]
-        inputs = features.resampled([imitate(vector, generator) for vector in vectors])
-        made += contenders_of(setting.classifier, inputs, f"{features.vector}, {features.length}")
-    return made
+        return features.resampled([imitate(vector, generator) for vector in vectors])
+
+    return _contenders(setting, inputs)
+
+
+def _contenders(setting: Setting, inputs: Callable[[Features], Values]) -> Contenders:
+    """Every candidate of the classifier on the inputs of every length."""
+    return tuple(
+        contender
+        for features in setting.features
+        for contender in contenders_of(
+            setting.classifier, inputs(features), f"{features.vector}, {features.length}"
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)

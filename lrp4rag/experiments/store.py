@@ -27,6 +27,7 @@ from lrp4rag.example import Example
 from lrp4rag.experiments.arrays import read_arrays, write_arrays
 from lrp4rag.experiments.examples import read_examples, write_examples
 from lrp4rag.files import remove_leftovers, write_atomically
+from lrp4rag.generator.encoding import Truncation
 from lrp4rag.lrp.relevance import Relevance
 
 FORMAT = 2
@@ -56,7 +57,7 @@ class Configuration:
     reader: dict[str, Any]
     composite: str
     target: str = "response"
-    truncation: str = "error"
+    truncation: Truncation = "error"
 
     def as_dict(self) -> dict[str, Any]:
         return {"format": FORMAT, **asdict(self)}

@@ -40,5 +40,5 @@ def store_of(folder: Path, rows: Sequence[Example], parts: Sequence[str] = (), *
     store = Store.open(folder, Configuration(**{"reader": READER, "composite": "attnlrp", **changes}))
     store.add_examples(rows)
     for k, row in enumerate(rows):
-        fill(store, row, parts, k + 1)
+        fill(store, row, parts, k + 1.0)
     return store

@@ -68,8 +68,8 @@ def test_parts_that_rows_lack_are_null(at_once: int, tmp_path: Path, monkeypatch
     faithful = replace(ROWS[1], labels=())
     store = store_of(tmp_path, [bare, faithful])
     store.add_examples(ROWS[2:])
-    fill(store, ROWS[2], [SIGNALS], 3)
-    fill(store, ROWS[3], [PULLED], 4)
+    fill(store, ROWS[2], [SIGNALS], 3.0)
+    fill(store, ROWS[3], [PULLED], 4.0)
     rows = exported(store, "lookback", "sentences")
     names = ("logprob", "rank", "lookback", "lookback_shape", "R_prompt", "sentences", "sentences_shape")
     assert [[row[name] is None for name in names] for row in rows] == [

@@ -196,7 +196,7 @@ def test_comparison_is_paired():
     """Two detectors that agree on nearly all rows differ by much less than either is known to."""
     labels, groups, outcome = many(rows=300, sources=100)
     changed = outcome.probabilities.copy()
-    changed[:, :4] = 1 - labels[:4]
+    changed[:, :60] -= np.where(labels[:60], 0.1, -0.1)
     worse = Outcome(changed, changed >= 0.5)
     difference = compare(outcome, worse, labels, groups, resamples=200)["auroc"]
     alone = [outcome_metrics(each, labels, groups, resamples=200)["auroc"] for each in (outcome, worse)]

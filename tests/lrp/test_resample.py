@@ -65,6 +65,28 @@ def test_two_dimensions(mode: str, expected: list[list[float]]) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-15)
 
 
+def written_out(values: np.ndarray, new: int, mode: str) -> list[float]:
+    """Eqs. 7 and 8 element by element, and what each mode does where the vector grows."""
+    old = len(values)
+    if mode == "interpolate" and old < new:
+        centres = [(i + 0.5) * old / new - 0.5 for i in range(new)]
+        return list(np.interp(centres, np.arange(old), values))
+    if mode == "pad_last" and old < new:
+        return [*values, *[values[-1]] * (new - old)]
+    bins = [values[i * old // new : (i + 1) * old // new] for i in range(new)]
+    return [float(np.mean(part)) if len(part) else 0.0 for part in bins]
+
+
+@modes
+@pytest.mark.parametrize(("old", "new"), [*PAIRS, (188, 220), (458, 64), (200, 500), (13, 16)])
+def test_the_matrix_and_the_vector_agree(old: int, new: int, mode: str) -> None:
+    """Vectors are resampled without building the matrix."""
+    values = np.random.default_rng(old * 1000 + new).normal(size=old)
+    expected = written_out(values, new, mode)
+    np.testing.assert_allclose(resample(values, new, mode), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(resampling_matrix(old, new, mode) @ values, expected, rtol=0, atol=1e-12)
+
+
 @modes
 def test_two_dimensions_are_one_after_the_other(mode: str) -> None:
     matrix = np.random.default_rng(0).normal(size=(5, 9))

@@ -145,7 +145,7 @@ def test_parts_add_up_to_the_state(name: str) -> None:
     found, own = trace(name, TOKENS), plain(name, TOKENS)
     assert_close(found.shares.sum(1), torch.ones_like(found.shares[:, 0]), 1e-10)
     for k, layer in enumerate(PART_LAYERS):
-        assert_close(found.parts[k].sum(0), own.states[layer + 1].mean(-1), 1e-9)
+        assert_close(found.parts[k].sum(0), own.hidden[layer].mean(-1), 1e-9)
 
 
 def test_without_the_bias_a_biased_model_does_not_add_up() -> None:

@@ -78,8 +78,13 @@ def legend_below(drawn: Figure, axes: Sequence[Axes]) -> None:
         found |= dict(zip(labels, handles, strict=True))
         if (legend := ax.get_legend()) is not None:
             legend.remove()
+    columns = 4 if drawn.get_figwidth() >= WIDTH else 2
     drawn.legend(
-        list(found.values()), list(found), loc="outside lower center", ncols=min(len(found), 4), frameon=False
+        list(found.values()),
+        list(found),
+        loc="outside lower center",
+        ncols=min(len(found), columns),
+        frameon=False,
     )
 
 

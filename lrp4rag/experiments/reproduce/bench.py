@@ -30,6 +30,9 @@ from lrp4rag.experiments.search import Outcome, cross_validated
 from lrp4rag.experiments.statistics import compare, outcome_metrics
 from lrp4rag.lrp.resample import Mode
 
+MOST = 24
+"""Contenders that a control may have; of more (hidden states of many layers), one penalty is kept."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entrant:
@@ -74,8 +77,12 @@ class Way:
         return Contender(name, self.classifier, settings, estimator_of(self.classifier, settings), inputs)
 
 
-def nested(ways: Sequence[Way], protocol: Protocol, name: str = "") -> Entrant:
-    """The best of everything that contends in these ways, chosen inside the folds."""
+def nested(ways: Sequence[Way], protocol: Protocol, name: str = "", *, share_inner: bool = False) -> Entrant:
+    """The best of everything that contends in these ways, chosen inside the folds.
+
+    An LSTM that is alone calibrates itself and needs no inner folds, which are dear; `share_inner` has
+    them all the same, since it contends elsewhere too.
+    """
     part = ways[0].part
     grid = [
         (way, length, settings)
@@ -83,8 +90,7 @@ def nested(ways: Sequence[Way], protocol: Protocol, name: str = "") -> Entrant:
         for length in lengths_of(way.classifier, way.vector)
         for settings in GRID[way.classifier].settings
     ]
-    # A single network that calibrates itself needs no inner folds, and is dear.
-    inner = len(grid) > 1 or ways[0].classifier != "lstm"
+    inner = share_inner or len(grid) > 1 or ways[0].classifier != "lstm"
     cells = tuple(
         Cell(
             {"what": "judged", "repeat": repeat, "inner": inner, **way.key(length, settings, protocol)},
@@ -209,7 +215,10 @@ def _thinned(contenders: Sequence[Contender], protocol: Protocol) -> list[Conten
     """The settings that the classifiers on relevance have, and no more."""
     if protocol.nested:
         machines = GRID["svm"].settings
-        return [each for each in contenders if each.classifier != "svm" or each.settings in machines]
+        kept = [each for each in contenders if each.classifier != "svm" or each.settings in machines]
+        settings = list(dict.fromkeys(each.settings for each in kept))
+        middle = settings[len(settings) // 2]
+        return kept if len(kept) <= MOST else [each for each in kept if each.settings == middle]
     usual = [each for each in contenders if DEFAULTS.get(each.classifier) == each.settings]
     return (usual or list(contenders))[:1]
 

@@ -16,7 +16,7 @@ from lrp4rag.experiments.reproduce.cache import Cell, Task
 from lrp4rag.experiments.reproduce.context import Context, Exhibit
 from lrp4rag.experiments.reproduce.parts import Labels, Note, Part
 from lrp4rag.experiments.reproduce.settings import MATRICES, VECTOR_WORDS
-from lrp4rag.experiments.reproduce.table2 import CLASSIFIERS, best_of
+from lrp4rag.experiments.reproduce.table2 import CLASSIFIERS, on_matrices, on_vectors
 from lrp4rag.experiments.reproduce.words import Verdict, difference, verdict, with_interval
 from lrp4rag.experiments.search import Outcome
 from lrp4rag.experiments.significance import auroc_of_low
@@ -171,7 +171,8 @@ def _matrix_beats_response(context: Context) -> tuple[Case, ...]:
         best = nested(own, protocol, "best on R_response")
         for vector in MATRICES:
             what = f"lstm on {VECTOR_WORDS[vector]}, less the best on R_response"
-            made.append((what, nested([Way(part, "lstm", vector)], protocol), best))
+            shared = ("lstm", vector) in [(way.classifier, way.vector) for way in on_matrices(part)]
+            made.append((what, nested([Way(part, "lstm", vector)], protocol, share_inner=shared), best))
     return _compared(context, made, decisive="lstm")
 
 
@@ -196,7 +197,8 @@ def _compared(
 def _larger_is_harder(context: Context) -> tuple[Case, ...]:
     """Steps from one size to the next; sources are drawn for both generators together."""
     parts = [context.parts[name] for name in SIZES if name in context.parts]
-    entrants = [best_of(part, context.settings.honest) for part in parts]
+    # Of R_prompt and R_response only: what contends on R* is not the same for all generators.
+    entrants = [nested(on_vectors(part), context.settings.honest) for part in parts]
     outcomes = context.bench.outcomes(entrants, "findings")
     steps = list(pairwise(range(len(parts)))) + ([(0, len(parts) - 1)] if len(parts) > 2 else [])
     resamples = context.settings.resamples
@@ -211,7 +213,7 @@ def _larger_is_harder(context: Context) -> tuple[Case, ...]:
     return tuple(
         Case(
             f"{parts[small].generator} to {parts[large].generator}",
-            "best of the paper's own on the smaller, less on the larger",
+            "best of the paper's own on vectors, on the smaller less on the larger",
             found["auroc"],
             found["accuracy"],
         )

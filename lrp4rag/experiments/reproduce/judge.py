@@ -94,6 +94,14 @@ def choose(judged: Sequence[Sequence[Judged]], labels: Labels, groups: Groups, p
     return Outcome(probabilities, probabilities >= THRESHOLD, tuple(chosen))
 
 
+def uncalibrated(judged: Sequence[Judged]) -> Outcome:
+    """The outcome of one contender, judged in each repeat, that decides as it does by itself."""
+    scores = np.stack([repeat.scores for repeat in judged])
+    probabilities = scores if judged[0].cut else expit(scores)
+    flagged = scores > judged[0].cut
+    return Outcome(np.asarray(probabilities), flagged, (judged[0].label,) * len(judged))
+
+
 def _folds(protocol: Protocol, labels: Labels, groups: Groups, repeat: int) -> list[Split]:
     return [split for split in _splits(protocol, labels.tobytes(), tuple(groups)) if split.repeat == repeat]
 

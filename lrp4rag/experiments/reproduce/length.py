@@ -16,6 +16,7 @@ from lrp4rag.experiments.figures import lengths as figure
 from lrp4rag.experiments.protocol import Protocol
 from lrp4rag.experiments.reproduce.cache import Cell, Task
 from lrp4rag.experiments.reproduce.context import Context, Exhibit
+from lrp4rag.experiments.reproduce.judge import judge, uncalibrated
 from lrp4rag.experiments.reproduce.parts import Note, Part
 from lrp4rag.experiments.reproduce.settings import (
     CONTROL_STRIDE,
@@ -24,8 +25,7 @@ from lrp4rag.experiments.reproduce.settings import (
     VECTOR_WORDS,
     estimator_of,
 )
-from lrp4rag.experiments.reproduce.words import with_interval
-from lrp4rag.experiments.search import cross_validated
+from lrp4rag.experiments.reproduce.words import slug, with_interval
 from lrp4rag.experiments.statistics import outcome_metrics
 from lrp4rag.lrp.resample import Mode
 
@@ -57,9 +57,13 @@ class Curve:
         """The length where a metric is highest: chosen by looking at the rows it is reported on."""
         return self.lengths[int(np.argmax([point[metric].value or 0.0 for point in self.metrics]))]
 
+    def nearest(self, length: int) -> int:
+        """Of the lengths that were computed."""
+        return min(self.lengths, key=lambda each: abs(each - length))
+
     def at(self, length: int) -> Metrics:
         """At the nearest length that was computed."""
-        return self.metrics[int(np.argmin([abs(each - length) for each in self.lengths]))]
+        return self.metrics[self.lengths.index(self.nearest(length))]
 
     def span(self, metric: str, shortest: int) -> float:
         """The largest less the smallest value over lengths from `shortest` on."""
@@ -108,12 +112,12 @@ def show(result: Lengths) -> Exhibit:
     figures, named = {}, {}
     for generator, curves in result.curves.items():
         found = {curve.name: figure.LengthCurve(curve.lengths, curve.metrics) for curve in curves}
-        figures[f"length-{generator}"] = figure.draw(found, title=generator)
+        figures[f"length-{slug(generator)}"] = figure.draw(found, title=generator)
         named |= {f"{generator}: {name}": curve for name, curve in found.items()}
     numbers = figure.table(named)
     parts = numbers["name"].str.split(": ", n=1, expand=True)
     numbers = numbers.assign(generator=parts[0], name=parts[1])
-    shown = {f"length-{generator}": _words(curves) for generator, curves in result.curves.items()}
+    shown = {f"length-{slug(generator)}": _words(curves) for generator, curves in result.curves.items()}
     return Exhibit(figures, {"length": numbers}, shown)
 
 
@@ -148,9 +152,9 @@ def _cells(
         "mode": mode,
         "repeats": settings.repeats,
         "seed": settings.seed,
-        "resamples": settings.resamples,
+        "resamples": settings.band_resamples,
     }
-    how = settings.plain, settings.resamples
+    how = settings.plain, settings.band_resamples
     return [
         Cell({**key, "length": at}, Metrics, partial(_prepare, part, classifier, vector, mode, at, *how))
         for at in lengths
@@ -173,6 +177,11 @@ def _prepare(
 def _measured(
     contender: Contender, labels: Labels, groups: Groups, protocol: Protocol, resamples: int
 ) -> Metrics:
-    outcome = cross_validated([contender], labels, groups, protocol)
+    outcome = uncalibrated(
+        [
+            judge(contender, labels, groups, protocol, repeat, inner=False)
+            for repeat in range(protocol.repeats)
+        ]
+    )
     metrics = outcome_metrics(outcome, labels, groups, resamples=resamples)
     return {name: metrics[name] for name in KEPT}

@@ -59,5 +59,5 @@ def _environment() -> Environment:
     )
     for filter in (words.number, words.percent, words.percent_interval, words.points, words.with_interval):
         environment.filters[filter.__name__] = filter
-    environment.filters |= {"difference": words.difference, "listed": words.listed}
+    environment.filters |= {"difference": words.difference, "slug": words.slug}
     return environment

@@ -10,7 +10,7 @@ from lrp4rag.experiments.reproduce.bench import Entrant, Way, control, nested
 from lrp4rag.experiments.reproduce.context import Context, Exhibit
 from lrp4rag.experiments.reproduce.parts import Part
 from lrp4rag.experiments.reproduce.table2 import best_of
-from lrp4rag.experiments.reproduce.words import number
+from lrp4rag.experiments.reproduce.words import number, slug
 from lrp4rag.experiments.statistics import Reliability, reliability
 
 CONTROLS_SHOWN = ("novel words", "six lexical features")
@@ -39,7 +39,7 @@ def show(result: Diagrams) -> Exhibit:
     import pandas as pd
 
     figures = {
-        f"reliability-{generator}": figure.draw(found, title=generator)
+        f"reliability-{slug(generator)}": figure.draw(found, title=generator)
         for generator, found in result.lines.items()
     }
     tables = [figure.table(found).assign(generator=generator) for generator, found in result.lines.items()]

@@ -36,13 +36,13 @@ class Grid:
     settings: tuple[str, ...]
 
 
-# Thinner than what `train` tries: a network or a forest costs ten times as much as a machine. The mean of a
-# resampled row hardly depends on the length, so the threshold has one.
+# Thinner than what `train` tries: a network or a forest costs several times as much as a machine. The mean of
+# a resampled row hardly depends on the length, so the threshold has one.
 GRID = {
     "threshold": Grid((220,), ("trim=0.01",)),
     "svm": Grid((20, 60, 220), ("C=0.3", "C=1", "C=3")),
-    "mlp": Grid((60, 220), ("hidden=64, alpha=1",)),
-    "forest": Grid((60, 220), ("leaf=5",)),
+    "mlp": Grid((60,), ("hidden=64, alpha=1",)),
+    "forest": Grid((60,), ("leaf=5",)),
     "lstm": Grid((), ("2 x 256",)),
 }
 
@@ -67,6 +67,11 @@ class Settings:
     seed: int = 0
     sweep: tuple[int, ...] = tuple(range(SWEEP_STEP, LONGEST + 1, SWEEP_STEP))
     sweep_classifiers: tuple[str, ...] = ("svm",)
+
+    @property
+    def band_resamples(self) -> int:
+        """Of the curves over lengths: there are hundreds of points, and none of them decides anything."""
+        return max(self.resamples // 5, 20)
 
     @property
     def honest(self) -> Protocol:

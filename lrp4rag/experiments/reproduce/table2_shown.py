@@ -9,7 +9,7 @@ from lrp4rag.experiments.figures import forest
 from lrp4rag.experiments.published import Published, published, published_table
 from lrp4rag.experiments.reproduce.context import Exhibit
 from lrp4rag.experiments.reproduce.table2 import Line, Table2
-from lrp4rag.experiments.reproduce.words import METRICS, percent, with_interval
+from lrp4rag.experiments.reproduce.words import METRICS, percent, slug, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,9 +26,9 @@ def show(result: Table2) -> Exhibit:
     for generator, table in result.generators.items():
         first, *_ = result.protocols
         entries = [_entry(generator, line) for line in table.lines[first]]
-        figures[f"table2-{generator}"] = forest.draw(entries, title=f"{generator}, {first} protocol")
+        figures[f"table2-{slug(generator)}"] = forest.draw(entries, title=f"{generator}, {first} protocol")
         for protocol, found in table.lines.items():
-            shown[f"table2-{generator}-{protocol}"] = _words(generator, found)
+            shown[f"table2-{slug(generator)}-{protocol}"] = _words(generator, found)
             lines += [line for each in found for line in _numbers(generator, protocol, each)]
     shown["table2-published"] = _published()
     return Exhibit(figures, {"table2": pd.DataFrame(lines), "table2-chosen": _chosen(result)}, shown)

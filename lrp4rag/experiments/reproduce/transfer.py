@@ -16,7 +16,7 @@ from lrp4rag.experiments.protocol import Protocol
 from lrp4rag.experiments.reproduce.cache import Cell, Task
 from lrp4rag.experiments.reproduce.context import Context, Exhibit
 from lrp4rag.experiments.reproduce.parts import Part
-from lrp4rag.experiments.reproduce.settings import GRID, estimator_of
+from lrp4rag.experiments.reproduce.settings import DEFAULTS, estimator_of
 from lrp4rag.experiments.search import transferred
 from lrp4rag.experiments.statistics import outcome_metrics
 
@@ -111,10 +111,8 @@ def _prepare(
     of = np.concatenate([np.full(len(part), name) for name, part in parts.items()])
     labels = np.concatenate([part.labels for part in parts.values()])
     groups = np.concatenate([part.groups for part in parts.values()])
-    contenders = [
-        Contender(VECTOR, CLASSIFIER, settings, estimator_of(CLASSIFIER, settings), inputs)
-        for settings in GRID[CLASSIFIER].settings
-    ]
+    settings = DEFAULTS[CLASSIFIER]
+    contenders = [Contender(VECTOR, CLASSIFIER, settings, estimator_of(CLASSIFIER, settings), inputs)]
     masks = np.isin(of, learned), of == test
     return partial(_measured, contenders, labels, groups, protocol, masks, resamples)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
 from typing import TYPE_CHECKING, Any, Literal
 
 from lrp4rag.classifiers.card import Interval
@@ -76,10 +76,9 @@ def p_value(value: float) -> str:
     return f"{value:.1e}" if value < 0.001 else f"{value:.3f}"
 
 
-def listed(names: Iterable[str]) -> str:
-    """a, b and c"""
-    *first, last = list(names)
-    return f"{', '.join(first)} and {last}" if first else last
+def slug(name: str) -> str:
+    """A generator's name as a part of a file's."""
+    return re.sub(r"[^\w.-]+", "-", name)
 
 
 def markdown(table: pd.DataFrame) -> str:

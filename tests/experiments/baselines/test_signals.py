@@ -74,7 +74,7 @@ def test_the_probe_finds_the_layer_that_knows(rows):
     ]
     assert list(dict.fromkeys(contender.name for contender in contenders)) == names
     assert len({contender.settings for contender in contenders}) == len(internal.PENALTIES)
-    outcome = cross_validated(contenders, rows.labels, rows.groups, replace(HONEST, repeats=1))
+    outcome = cross_validated(contenders, rows.labels, rows.groups, replace(HONEST, repeats=1, folds=2))
     assert all(name.startswith("hidden state of layer 12, last token, logistic") for name in outcome.chosen)
     assert (outcome.flagged[0] == rows.labels).mean() > 0.9
 

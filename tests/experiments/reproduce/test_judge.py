@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 
 from lrp4rag.classifiers.calibration import Contender, contenders_of
 from lrp4rag.classifiers.lstm import LSTMClassifier
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.experiments.protocol import HONEST
-from lrp4rag.experiments.reproduce.judge import choose, judge
+from lrp4rag.experiments.reproduce.judge import choose, judge, uncalibrated
 from lrp4rag.experiments.search import cross_validated
 
 TWICE = replace(HONEST, repeats=2)
@@ -69,3 +70,27 @@ def test_inner_scores_cover_the_training_rows_of_each_fold_only():
     # A row is judged in one outer fold, and is among the training rows of the four others.
     assert (np.isfinite(one.inner).sum(0) == 4).all()
     assert np.isfinite(one.scores).all()
+
+
+@pytest.mark.parametrize("classifier", ["svm", "threshold", "lstm"])
+def test_one_contender_that_decides_by_itself(classifier):
+    inputs, labels, groups = data(24)
+    protocol = replace(TWICE, nested=False)
+    contender = contenders_of(classifier, inputs)[0]
+    if classifier == "lstm":
+        network = LSTMClassifier(hidden_size=3, layers=1, max_epochs=2)
+        contender = replace(contender, estimator=network, inputs=inputs[:, :, None])
+    expected = cross_validated([contender], labels, groups, protocol)
+    found = uncalibrated([row[0] for row in judged([contender], labels, groups, protocol, inner=False)])
+    assert np.allclose(found.probabilities, expected.probabilities, atol=1e-7)
+    assert np.array_equal(found.flagged, expected.flagged)
+
+
+def test_one_contender_whose_scores_are_probabilities():
+    inputs, labels, groups = data(24)
+    protocol = replace(HONEST, repeats=1, nested=False)
+    contender = Contender("x", "logistic", "", RandomForestClassifier(5, random_state=0), inputs)
+    expected = cross_validated([contender], labels, groups, protocol)
+    found = uncalibrated([row[0] for row in judged([contender], labels, groups, protocol, inner=False)])
+    assert np.array_equal(found.probabilities, expected.probabilities)
+    assert np.array_equal(found.flagged, expected.flagged)

@@ -4,13 +4,13 @@ import pytest
 
 from lrp4rag.experiments.reproduce.words import (
     difference,
-    listed,
     markdown,
     number,
     p_value,
     percent,
     percent_interval,
     points,
+    slug,
     verdict,
     with_interval,
 )
@@ -48,7 +48,7 @@ def test_numbers():
     for words in (with_interval, percent_interval, difference, points):
         assert words(interval(None)) == words(None) == ""
     assert (p_value(0.0123), p_value(1.23e-7)) == ("0.012", "1.2e-07")
-    assert (listed(["a"]), listed(["a", "b", "c"])) == ("a", "a, b and c")
+    assert slug("meta/llama 2.7b") == "meta-llama-2.7b"
 
 
 def test_a_markdown_table_keeps_bars_and_lines_in_their_cells():
