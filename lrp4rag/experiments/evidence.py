@@ -66,7 +66,9 @@ def _tokens(rows: Rows, protocol: Protocol, resamples: int) -> Metrics:
             suspect[k] = -scores[k] < threshold
     # Each draw ranks every token of the data, so a tenth of the resamples must do.
     return token_intervals(
-        *(np.concatenate(part) for part in (flags, scores, suspect)),
-        groups=np.repeat(rows.groups, [len(flag) for flag in flags]),
+        np.concatenate(flags),
+        np.concatenate(scores),
+        np.concatenate(suspect),
+        np.repeat(rows.groups, [len(flag) for flag in flags]),
         resamples=max(resamples // 10, 20),
     )

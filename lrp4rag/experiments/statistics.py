@@ -70,7 +70,11 @@ def token_intervals(
 def outcome_metrics(
     outcome: Outcome, labels: Labels, groups: NDArray[np.str_], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> Metrics:
-    """Response metrics of an outcome, averaged over its repeats inside each draw."""
+    """Response metrics of an outcome, averaged over its repeats inside each draw.
+
+    Intervals are for the models as they were fitted: they know nothing of what other training rows would
+    have taught. Averaging narrows them where repeats disagree, most where there is nothing to learn.
+    """
     return _intervals(_outcome_draws(outcome, labels, Draws.of(groups, resamples, seed)))
 
 

@@ -130,7 +130,7 @@ class Store:
         path = self.path(example)
         if not path.is_file():
             raise InputError(f"no relevance for example '{example.id}'", path=self.folder)
-        found: dict[str, NDArray[Any]] = {}
+        found: dict[str, Any] = {}
         if self.path(example, SIGNALS).is_file():
             found["by_segment"] = self.arrays(example, SIGNALS, ["by_segment"])["by_segment"]
         if self.path(example, PULLED).is_file():

@@ -117,7 +117,7 @@ def single(way: Way, length: int, protocol: Protocol, name: str = "") -> Entrant
 
 def control(part: Part, control_name: str, setting: Setting, protocol: Protocol) -> Entrant:
     """One of `CONTROLS`, with as many contenders as the result beside it has."""
-    key = {"what": "control", "name": control_name, "rows": part.digest}
+    key: dict[str, Any] = {"what": "control", "name": control_name, "rows": part.digest}
     key |= {"setting": asdict(setting), "protocol": asdict(protocol)}
     cell = Cell(key, Outcome, partial(_prepare_control, part, control_name, setting, protocol))
     return Entrant(control_name, part, (cell,), _first)

@@ -74,7 +74,7 @@ class Cache:
     def seconds(self, cells: Sequence[Cell]) -> float:
         """How long the cells took, each on one core, whenever that was."""
         records = (self._read(cell) for cell in {cell.name: cell for cell in cells}.values())
-        return sum(record["seconds"] for record in records if record is not None)
+        return sum(float(record["seconds"]) for record in records if record is not None)
 
     def write(self, cell: Cell, value: Any, seconds: float) -> None:
         """Keep a value; `value` is what `to_json` gives."""

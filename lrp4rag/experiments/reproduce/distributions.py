@@ -18,7 +18,7 @@ from lrp4rag.experiments.reproduce.context import Context, Exhibit
 from lrp4rag.experiments.reproduce.parts import Note, Part
 from lrp4rag.experiments.reproduce.thresholds import shared_vectors
 from lrp4rag.experiments.reproduce.words import number, p_value
-from lrp4rag.experiments.significance import ALPHA, PositionTest, position_test
+from lrp4rag.experiments.significance import ALPHA, BAND_RESAMPLES, PositionTest, position_test
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,8 @@ class Distributions:
 def distributions(context: Context) -> Distributions:
     vectors = shared_vectors(context)
     places = [(name, vector) for name in context.parts for vector in vectors]
-    cells = [_cell(context.parts[name], vector) for name, vector in places]
+    resamples = min(BAND_RESAMPLES, context.settings.resamples)
+    cells = [_cell(context.parts[name], vector, resamples) for name, vector in places]
     along: dict[str, dict[str, Along]] = {name: {} for name in context.parts}
     for (name, vector), found in zip(places, context.cache.all(cells, "distributions"), strict=True):
         along[name][vector] = found
@@ -115,14 +116,15 @@ def _test(generator: str, vector: str, test: PositionTest) -> dict[str, Any]:
     }
 
 
-def _cell(part: Part, vector: str) -> Cell:
-    key = {"what": "distribution", "vector": vector, "rows": part.digest, "positions": POSITIONS}
-    return Cell(key, Along, partial(_prepare, part, vector))
+def _cell(part: Part, vector: str, resamples: int) -> Cell:
+    key = {"what": "distribution", "vector": vector, "rows": part.digest}
+    return Cell(key | {"resamples": resamples}, Along, partial(_prepare, part, vector, resamples))
 
 
-def _prepare(part: Part, vector: str) -> Task:
-    return partial(_along, part.inputs(vector, POSITIONS), part.labels, part.groups)
+def _prepare(part: Part, vector: str, resamples: int) -> Task:
+    return partial(_along, part.inputs(vector, POSITIONS), part.labels, part.groups, resamples)
 
 
-def _along(values: Values, labels: NDArray[np.bool_], groups: NDArray[np.str_]) -> Along:
-    return Along(curves.curves(values, labels, groups), position_test(values, labels, groups))
+def _along(values: Values, labels: NDArray[np.bool_], groups: NDArray[np.str_], resamples: int) -> Along:
+    test = position_test(values, labels, groups, resamples=resamples)
+    return Along(curves.curves(values, labels, groups), test)

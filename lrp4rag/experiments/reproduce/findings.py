@@ -86,7 +86,8 @@ def show(result: Findings) -> Exhibit:
             rows.append(row | {"verdict": f"**{case.verdict}**" if case.decides else case.verdict})
             for name, interval in (("auroc", case.auroc), ("accuracy", case.accuracy)):
                 if interval is not None:
-                    line = {"finding": number, "where": case.where, "what": case.what, "metric": name}
+                    line: dict[str, object] = {"finding": number, "where": case.where}
+                    line |= {"what": case.what, "metric": name}
                     line |= {"value": interval.value, "low": interval.low, "high": interval.high}
                     lines.append(line | {"null": case.null, "verdict": verdict(interval, case.null)})
         if rows:

@@ -31,6 +31,7 @@ from lrp4rag.lrp.resample import Mode
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 MODES_SWEPT: tuple[Mode, ...] = ("interpolate", "zeros")
 CONSTANT = "constant relevance"
@@ -109,7 +110,8 @@ def length(context: Context) -> Lengths:
 
 def show(result: Lengths) -> Exhibit:
     """A figure a generator and vector; the table has the lengths of `SHOWN`."""
-    figures, named = {}, {}
+    figures: dict[str, Figure] = {}
+    named: dict[str, figure.LengthCurve] = {}
     for generator, curves in result.curves.items():
         found = {curve.name: figure.LengthCurve(curve.lengths, curve.metrics) for curve in curves}
         figures[f"length-{slug(generator)}"] = figure.draw(found, title=generator)
@@ -123,6 +125,7 @@ def show(result: Lengths) -> Exhibit:
 
 def _words(curves: Sequence[Curve]) -> pd.DataFrame:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     rows: list[dict[str, Any]] = []
     for at in SHOWN:

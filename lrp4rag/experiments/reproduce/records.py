@@ -45,7 +45,7 @@ def _(value: np.ndarray) -> Any:
 
 
 @to_json.register
-def _(value: dict) -> dict[str, Any]:
+def _(value: dict) -> dict[str, Any]:  # type: ignore[type-arg]
     return {str(key): to_json(item) for key, item in value.items()}
 
 

@@ -99,8 +99,8 @@ def on_matrices(part: Part) -> list[Way]:
 
     An LSTM that contends is trained thirty times, so it has its quicker reading only.
     """
-    names = ["svm on matrix", *(["lstm on matrix_t"] if published("lstm", part.generator) else [])]
-    return [Way(part, *name.split(" on ")) for name in names if part.admits("matrix")]
+    ways = [("svm", "matrix"), *([("lstm", "matrix_t")] if published("lstm", part.generator) else [])]
+    return [Way(part, classifier, vector) for classifier, vector in ways if part.admits("matrix")]
 
 
 def best_of(part: Part, protocol: Protocol) -> Entrant:

@@ -132,7 +132,7 @@ def test_distributions_are_tested_by_position(full):
     result = distributions.distributions(full)
     part = full.parts[SMALL]
     values = np.stack([resample(row, 100) for row in part.vectors("prompt")])
-    expected = position_test(values, part.labels, part.groups)
+    expected = position_test(values, part.labels, part.groups, resamples=20)
     found = result.along[SMALL]["prompt"].test
     assert np.allclose(found.adjusted, expected.adjusted, rtol=1e-6)
     assert result.along[SMALL]["response"].means["hallucinated"].count == 15

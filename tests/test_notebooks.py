@@ -1,0 +1,154 @@
+"""The notebooks run, and the committed ones are their scripts with outputs."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import matplotlib.pyplot as plt
+import nbformat
+import pytest
+
+from lrp4rag.generator import DEFAULT_READER
+from tests.tiny import save_tiny_reader
+
+FOLDER = Path(__file__).parent.parent / "notebooks"
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"notebooks_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for it
+    spec.loader.exec_module(module)
+    return module
+
+
+build = _load(FOLDER / "build.py")
+SCRIPTS = {path.stem: path for path in build.scripts()}
+# On a small sample; what a script does not have is left out.
+SMALL = {"QUESTIONS": 8, "LENGTHS": (20, 60), "REPEATS": 1}
+
+
+@pytest.fixture(scope="module")
+def long_tiny_reader(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Its tokenizer knows few words, so prompts are long."""
+    return str(save_tiny_reader(tmp_path_factory.mktemp("readers") / "long", window=4096))
+
+
+def run(script: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Run the code cells one after the other, as a kernel does; `settings` replace those of the script."""
+    namespace: dict[str, Any] = {}
+    for number, cell in enumerate(build.cells_of(script.read_text(encoding="utf-8")), 1):
+        if cell.kind == "markdown":
+            continue
+        tree = ast.parse(cell.source)
+        shown = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, f"{script.name}, cell {number}", "exec"), namespace)
+        if isinstance(shown, ast.Expr):
+            last = ast.Expression(shown.value)
+            value = eval(compile(last, f"{script.name}, cell {number}", "eval"), namespace)
+            assert repr(value)
+        assigned = {
+            target.id
+            for statement in tree.body
+            if isinstance(statement, ast.Assign)
+            for target in statement.targets
+            if isinstance(target, ast.Name)
+        }
+        namespace |= {name: value for name, value in settings.items() if name in assigned}
+        plt.close("all")
+    return namespace
+
+
+@pytest.fixture
+def in_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a kernel starts; and what a notebook sets must not stay set."""
+    monkeypatch.chdir(FOLDER)
+    settings = plt.rcParams.copy()
+    monkeypatch.setattr(plt, "rcParams", plt.rcParams)
+    yield
+    plt.rcParams.update(settings)
+
+
+@pytest.mark.usefixtures("in_notebooks")
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_runs_on_a_tiny_reader(name: str, long_tiny_reader: str) -> None:
+    namespace = run(SCRIPTS[name], {**SMALL, "READER": long_tiny_reader})
+    assert namespace["READER"] == long_tiny_reader
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_notebooks", "default_reader")
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_runs_on_the_default_reader(name: str) -> None:
+    namespace = run(SCRIPTS[name], SMALL)
+    assert namespace["READER"] == DEFAULT_READER
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_committed_notebook_is_its_script(name: str) -> None:
+    notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+    expected = build.notebook_of(build.cells_of(SCRIPTS[name].read_text(encoding="utf-8")))
+    found = [(cell.cell_type, cell.id, cell.source) for cell in notebook.cells]
+    assert found == [(cell.cell_type, cell.id, cell.source) for cell in expected.cells], "run: make notebooks"
+    assert notebook.metadata == expected.metadata
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_committed_notebook_was_executed_in_order(name: str) -> None:
+    text = (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8")
+    build.refuse_unfit(text, name)
+    code = [cell for cell in nbformat.reads(text, as_version=4).cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell.outputs]
+    kinds = {output.get("name", output.output_type) for output in outputs}
+    assert kinds <= {"stdout", "execute_result", "display_data"}
+    assert sum("image/png" in output.get("data", {}) for output in outputs) >= 3
+
+
+def test_no_notebook_lacks_its_script() -> None:
+    assert sorted(path.stem for path in FOLDER.glob("*.ipynb")) == sorted(SCRIPTS)
+
+
+def test_cells_are_told_apart() -> None:
+    script = '"""Not a cell."""\n\n# %% [markdown]\n# # Title\n#\n# Text.\n\n# %%\nx = 1\n\n\n# %%\nx + 1\n'
+    cells = [(cell.kind, cell.source) for cell in build.cells_of(script)]
+    assert cells == [("markdown", "# Title\n\nText."), ("code", "x = 1"), ("code", "x + 1")]
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("# %% [raw]\n# text\n", "not '# %% \\[raw\\]'"),
+        ("# %% [markdown]\n# text\ncode\n", "does not start with"),
+    ],
+)
+def test_what_is_no_cell_is_refused(script: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build.cells_of(script)
+
+
+def test_progress_is_left_out() -> None:
+    notebook = build.notebook_of([build.Cell("code", "x")])
+    notebook.cells[0].outputs = [
+        nbformat.v4.new_output("stream", name=name, text=name) for name in ("stderr", "stdout")
+    ]
+    notebook.metadata["language_info"]["version"] = "3.11.7"
+    tidied = build.tidied(notebook)
+    assert [output.name for output in tidied.cells[0].outputs] == ["stdout"]
+    assert tidied.metadata["language_info"] == {"name": "python"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("x" * (build.LARGEST + 1), "bytes"), (f"saved to {FOLDER.parent}/out", "names a folder")],
+)
+def test_what_should_not_be_committed_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build.refuse_unfit(text, "notebook")
