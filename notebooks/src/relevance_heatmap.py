@@ -29,7 +29,7 @@ plt.rcParams.update({"figure.dpi": 72, "figure.constrained_layout.use": True})
 # %%
 READER = "smollm2-135m"  # or a hub id, a folder, a .gguf file
 DATA = "../examples/responses.jsonl"
-CHOSEN = "wind-farm-hallucinated"
+CHOSEN = "dam-hallucinated"
 
 # %% [markdown]
 # ## The example

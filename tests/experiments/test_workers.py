@@ -54,7 +54,7 @@ def worker_ids(pids: Path) -> list[int]:
     return [int(content) for path in pids.glob("*.pid") if (content := path.read_text())]
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
@@ -131,7 +131,7 @@ def test_workers_end_when_what_they_work_for_ends_early(
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         run(tiny_reader, tmp_path / "s", loading("sleep"))
-    assert time.monotonic() - started < 120
+    assert time.monotonic() - started < 300  # and not the 600 that each sleeps
     wait_until(lambda: all_gone(pids))
 
 
@@ -157,7 +157,7 @@ def test_an_interrupt_ends_workers_at_once(start, pids: Path, tmp_path: Path) ->
     time.sleep(0.2)
     assert process.is_alive()
     os.kill(process.pid, signal.SIGINT)
-    process.join(60)
+    process.join(300)
     assert process.exitcode == INTERRUPTED
     wait_until(lambda: all_gone(pids))
 

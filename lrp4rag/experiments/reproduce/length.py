@@ -125,7 +125,6 @@ def show(result: Lengths) -> Exhibit:
 
 def _words(curves: Sequence[Curve]) -> pd.DataFrame:
     import pandas as pd
-    from matplotlib.figure import Figure
 
     rows: list[dict[str, Any]] = []
     for at in SHOWN:
