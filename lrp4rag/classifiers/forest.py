@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 from lrp4rag.classifiers.flatten import Flatten
 
-TREES, LEAVES = 200, (1, 5, 20)
+TREES, LEAVES = 200, (5, 20)
 
 
 def forest() -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 import json
 import warnings
+from functools import partial
 
 import pytest
 import torch
 
 from lrp4rag.classifiers.lstm import LSTMClassifier
-from lrp4rag.classifiers.registry import CLASSIFIERS
+from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
 from tests.experiments.labelled import examples, write_jsonl
 from tests.tiny import save_tiny_reader
 
@@ -21,8 +22,14 @@ COMBINATIONS = [
 
 
 @pytest.fixture(autouse=True)
-def _quick_lstm(monkeypatch):
-    monkeypatch.setitem(CLASSIFIERS, "lstm", lambda: {"quick": LSTMClassifier(8, max_epochs=2)})
+def _quick(monkeypatch):
+    """One candidate each, and small ones: what is tested here is the way through the commands."""
+    for name in CLASSIFIERS:
+        first = next(iter(candidates_of(name).values()))
+        monkeypatch.setitem(CLASSIFIERS, name, partial(dict, quick=first))
+    forest = CLASSIFIERS["forest"]()["quick"].set_params(randomforestclassifier__n_estimators=10)
+    monkeypatch.setitem(CLASSIFIERS, "forest", partial(dict, quick=forest))
+    monkeypatch.setitem(CLASSIFIERS, "lstm", partial(dict, quick=LSTMClassifier(8, max_epochs=2)))
 
 
 @pytest.mark.parametrize(("classifier", "vector", "length"), COMBINATIONS)
@@ -35,7 +42,7 @@ def test_what_is_trained_can_be_evaluated_and_analysed(
     trained = run(
         "train", labelled_file, "--store", store, "--out", folder, *reader, *choice, "--resamples", 10
     )
-    assert f"{classifier} (this)" in trained.stdout
+    assert f"{classifier} (quick), flags from probability 0.5" in trained.stdout
     card = json.loads((folder / "card.json").read_text())
     assert (card["classifier"], card["vector"], card["length"]) == (classifier, vector, length)
 
@@ -83,7 +90,7 @@ def quantised_folder(tmp_path_factory):
 
 def test_a_quantised_reader_has_no_r_prompt_but_a_matrix(run, quantised_folder, tmp_path):
     """R_prompt is pulled; R* in bins is pushed, so that an LSTM can be had."""
-    path = write_jsonl(examples(12), tmp_path / "data.jsonl")
+    path = write_jsonl(examples(14), tmp_path / "data.jsonl")
     places = ["--store", tmp_path / "s", "--out", tmp_path / "d", "--reader", quantised_folder]
     stderr = run("train", path, *places, "--vector", "prompt", code=2).stderr
     assert "R_prompt is pulled, and this reader's layers give no derivatives" in stderr

@@ -50,11 +50,12 @@ DEFAULTS = {
     "threshold": "trim=0.01",
     "svm": "C=1",
     "mlp": "hidden=64, alpha=0.1",
-    "forest": "leaf=1",
+    "forest": "leaf=5",
     "lstm": "2 x 256",
     "logistic": "C=1",
 }
-"""What each classifier has under the paper's protocol, which chooses nothing: the library's own defaults."""
+"""What each classifier has under the paper's protocol, which chooses nothing: what scikit-learn gives by
+itself, or the nearest to it that there is."""
 
 
 @dataclass(frozen=True, slots=True)

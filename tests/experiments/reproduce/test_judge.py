@@ -35,8 +35,8 @@ def test_choosing_among_judged_contenders_equals_the_nested_search(scoring):
     inputs, labels, groups = data()
     protocol = replace(TWICE, scoring=scoring)
     contenders = [
-        *contenders_of("svm", inputs[:, 2:], "noise"),
-        *contenders_of("svm", inputs[:, :2], "signal"),
+        *contenders_of("svm", inputs[:, 1:], "weak")[2:3],
+        *contenders_of("svm", inputs[:, :2], "signal")[1:3],
         *contenders_of("threshold", -inputs, "means"),
     ]
     expected = cross_validated(contenders, labels, groups, protocol)
