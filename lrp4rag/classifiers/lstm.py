@@ -31,7 +31,7 @@ class LSTMClassifier(BinaryClassifier):
         hidden_size: int = 256,
         layers: int = 2,
         learning_rate: float = 5e-4,
-        batch_size: int = 32,
+        batch_size: int = 64,
         max_epochs: int = 12,
         patience: int = 3,
         validation: float = 0.2,

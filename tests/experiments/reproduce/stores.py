@@ -57,7 +57,9 @@ def store(
 
 def add(made: Store, example: Example, parts: tuple[str, ...], reader: dict, noise) -> None:
     t = len(example.response.split(" "))
-    matrix = noise.normal(0.0 if example.hallucinated else 0.5, 0.5, (t, PROMPT))
+    # A level for each row as well, so that no classifier is always right.
+    level = noise.normal(0.0 if example.hallucinated else 0.5, 0.3)
+    matrix = noise.normal(level, 0.5, (t, PROMPT))
     made.write(example, relevance(matrix, example, reader, made.configuration.composite))
     if SIGNALS in parts:
         made.write_arrays(example, SIGNALS, signals(matrix, noise))

@@ -203,7 +203,7 @@ def test_transfer_learns_from_one_generator_and_judges_the_other(full):
     outcome = transferred(contenders, labels, groups, full.settings.honest, of == 0, of == 1)
     expected = outcome_metrics(outcome, labels[of == 1], groups[of == 1], resamples=20)
     assert result.of(SMALL, LARGE)["auroc"].value == pytest.approx(expected["auroc"].value)
-    assert result.of(SMALL, SMALL)["auroc"].value > 0.8
+    assert result.of(SMALL, SMALL)["auroc"].value > 0.6
 
 
 def test_findings_follow_their_rule(full):
