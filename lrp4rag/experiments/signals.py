@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -78,11 +78,25 @@ class Likelihood:
 
     @classmethod
     def of(cls, logits: Tensor, ids: Sequence[int]) -> Likelihood:
-        logprobs = accumulate(logits).log_softmax(-1)
-        chosen = logprobs.gather(1, torch.tensor(ids, device=logits.device)[:, None])
-        rank = (logprobs > chosen).sum(-1)
-        entropy = -(logprobs.exp() * logprobs).sum(-1)
-        return cls(chosen[:, 0], entropy, rank)
+        parts = []
+        for some, chosen in _few_rows(logits, ids):
+            logprobs = accumulate(some).log_softmax(-1)
+            logprob = logprobs.gather(1, chosen[:, None])
+            entropy = -(logprobs.exp() * logprobs).sum(-1)
+            parts.append((logprob[:, 0], entropy, (logprobs > logprob).sum(-1)))
+        return cls(*(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+def logprob_of(logits: Tensor, ids: Sequence[int]) -> Tensor:
+    """Log-probability, in nats, of each token (t,), from logits (t, vocabulary)."""
+    rows = _few_rows(logits, ids)
+    return -torch.cat([F.cross_entropy(accumulate(some), chosen, reduction="none") for some, chosen in rows])
+
+
+def _few_rows(logits: Tensor, ids: Sequence[int], size: int = 16) -> Iterator[tuple[Tensor, Tensor]]:
+    """As many as stay in a processor's cache in float32: twice as fast as all at once."""
+    chosen = torch.tensor(ids, device=logits.device)
+    return zip(logits.split(size), chosen.split(size), strict=True)
 
 
 class PromptSignals:
@@ -116,9 +130,14 @@ class PromptSignals:
         weights[-1] = 1
         state = self._prefix.states(ids, weights, observer=tracer)
         trace = trace_of(self._tracer, tracer)
-        explained = {name: self._explain(state, ids, name) for name in ("response", "largest", "mean")}
+        readout, primal = self._flow.readout, state.primal[0]
+        logits, chosen = readout.head(primal), torch.tensor(ids, device=primal.device)
+        explained = {
+            name: readout.explain(primal, chosen, target_named(name), logits)
+            for name in ("response", "largest", "mean")
+        }
         by_target = {name: _read(one, state) for name, one in explained.items()}
-        likelihood = self._likelihood(state, ids)
+        likelihood = Likelihood.of(readout.capped(logits), ids)
         embedded = accumulate(self._flow.replayer.embed((self._prompt[-1], *ids[:-1])))
         return Signals(
             logits=_array(explained["response"].logits),
@@ -144,19 +163,9 @@ class PromptSignals:
             last_only=last_only,
         )
 
-    def _explain(self, state: FinalState, ids: Sequence[int], target: str) -> Explained:
-        primal = state.primal[0]
-        return self._flow.readout.explain(
-            primal, torch.tensor(ids, device=primal.device), target_named(target)
-        )
-
     def _logprob(self, prefix: Prefix, ids: Sequence[int]) -> Tensor:
-        logits = self._flow.readout.capped(self._flow.readout.head(prefix.states(ids).primal[0]))
-        return -F.cross_entropy(accumulate(logits), torch.tensor(ids, device=logits.device), reduction="none")
-
-    def _likelihood(self, state: FinalState, ids: Sequence[int]) -> Likelihood:
-        primal = state.primal[0]
-        return Likelihood.of(self._flow.readout.capped(self._flow.readout.head(primal)), ids)
+        readout = self._flow.readout
+        return logprob_of(readout.capped(readout.head(prefix.states(ids).primal[0])), ids)
 
 
 def require_signals(model: Any, composite: Composite) -> None:

@@ -70,10 +70,11 @@ def token_intervals(
 def outcome_metrics(
     outcome: Outcome, labels: Labels, groups: NDArray[np.str_], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> Metrics:
-    """Response metrics of an outcome, averaged over its repeats inside each draw.
+    """Response metrics of an outcome: the mean of its repeats, with the interval of a single one.
 
-    Intervals are for the models as they were fitted: they know nothing of what other training rows would
-    have taught. Averaging narrows them where repeats disagree, most where there is nothing to learn.
+    The draws of all repeats make one distribution, so that intervals are wider where repeats disagree.
+    Averaging repeats inside each draw would narrow them instead, most where there is nothing to learn.
+    They are for the models as fitted and do not know what other training rows would have taught.
     """
     return _intervals(_outcome_draws(outcome, labels, Draws.of(groups, resamples, seed)))
 
@@ -87,7 +88,12 @@ def compare(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Metrics:
-    """`first` less `second`, for every metric; both are judged on the same draws of the same rows."""
+    """`first` less `second`, for every metric; both are judged on the same draws of the same repeats' rows.
+
+    Raises `ValueError` for outcomes of different numbers of repeats.
+    """
+    if len(first.probabilities) != len(second.probabilities):
+        raise ValueError("outcomes to be compared must have as many repeats")
     draws = Draws.of(groups, resamples, seed)
     ours, theirs = (_outcome_draws(outcome, labels, draws) for outcome in (first, second))
     return _intervals({name: ours[name] - theirs[name] for name in ours})
@@ -175,11 +181,12 @@ def reliability(labels: Labels, probabilities: Scores, bins: int = CALIBRATION_B
 
 
 def _outcome_draws(outcome: Outcome, labels: Labels, draws: Draws) -> Values:
+    """(repeats, draws) each."""
     repeats: list[Values] = [
         _over_draws(weighted_metrics, labels, probabilities, flagged, draws)
         for probabilities, flagged in zip(outcome.probabilities, outcome.flagged, strict=True)
     ]
-    return {name: np.mean([values[name] for values in repeats], axis=0) for name in repeats[0]}
+    return {name: np.stack([values[name] for values in repeats]) for name in repeats[0]}
 
 
 def _over_draws(
@@ -204,8 +211,11 @@ def _unweighted(
 
 
 def _intervals(draws: Values) -> Metrics:
-    """The first draw is the value, the others its distribution."""
-    return {name: _interval(float(values[0]), values[1:]) for name, values in draws.items()}
+    """Draws (D,), or (repeats, D): the first is the value, the others its distribution."""
+    return {
+        name: _interval(float(values[..., 0].mean()), values[..., 1:].ravel())
+        for name, values in draws.items()
+    }
 
 
 def _interval(value: float, drawn: NDArray[np.float64]) -> Interval:

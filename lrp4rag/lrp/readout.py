@@ -84,7 +84,7 @@ class Readout:
         self.composite = composite
         self.cap: float | None = getattr(model.config, "final_logit_softcapping", None)
         self._matrix: Tensor | None = None
-        self._mean: Tensor | None = None
+        self._mean_row: Tensor | None = None
 
     @property
     def matrix(self) -> Tensor:
@@ -98,13 +98,18 @@ class Readout:
         """Logits as the model puts them out, from those of its output embedding."""
         return logits if self.cap is None else self.cap * torch.tanh(logits / self.cap)
 
-    def explain(self, hidden: Tensor, response_ids: Tensor, target: Target) -> Explained:
-        """What is explained at final states `hidden` (t, d), of which each predicts a response token."""
-        explained = self._logit(target.of, hidden, response_ids)
+    def explain(
+        self, hidden: Tensor, response_ids: Tensor, target: Target, logits: Tensor | None = None
+    ) -> Explained:
+        """What is explained at final states `hidden` (t, d), of which each predicts a response token.
+
+        `logits` (t, vocabulary) are what the output embedding makes of them, where that is known already.
+        """
+        explained = self._logit(target.of, hidden, response_ids, logits)
         if target.minus is None:
             return explained
         if isinstance(target.minus, str):
-            other = self._logit(target.minus, hidden, response_ids)
+            other = self._logit(target.minus, hidden, response_ids, logits)
         else:
             other = self._tokens(hidden, self._contrast_ids(target.minus, response_ids))
         rows = accumulate(explained.rows) - accumulate(other.rows)
@@ -119,10 +124,12 @@ class Readout:
             raise LRP4RAGError(f"a contrast's token ids must be from 0 to {len(self.matrix) - 1}")
         return torch.tensor(minus, device=response_ids.device).expand(len(response_ids))
 
-    def _logit(self, which: Logit, hidden: Tensor, response_ids: Tensor) -> Explained:
-        if which == "mean":
-            return self._mean_logit(hidden)
-        return self._tokens(hidden, self.head(hidden).argmax(-1) if which == "largest" else response_ids)
+    def _logit(self, which: Logit, hidden: Tensor, response_ids: Tensor, logits: Tensor | None) -> Explained:
+        if which == "response":
+            return self._tokens(hidden, response_ids)
+        if logits is None:
+            logits = self.head(hidden)
+        return self._tokens(hidden, logits.argmax(-1)) if which == "largest" else self._mean(hidden, logits)
 
     def _tokens(self, hidden: Tensor, ids: Tensor) -> Explained:
         rows = self.matrix[ids]
@@ -135,12 +142,11 @@ class Readout:
         logits, factor = cap_factor(logits, self.cap, self.composite)
         return Explained(logits, (factor[:, None] * accumulate(rows)).to(hidden.dtype))
 
-    def _mean_logit(self, hidden: Tensor) -> Explained:
-        logits = accumulate(self.head(hidden))
+    def _mean(self, hidden: Tensor, logits: Tensor) -> Explained:
         if self.cap is None:
-            if self._mean is None:
-                self._mean = accumulate(self.matrix).mean(0).to(hidden.dtype)
-            return Explained(logits.mean(-1), self._mean.expand_as(hidden))
-        capped, factor = cap_factor(logits, self.cap, self.composite)
+            if self._mean_row is None:
+                self._mean_row = accumulate(self.matrix).mean(0).to(hidden.dtype)
+            return Explained(accumulate(logits).mean(-1), self._mean_row.expand_as(hidden))
+        capped, factor = cap_factor(accumulate(logits), self.cap, self.composite)
         rows = factor.to(hidden.dtype) @ self.matrix / len(self.matrix)
         return Explained(capped.mean(-1), rows)

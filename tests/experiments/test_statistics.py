@@ -148,13 +148,32 @@ def test_the_bootstrap_equals_a_naive_loop_over_drawn_sources():
             response_metrics(labels[rows], probabilities[rows], 0.5)
             for probabilities in outcome.probabilities
         ]
-        drawn.append({name: np.mean([values[name] for values in repeats]) for name in repeats[0]})
+        drawn += repeats
     found = outcome_metrics(outcome, labels, groups, resamples=60, seed=7)
     for name, interval in found.items():
         values = [draw[name] for draw in drawn]
         assert [interval.low, interval.high] == pytest.approx(list(np.quantile(values, [0.025, 0.975]))), name
         value = np.mean([response_metrics(labels, row, 0.5)[name] for row in outcome.probabilities])
         assert interval.value == pytest.approx(value), name
+
+
+def test_repeats_that_disagree_widen_the_interval():
+    labels, groups, outcome = many(rows=300, sources=100)
+    good, bad = outcome.probabilities[0], np.random.default_rng(0).random(300)
+    widths = {}
+    for name, rows in {"one": [good], "same": [good] * 3, "disagree": [good, bad, good]}.items():
+        probabilities = np.array(rows)
+        metrics = outcome_metrics(Outcome(probabilities, probabilities >= 0.5), labels, groups, resamples=200)
+        widths[name] = metrics["auroc"].high - metrics["auroc"].low
+    assert widths["same"] == pytest.approx(widths["one"])
+    assert widths["disagree"] > 2 * widths["one"]
+
+
+def test_outcomes_of_different_repeats_are_not_compared():
+    labels, groups, outcome = many()
+    once = Outcome(outcome.probabilities[:1], outcome.flagged[:1])
+    with pytest.raises(ValueError, match="as many repeats"):
+        compare(outcome, once, labels, groups, resamples=10)
 
 
 def test_all_ways_to_draw_agree():
