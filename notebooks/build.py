@@ -4,7 +4,8 @@
     python notebooks/build.py rules           # one
 
 A script is what is edited and reviewed; the notebook beside it is the script with its outputs. A cell
-starts with `# %%`, one of text with `# %% [markdown]`.
+starts with `# %%`, one of text with `# %% [markdown]`. A magic such as `# %matplotlib inline` is a comment in
+the script, since it is no Python.
 """
 
 from __future__ import annotations
@@ -58,13 +59,17 @@ def _cell(head: str, body: str) -> Cell:
 
 def notebook_of(cells: list[Cell]) -> Any:
     """A notebook without outputs. Equal cells give an equal notebook."""
-    make = {"markdown": nbformat.v4.new_markdown_cell, "code": nbformat.v4.new_code_cell}
+    make = {"markdown": nbformat.v4.new_markdown_cell, "code": _new_code_cell}
     notebook = nbformat.v4.new_notebook(
         metadata={"kernelspec": KERNEL, "language_info": {"name": "python"}},
         cells=[make[cell.kind](cell.source, id=f"cell-{k}") for k, cell in enumerate(cells, 1)],
     )
     nbformat.validate(notebook)
     return notebook
+
+
+def _new_code_cell(source: str, id: str) -> Any:
+    return nbformat.v4.new_code_cell(re.sub(r"^# (%\w)", r"\1", source, flags=re.MULTILINE), id=id)
 
 
 def executed(notebook: Any) -> Any:

@@ -109,7 +109,9 @@ def test_the_committed_notebook_was_executed_in_order(name: str) -> None:
     outputs = [output for cell in code for output in cell.outputs]
     kinds = {output.get("name", output.output_type) for output in outputs}
     assert kinds <= {"stdout", "execute_result", "display_data"}
-    assert sum("image/png" in output.get("data", {}) for output in outputs) >= 3
+    figures = [output.data for output in outputs if "<Figure" in output.get("data", {}).get("text/plain", "")]
+    assert len(figures) >= 2
+    assert all("image/png" in data for data in figures)
 
 
 def test_no_notebook_lacks_its_script() -> None:
@@ -120,6 +122,12 @@ def test_cells_are_told_apart() -> None:
     script = '"""Not a cell."""\n\n# %% [markdown]\n# # Title\n#\n# Text.\n\n# %%\nx = 1\n\n\n# %%\nx + 1\n'
     cells = [(cell.kind, cell.source) for cell in build.cells_of(script)]
     assert cells == [("markdown", "# Title\n\nText."), ("code", "x = 1"), ("code", "x + 1")]
+
+
+def test_a_magic_is_one_in_the_notebook_only() -> None:
+    cells = build.cells_of("# %%\n# %matplotlib inline\nx = 1  # %y\n")
+    assert cells[0].source == "# %matplotlib inline\nx = 1  # %y"
+    assert build.notebook_of(cells).cells[0].source == "%matplotlib inline\nx = 1  # %y"
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,13 @@ from lrp4rag.experiments.significance import position_test
 from lrp4rag.experiments.statistics import intervals
 from lrp4rag.lrp import resample
 
+# %matplotlib inline
 plt.rcParams["figure.dpi"] = 72
 
 # %%
 READER = "smollm2-135m"  # or a hub id, a folder, a .gguf file
 DATA = "../examples/responses.jsonl"
-QUESTIONS = 40  # fewer are faster and show less
+QUESTIONS = 30  # of 40; fewer are faster and show less
 
 # %% [markdown]
 # ## The data

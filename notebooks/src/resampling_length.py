@@ -69,7 +69,7 @@ for ax, mode in zip(axes, MODES, strict=True):
         yticklabels=(15, 25, 35, 45, 55),
         xlabel="position after resampling to 60",
     )
-axes[0].set_ylabel("length before")
+_ = axes[0].set_ylabel("length before")
 
 # %% [markdown]
 # Under `zeros` each length is another pattern. Under the other two a constant looks the same whatever its

@@ -14,7 +14,7 @@
 # * `cp_lrp`: CP-LRP (Ali et al., ICML 2022).
 #
 # This notebook puts them side by side on one response: what they choose, what they show, whether it adds
-# up, and which of them knows best what the logit depends on. About a minute on two cores.
+# up, and which of them knows best what the logit depends on. Some minutes on two cores.
 
 # %%
 import matplotlib.pyplot as plt

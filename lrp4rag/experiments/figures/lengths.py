@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.experiments.figures.style import panels, themed
+from lrp4rag.experiments.figures.style import legend_below, panels, themed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,7 +74,7 @@ def draw(
                 _line(ax, curve, metric, name, colour)
             ax.axvline(PUBLISHED_LENGTH, color="0.4", ls=":", lw=1, label="the paper's length")
             ax.set_xlabel(r"resampling length $L_{new}$")
-        axes[0, 0].legend(frameon=False)
+        legend_below(drawn, axes[0])
         if title:
             drawn.suptitle(title)
         return drawn
