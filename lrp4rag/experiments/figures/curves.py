@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -89,6 +89,7 @@ def draw(found: Mapping[str, Mapping[str, Curves]]) -> Figure:
                 _lines(ax, by_vector[vector])
                 ax.set_xlabel(ALONG.get(vector, "position in the response (%)"))
             row[0].set_ylabel(f"mean {SYMBOLS[vector]}\n{UNIT}")
+            _cut(row, [by_vector[vector] for by_vector in found.values()])
         legend_below(drawn, axes.flat)
         return drawn
 
@@ -101,6 +102,25 @@ def _lines(ax: Axes, by_class: Curves) -> None:
         sns.lineplot(x=x, y=band.mean, color=CLASSES[name], label=name, ax=ax, lw=1.2, legend=False)
         ax.fill_between(x, band.low, band.high, color=CLASSES[name], alpha=0.25, lw=0)
     ax.set_xlim(0, 100)
+
+
+def _cut(axes: Sequence[Axes], found: Sequence[Curves]) -> None:
+    """Leave out peaks that would flatten all else, and say how far they go.
+
+    The prompt's first token may take a hundred times the relevance of any other, in both classes.
+    """
+    bounds = np.concatenate([[band.low, band.high] for by_class in found for band in by_class.values()])
+    low, high = np.quantile(bounds, [0.02, 0.98])
+    room = (high - low) / 2
+    shown = max(low - room, bounds.min()), min(high + room, bounds.max())
+    for ax, by_class in zip(axes, found, strict=True):
+        means = np.array([band.mean for band in by_class.values()])
+        for value, edge, place in ((means.min(), shown[0], "bottom"), (means.max(), shown[1], "top")):
+            if (value < edge) if place == "bottom" else (value > edge):
+                x = percent(means.shape[1])[np.argwhere(means == value)[0, 1]]
+                ax.annotate(f"to {value:.2g}", (x, edge), (6, 0), textcoords="offset points", va=place)
+        if shown != (bounds.min(), bounds.max()):
+            ax.set_ylim(*shown)
 
 
 def percent(positions: int) -> Values:

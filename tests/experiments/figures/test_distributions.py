@@ -68,6 +68,20 @@ def test_curves_by_class_and_table():
     np.testing.assert_allclose(curves.percent(4), [12.5, 37.5, 62.5, 87.5])
 
 
+def test_a_peak_does_not_flatten_the_curves():
+    values = np.random.default_rng(0).normal(0.02, 0.01, (60, 100))
+    values[:, 0] -= 0.9
+    labels, groups = np.arange(60) % 2 == 0, (np.arange(60) // 2).astype(str)
+    found = curves.curves(values, labels, groups)
+    drawn = curves.draw({"one": {"prompt": found}, "other": {"prompt": found}})
+    lowest = min(band.mean.min() for band in found.values())
+    for ax in drawn.axes:
+        assert -0.05 < ax.get_ylim()[0] < ax.get_ylim()[1] < 0.1
+        assert [text.get_text() for text in ax.texts] == [f"to {lowest:.2g}"]
+    flat = curves.draw({"one": {"prompt": curves.curves(values[:, 1:], labels, groups)}})
+    assert not flat.axes[0].texts
+
+
 def test_curves_drawn():
     found = {
         name: {
