@@ -134,6 +134,12 @@ paper.figure_4(rows).figure
 # is fainter, and here it lies at the end: late parts of a normal response still rest on late parts of the
 # passages. A heatmap of one response (the notebook `relevance_heatmap`) is a picture of that response;
 # averages of heatmaps show mostly the prompt's layout.
+#
+# ## Figure 5: a test at every position
+#
+# The paper tests every position with Mann-Whitney U, on 200 random draws of 200 samples, and shows the
+# median p. A p-value depends on the number of samples, and theirs was a choice. The same relevance, at one
+# position after the other, with smaller and larger draws:
 
 # %%
 response_rows = np.stack([resample(relevance.response, 100) for relevance in rows.relevances])
