@@ -32,7 +32,7 @@ def _load(path: Path) -> ModuleType:
 build = _load(FOLDER / "build.py")
 SCRIPTS = {path.stem: path for path in build.scripts()}
 # On a small sample; what a script does not have is left out.
-SMALL = {"QUESTIONS": 8, "LENGTHS": (20, 60), "REPEATS": 1}
+SMALL = {"QUESTIONS": 14, "LENGTHS": (20, 60), "REPEATS": 1}
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ same way: whatever differs between two ways to decide makes them two contenders.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -143,7 +143,7 @@ def _chosen(
     best, best_scores, best_value = contenders[0], np.zeros(0), -np.inf
     for contender in contenders:
         scores, cut = _out_of_fold(contender, rows, labels, groups, folds)
-        value = SCORING[scoring](labels, scores, cut)
+        value = worth(scoring, labels, scores, cut, calibrated=not _gives_probabilities(contender))
         if value > best_value:
             best, best_scores, best_value = contender, scores, value
     return best, None if _gives_probabilities(best) else best_scores
@@ -176,8 +176,15 @@ def _calibrated(estimator: Any, model: Any, scores: Scores, labels: Labels) -> C
     return calibrated
 
 
-SCORING: dict[Scoring, Callable[[Labels, Scores, float], float]] = {
-    "auroc": lambda labels, scores, _: float(roc_auc_score(labels, scores)),
-    "accuracy": lambda labels, scores, cut: float(accuracy_score(labels, scores > cut)),
-}
-"""What the choice maximises: out-of-fold scores over all inner folds against the labels."""
+def worth(scoring: Scoring, labels: Labels, scores: Scores, cut: float, *, calibrated: bool) -> float:
+    """What the choice maximises: out-of-fold scores over all inner folds against the labels.
+
+    Accuracy is that of the decisions which will be made: at probability 1/2 where scores are `calibrated`
+    on these very folds, and else where the model itself flags, above `cut`.
+    """
+    if scoring == "auroc":
+        return float(roc_auc_score(labels, scores))
+    if calibrated:
+        sigmoid = _SigmoidCalibration().fit(scores, labels.astype(int))
+        return float(accuracy_score(labels, sigmoid.predict(scores) >= 0.5))
+    return float(accuracy_score(labels, scores > cut))

@@ -19,7 +19,8 @@ class ThresholdClassifier(BinaryClassifier):
     As in the paper, means are scaled to (0, 1) without the extremes, and a threshold is swept over that
     range: `threshold_` is the one with the best accuracy on the training rows, the middle one of several.
     The extremes are the training rows below the quantile `trim` and above 1 - `trim`, which become 0 and
-    1 (`low_` and `high_`, in logits). The direction is fixed and not learnt.
+    1 (`low_` and `high_`, in logits). The direction is fixed and not learnt; only a calibration after it
+    turns it round, where training rows speak clearly against it.
     """
 
     def __init__(self, trim: float = 0.01, steps: int = 100) -> None:

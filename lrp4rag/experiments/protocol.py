@@ -48,7 +48,7 @@ class Protocol:
             f"seed {self.seed}" if self.repeats == 1 else f"{self.repeats} repeats from seed {self.seed}",
         ]
         if not self.nested:
-            parts.append("default settings, no calibration")
+            parts.append("fixed settings, no calibration")
         return ", ".join(parts)
 
 

@@ -88,7 +88,7 @@ class Rows:
     @property
     def matrices(self) -> Array:
         """R* resampled, (R, L_r, L_p), in logits."""
-        parts = [part for part in self.store.parts() if part.startswith("matrix-") and self.has(part)]
+        parts = [part for part in self.store.matrices() if self.has(part)]
         if not parts:
             raise InputError("no R* here; extract it (--matrix 64x16)", path=self.store.folder)
         return np.stack(self.signal("matrix", parts[0]))

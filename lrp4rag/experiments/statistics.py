@@ -6,8 +6,8 @@ draws at once, as sums of weights, so that a thousand resamples cost about as mu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,14 +88,32 @@ def compare(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Metrics:
-    """`first` less `second`, for every metric; both are judged on the same draws of the same repeats' rows.
+    """`first` less `second`, for every metric; both are judged on the same draws of the same rows."""
+    return compare_parts(first, second, (labels, labels), (groups, groups), resamples=resamples, seed=seed)
+
+
+def compare_parts(
+    first: Outcome,
+    second: Outcome,
+    labels: Sequence[Labels],
+    groups: Sequence[NDArray[np.str_]],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Metrics:
+    """The same for outcomes of different rows, with the labels and groups of each: a source that both have
+    is drawn for both together.
 
     Raises `ValueError` for outcomes of different numbers of repeats.
     """
     if len(first.probabilities) != len(second.probabilities):
         raise ValueError("outcomes to be compared must have as many repeats")
-    draws = Draws.of(groups, resamples, seed)
-    ours, theirs = (_outcome_draws(outcome, labels, draws) for outcome in (first, second))
+    every = Draws.of(np.concatenate(list(groups)), resamples, seed)
+    places = np.split(every.group_of, [len(groups[0])])
+    ours, theirs = (
+        _outcome_draws(outcome, truth, replace(every, group_of=place))
+        for outcome, truth, place in zip((first, second), labels, places, strict=True)
+    )
     return _intervals({name: ours[name] - theirs[name] for name in ours})
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from lrp4rag.classifiers.features import MATRIX
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.arrays import read_arrays, write_arrays
@@ -97,6 +98,7 @@ class Store:
         if not (folder / MANIFEST).is_file():
             raise InputError("there is no store here; make one with lrp4rag extract", path=folder)
         manifest = _read_manifest(folder / MANIFEST)
+        manifest.pop("data", None)
         if manifest.pop("format", None) != FORMAT:
             raise InputError(f"not a store of format {FORMAT}; extract it again", path=folder / MANIFEST)
         try:
@@ -110,6 +112,10 @@ class Store:
         return [name for name in PARTS if name in names] + sorted(
             name for name in names if matrix_shape(name)
         )
+
+    def matrices(self) -> list[str]:
+        """The parts that are R*, the one that classifiers read (`MATRIX`) first."""
+        return sorted((part for part in self.parts() if matrix_shape(part)), key=lambda part: part != MATRIX)
 
     def path(self, example: Example, part: str = RELEVANCE) -> Path:
         return self._part(part) / f"{key_of(example)}.safetensors"
@@ -135,8 +141,7 @@ class Store:
             found["by_segment"] = self.arrays(example, SIGNALS, ["by_segment"])["by_segment"]
         if self.path(example, PULLED).is_file():
             found["prompt"] = self.arrays(example, PULLED, ["prompt"])["prompt"]
-        matrices = (part for part in self.parts() if matrix_shape(part))
-        for part in [part for part in matrices if self.path(example, part).is_file()][:1]:
+        for part in [part for part in self.matrices() if self.path(example, part).is_file()][:1]:
             found["resampled"] = self.arrays(example, part)["matrix"]
         return replace(Relevance.load(path), **found)
 
@@ -165,6 +170,17 @@ class Store:
         merged = {**known, **{(example.id, key_of(example)): example for example in examples}}
         if merged != known:
             write_examples(self.folder / EXAMPLES, merged.values())
+        if merged:
+            self._note_data(len(merged))
+
+    def _note_data(self, examples: int) -> None:
+        """The manifest says which data the store is of; another store of the same data says the same."""
+        path = self.folder / MANIFEST
+        digest = hashlib.sha256((self.folder / EXAMPLES).read_bytes()).hexdigest()
+        manifest = _read_manifest(path)
+        noted = {**manifest, "data": {"examples": examples, "sha256": digest}}
+        if noted != manifest:
+            write_atomically(path, json.dumps(noted, indent=2) + "\n")
 
     def log_failures(self, failures: dict[str, str]) -> None:
         """Replace the log of failed examples (id and reason, a JSON line each)."""

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
@@ -17,6 +18,7 @@ from lrp4rag.classifiers.calibration import (
     fit_calibrated,
     grouped_folds,
     probability_of,
+    worth,
 )
 from lrp4rag.errors import InputError
 
@@ -96,26 +98,31 @@ def test_the_choice_is_the_one_with_the_best_out_of_fold_auroc():
 
 
 def test_accuracy_can_choose_otherwise_than_auroc():
-    """A ranking that is perfect but off by a constant flags everything."""
+    """Two overlapping bells rank better than a coin that is right in 85 % of rows, and decide worse."""
 
-    class Shifted(ClassifierMixin, BaseEstimator):
-        def __init__(self, shift=0.0):
-            self.shift = shift
-
+    class Plain(ClassifierMixin, BaseEstimator):
         def fit(self, inputs, labels):
             self.classes_ = np.unique(labels)
             return self
 
         def decision_function(self, inputs):
-            return inputs[:, 0] + self.shift
+            return inputs[:, 0]
 
-    _, labels, groups = data()
-    exact = np.where(labels, 1.0, -1.0)[:, None]
-    rough = exact.copy()
-    rough[:10] *= -1
-    contenders = [contender(Shifted(), rough, "rough"), contender(Shifted(5.0), exact, "shifted")]
-    assert fit_best(contenders, labels, groups)[0].name == "shifted"
-    assert fit_best(contenders, labels, groups, scoring="accuracy")[0].name == "rough"
+    generator = np.random.default_rng(0)
+    labels, groups = np.arange(400) % 2 == 0, np.arange(400).astype(str)
+    bells = generator.permutation(norm.ppf((np.arange(200) + 0.5) / 200)).repeat(2) + 1.8 * labels
+    coin = np.where(labels ^ (generator.permutation(400) < 60), 1.0, -1.0)
+    contenders = [contender(Plain(), bells[:, None], "bells"), contender(Plain(), coin[:, None], "coin")]
+    assert fit_best(contenders, labels, groups)[0].name == "bells"
+    assert fit_best(contenders, labels, groups, scoring="accuracy")[0].name == "coin"
+
+
+def test_accuracy_is_of_the_decisions_that_will_be_made():
+    labels = np.arange(100) % 2 == 0
+    shifted = np.where(labels, 6.0, 4.0)  # calibrated, 5 is the middle; by itself it flags everything
+    assert worth("accuracy", labels, shifted, 0.0, calibrated=True) == 1
+    assert worth("accuracy", labels, shifted, 0.0, calibrated=False) == 0.5
+    assert worth("auroc", labels, shifted, 0.0, calibrated=False) == 1
 
 
 class Recorder(ClassifierMixin, BaseEstimator):

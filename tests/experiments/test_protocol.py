@@ -24,7 +24,7 @@ def test_the_two_protocols_differ_as_documented():
     )
     assert PAPER.words == (
         "5-fold cross-validation stratified by label, sources not held out, seed 0, "
-        "default settings, no calibration"
+        "fixed settings, no calibration"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import replace
@@ -81,6 +82,13 @@ def test_parts_have_folders_of_their_own(tmp_path: Path) -> None:
         "manifest.json",
         *(f"{part}/{key}.safetensors" for part in ("relevance", "signals", "pulled", "matrix-4x2")),
     }
+
+
+def test_the_matrix_that_classifiers_read_comes_first(tmp_path: Path) -> None:
+    store = Store.open(tmp_path, CONFIGURATION)
+    for part in ("matrix-64x64", "matrix-64x16", "matrix-128x64"):
+        store.write_arrays(bridge_example(), part, {"matrix": np.zeros((1, 1))})
+    assert store.matrices() == ["matrix-64x16", "matrix-128x64", "matrix-64x64"]
 
 
 def test_of_several_matrices_the_first_is_read(tmp_path: Path) -> None:
@@ -263,6 +271,26 @@ def test_examples_are_remembered_with_their_last_labels(tmp_path: Path) -> None:
     namesake = bridge_example(7, id=rows[0].id)  # another example that goes by the same id
     store.add_examples([labelled, namesake])
     assert Store.existing(tmp_path).examples() == [rows[0], labelled, rows[2], namesake]
+
+
+def test_the_manifest_says_which_data_it_is_of(tmp_path: Path) -> None:
+    def data(folder: Path) -> object:
+        return json.loads((folder / "manifest.json").read_text()).get("data")
+
+    stores = [Store.open(tmp_path / name, CONFIGURATION) for name in "ab"]
+    assert data(tmp_path / "a") is None
+    for store in stores:
+        store.add_examples([bridge_example(0), bridge_example(1)])
+    first = data(tmp_path / "a")
+    assert first["examples"] == 2
+    assert first["sha256"] == hashlib.sha256((tmp_path / "a/examples.jsonl").read_bytes()).hexdigest()
+    assert data(tmp_path / "b") == first
+    stores[1].add_examples([bridge_example(2)])
+    assert data(tmp_path / "b") != first
+    assert Store.open(tmp_path / "b", CONFIGURATION).examples() == Store.existing(tmp_path / "b").examples()
+    (tmp_path / "b/manifest.json").write_text((tmp_path / "a/manifest.json").read_text())  # killed before it
+    stores[1].add_examples([bridge_example(2)])
+    assert data(tmp_path / "b")["examples"] == 3
 
 
 def test_damaged_examples_are_named_by_their_line(tmp_path: Path) -> None:

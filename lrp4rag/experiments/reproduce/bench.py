@@ -220,7 +220,14 @@ def _thinned(contenders: Sequence[Contender], protocol: Protocol) -> list[Conten
         middle = settings[len(settings) // 2]
         return kept if len(kept) <= MOST else [each for each in kept if each.settings == middle]
     usual = [each for each in contenders if DEFAULTS.get(each.classifier) == each.settings]
-    return (usual or list(contenders))[:1]
+    return [usual[0]] if usual else [_middle(contenders)]
+
+
+def _middle(contenders: Sequence[Contender]) -> Contender:
+    """Of the middle settings the middle inputs: of hidden states, the mean after the last layer."""
+    settings = list(dict.fromkeys(each.settings for each in contenders))
+    kept = [each for each in contenders if each.settings == settings[len(settings) // 2]]
+    return kept[(len(kept) - 1) // 2]
 
 
 def _chosen(part: Part, protocol: Protocol, contenders: int, judged: Sequence[Judged]) -> Outcome:

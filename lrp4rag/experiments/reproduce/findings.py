@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -15,12 +15,12 @@ from lrp4rag.experiments.reproduce.bench import Entrant, Way, nested
 from lrp4rag.experiments.reproduce.cache import Cell, Task
 from lrp4rag.experiments.reproduce.context import Context, Exhibit
 from lrp4rag.experiments.reproduce.parts import Labels, Note, Part
-from lrp4rag.experiments.reproduce.settings import MATRICES, VECTOR_WORDS
+from lrp4rag.experiments.reproduce.settings import MATRICES, ONE_VECTOR, VECTOR_WORDS
 from lrp4rag.experiments.reproduce.table2 import CLASSIFIERS, on_matrices, on_vectors
 from lrp4rag.experiments.reproduce.words import Verdict, difference, verdict, with_interval
 from lrp4rag.experiments.search import Outcome
 from lrp4rag.experiments.significance import auroc_of_low
-from lrp4rag.experiments.statistics import RESAMPLES, bootstrap
+from lrp4rag.experiments.statistics import RESAMPLES, bootstrap, compare_parts
 from lrp4rag.experiments.sweep import row_means
 
 SIZES = ("llama-2-7b-chat", "llama-2-13b-chat", "llama-2-70b-chat")
@@ -28,6 +28,8 @@ SIZES = ("llama-2-7b-chat", "llama-2-13b-chat", "llama-2-70b-chat")
 MEAN = "mean relevance"
 UNEXPLAINED = "what the lengths of response and prompt do not explain of it"
 DECISIVE = "svm"
+LARGER = "llama-2-13b-chat"
+"""The generator of which the paper says that R* beats R_response; of its smaller one it says the reverse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,12 @@ def show(result: Findings) -> Exhibit:
 def _lower(context: Context) -> tuple[Case, ...]:
     cells = [
         Cell(
-            {"what": "low means", "rows": part.digest, "resamples": context.settings.resamples},
+            {
+                "what": "low means",
+                "vectors": [vector for vector in ONE_VECTOR if part.admits(vector)],
+                "rows": part.digest,
+                "resamples": context.settings.resamples,
+            },
             Metrics,
             partial(_prepare_lower, part, context.settings.resamples),
         )
@@ -115,7 +122,7 @@ def _prepare_lower(part: Part, resamples: int) -> Task:
     lengths = np.array([[len(row.response), len(row.encoded.prompt_ids)] for row in part.rows.relevances])
     mean = np.array([row.mean() for row in part.vectors("response")], dtype=np.float64)
     means = {MEAN: mean, UNEXPLAINED: _residual(mean, np.log(lengths))}
-    for vector in ("response", "prompt"):
+    for vector in ONE_VECTOR:
         if part.admits(vector):
             name = f"{VECTOR_WORDS[vector]} scaled to (0, 1) within its row"
             means[name] = row_means(part.vectors(vector), "within")
@@ -158,7 +165,7 @@ def _response_beats_prompt(context: Context) -> tuple[Case, ...]:
             if part.admits("prompt")
             for classifier in (DECISIVE, *(name for name in CLASSIFIERS if name != DECISIVE))
         ],
-        decisive=DECISIVE,
+        decides=lambda _, what: what.startswith(DECISIVE),
     )
 
 
@@ -174,13 +181,13 @@ def _matrix_beats_response(context: Context) -> tuple[Case, ...]:
             what = f"lstm on {VECTOR_WORDS[vector]}, less the best on R_response"
             shared = ("lstm", vector) in [(way.classifier, way.vector) for way in on_matrices(part)]
             made.append((what, nested([Way(part, "lstm", vector)], protocol, share_inner=shared), best))
-    return _compared(context, made, decisive="lstm")
+    return _compared(context, made, decides=lambda generator, _: generator == LARGER)
 
 
 def _compared(
-    context: Context, made: Sequence[tuple[str, Entrant, Entrant]], *, decisive: str
+    context: Context, made: Sequence[tuple[str, Entrant, Entrant]], *, decides: Callable[[str, str], bool]
 ) -> tuple[Case, ...]:
-    """The first less the second of each; those whose words begin with `decisive` decide."""
+    """The first less the second of each; `decides` is asked with the generator and the words."""
     pairs = [(first, second) for _, first, second in made]
     found = context.bench.differences(pairs, "findings")
     return tuple(
@@ -189,7 +196,7 @@ def _compared(
             what,
             metrics["auroc"],
             metrics["accuracy"],
-            decides=what.startswith(decisive),
+            decides=decides(first.part.generator, what),
         )
         for (what, first, _), metrics in zip(made, found, strict=True)
     )
@@ -234,26 +241,6 @@ def step(
     resamples: int = RESAMPLES,
 ) -> Metrics:
     """The first part's AUROC and accuracy less the second's. Parts share sources, which are drawn once."""
-    from sklearn.metrics import roc_auc_score
-
-    place = np.repeat([0, 1], [len(each) for each in labels])
-    truth = np.concatenate(list(labels))
-    scores = np.concatenate([outcome.probabilities for outcome in outcomes], axis=1)
-    right = np.concatenate(
-        [(outcome.flagged == each).mean(0) for outcome, each in zip(outcomes, labels, strict=True)]
-    )
-
-    def measured(rows: NDArray[np.intp]) -> dict[str, float]:
-        first, second = rows[place[rows] == 0], rows[place[rows] == 1]
-        if any(len(set(truth[side])) < 2 for side in (first, second)):
-            return {"auroc": np.nan, "accuracy": np.nan}
-        ranked = [
-            np.mean([roc_auc_score(truth[side], repeat[side]) for repeat in scores])
-            for side in (first, second)
-        ]
-        return {
-            "auroc": float(ranked[0] - ranked[1]),
-            "accuracy": float(right[first].mean() - right[second].mean()),
-        }
-
-    return bootstrap(measured, np.concatenate(list(groups)), resamples=resamples)
+    first, second = outcomes
+    found = compare_parts(first, second, labels, groups, resamples=resamples)
+    return {name: found[name] for name in ("auroc", "accuracy")}

@@ -19,7 +19,6 @@ from sklearn.calibration import _SigmoidCalibration
 
 from lrp4rag.classifiers.calibration import (
     CALIBRATION_FOLDS,
-    SCORING,
     Contender,
     Folds,
     Groups,
@@ -28,6 +27,7 @@ from lrp4rag.classifiers.calibration import (
     fit,
     grouped_folds,
     margin_of,
+    worth,
 )
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.experiments.protocol import Protocol, Split, splits
@@ -129,7 +129,8 @@ def _scored(
 def _value(judged: Judged, fold: int, split: Split, labels: Labels, protocol: Protocol) -> float:
     if not len(judged.inner):
         return 0.0
-    return SCORING[protocol.scoring](labels[split.train], judged.inner[fold, split.train], judged.cut)
+    inner = judged.inner[fold, split.train]
+    return worth(protocol.scoring, labels[split.train], inner, judged.cut, calibrated=not judged.probable)
 
 
 def _probability(judged: Judged, fold: int, split: Split, labels: Labels) -> Scores:

@@ -19,9 +19,9 @@ from lrp4rag.experiments.reproduce.context import Context, Exhibit
 from lrp4rag.experiments.reproduce.judge import judge, uncalibrated
 from lrp4rag.experiments.reproduce.parts import Note, Part
 from lrp4rag.experiments.reproduce.settings import (
-    CONTROL_STRIDE,
     DEFAULTS,
     ONE_VECTOR,
+    SHOWN_LENGTHS,
     VECTOR_WORDS,
     estimator_of,
 )
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 MODES_SWEPT: tuple[Mode, ...] = ("interpolate", "zeros")
 CONSTANT = "constant relevance"
-SHOWN = (10, 20, 30, 50, 100, 150, 200, 220, 250, 300, 350, 400, 450, 500)
 KEPT = ("auroc", "accuracy", "balanced_accuracy", "f1")
 
 
@@ -109,7 +108,7 @@ def length(context: Context) -> Lengths:
 
 
 def show(result: Lengths) -> Exhibit:
-    """A figure a generator and vector; the table has the lengths of `SHOWN`."""
+    """A figure a generator and vector; the table has the lengths of `SHOWN_LENGTHS`."""
     figures: dict[str, Figure] = {}
     named: dict[str, figure.LengthCurve] = {}
     for generator, curves in result.curves.items():
@@ -127,7 +126,7 @@ def _words(curves: Sequence[Curve]) -> pd.DataFrame:
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
-    for at in SHOWN:
+    for at in SHOWN_LENGTHS:
         if not any(at in curve.lengths for curve in curves):
             continue
         row: dict[str, Any] = {"L_new": at}
@@ -139,7 +138,8 @@ def _words(curves: Sequence[Curve]) -> pd.DataFrame:
 
 
 def _lengths_of(vector: str, sweep: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted({*sweep[::CONTROL_STRIDE], sweep[-1]})) if vector == CONSTANT else sweep
+    shown = tuple(each for each in sweep if each in SHOWN_LENGTHS)
+    return shown if vector == CONSTANT and shown else sweep
 
 
 def _cells(

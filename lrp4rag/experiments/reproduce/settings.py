@@ -12,8 +12,8 @@ from lrp4rag.experiments.protocol import HONEST, PAPER, Protocol
 from lrp4rag.experiments.statistics import RESAMPLES
 
 SWEEP_STEP, LONGEST = 10, 500
-CONTROL_STRIDE = 5
-"""The constant control of the length section is computed at every fifth length."""
+SHOWN_LENGTHS = (10, 20, 30, 50, 100, 150, 200, 220, 250, 300, 350, 400, 450, 500)
+"""Of the sweep, what the page's table has, and where the constant control is computed."""
 
 ONE_VECTOR, TWO_VECTORS, MATRICES = ("prompt", "response"), ("total", "segments"), ("matrix", "matrix_t")
 """R_prompt and R_response are the paper's vectors, as R* is; those in the middle are ours."""

@@ -45,9 +45,11 @@ class Line:
 class Target:
     """The paper's best accuracy on a generator, and what comes near it on our rows.
 
-    `best` is the best of the paper's own classifiers, chosen by accuracy inside the folds, and
-    `over_control` its accuracy less that of the control with the highest; `paper` is the one with the highest
-    accuracy under the paper's protocol. That control and `paper` were chosen by looking at these rows.
+    `best` is the best of the paper's own classifiers, chosen by accuracy inside the folds; `control` the one
+    of `controls` whose accuracy is highest, and `over_control` what `best` has more than it, when its
+    settings are chosen by accuracy too; `paper` is the classifier with the highest accuracy under the paper's
+    protocol, and `highest` that under ours. `control`, `paper` and `highest` were chosen by looking at these
+    rows. `prevalence` and `published_prevalence` are the shares of hallucinated responses.
     """
 
     published: float
@@ -55,10 +57,15 @@ class Target:
     best: Interval | None
     majority: Interval
     control: str
+    controls: int
     control_accuracy: Interval
     over_control: Interval | None
     paper: str
     paper_accuracy: Interval | None
+    highest: str
+    highest_accuracy: Interval | None
+    prevalence: float
+    published_prevalence: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,26 +208,33 @@ def _target(part: Part, lines: dict[str, tuple[Line, ...]], context: Context) ->
     honest, paper = lines.get("honest", ()), lines.get("paper", ())
     best = next((line for line in honest if line.name == BEST_BY_ACCURACY), None)
     shown = {line.name: line for line in honest or paper if line.kind == "control"}
-    rival = _highest([line for line in shown.values() if line.name not in (MAJORITY, FLAG_EVERYTHING)])
+    rivals = [line for line in shown.values() if line.name not in (MAJORITY, FLAG_EVERYTHING)]
+    rival = _highest(rivals)
     by_looking = _highest([line for line in paper if line.kind == "paper"]) if paper else None
+    in_folds = _highest([line for line in honest if line.kind == "paper"]) if honest else None
     return Target(
         published=highest.accuracy,
         published_by=highest.classifier,
         best=best.metrics["accuracy"] if best else None,
         majority=shown[MAJORITY].metrics["accuracy"],
         control=rival.name,
+        controls=len(rivals),
         control_accuracy=rival.metrics["accuracy"],
         over_control=_over(part, rival.name, context) if best else None,
         paper=by_looking.name if by_looking else "",
         paper_accuracy=by_looking.metrics["accuracy"] if by_looking else None,
+        highest=in_folds.name if in_folds else "",
+        highest_accuracy=in_folds.metrics["accuracy"] if in_folds else None,
+        prevalence=part.prevalence,
+        published_prevalence=highest.prevalence,
     )
 
 
 def _over(part: Part, rival: str, context: Context) -> Interval:
     """The accuracy of the best less the control's, row by row."""
     settings = context.settings
-    setting = Setting.of(settings.honest, "svm", "response")
-    pair = (best_of(part, settings.by_accuracy), control(part, rival, setting, settings.honest))
+    setting = Setting.of(settings.by_accuracy, "svm", "response")
+    pair = (best_of(part, settings.by_accuracy), control(part, rival, setting, settings.by_accuracy))
     return context.bench.differences([pair], "table 2")[0]["accuracy"]
 
 

@@ -93,6 +93,15 @@ def test_controls_have_the_settings_that_classifiers_on_relevance_have(small):
     assert not any("hidden" in part_name for part_name, _ in part.rows._cache)
 
 
+def test_under_the_papers_protocol_a_probe_of_states_has_a_fixed_layer_and_penalty(small):
+    context, part = small
+    protocol = context.settings.paper
+    line = control(part, "hidden state", Setting.of(protocol, "svm", "response"), protocol)
+    (outcome,) = context.bench.outcomes([line], "test")
+    top = len(part.rows.signal("hidden_mean")[0]) - 1
+    assert set(outcome.chosen) == {f"hidden state of layer {top}, mean, logistic, C=0.001"}
+
+
 def test_an_unknown_setting_names_those_there_are():
     with pytest.raises(LRP4RAGError, match=r"svm has no 'C=7' but C=0\.1"):
         estimator_of("svm", "C=7")
