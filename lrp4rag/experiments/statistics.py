@@ -231,16 +231,23 @@ def _unweighted(
 def _intervals(draws: Values) -> Metrics:
     """Draws (D,), or (repeats, D): the first is the value, the others its distribution."""
     return {
-        name: _interval(float(values[..., 0].mean()), values[..., 1:].ravel())
+        name: _interval(float(values[..., 0].mean()), values[..., 1:].ravel(), centred=name == "ece")
         for name, values in draws.items()
     }
 
 
-def _interval(value: float, drawn: NDArray[np.float64]) -> Interval:
+def _interval(value: float, drawn: NDArray[np.float64], *, centred: bool) -> Interval:
+    """`centred`: a mean of distances is larger in every resample, whose noise adds to it. That surplus is
+    taken off again, for else the interval could lie above the value."""
     known = drawn[np.isfinite(drawn)]
     if not np.isfinite(value) or not len(known):
         return Interval(value=None, low=None, high=None)
     low, high = np.quantile(known, [0.025, 0.975])
+    if centred:
+        surplus = known.mean() - value
+        # A difference of two errors may be negative, an error may not.
+        low, high = low - surplus, high - surplus
+        low = max(low, 0.0) if value >= 0 and (known >= 0).all() else low
     return Interval(value=value, low=float(low), high=float(high))
 
 
