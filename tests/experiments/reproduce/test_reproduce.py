@@ -196,7 +196,7 @@ def test_a_killed_run_goes_on_where_it_was(bare_store, tmp_path):
 
     run(*arguments, "--cache", cache)
     after = cells(cache)
-    assert len(after) == 50 * 2 + 11 * 2 + 1  # lengths, the control's, and the section
+    assert len(after) == 50 * 2 + 14 * 2 + 1  # lengths, the control's, and the section
     assert len(done) < len(after)
     assert {name: after[name] for name in done} == done
     assert list(cache.glob(".*.tmp")) == []

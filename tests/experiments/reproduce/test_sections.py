@@ -134,7 +134,7 @@ def test_each_length_is_cross_validated_by_itself(full):
     constant = next(
         each for each in result.curves[SMALL] if each.name == "svm, constant relevance, interpolate"
     )
-    assert constant.lengths == (5, 220)
+    assert constant.lengths == (10, 20, 220)
     assert all(point["auroc"].value < 0.6 for point in constant.metrics)
 
 
