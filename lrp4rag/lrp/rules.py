@@ -133,9 +133,10 @@ class GateRule:
         return dgate.mul_(self.for_gate).addcmul_(self.for_up, dup)
 
     def pull(self, c: Tensor) -> tuple[Tensor | None, Tensor]:
+        """Cotangents of the gate and, written over `c`, of the up-projection."""
         n = c.shape[-2]
         dgate = None if self.for_gate is None else self.for_gate[:, :n] * c
-        return dgate, self.for_up[:, :n] * c
+        return dgate, c.mul_(self.for_up[:, :n])
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,29 +232,33 @@ class AttentionRule:
 
         One example (B = 1). n may be cut short: positions after it are not reached.
         """
+        # All cotangents of a kv head are in one product, and those of keys and values are transposed until
+        # the end: to broadcast p over cotangents, or to transpose them all, would copy a lot.
         count, kv, group, n, e = c.shape
         share, score_share = self.composite.share, self.composite.share**2 * self.scale
         softmax_moves = self.composite.softmax == "jacobian"
-        cv = c.new_zeros((count, kv, n, e))
-        cq = torch.empty_like(c) if softmax_moves else None
-        ck = torch.zeros_like(cv) if softmax_moves else None
+        cv = c.new_zeros((kv, count * e, n))
+        cq = torch.empty_like(c, memory_format=torch.contiguous_format) if softmax_moves else None
+        ck = c.new_zeros((kv, count, e, n)) if softmax_moves else None
         for rows, keys, p, gain in self._blocks(n):
             size = rows.stop - rows.start
-            block = c[:, :, :, rows].reshape(count, kv, group * size, e)
-            k, v, q = self.k[0, :, keys], self.v[0, :, keys], self.q[0, :, :, rows]
-            cv[:, :, keys].add_(p[0].transpose(-1, -2) @ block, alpha=share)
+            block = c[:, :, :, rows].transpose(0, 1).reshape(kv, count, group * size, e)
+            cv[..., keys].add_(block.transpose(2, 3).reshape(kv, count * e, group * size) @ p[0], alpha=share)
             if cq is None or ck is None:
                 continue
-            primal = out[0, :, :, rows].reshape(kv, group * size, e)
-            moved = block @ v.transpose(-1, -2)
-            moved -= accumulate(block * primal).sum(-1, keepdim=True).to(moved.dtype)
-            moved *= gain[0]
-            cq[:, :, :, rows] = (moved @ k).reshape(count, kv, group, size, e)
-            ck[:, :, keys] += moved.transpose(-1, -2) @ q.reshape(kv, group * size, e)
+            k, v, q = self.k[0, :, keys], self.v[0, :, keys], self.q[0, :, :, rows]
+            primal = out[0, :, :, rows].reshape(kv, 1, group * size, e)
+            moved = block.reshape(kv, -1, e) @ v.transpose(-1, -2)
+            by_cotangent = moved.view(kv, count, group * size, -1)
+            by_cotangent -= accumulate(block * primal).sum(-1, keepdim=True).to(moved.dtype)
+            by_cotangent *= gain[0][:, None]
+            cq[:, :, :, rows] = (moved @ k).view(kv, count, group, size, e).transpose(0, 1)
+            ck[..., keys] += q.reshape(kv, 1, group * size, e).transpose(-1, -2) @ by_cotangent
         if cq is not None and ck is not None:
             cq *= score_share
             ck *= score_share
-        return cq, ck, cv
+            ck = ck.permute(1, 0, 3, 2)
+        return cq, ck, cv.view(kv, count, e, n).permute(1, 0, 3, 2)
 
     def _blocks(self, n: int) -> Iterator[tuple[slice, slice, Tensor, Tensor]]:
         """Query rows, the keys they see, probabilities p and p times the cap's factor.
