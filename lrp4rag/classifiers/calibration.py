@@ -169,11 +169,17 @@ def _calibrated(estimator: Any, model: Any, scores: Scores, labels: Labels) -> C
 
     It would fit the estimator in every inner fold once more; the scores that it would get are here.
     """
-    sigmoid = _SigmoidCalibration().fit(scores, labels.astype(int))
     calibrated = CalibratedClassifierCV(estimator, ensemble=False)
     calibrated.classes_ = model.classes_
-    calibrated.calibrated_classifiers_ = [_CalibratedClassifier(model, [sigmoid], classes=model.classes_)]
+    calibrated.calibrated_classifiers_ = [
+        _CalibratedClassifier(model, [sigmoid_of(scores, labels)], classes=model.classes_)
+    ]
     return calibrated
+
+
+def sigmoid_of(scores: Scores, labels: Labels) -> _SigmoidCalibration:
+    """Platt's sigmoid, from scores of rows that the classifier was not fitted on."""
+    return _SigmoidCalibration().fit(scores, labels.astype(int))
 
 
 def worth(scoring: Scoring, labels: Labels, scores: Scores, cut: float, *, calibrated: bool) -> float:
@@ -185,6 +191,5 @@ def worth(scoring: Scoring, labels: Labels, scores: Scores, cut: float, *, calib
     if scoring == "auroc":
         return float(roc_auc_score(labels, scores))
     if calibrated:
-        sigmoid = _SigmoidCalibration().fit(scores, labels.astype(int))
-        return float(accuracy_score(labels, sigmoid.predict(scores) >= 0.5))
+        return float(accuracy_score(labels, sigmoid_of(scores, labels).predict(scores) >= 0.5))
     return float(accuracy_score(labels, scores > cut))

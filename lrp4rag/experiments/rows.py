@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
+from lrp4rag.experiments.protocol import groups_of, labels_of
 from lrp4rag.experiments.store import PULLED, RELEVANCE, SIGNALS, Store, key_of
 from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.lrp.relevance import Relevance
@@ -62,12 +63,12 @@ class Rows:
     @property
     def labels(self) -> Labels:
         """(R,), True for hallucinated."""
-        return np.array([bool(example.hallucinated) for example in self.examples])
+        return labels_of(self.examples)
 
     @property
     def groups(self) -> NDArray[np.str_]:
         """(R,), the source of each: question and passages."""
-        return np.array([example.source for example in self.examples])
+        return groups_of(self.examples)
 
     @property
     def generators(self) -> NDArray[np.str_]:

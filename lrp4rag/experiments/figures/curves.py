@@ -116,7 +116,7 @@ def _cut(axes: Sequence[Axes], found: Sequence[Curves]) -> None:
     for ax, by_class in zip(axes, found, strict=True):
         means = np.array([band.mean for band in by_class.values()])
         for value, edge, place in ((means.min(), shown[0], "bottom"), (means.max(), shown[1], "top")):
-            if (value < edge) if place == "bottom" else (value > edge):
+            if not shown[0] <= value <= shown[1]:
                 x = percent(means.shape[1])[np.argwhere(means == value)[0, 1]]
                 ax.annotate(f"to {value:.2g}", (x, edge), (6, 0), textcoords="offset points", va=place)
         if shown != (bounds.min(), bounds.max()):

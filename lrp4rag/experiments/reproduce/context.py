@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lrp4rag.classifiers.features import MATRIX
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.reproduce.bench import Bench
 from lrp4rag.experiments.reproduce.cache import Cache
@@ -22,7 +23,7 @@ REMEDIES = {
     "rows": "lrp4rag extract DATA --store STORE",
     "signals": "lrp4rag extract DATA --store STORE --parts relevance,signals",
     "pulled": "lrp4rag extract DATA --store STORE --parts relevance,signals,pulled",
-    "matrix-64x16": "lrp4rag extract DATA --store STORE --parts relevance --matrix 64x16",
+    MATRIX: "lrp4rag extract DATA --store STORE --parts relevance --matrix 64x16",
 }
 """What adds a part that a store lacks."""
 
@@ -52,7 +53,7 @@ class Context:
 
     def extras(self, part: Part) -> list[str]:
         """Which of the parts that not every store has are there for all rows of a generator."""
-        return [name for name in ("signals", "pulled", "matrix-64x16") if part.has(name)]
+        return [name for name in ("signals", "pulled", MATRIX) if part.has(name)]
 
     def lacking(self, need: str, what: str) -> tuple[Note, ...]:
         """A note that names the generators whose rows lack a part, if there are any."""

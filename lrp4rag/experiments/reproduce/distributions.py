@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.classifiers.features import MATRIX
 from lrp4rag.experiments.figures import curves, heatmaps, positions, spread
 from lrp4rag.experiments.figures.curves import Curves
 from lrp4rag.experiments.figures.heatmaps import MeanMatrices
@@ -62,7 +63,7 @@ def distributions(context: Context) -> Distributions:
         for name, part in context.parts.items()
         if part.admits("matrix")
     }
-    left_out = (*context.lacking("pulled", "R_prompt"), *context.lacking("matrix-64x16", "Figure 4"))
+    left_out = (*context.lacking("pulled", "R_prompt"), *context.lacking(MATRIX, "Figure 4"))
     return Distributions(spreads, along, matrices, left_out)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Interval, Metrics
+from lrp4rag.classifiers.features import MATRIX
 from lrp4rag.experiments.reproduce.bench import Entrant, Way, nested
 from lrp4rag.experiments.reproduce.cache import Cell, Task
 from lrp4rag.experiments.reproduce.context import Context, Exhibit
@@ -68,7 +69,7 @@ def findings(context: Context) -> Findings:
     }
     left_out = (
         *context.lacking("pulled", "finding 2: R_prompt"),
-        *context.lacking("matrix-64x16", "finding 4: R*"),
+        *context.lacking(MATRIX, "finding 4: R*"),
     )
     return Findings(cases, left_out)
 

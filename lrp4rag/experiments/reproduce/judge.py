@@ -15,7 +15,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.calibration import _SigmoidCalibration
 
 from lrp4rag.classifiers.calibration import (
     CALIBRATION_FOLDS,
@@ -27,6 +26,7 @@ from lrp4rag.classifiers.calibration import (
     fit,
     grouped_folds,
     margin_of,
+    sigmoid_of,
     worth,
 )
 from lrp4rag.errors import LRP4RAGError
@@ -137,5 +137,5 @@ def _probability(judged: Judged, fold: int, split: Split, labels: Labels) -> Sco
     scores = judged.scores[split.test]
     if judged.probable:
         return np.asarray(expit(scores))
-    sigmoid = _SigmoidCalibration().fit(judged.inner[fold, split.train], labels[split.train].astype(int))
+    sigmoid = sigmoid_of(judged.inner[fold, split.train], labels[split.train])
     return np.asarray(sigmoid.predict(scores))

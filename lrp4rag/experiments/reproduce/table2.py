@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from lrp4rag.classifiers.card import Interval, Metrics
+from lrp4rag.classifiers.features import MATRIX
 from lrp4rag.experiments.controls import FLAG_EVERYTHING, Setting, available, flag_everything
 from lrp4rag.experiments.protocol import Protocol
 from lrp4rag.experiments.published import TABLE_2, published
@@ -247,6 +248,6 @@ def _left_out(context: Context) -> tuple[Note, ...]:
     return (
         *context.notes,
         *context.lacking("pulled", "R_prompt"),
-        *context.lacking("matrix-64x16", "the LSTM on R*, and Figure 4,"),
+        *context.lacking(MATRIX, "the LSTM on R*, and Figure 4,"),
         *context.lacking("signals", signals),
     )
