@@ -192,7 +192,7 @@ class AttentionRule:
                     queries = dq_and_q[t][:, :, :, rows].reshape(batch, kv, group * size, 2 * e)
                     p_ds = (queries @ k_and_dk[t][:, :, keys].transpose(-1, -2)).mul_(gain)
                     moved = p_ds @ self.v[:, :, keys]
-                    moved -= accumulate(p_ds).sum(-1, keepdim=True).to(p_ds.dtype) * primal
+                    moved -= p_ds.sum(-1, keepdim=True) * primal
                     tangent = torch.add(tangent, moved, alpha=share * self.scale)
                 if share != 1:
                     tangent = tangent * share
@@ -219,7 +219,7 @@ class AttentionRule:
                     (queries @ k.transpose(-1, -2)).unflatten(2, (len(tangents), -1)).permute(2, 0, 1, 3, 4)
                 )
                 p_ds = (p_ds + self.q.squeeze(-2) @ dk[which].transpose(-1, -2)).mul_(gain)
-                sums = accumulate(p_ds).sum(-1, keepdim=True).to(p_ds.dtype)
+                sums = p_ds.sum(-1, keepdim=True)
                 moved = p_ds.permute(1, 2, 0, 3, 4).flatten(2, 3) @ v
                 moved = moved.unflatten(2, (len(tangents), -1)).permute(2, 0, 1, 3, 4)
                 tangents.add_(torch.sub(moved, sums * primal), alpha=share * self.scale)
@@ -250,7 +250,7 @@ class AttentionRule:
             primal = out[0, :, :, rows].reshape(kv, 1, group * size, e)
             moved = block.reshape(kv, -1, e) @ v.transpose(-1, -2)
             by_cotangent = moved.view(kv, count, group * size, -1)
-            by_cotangent -= accumulate(block * primal).sum(-1, keepdim=True).to(moved.dtype)
+            by_cotangent -= (block * primal).sum(-1, keepdim=True)
             by_cotangent *= gain[0][:, None]
             cq[:, :, :, rows] = (moved @ k).view(kv, count, group, size, e).transpose(0, 1)
             ck[..., keys] += q.reshape(kv, 1, group * size, e).transpose(-1, -2) @ by_cotangent
