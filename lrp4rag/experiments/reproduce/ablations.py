@@ -10,10 +10,10 @@ from lrp4rag.classifiers.card import Metrics
 from lrp4rag.experiments.reproduce.bench import Entrant, Way, nested
 from lrp4rag.experiments.reproduce.context import REMEDIES, Context, Exhibit
 from lrp4rag.experiments.reproduce.differences import Difference, draw
-from lrp4rag.experiments.reproduce.parts import FEWEST_SOURCES, Note, Part, in_common
+from lrp4rag.experiments.reproduce.parts import FEWEST_SOURCES, Note, Part
 from lrp4rag.experiments.reproduce.settings import VECTOR_WORDS
+from lrp4rag.experiments.reproduce.variants import variant_of, variants_of
 from lrp4rag.experiments.reproduce.words import difference, with_interval
-from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.store import Configuration
 
 if TYPE_CHECKING:
@@ -123,11 +123,9 @@ def _changes(context: Context, part: Part) -> Iterator[tuple[str, str, Entrant, 
         return nested([Way(part, CLASSIFIER, **({"vector": VECTOR} | changes))], protocol)  # type: ignore[arg-type]
 
     anchor = machine(part)
-    for name, rows in context.variants.items():
-        pair = _pair(part, rows)
-        if pair is not None:
-            kind, what = _kind(part.rows, rows)
-            yield kind, f"{what} ({name})", machine(pair[0]), machine(pair[1])
+    for each in variants_of(context, part):
+        name = f"{each.what} ({each.name})"
+        yield each.kind, name, machine(each.anchor), machine(each.part, variant=each.name)
     for mode in ("zeros", "pad_last"):
         yield "resampling", mode, anchor, machine(part, mode=mode)
     for vector in ("prompt", "total", "segments", "matrix"):
@@ -137,28 +135,6 @@ def _changes(context: Context, part: Part) -> Iterator[tuple[str, str, Entrant, 
         yield "rules", "cp_lrp (signals)", anchor, machine(part, vector="cp_lrp")
         for target in ("largest logit", "mean logit"):
             yield "target", target, anchor, machine(part, vector=target)
-
-
-def _pair(part: Part, rows: Rows) -> tuple[Part, Part] | None:
-    """The rows that both stores have; None where these are too few."""
-    if part.generator not in rows.generators:
-        return None
-    first, second = in_common(part, Part.of(rows, part.generator))
-    return (first, second) if len(first) and first.enough else None
-
-
-def _kind(main: Rows, other: Rows) -> tuple[str, str]:
-    """What distinguishes another store from the main one, and what it is there."""
-    ours, theirs = main.store.configuration, other.store.configuration
-    if ours.composite != theirs.composite:
-        return "rules", theirs.composite
-    if ours.reader.get("chat_template") != theirs.reader.get("chat_template"):
-        return "prompt", "chat template" if theirs.reader.get("chat_template") else "raw"
-    if ours.reader.get("digest") != theirs.reader.get("digest"):
-        return "reader", str(theirs.reader.get("name", "")).rsplit("/", 1)[-1]
-    if ours.target != theirs.target:
-        return "target", theirs.target
-    return "precision", str(theirs.reader.get("dtype"))
 
 
 def _left_out(context: Context) -> tuple[Note, ...]:
@@ -171,8 +147,8 @@ def _left_out(context: Context) -> tuple[Note, ...]:
         for name, option in USUAL.items()
         if name not in context.variants
     ]
-    for name, rows in context.variants.items():
-        poor = [part.generator for part in context.parts.values() if _pair(part, rows) is None]
+    for name in context.variants:
+        poor = [each.generator for each in context.parts.values() if variant_of(context, each, name) is None]
         if poor:
             why = f"fewer than {FEWEST_SOURCES} sources of a class in common"
             remedy = REMEDIES["rows"].replace("STORE", name.upper())

@@ -51,12 +51,16 @@ class Entrant:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Way:
-    """A classifier on a vector of a part; `mode` says how the vector is resampled."""
+    """A classifier on a vector of a part; `mode` says how the vector is resampled.
+
+    `variant` names the store of a part that is not the main one's.
+    """
 
     part: Part
     classifier: str
     vector: str
     mode: Mode = "interpolate"
+    variant: str = ""
 
     @property
     def name(self) -> str:
@@ -67,6 +71,8 @@ class Way:
         one = asdict(replace(protocol, name="", lengths=(length,), repeats=1, mode=self.mode))
         one.pop("scoring")
         parts = {"classifier": self.classifier, "settings": settings, "vector": self.vector}
+        if self.variant:
+            parts["variant"] = self.variant
         return {**parts, "rows": self.part.digest, "protocol": one}
 
     def contender(self, length: int, settings: str) -> Contender:
@@ -74,6 +80,8 @@ class Way:
         name = VECTOR_WORDS.get(self.vector, self.vector)
         if self.vector not in MATRICES:
             name += f" at {length}"
+        if self.variant:
+            name += f" ({self.variant})"
         return Contender(name, self.classifier, settings, estimator_of(self.classifier, settings), inputs)
 
 

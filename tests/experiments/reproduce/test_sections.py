@@ -1,5 +1,7 @@
 """What sections measure, against the functions that they are made of and against hand counts."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, roc_auc_score
@@ -9,9 +11,19 @@ from lrp4rag.classifiers.calibration import Contender
 from lrp4rag.experiments.controls import Setting
 from lrp4rag.experiments.published import published
 from lrp4rag.experiments.reproduce import ablations, distributions, findings, implicit, length, reliability
-from lrp4rag.experiments.reproduce.bench import control
-from lrp4rag.experiments.reproduce.settings import estimator_of
-from lrp4rag.experiments.reproduce.table2 import BEST, BEST_BY_ACCURACY, MAJORITY, table2
+from lrp4rag.experiments.reproduce.bench import Way, control
+from lrp4rag.experiments.reproduce.parts import Part
+from lrp4rag.experiments.reproduce.settings import GRID, estimator_of, lengths_of
+from lrp4rag.experiments.reproduce.table2 import (
+    BEST,
+    BEST_BY_ACCURACY,
+    BEST_OF_ALL,
+    CLASSIFIERS,
+    MAJORITY,
+    on_matrices,
+    on_vectors,
+    table2,
+)
 from lrp4rag.experiments.reproduce.thresholds import thresholds
 from lrp4rag.experiments.reproduce.transfer import transfer
 from lrp4rag.experiments.search import Outcome, cross_validated, transferred
@@ -60,6 +72,8 @@ def test_table_2_has_every_line_and_the_controls(full):
         "constant relevance (zeros)",
     } <= controls
     assert BEST not in {line.name for line in table.lines["paper"]}
+    assert BEST_OF_ALL not in honest
+    assert table.target.best_of_all is None
     assert all(line.leaks == 0 for line in honest.values())
     # Fifteen of thirty: flagging everything is right in half of the rows.
     assert honest["flag everything"].metrics["accuracy"].value == 0.5
@@ -87,6 +101,33 @@ def test_the_target_is_the_papers_best_and_says_what_is_near(full):
     assert target.prevalence == full.parts[SMALL].labels.mean()
     paper = [line for line in table.lines["paper"] if line.kind == "paper"]
     assert target.paper_accuracy.value == max(line.metrics["accuracy"].value for line in paper)
+
+
+def test_other_rules_and_prompts_contend_where_they_have_all_rows(full_store, context, cache, tmp_path):
+    few = [example for example in examples() if example.generator == SMALL][:24]
+    variant = store(tmp_path / "v", few, composite="cp_lrp", parts=(), seed=5)
+    raw = store(tmp_path / "raw", chat_template=False, parts=(), seed=7)
+    made = context(full_store, cache, variants={"rules-cp_lrp": variant, "raw": raw}, protocols=("honest",))
+    part, protocol = made.parts[SMALL], made.settings.by_accuracy
+    other = Part.of(made.variants["raw"], SMALL)
+    assert [example.id for example in other.rows.examples] == [example.id for example in part.rows.examples]
+    ways = [*on_vectors(part), *on_matrices(part)]
+    ways += [Way(other, name, "response", variant="raw") for name in CLASSIFIERS]
+    contenders = [
+        way.contender(length, settings)
+        for way in ways
+        for length in lengths_of(way.classifier, way.vector)
+        for settings in GRID[way.classifier].settings
+    ]
+    expected = cross_validated(contenders, part.labels, part.groups, protocol)
+    table = table2(made).generators[SMALL]
+    line = next(line for line in table.lines["honest"] if line.name == BEST_OF_ALL)
+    assert line.chosen == dict(Counter(expected.chosen))
+    assert any(label.endswith("(raw), svm, C=1") for label in (each.label for each in contenders))
+    right = (expected.flagged == part.labels).mean()
+    assert line.metrics["accuracy"].value == pytest.approx(right)
+    assert table.target.best_of_all == line.metrics["accuracy"]
+    assert table.target.variants == ("raw",)
 
 
 def test_a_store_with_r_response_only_says_what_would_add_the_rest(bare):
