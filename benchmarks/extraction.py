@@ -7,9 +7,9 @@ Keys of --json (each ratio is taken within rounds; the median is reported):
     separate_over_shared     seconds of the signals of each response by itself, over those with one prompt
     two_stacks_over_one      pushing attnlrp's and cp_lrp's tangents one after the other, over one stack
     float32_over_bfloat16    the shared way in both
-    signals_seconds, pulled_seconds, matrix_seconds    a response, in bfloat16: the signals (prompt shared),
-                             R_prompt and a row for each of eight sentences, R* at 64 x 16 (prompt shared)
-    hours_for                hours of 3,356 such responses in one process: signals and pulled, and the matrix
+    signals_seconds, prompt_seconds, sentences_seconds, matrix_seconds    a response, in bfloat16: the signals
+                             (prompt shared), R_prompt, a row for each of nine sentences, R* at 64 x 16
+    hours_for                hours of 3,356 such responses in one process: signals and R_prompt, sentences, R*
     responses, prompt, response, rounds, threads    the settings
 """
 
@@ -25,19 +25,19 @@ import torch
 
 from benchmarks.common import timed
 from benchmarks.stream import silence
-from lrp4rag.experiments.pulled import pulled
+from lrp4rag.experiments.sentences import pull_sentences
 from lrp4rag.experiments.signals import ORIGINS, PromptSignals
 from lrp4rag.generator import Encoded, Reader, load_reader
 from lrp4rag.lrp import CP_LRP, Flow, relevance_mode
-from lrp4rag.lrp.attribute import segment_weights
+from lrp4rag.lrp.attribute import pull_mean, segment_weights
 from lrp4rag.lrp.resample import resampling_matrix
 
 RAGTRUTH_ROWS = 3356
-SENTENCES = 8
+SENTENCES = 9
 
 
 def responses_to_one_prompt(reader: Reader, count: int, prompt: int, response: int) -> list[Encoded]:
-    """Random tokens: three passages, a question and a template; responses of eight sentences."""
+    """Random tokens: three passages, a question and a template; responses of nine sentences."""
     vocabulary = reader.model.config.vocab_size
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(vocabulary, (prompt + count * response,), generator=generator).tolist()
@@ -88,6 +88,11 @@ def one_stack(flow: Flow, batch: list[Encoded]) -> None:
         prefix.push(one.response_ids)
 
 
+def pull_prompt(flow: Flow, encoded: Encoded) -> None:
+    pull_mean(flow, encoded)
+    flow.forget()
+
+
 def measure(readers: dict[str, Reader], batch: list[Encoded], rounds: int) -> dict[str, Any]:
     taken: dict[str, list[float]] = {}
 
@@ -100,7 +105,8 @@ def measure(readers: dict[str, Reader], batch: list[Encoded], rounds: int) -> di
             note("shared", lambda: signals(flow, batch))
             note("separate", lambda: separately(flow, batch))
             note("one", lambda: one_stack(flow, batch))
-            note("pulled", lambda: pulled(flow, batch[0]))
+            note("prompt", lambda: pull_prompt(flow, batch[0]))
+            note("sentences", lambda: pull_sentences(flow, batch[0]))
             note("matrix", lambda: matrix(flow, batch))
         note("two", lambda: two_stacks(reader, batch))
         with relevance_mode(readers["float32"].model) as flow:
@@ -114,7 +120,8 @@ def measure(readers: dict[str, Reader], batch: list[Encoded], rounds: int) -> di
     count = len(batch)
     each = {
         "signals_seconds": median["shared"] / count,
-        "pulled_seconds": median["pulled"],
+        "prompt_seconds": median["prompt"],
+        "sentences_seconds": median["sentences"],
         "matrix_seconds": median["matrix"] / count,
     }
     hours = RAGTRUTH_ROWS / 3600
@@ -125,7 +132,8 @@ def measure(readers: dict[str, Reader], batch: list[Encoded], rounds: int) -> di
         },
         **each,
         "hours_for": {
-            "signals and pulled": hours * (each["signals_seconds"] + each["pulled_seconds"]),
+            "signals and R_prompt": hours * (each["signals_seconds"] + each["prompt_seconds"]),
+            "sentences": hours * each["sentences_seconds"],
             "matrix": hours * each["matrix_seconds"],
         },
     }
@@ -162,10 +170,10 @@ def lines(result: dict[str, Any]) -> list[str]:
         f"one prompt shared: {result['separate_over_shared']:.2f} times faster than one by one",
         f"attnlrp and cp_lrp in one stack: {result['two_stacks_over_one']:.2f} times faster than in two",
         f"bfloat16: {result['float32_over_bfloat16']:.2f} times faster than float32",
-        f"a response: signals {result['signals_seconds']:.2f} s, pulled {result['pulled_seconds']:.2f} s, "
-        f"R* at 64 x 16 {result['matrix_seconds']:.2f} s",
-        f"{RAGTRUTH_ROWS:,} responses: {hours['signals and pulled']:.1f} h for signals and pulled, "
-        f"{hours['matrix']:.1f} h for R*",
+        f"a response: signals {result['signals_seconds']:.2f} s, R_prompt {result['prompt_seconds']:.2f} s, "
+        f"sentences {result['sentences_seconds']:.2f} s, R* at 64 x 16 {result['matrix_seconds']:.2f} s",
+        f"{RAGTRUTH_ROWS:,} responses: {hours['signals and R_prompt']:.1f} h for signals and R_prompt, "
+        f"{hours['sentences']:.1f} h for sentences, {hours['matrix']:.1f} h for R*",
     ]
 
 

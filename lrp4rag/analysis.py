@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from lrp4rag.classifiers.detector import Detector
-from lrp4rag.classifiers.features import MATRIX, MATRIX_SHAPE, PULLED
+from lrp4rag.classifiers.features import MATRIX, MATRIX_SHAPE, PROMPT
 from lrp4rag.classifiers.verdict import Verdict, judge
 from lrp4rag.example import Example
 from lrp4rag.generator.encoding import Truncation
@@ -72,7 +72,7 @@ def analyse(
     needs = detector.features.needs if detector else ()
     if detector is not None:  # before the expensive part
         detector.require(reader.identity.as_dict(), chosen.name, detector.card.target)
-    if rows or tokens or PULLED in needs:
+    if rows or tokens or PROMPT in needs:
         require_pull(reader.model)
     generated = example.response is None
     if generated:
@@ -87,7 +87,7 @@ def analyse(
                 reader,
                 encoded,
                 segments=True,
-                prompt=PULLED in needs,
+                prompt=PROMPT in needs,
                 resampled=MATRIX_SHAPE if MATRIX in needs else None,
                 flow=flow,
                 keep=rows or tokens,

@@ -18,9 +18,9 @@ FEATURE_VERSION = 1
 MATRIX_SHAPE = (64, 16)
 """Response bins and prompt bins that R* is resampled to (eq. 9) before it is kept."""
 
-RELEVANCE, SIGNALS, PULLED = "relevance", "signals", "pulled"
+RELEVANCE, SIGNALS, PROMPT = "relevance", "signals", "prompt"
 MATRIX = f"matrix-{MATRIX_SHAPE[0]}x{MATRIX_SHAPE[1]}"
-"""The parts of a store: `RELEVANCE` has R_response, `SIGNALS` relevance by segment, `PULLED` R_prompt, and
+"""The parts of a store: `RELEVANCE` has R_response, `SIGNALS` relevance by segment, `PROMPT` R_prompt, and
 `MATRIX` R* resampled to `MATRIX_SHAPE`."""
 
 SEGMENT_GROUPS = ("passages", "question", "template")
@@ -67,7 +67,7 @@ def _matrix(relevance: Relevance) -> Array:
 VECTORS: dict[str, Vector] = {
     "total": Vector(lambda relevance: relevance.total),
     "response": Vector(lambda relevance: relevance.response),
-    "prompt": Vector(_prompt, needs=(RELEVANCE, PULLED)),
+    "prompt": Vector(_prompt, needs=(RELEVANCE, PROMPT)),
     "segments": Vector(_segments, needs=(RELEVANCE, SIGNALS)),
     "matrix": Vector(_matrix, (RELEVANCE, MATRIX), length=MATRIX_SHAPE[0], most=MATRIX_SHAPE[0]),
     "matrix_t": Vector(

@@ -190,7 +190,7 @@ def _extract(
     composite: str | None,
     truncate: str,
 ) -> Extraction:
-    from lrp4rag.classifiers.features import PULLED
+    from lrp4rag.classifiers.features import PROMPT
     from lrp4rag.experiments.extract import extract as run
     from lrp4rag.lrp.families import can_pull
 
@@ -198,7 +198,7 @@ def _extract(
     chosen = composite or (detector.card.composite if detector else "attnlrp")
     if detector is not None:  # before the expensive part
         detector.require(reader.identity.as_dict(), chosen, detector.card.target)
-    if PULLED in parts and not can_pull(reader.model):
+    if PROMPT in parts and not can_pull(reader.model):
         raise InputError(
             "R_prompt is pulled, and this reader's layers give no derivatives (is it quantised?); "
             "a detector of another vector, such as total or matrix, needs none"

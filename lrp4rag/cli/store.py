@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 @click.option("--store", required=True, type=click.Path(path_type=Path), help=STORE_HELP)
 @click.option(
     "--parts",
-    default="relevance,signals,pulled",
+    default="relevance,signals,prompt,sentences",
     show_default=True,
     metavar="LIST",
     help="What to extract: relevance (R_response), signals (relevance by segment, provenance, likelihoods, "
-    "states), pulled (R_prompt, a row for each sentence).",
+    "states), prompt (R_prompt), sentences (a row for each sentence, which brings R_prompt: the slowest).",
 )
 @click.option(
     "--matrix",
@@ -141,7 +141,7 @@ def merge(folders: tuple[Path, ...], out: Path) -> None:
     "arrays",
     multiple=True,
     metavar="NAME",
-    help="Also this array of the signals or of the pulled part, such as lookback; repeat it for several.",
+    help="Also this array of the signals or the sentences, such as lookback; repeat it for several.",
 )
 def export(folder: Path, out: Path, arrays: tuple[str, ...]) -> None:
     """Write the store as one Parquet table, a row for each response, for pandas, polars or duckdb.

@@ -12,7 +12,7 @@ import numpy as np
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.experiments.rows import token_flags
-from lrp4rag.experiments.store import PULLED, SIGNALS, Store, key_of
+from lrp4rag.experiments.store import SENTENCES, SIGNALS, Store, key_of
 from lrp4rag.progress import track
 
 TEXTS = ("id", "key", "source", "generator", "question", "prompt", "response")
@@ -33,7 +33,7 @@ class _Extra:
 def export(folder: str | Path, out: Path, arrays: Sequence[str] = ()) -> int:
     """Write one row for each response whose relevance is stored; returns how many.
 
-    `arrays` are further arrays of the signals or the pulled part, flattened, with `NAME_shape` beside
+    `arrays` are further arrays of the signals or the sentences, flattened, with `NAME_shape` beside
     them; where NAME is a column already, the part's name comes before it. What a row lacks is null.
     Raises `InputError` for a name that the store lacks, and `LRP4RAGError` without pyarrow.
     """
@@ -82,7 +82,7 @@ def _extras(
     store: Store, examples: Sequence[Example], names: Sequence[str], taken: Collection[str]
 ) -> list[_Extra]:
     known: dict[str, _Extra] = {}
-    for part in (SIGNALS, PULLED):
+    for part in (SIGNALS, SENTENCES):
         first = next((example for example in examples if store.path(example, part).is_file()), None)
         for name, array in store.arrays(first, part).items() if first else ():
             column = f"{part}_{name}" if name in taken else name
@@ -108,7 +108,7 @@ def _batches(
 
 def _row(store: Store, example: Example, extras: Sequence[_Extra]) -> dict[str, Any]:
     relevance = store.read(example)
-    held = [part for part in (SIGNALS, PULLED) if store.path(example, part).is_file()]
+    held = [part for part in (SIGNALS, SENTENCES) if store.path(example, part).is_file()]
     row: dict[str, Any] = {
         "id": example.id,
         "key": key_of(example),

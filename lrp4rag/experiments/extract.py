@@ -12,7 +12,15 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.extractor import Extractor, Group
 from lrp4rag.experiments.signals import require_signals
-from lrp4rag.experiments.store import PULLED, RELEVANCE, SIGNALS, Configuration, Store, part_named
+from lrp4rag.experiments.store import (
+    PROMPT,
+    RELEVANCE,
+    SENTENCES,
+    SIGNALS,
+    Configuration,
+    Store,
+    part_named,
+)
 from lrp4rag.experiments.workers import run_in_workers
 from lrp4rag.generator.encoding import Truncation
 from lrp4rag.generator.reader import Reader
@@ -79,10 +87,10 @@ def _require_possible(parts: Sequence[str], reader: Reader, composite: Composite
         raise InputError("name at least one part to extract, such as relevance")
     if SIGNALS in parts:
         require_signals(reader.model, composite)
-    if PULLED in parts and not can_pull(reader.model):
+    if {PROMPT, SENTENCES} & set(parts) and not can_pull(reader.model):
         raise InputError(
             "this reader's layers give no derivatives (is it quantised?), so nothing can be pulled; "
-            "leave that part out (--parts relevance,signals)"
+            "leave prompt and sentences out (--parts relevance,signals)"
         )
 
 

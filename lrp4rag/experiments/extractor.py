@@ -10,12 +10,12 @@ import torch
 
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
-from lrp4rag.experiments.pulled import pulled
+from lrp4rag.experiments.sentences import Sentences, pull_sentences
 from lrp4rag.experiments.signals import PromptSignals
-from lrp4rag.experiments.store import PULLED, RELEVANCE, SIGNALS, Store, matrix_shape
+from lrp4rag.experiments.store import PROMPT, RELEVANCE, SENTENCES, SIGNALS, Store, matrix_shape
 from lrp4rag.generator.encoding import Encoded
 from lrp4rag.generator.reader import Reader
-from lrp4rag.lrp.attribute import as_array, prompt_mean
+from lrp4rag.lrp.attribute import as_array, prompt_mean, pull_mean
 from lrp4rag.lrp.mode import relevance_mode
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.resample import resampling_matrix
@@ -89,9 +89,14 @@ class Extractor:
             self._fill_signals(encoded, other)
         elif part == RELEVANCE:
             self._fill_relevance(encoded)
-        elif part == PULLED:
+        elif part == PROMPT:
             for example, one in encoded.items():
-                self.store.write_arrays(example, part, pulled(self.flow, one).arrays())
+                self._fill_prompt(example, one)
+        elif part == SENTENCES:
+            for example, one in encoded.items():
+                self.store.write_arrays(example, part, pull_sentences(self.flow, one).arrays())
+                if self._lacking(PROMPT, {example: one}):
+                    self._fill_prompt(example, one)
         elif shape is not None:
             self._fill_matrix(part, encoded, shape)
 
@@ -105,6 +110,15 @@ class Extractor:
             if self._lacking(RELEVANCE, {example: one}):  # what is there stays as it is
                 self.store.write(example, self._relevance(one, response, signals.logits))
             self.store.write_arrays(example, SIGNALS, signals.arrays())
+
+    def _fill_prompt(self, example: Example, encoded: Encoded) -> None:
+        """Of stored sentences where there are any: the same bytes in whatever run, and nothing is pulled."""
+        if self.store.holds(example, SENTENCES):
+            prompt = Sentences(**self.store.arrays(example, SENTENCES)).prompt
+        else:
+            prompt = as_array(pull_mean(self.flow, encoded))
+            self.flow.forget()
+        self.store.write_arrays(example, PROMPT, {"prompt": prompt})
 
     def _encode_other(self, other: Example | None) -> Encoded | None:
         """None for a prompt that is of no use: that is its own failure, and not of those beside it."""
@@ -150,5 +164,6 @@ def _by_prompt(encoded: Encodings) -> list[Encodings]:
 
 
 def _order(part: str) -> int:
-    """Signals bring the relevance with them, so they come first."""
-    return [SIGNALS, RELEVANCE, PULLED].index(part) if matrix_shape(part) is None else 3
+    """Signals bring the relevance with them and sentences R_prompt, so they come first."""
+    order = [SIGNALS, RELEVANCE, SENTENCES, PROMPT]
+    return order.index(part) if matrix_shape(part) is None else len(order)

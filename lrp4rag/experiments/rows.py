@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.protocol import groups_of, labels_of
-from lrp4rag.experiments.store import PULLED, RELEVANCE, SIGNALS, Store, key_of
+from lrp4rag.experiments.store import PROMPT, RELEVANCE, SENTENCES, SIGNALS, Store, key_of
 from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.lrp.relevance import Relevance
 
@@ -80,7 +80,7 @@ class Rows:
         return [self._read("", "", example) for example in self.examples]
 
     def signal(self, name: str, part: str = SIGNALS) -> list[Array]:
-        """One array of each row (see `Signals`; of another part, see `Pulled`), float32.
+        """One array of each row (see `Signals`; of another part, see `Sentences`), float32.
 
         Raises `InputError` where a row has none.
         """
@@ -132,4 +132,4 @@ def token_flags(example: Example, relevance: Relevance) -> Labels:
     return tokens_in(relevance.encoded.response_offsets, spans)
 
 
-__all__ = ["PULLED", "RELEVANCE", "SIGNALS", "Rows", "token_flags"]
+__all__ = ["PROMPT", "RELEVANCE", "SENTENCES", "SIGNALS", "Rows", "token_flags"]

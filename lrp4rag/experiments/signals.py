@@ -173,7 +173,7 @@ def require_signals(model: Any, composite: Composite) -> None:
     if not one_stack(model, composite, CP_LRP):
         raise InputError(
             f"signals need {composite.name} and cp_lrp in one stack, which {type(model).__name__} and these "
-            "rules do not allow; leave them out (--parts relevance,pulled)"
+            "rules do not allow; leave them out (--parts relevance,prompt)"
         )
 
 

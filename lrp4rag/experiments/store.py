@@ -4,7 +4,8 @@
     examples.jsonl               every example, with its labels
     relevance/KEY.safetensors    R_response, tokens and offsets (`Relevance`)
     signals/KEY.safetensors      relevance by segment, provenance, likelihoods, states ... (`Signals`)
-    pulled/KEY.safetensors       R_prompt and one row per sentence (`Pulled`)
+    prompt/KEY.safetensors       R_prompt
+    sentences/KEY.safetensors    one row per sentence (`Sentences`)
     matrix-64x16/KEY.safetensors R* resampled to 64 response by 16 prompt bins
 
 A part can be added later; nothing is computed twice. KEY is a hash of the prompt and the response.
@@ -33,8 +34,8 @@ from lrp4rag.lrp.relevance import Relevance
 
 FORMAT = 2
 MANIFEST, EXAMPLES, FAILURES = "manifest.json", "examples.jsonl", "failures.jsonl"
-RELEVANCE, SIGNALS, PULLED = "relevance", "signals", "pulled"
-PARTS = (RELEVANCE, SIGNALS, PULLED)
+RELEVANCE, SIGNALS, PROMPT, SENTENCES = "relevance", "signals", "prompt", "sentences"
+PARTS = (RELEVANCE, SIGNALS, PROMPT, SENTENCES)
 _MATRIX = re.compile(r"matrix-(\d{1,4})x(\d{1,4})")
 
 
@@ -139,8 +140,8 @@ class Store:
         found: dict[str, Any] = {}
         if self.path(example, SIGNALS).is_file():
             found["by_segment"] = self.arrays(example, SIGNALS, ["by_segment"])["by_segment"]
-        if self.path(example, PULLED).is_file():
-            found["prompt"] = self.arrays(example, PULLED, ["prompt"])["prompt"]
+        if self.path(example, PROMPT).is_file():
+            found["prompt"] = self.arrays(example, PROMPT, ["prompt"])["prompt"]
         for part in [part for part in self.matrices() if self.path(example, part).is_file()][:1]:
             found["resampled"] = self.arrays(example, part)["matrix"]
         return replace(Relevance.load(path), **found)

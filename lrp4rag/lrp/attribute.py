@@ -69,7 +69,7 @@ def attribute(
         full = active.pull(encoded, layer=layer) if matrix else None
         column_means = None
         if prompt:
-            column_means = full.mean(0) if full is not None else _pull_mean(active, encoded, layer)
+            column_means = full.mean(0) if full is not None else pull_mean(active, encoded, layer)
         small = None if resampled is None else _resampled(active, encoded, full, resampled, mode, layer)
         return Relevance(
             encoded=encoded,
@@ -117,7 +117,8 @@ def _columns(encoded: Encoded) -> int:
     return len(encoded.prompt_ids) + len(encoded.response_ids) - 1
 
 
-def _pull_mean(flow: Flow, encoded: Encoded, layer: int) -> Tensor:
+def pull_mean(flow: Flow, encoded: Encoded, layer: int = 0) -> Tensor:
+    """R_prompt (n): one cotangent, with equal weights for the response's tokens."""
     count = len(encoded.response_ids)
     return flow.pull(encoded, torch.full((1, count), 1 / count, dtype=torch.float64), layer=layer)[0]
 

@@ -55,13 +55,13 @@ print(f"{len(examples)} responses, {sum(example.hallucinated for example in exam
 #
 # Relevance is expensive, everything after it is cheap. So it is extracted into a *store*, a folder that can
 # be read again and again (and an extraction that was killed goes on where it stopped). We ask for
-# `relevance` (R_response, pushed), `pulled` (R_prompt) and `matrix-16x16` (R*, resampled to 16 response
+# `relevance` (R_response, pushed), `prompt` (R_prompt) and `matrix-16x16` (R*, resampled to 16 response
 # bins and 16 prompt bins). `Rows` reads what the store holds.
 
 # %%
 store = tempfile.TemporaryDirectory(prefix="lrp4rag-")
 extraction = extract(
-    examples, load_reader(READER, device="cpu"), store.name, parts=("relevance", "pulled", "matrix-16x16")
+    examples, load_reader(READER, device="cpu"), store.name, parts=("relevance", "prompt", "matrix-16x16")
 )
 rows = Rows.open(store.name)
 print(f"{extraction.computed} responses extracted, {len(extraction.failures)} failed")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lrp4rag.experiments import workers
-from lrp4rag.experiments.store import Store
+from lrp4rag.experiments.store import PARTS, Store
 from tests.experiments.labelled import examples, write_jsonl
 
 ROWS = [*examples(3), *examples(2, first=3, generator="g2")]
@@ -26,14 +26,14 @@ def full(run, data, reader_folder, tmp_path_factory):
 
 
 def test_every_part_is_extracted_unless_named(run, full, data, reader_folder, tmp_path):
-    assert Store.existing(full).parts() == ["relevance", "signals", "pulled", "matrix-6x4"]
+    assert Store.existing(full).parts() == [*PARTS, "matrix-6x4"]
     common = ["extract", data, "--store", tmp_path / "s", "--reader", reader_folder]
     run(*common, "--parts", "relevance", "--generator", "g2")
     assert Store.existing(tmp_path / "s").parts() == ["relevance"]
-    result = run(*common, "--parts", " relevance, pulled ")
+    result = run(*common, "--parts", " relevance, sentences ")
     assert result.stdout == "5 computed, 0 there already, 0 failed\n"
-    assert Store.existing(tmp_path / "s").parts() == ["relevance", "pulled"]
-    assert run(*common, "--parts", "pulled").stdout == "0 computed, 5 there already, 0 failed\n"
+    assert Store.existing(tmp_path / "s").parts() == ["relevance", "prompt", "sentences"]
+    assert run(*common, "--parts", "prompt").stdout == "0 computed, 5 there already, 0 failed\n"
 
 
 def test_workers(run, full, data, reader_folder, tmp_path, processes, monkeypatch):
@@ -43,13 +43,16 @@ def test_workers(run, full, data, reader_folder, tmp_path, processes, monkeypatc
     assert run(*common, "--workers", 2, "--max-memory", "8GB").stdout.startswith("5 computed")
     one, two = Store.existing(full), Store.existing(tmp_path / "s")
     assert two.configuration == one.configuration
-    assert all(two.holds(row, part) for row in ROWS for part in ("relevance", "signals", "pulled"))
+    assert all(two.holds(row, part) for row in ROWS for part in PARTS)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--parts", "relevance,signal"], "unknown part 'signal'; choose from relevance, signals, pulled"),
+        (
+            ["--parts", "relevance,signal"],
+            "unknown part 'signal'; choose from relevance, signals",
+        ),
         (["--parts", ","], "at least one part"),
         (["--matrix", "0x5"], "unknown part 'matrix-0x5'"),
         (["--matrix", "64"], "unknown part 'matrix-64'"),
@@ -87,13 +90,11 @@ def test_info(run, full):
         ["g1", "3,", "1", "hallucinated"],
         ["g2", "2,", "1", "hallucinated"],
     ]
-    assert [line.split()[:2] for line in lines[6:]] == [
-        [part, "5"] for part in ("relevance", "signals", "pulled", "matrix-6x4")
-    ]
+    assert [line.split()[:2] for line in lines[6:]] == [[part, "5"] for part in (*PARTS, "matrix-6x4")]
     found = json.loads(run("store", "info", full, "--json").stdout)
     assert found["folder"] == str(full)
     assert found["configuration"]["composite"] == "attnlrp"
-    assert found["files"] == dict.fromkeys(("relevance", "signals", "pulled", "matrix-6x4"), 5)
+    assert found["files"] == dict.fromkeys((*PARTS, "matrix-6x4"), 5)
     assert found["hallucinated"] == {"g1": 1, "g2": 1}
 
 

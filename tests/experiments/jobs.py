@@ -17,7 +17,7 @@ from lrp4rag.experiments.extractor import Extractor
 from lrp4rag.generator import Reader, load_reader
 from tests.tiny import bridge_example
 
-PARTS = ("relevance", "signals", "pulled", "matrix-6x4")
+PARTS = ("relevance", "signals", "prompt", "sentences", "matrix-6x4")
 TOO_LONG = bridge_example(passages=["word " * 600], id="too-long")
 INTERRUPTED = 130
 

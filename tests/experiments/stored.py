@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from lrp4rag.example import Example
-from lrp4rag.experiments.store import PULLED, SIGNALS, Configuration, Store
+from lrp4rag.experiments.store import PROMPT, SENTENCES, SIGNALS, Configuration, Store
 from tests.classifiers.samples import READER, relevance_of
 
 CONFIGURATION = Configuration(READER, "attnlrp")
@@ -26,10 +26,12 @@ def fill(store: Store, example: Example, parts: Sequence[str], value: float = 1.
         arrays["lookback"] = np.arange(6.0 * words).reshape(2, 3, words)
         arrays["shares"] = np.full((2, 4, words), 0.25)
         store.write_arrays(example, SIGNALS, arrays)
-    if PULLED in parts:
-        prompt = np.full(4, value / 4)
-        arrays = {"prompt": prompt, "sentences": prompt[None], "tokens": np.array([words])}
-        store.write_arrays(example, PULLED, arrays | {"spans": np.array([[0, len(example.response)]])})
+    prompt = np.full(4, value / 4)
+    if PROMPT in parts:
+        store.write_arrays(example, PROMPT, {"prompt": prompt})
+    if SENTENCES in parts:
+        arrays = {"sentences": prompt[None], "tokens": np.array([words])}
+        store.write_arrays(example, SENTENCES, arrays | {"spans": np.array([[0, len(example.response)]])})
     for part in parts:
         if part.startswith("matrix-"):
             store.write_arrays(example, part, {"matrix": np.full((3, 2), value)})

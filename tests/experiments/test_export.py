@@ -13,7 +13,7 @@ import pytest
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.experiments import export as module
 from lrp4rag.experiments.export import export
-from lrp4rag.experiments.store import PULLED, SIGNALS, Store, key_of
+from lrp4rag.experiments.store import PROMPT, SENTENCES, SIGNALS, Store, key_of
 from tests.experiments.labelled import examples
 from tests.experiments.stored import fill, store_of
 
@@ -34,7 +34,7 @@ def exported(store: Store, *arrays: str) -> list[dict]:
 
 
 def test_one_row_for_each_response(tmp_path: Path) -> None:
-    rows = exported(store_of(tmp_path, ROWS, [SIGNALS, PULLED]))
+    rows = exported(store_of(tmp_path, ROWS, [SIGNALS, PROMPT]))
     assert [list(row) for row in rows] == [BASE] * 4
     for k, (row, example) in enumerate(zip(rows, ROWS, strict=True), start=1):
         words = example.response.split(" ")
@@ -51,7 +51,7 @@ def test_one_row_for_each_response(tmp_path: Path) -> None:
 
 
 def test_types_do_not_depend_on_what_the_rows_hold(tmp_path: Path) -> None:
-    full = store_of(tmp_path / "full", ROWS, [SIGNALS, PULLED])
+    full = store_of(tmp_path / "full", ROWS, [SIGNALS, PROMPT, SENTENCES])
     bare = store_of(tmp_path / "bare", [replace(row, labels=None, generator=None) for row in ROWS])
     schemas = []
     for store in (full, bare):
@@ -69,7 +69,7 @@ def test_parts_that_rows_lack_are_null(at_once: int, tmp_path: Path, monkeypatch
     store = store_of(tmp_path, [bare, faithful])
     store.add_examples(ROWS[2:])
     fill(store, ROWS[2], [SIGNALS], 3.0)
-    fill(store, ROWS[3], [PULLED], 4.0)
+    fill(store, ROWS[3], [PROMPT, SENTENCES], 4.0)
     rows = exported(store, "lookback", "sentences")
     names = ("logprob", "rank", "lookback", "lookback_shape", "R_prompt", "sentences", "sentences_shape")
     assert [[row[name] is None for name in names] for row in rows] == [
@@ -86,23 +86,22 @@ def test_parts_that_rows_lack_are_null(at_once: int, tmp_path: Path, monkeypatch
 
 
 def test_arrays_of_more_axes_bring_their_shape(tmp_path: Path) -> None:
-    store = store_of(tmp_path, ROWS, [SIGNALS, PULLED])
+    store = store_of(tmp_path, ROWS, [SIGNALS, SENTENCES])
     for row, example in zip(exported(store, "lookback", "sentences"), ROWS, strict=True):
-        for name, part in (("lookback", SIGNALS), ("sentences", PULLED)):
+        for name, part in (("lookback", SIGNALS), ("sentences", SENTENCES)):
             found = np.array(row[name], dtype=np.float32).reshape(row[f"{name}_shape"])
             np.testing.assert_array_equal(found, store.arrays(example, part)[name])
 
 
 def test_names_that_are_columns_already_get_their_parts(tmp_path: Path) -> None:
-    store = store_of(tmp_path, ROWS, [SIGNALS, PULLED])
-    rows = exported(store, "tokens", "prompt", "logits", "tokens")
+    store = store_of(tmp_path, ROWS, [SIGNALS, SENTENCES])
+    rows = exported(store, "tokens", "logits", "tokens")
     assert list(rows[0])[len(BASE) :] == [
-        *("pulled_tokens", "pulled_tokens_shape", "pulled_prompt", "pulled_prompt_shape"),
+        *("sentences_tokens", "sentences_tokens_shape"),
         *("signals_logits", "signals_logits_shape"),
     ]
     assert rows[0]["tokens"] == ROWS[0].response.split(" ")
-    assert rows[0]["pulled_tokens"] == [len(rows[0]["tokens"])]
-    assert rows[0]["prompt"] == ROWS[0].prompt
+    assert rows[0]["sentences_tokens"] == [len(rows[0]["tokens"])]
 
 
 def test_examples_without_relevance_are_left_out(tmp_path: Path) -> None:
@@ -128,7 +127,7 @@ def test_the_page_of_the_store_reads_it_as_it_stands(tmp_path: Path, monkeypatch
     page = (Path(__file__).parents[2] / "docs" / "store.md").read_text()
     with_pandas, with_rows = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     rows = [*examples(4, generator="llama-2-7b-chat"), *examples(2, first=4)]
-    store = store_of(tmp_path / "STORE", rows, [SIGNALS, PULLED])
+    store = store_of(tmp_path / "STORE", rows, [SIGNALS, SENTENCES])
     export(store.folder, tmp_path / "table.parquet", ["lookback"])
     monkeypatch.chdir(tmp_path)
     found: dict = {}
@@ -141,7 +140,7 @@ def test_the_page_of_the_store_reads_it_as_it_stands(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("parts", "known"), [([SIGNALS], "by_segment, entropy"), ([PULLED], "prompt, sentences"), ([], "none")]
+    ("parts", "known"), [([SIGNALS], "by_segment, entropy"), ([SENTENCES], "sentences, spans"), ([], "none")]
 )
 def test_an_unknown_array_is_named_with_those_there_are(parts: list[str], known: str, tmp_path: Path) -> None:
     store = store_of(tmp_path, ROWS, parts)

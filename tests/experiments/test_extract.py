@@ -169,7 +169,9 @@ def test_what_is_there_is_not_computed_again(tiny_reader: Reader, tmp_path: Path
     assert filled[seen:] == [("relevance", "bridge-2-0"), ("relevance", "bridge-2-1")]
 
 
-@pytest.mark.parametrize("first", [["relevance"], ["pulled"], ["relevance", "matrix-6x4"], ["signals"]])
+@pytest.mark.parametrize(
+    "first", [["relevance"], ["prompt"], ["sentences"], ["relevance", "matrix-6x4"], ["signals"]]
+)
 def test_a_part_that_is_added_later(
     first: list[str], tiny_reader: Reader, tmp_path: Path, filled: Filled
 ) -> None:
@@ -265,7 +267,7 @@ def test_memory_that_runs_out_on_one_response_spares_the_others_of_its_prompt(
     assert (done.computed, done.failures) == (3, {large.id: "out of memory"})
     for row in rows:  # what is pulled does not go through a prefix
         held = [part for part in PARTS if done.store.holds(row, part)]
-        assert held == (["pulled"] if row == large else list(PARTS))
+        assert held == (["prompt", "sentences"] if row == large else list(PARTS))
 
 
 def test_a_prompt_that_fails_fails_all_its_responses(
@@ -318,7 +320,7 @@ def test_a_full_disk_is_not_a_failure_of_a_row(
     before = contents(tmp_path)
     monkeypatch.setattr(os, "fsync", no_space)
     with pytest.raises(OSError, match="No space"):
-        extract(examples_of(3), tiny_reader, tmp_path, parts=["pulled"])
+        extract(examples_of(3), tiny_reader, tmp_path, parts=["prompt"])
     assert contents(tmp_path) == before
     with relevance_mode(tiny_reader.model):  # it can be entered, so it was left
         pass
@@ -331,7 +333,7 @@ def test_a_full_disk_is_not_a_failure_of_a_row(
     ("options", "message"),
     [
         ({"composite": "lrp"}, "unknown composite 'lrp'"),
-        ({"parts": ["signal"]}, "unknown part 'signal'; choose from relevance, signals, pulled"),
+        ({"parts": ["signal"]}, "unknown part 'signal'; choose from relevance, signals, prompt"),
         ({"parts": ["relevance", "matrix-0x5"]}, "unknown part 'matrix-0x5'"),
         ({"parts": []}, "at least one part"),
         ({"composite": "paper", "parts": ["signals"]}, "signals need paper and cp_lrp in one stack"),

@@ -11,7 +11,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Label
 from lrp4rag.experiments import inventory as module
 from lrp4rag.experiments.inventory import inventory, merge
-from lrp4rag.experiments.store import PULLED, SIGNALS, Store
+from lrp4rag.experiments.store import SENTENCES, SIGNALS, Store
 from tests.experiments.jobs import contents
 from tests.experiments.labelled import examples
 from tests.experiments.stored import CONFIGURATION, store_of
@@ -44,7 +44,7 @@ def test_an_empty_store_and_none(tmp_path: Path) -> None:
 
 def test_stores_of_several_machines_become_one(tmp_path: Path) -> None:
     one = store_of(tmp_path / "one", ROWS[:4], [SIGNALS])
-    two = store_of(tmp_path / "two", ROWS[3:], [SIGNALS, PULLED])
+    two = store_of(tmp_path / "two", ROWS[3:], [SIGNALS, SENTENCES])
     assert merge([one.folder, two.folder], tmp_path / "all") == 2 * 7 + 4
     merged = Store.existing(tmp_path / "all")
     assert merged.configuration == one.configuration
@@ -53,7 +53,7 @@ def test_stores_of_several_machines_become_one(tmp_path: Path) -> None:
     for row in ROWS:
         origin = one if row in ROWS[:4] else two
         assert merged.path(row).read_bytes() == origin.path(row).read_bytes()
-    assert [merged.holds(row, PULLED) for row in ROWS] == [False] * 3 + [True] * 4
+    assert [merged.holds(row, SENTENCES) for row in ROWS] == [False] * 3 + [True] * 4
     before = contents(tmp_path / "all")
     assert merge([one.folder, two.folder], tmp_path / "all") == 0
     assert contents(tmp_path / "all") == before

@@ -11,11 +11,11 @@ import pytest
 from lrp4rag.errors import InputError
 from lrp4rag.example import Label
 from lrp4rag.experiments.rows import Rows
-from lrp4rag.experiments.store import PULLED, SIGNALS, Store
+from lrp4rag.experiments.store import PROMPT, SENTENCES, SIGNALS, Store
 from tests.experiments.labelled import examples
 from tests.experiments.stored import fill, store_of
 
-PARTS = (SIGNALS, PULLED, "matrix-3x2")
+PARTS = (SIGNALS, PROMPT, SENTENCES, "matrix-3x2")
 ROWS = [*examples(4), *examples(2, first=4, generator="g2"), replace(examples(1, first=6)[0], generator=None)]
 
 
@@ -55,7 +55,7 @@ def test_what_rows_say(folder: Path) -> None:
     assert [row.by_segment.shape[0] for row in rows.relevances] == [4] * 7
     assert all(row.prompt.shape == (4,) and row.resampled.shape == (3, 2) for row in rows.relevances)
     assert [signal[0] for signal in rows.signal("logprob")] == list(range(1, 8))
-    assert rows.signal("sentences", PULLED)[1].tolist() == [[0.5] * 4]
+    assert rows.signal("sentences", SENTENCES)[1].tolist() == [[0.5] * 4]
     assert rows.matrices.shape == (7, 3, 2)
     assert rows.matrices[:, 0, 0].tolist() == list(range(1, 8))
     assert rows.signal("logprob")[0].dtype == np.float32
@@ -118,7 +118,7 @@ def test_files_are_read_once_and_selections_share_them(folder: Path, reads: list
 
 def test_equal_names_of_different_parts_are_kept_apart(folder: Path) -> None:
     rows = Rows.open(folder).select([0])
-    assert rows.signal("prompt", PULLED)[0].tolist() == [0.25] * 4
+    assert rows.signal("prompt", PROMPT)[0].tolist() == [0.25] * 4
     with pytest.raises(InputError, match="no array 'prompt'"):
         rows.signal("prompt")
 

@@ -13,7 +13,7 @@ import pytest
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Label
-from lrp4rag.experiments.store import PULLED, RELEVANCE, SIGNALS, Configuration, Store, key_of, part_named
+from lrp4rag.experiments.store import PROMPT, RELEVANCE, SIGNALS, Configuration, Store, key_of, part_named
 from lrp4rag.generator import Encoded
 from lrp4rag.lrp import Relevance
 from tests.tiny import bridge_example
@@ -64,9 +64,9 @@ def test_parts_have_folders_of_their_own(tmp_path: Path) -> None:
     assert store.parts() == []
     by_segment, prompt, matrix = np.ones((3, 1)), np.arange(2.0), np.full((4, 2), 0.5)
     store.write_arrays(example, "matrix-4x2", {"matrix": matrix})
-    store.write_arrays(example, PULLED, {"prompt": prompt, "tokens": np.array([1])})
+    store.write_arrays(example, PROMPT, {"prompt": prompt})
     store.write_arrays(example, SIGNALS, {"by_segment": by_segment, "logprob": np.array([-0.5])})
-    assert store.parts() == [SIGNALS, PULLED, "matrix-4x2"]
+    assert store.parts() == [SIGNALS, PROMPT, "matrix-4x2"]
     assert [store.holds(example, part) for part in store.parts()] == [True] * 3
     assert not store.holds(example)
     store.write(example, relevance())
@@ -76,11 +76,11 @@ def test_parts_have_folders_of_their_own(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.prompt, prompt)
     np.testing.assert_array_equal(found.resampled, matrix)
     assert store.arrays(example, SIGNALS, ["logprob"])["logprob"].tolist() == [-0.5]
-    assert set(store.arrays(example, PULLED)) == {"prompt", "tokens"}
+    assert set(store.arrays(example, PROMPT)) == {"prompt"}
     key = key_of(example)
     assert files(tmp_path) == {
         "manifest.json",
-        *(f"{part}/{key}.safetensors" for part in ("relevance", "signals", "pulled", "matrix-4x2")),
+        *(f"{part}/{key}.safetensors" for part in ("relevance", "signals", "prompt", "matrix-4x2")),
     }
 
 
@@ -114,7 +114,7 @@ def test_a_damaged_file_is_not_held(part: str, content: bytes | str, tmp_path: P
         store.read(example)
 
 
-@pytest.mark.parametrize("name", ["relevance", "signals", "pulled", "matrix-64x16", "matrix-1x1"])
+@pytest.mark.parametrize("name", ["relevance", "signals", "prompt", "matrix-64x16", "matrix-1x1"])
 def test_names_of_parts(name: str) -> None:
     assert part_named(name) == name
 
@@ -123,7 +123,7 @@ def test_names_of_parts(name: str) -> None:
     "name", ["", "signal", "matrix", "matrix-0x5", "matrix-5x0", "matrix-axb", "matrix-4x", "matrix-12345x4"]
 )
 def test_unknown_parts_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match=rf"unknown part '{name}'; choose from relevance, signals, pulled"):
+    with pytest.raises(InputError, match=rf"unknown part '{name}'; choose from relevance, signals"):
         part_named(name)
 
 
@@ -248,7 +248,7 @@ def test_what_another_process_is_writing_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("left", ["nothing", "folders of parts", "a half manifest", "both"])
 def test_a_run_killed_before_the_manifest_was_written(left: str, tmp_path: Path) -> None:
     if left in ("folders of parts", "both"):
-        for part in ("relevance", "signals", "pulled", "matrix-64x16"):
+        for part in ("relevance", "signals", "prompt", "matrix-64x16"):
             (tmp_path / part).mkdir()
     if left in ("a half manifest", "both"):
         (tmp_path / ".manifest.json.99999999.tmp").write_text("{")

@@ -153,4 +153,4 @@ def _left_out(context: Context) -> tuple[Note, ...]:
             why = f"fewer than {FEWEST_SOURCES} sources of a class in common"
             remedy = REMEDIES["rows"].replace("STORE", name.upper())
             notes.append(Note(f"the variant {name} for {', '.join(poor)}: {why}", remedy))
-    return (*notes, *context.lacking("signals", "other targets"), *context.lacking("pulled", "R_prompt"))
+    return (*notes, *context.lacking("signals", "other targets"), *context.lacking("prompt", "R_prompt"))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 REMEDIES = {
     "rows": "lrp4rag extract DATA --store STORE",
     "signals": "lrp4rag extract DATA --store STORE --parts relevance,signals",
-    "pulled": "lrp4rag extract DATA --store STORE --parts relevance,signals,pulled",
+    "prompt": "lrp4rag extract DATA --store STORE --parts relevance,signals,prompt",
     MATRIX: "lrp4rag extract DATA --store STORE --parts relevance --matrix 64x16",
 }
 """What adds a part that a store lacks."""
@@ -53,7 +53,7 @@ class Context:
 
     def extras(self, part: Part) -> list[str]:
         """Which of the parts that not every store has are there for all rows of a generator."""
-        return [name for name in ("signals", "pulled", MATRIX) if part.has(name)]
+        return [name for name in ("signals", "prompt", MATRIX) if part.has(name)]
 
     def lacking(self, need: str, what: str) -> tuple[Note, ...]:
         """A note that names the generators whose rows lack a part, if there are any."""

@@ -63,7 +63,7 @@ def distributions(context: Context) -> Distributions:
         for name, part in context.parts.items()
         if part.admits("matrix")
     }
-    left_out = (*context.lacking("pulled", "R_prompt"), *context.lacking(MATRIX, "Figure 4"))
+    left_out = (*context.lacking("prompt", "R_prompt"), *context.lacking(MATRIX, "Figure 4"))
     return Distributions(spreads, along, matrices, left_out)
 
 

@@ -68,7 +68,7 @@ def findings(context: Context) -> Findings:
         "4": _matrix_beats_response(context),
     }
     left_out = (
-        *context.lacking("pulled", "finding 2: R_prompt"),
+        *context.lacking("prompt", "finding 2: R_prompt"),
         *context.lacking(MATRIX, "finding 4: R*"),
     )
     return Findings(cases, left_out)

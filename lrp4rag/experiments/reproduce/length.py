@@ -103,7 +103,7 @@ def length(context: Context) -> Lengths:
     return Lengths(
         {name: tuple(found) for name, found in curves.items()},
         settings.plain.words,
-        context.lacking("pulled", "R_prompt"),
+        context.lacking("prompt", "R_prompt"),
     )
 
 

@@ -271,7 +271,7 @@ def _left_out(context: Context) -> tuple[Note, ...]:
     signals = "relevance by segment, and the controls of likelihood, attention and hidden states,"
     return (
         *context.notes,
-        *context.lacking("pulled", "R_prompt"),
+        *context.lacking("prompt", "R_prompt"),
         *context.lacking(MATRIX, "the LSTM on R*, and Figure 4,"),
         *context.lacking("signals", signals),
     )

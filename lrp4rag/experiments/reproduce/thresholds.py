@@ -33,13 +33,13 @@ def thresholds(context: Context) -> Thresholds:
     for (name, _, _), method in zip(places, context.cache.all(cells, "thresholds"), strict=True):
         found[name].append(method)
     return Thresholds(
-        {name: tuple(methods) for name, methods in found.items()}, context.lacking("pulled", "R_prompt")
+        {name: tuple(methods) for name, methods in found.items()}, context.lacking("prompt", "R_prompt")
     )
 
 
 def shared_vectors(context: Context) -> tuple[str, ...]:
     """R_prompt where every generator has it, and R_response: figures have the same rows for all."""
-    pulled = all(part.has("pulled") for part in context.parts.values())
+    pulled = all(part.has("prompt") for part in context.parts.values())
     return ("prompt", "response") if pulled else ("response",)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from lrp4rag.classifiers.features import MATRIX, MATRIX_SHAPE
 from lrp4rag.example import Example, Label
-from lrp4rag.experiments.store import PULLED, SIGNALS, Configuration, Store
+from lrp4rag.experiments.store import PROMPT, SIGNALS, Configuration, Store
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.lrp.resample import resample
 from tests.classifiers.samples import READER, relevance_of
@@ -17,7 +17,7 @@ from tests.tiny import bridge_example
 
 SMALL, LARGE = "llama-2-7b-chat", "llama-2-13b-chat"
 WORDS = ["It", "was", "opened", "long", "ago", "and", "nobody", "knows", "quite", "when"]
-LAYERS, HEADS, FEATURES, PROMPT = 2, 3, 6, 4
+LAYERS, HEADS, FEATURES, PROMPT_TOKENS = 2, 3, 6, 4
 
 
 def examples(sources: int = 30, generators: tuple[str, ...] = (SMALL, LARGE)) -> list[Example]:
@@ -39,7 +39,7 @@ def store(
     folder: Path,
     rows: list[Example] | None = None,
     *,
-    parts: tuple[str, ...] = (SIGNALS, PULLED, MATRIX),
+    parts: tuple[str, ...] = (SIGNALS, PROMPT, MATRIX),
     composite: str = "attnlrp",
     chat_template: bool = True,
     seed: int = 0,
@@ -59,12 +59,12 @@ def add(made: Store, example: Example, parts: tuple[str, ...], reader: dict, noi
     t = len(example.response.split(" "))
     # A level for each row as well, so that no classifier is always right.
     level = noise.normal(0.0 if example.hallucinated else 0.5, 0.3)
-    matrix = noise.normal(level, 0.5, (t, PROMPT))
+    matrix = noise.normal(level, 0.5, (t, PROMPT_TOKENS))
     made.write(example, relevance(matrix, example, reader, made.configuration.composite))
     if SIGNALS in parts:
         made.write_arrays(example, SIGNALS, signals(matrix, noise))
-    if PULLED in parts:
-        made.write_arrays(example, PULLED, {"prompt": matrix.mean(0)})
+    if PROMPT in parts:
+        made.write_arrays(example, PROMPT, {"prompt": matrix.mean(0)})
     if MATRIX in parts:
         made.write_arrays(example, MATRIX, {"matrix": resample(matrix, MATRIX_SHAPE)})
 

@@ -144,7 +144,7 @@ def test_one_generator_alone_and_what_is_no_longer_made_is_removed(bare_store, t
     assert not (out / f"length-{LARGE}.png").exists()
     page = (out / "README.md").read_text()
     assert LARGE not in page
-    assert "`lrp4rag extract DATA --store STORE --parts relevance,signals,pulled`" in page
+    assert "`lrp4rag extract DATA --store STORE --parts relevance,signals,prompt`" in page
 
 
 @pytest.mark.usefixtures("_light")

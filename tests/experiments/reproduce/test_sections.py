@@ -138,7 +138,7 @@ def test_a_store_with_r_response_only_says_what_would_add_the_rest(bare):
     assert "log-probability" not in names
     remedies = {note.remedy for note in result.left_out}
     assert any("--matrix 64x16" in remedy for remedy in remedies)
-    assert any("pulled" in remedy for remedy in remedies)
+    assert any("prompt" in remedy for remedy in remedies)
     assert all(SMALL in note.what for note in result.left_out)
 
 
@@ -195,10 +195,10 @@ def test_distributions_are_tested_by_position(full):
 
 
 def test_a_vector_that_one_generator_lacks_is_in_no_figure(context, tmp_path):
-    folder = store(tmp_path / "s", parts=("pulled",))
+    folder = store(tmp_path / "s", parts=("prompt",))
     lacking = context(folder).parts[LARGE].rows
     for example in lacking.examples:
-        lacking.store.path(example, "pulled").unlink()
+        lacking.store.path(example, "prompt").unlink()
     result = thresholds(context(folder))
     assert {each.vector for methods in result.methods.values() for each in methods} == {"response"}
     assert [note.what for note in result.left_out] == [f"R_prompt of {LARGE}"]

@@ -1,4 +1,4 @@
-"""What is pulled back: R_prompt, and a row for each sentence."""
+"""What is pulled back: a row for each sentence, and R_prompt as their mean."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.experiments.pulled import Pulled, pulled
+from lrp4rag.experiments.sentences import Sentences, pull_sentences
 from lrp4rag.generator import Encoded, Reader
 from lrp4rag.lrp import attribute, relevance_mode
 from tests.tiny import bridge_example
@@ -21,11 +21,11 @@ ANSWERS = {
 answers = pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
 
 
-def pull(reader: Reader, answer: str, composite: str = "attnlrp") -> tuple[Encoded, Pulled, np.ndarray]:
+def pull(reader: Reader, answer: str, composite: str = "attnlrp") -> tuple[Encoded, Sentences, np.ndarray]:
     """What was pulled, and the full R* (t, n)."""
     encoded = reader.encode(bridge_example(response=answer))
     with relevance_mode(reader.model, composite) as flow:
-        found = pulled(flow, encoded)
+        found = pull_sentences(flow, encoded)
         matrix = flow.pull(encoded)
     return encoded, found, matrix.double().numpy()
 
@@ -52,7 +52,7 @@ def test_sentences_by_hand(answer: str, tiny_reader: Reader) -> None:
     for row, count in zip(found.sentences, found.tokens, strict=True):
         close(row, matrix[first : first + count].mean(0))
         first += count
-    close(found.tokens @ found.sentences / found.tokens.sum(), found.prompt)
+    close(found.prompt, matrix.mean(0))
 
 
 def test_spans_are_the_sentences_characters(tiny_reader: Reader) -> None:
@@ -65,7 +65,7 @@ def test_spans_are_the_sentences_characters(tiny_reader: Reader) -> None:
 def test_the_flow_forgets_the_replay(tiny_reader: Reader) -> None:
     encoded = tiny_reader.encode(bridge_example())
     with relevance_mode(tiny_reader.model) as flow:
-        pulled(flow, encoded)
+        pull_sentences(flow, encoded)
         assert flow._tape is None
 
 
@@ -73,7 +73,6 @@ def test_arrays_are_all_fields(tiny_reader: Reader) -> None:
     encoded, found, _ = pull(tiny_reader, ANSWERS["three"])
     n = len(encoded.prompt_ids)
     assert {name: array.shape for name, array in found.arrays().items()} == {
-        "prompt": (n,),
         "sentences": (3, n),
         "spans": (3, 2),
         "tokens": (3,),

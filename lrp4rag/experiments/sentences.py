@@ -1,4 +1,4 @@
-"""What is pulled back from a response: R_prompt, and the relevance of each sentence to every prompt token."""
+"""What is pulled back from a response: the relevance of each of its sentences to every prompt token."""
 
 from __future__ import annotations
 
@@ -17,33 +17,32 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pulled:
+class Sentences:
     """n prompt tokens, s sentences of the response; relevance in logits.
 
-    * `prompt` (n): R_prompt, the mean over response tokens.
-    * `sentences` (s, n): the mean over each sentence's tokens. `spans` (s, 2): its characters.
-    * `tokens` (s): how many tokens each has; weighted by them, `sentences` averages to `prompt`.
+    * `sentences` (s, n): the mean of R* over each sentence's tokens. `spans` (s, 2): its characters.
+    * `tokens` (s): how many tokens each has.
     """
 
-    prompt: Array
     sentences: Array
     spans: Array
     tokens: Array
 
+    @property
+    def prompt(self) -> Array:
+        """R_prompt (n): every token is in one sentence, so it is their mean, weighted by `tokens`."""
+        mean: Array = self.tokens @ self.sentences / self.tokens.sum()
+        return mean
+
     def arrays(self) -> dict[str, Array]:
-        return {name: getattr(self, name) for name in ("prompt", "sentences", "spans", "tokens")}
+        return {"sentences": self.sentences, "spans": self.spans, "tokens": self.tokens}
 
 
-def pulled(flow: Flow, encoded: Encoded) -> Pulled:
-    """One cotangent for each sentence; R_prompt is their mean, since every token is in one sentence."""
+def pull_sentences(flow: Flow, encoded: Encoded) -> Sentences:
+    """One cotangent for each sentence."""
     units = [unit for unit in response_units(encoded, "sentence") if unit.tokens]
     counts = np.array([len(unit.tokens) for unit in units])
     weights = members(units, len(encoded.response_ids)) / counts[:, None]
     rows = flow.pull(encoded, torch.from_numpy(weights)).detach().to("cpu", torch.float32).numpy()
     flow.forget()
-    return Pulled(
-        prompt=counts @ rows / counts.sum(),
-        sentences=rows,
-        spans=np.array([(unit.start, unit.end) for unit in units]),
-        tokens=counts,
-    )
+    return Sentences(rows, np.array([(unit.start, unit.end) for unit in units]), counts)
