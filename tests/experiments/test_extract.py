@@ -326,6 +326,17 @@ def test_a_full_disk_is_not_a_failure_of_a_row(
         pass
 
 
+def test_the_prompts_relevance_alone_and_with_the_sentences(tiny_reader: Reader, tmp_path: Path) -> None:
+    rows = responses(2)
+    alone, both = (
+        extract(rows, tiny_reader, tmp_path / part, parts=[part]).store for part in ("prompt", "sentences")
+    )
+    assert (alone.parts(), both.parts()) == (["prompt"], ["prompt", "sentences"])
+    for row in rows:
+        pulled, mean = (store.arrays(row, "prompt")["prompt"] for store in (alone, both))
+        np.testing.assert_allclose(pulled, mean, rtol=0, atol=2e-3 * np.abs(pulled).max())  # float16
+
+
 # What cannot be had is refused before anything is written.
 
 
