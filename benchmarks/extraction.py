@@ -25,11 +25,11 @@ import torch
 
 from benchmarks.common import timed
 from benchmarks.stream import silence
-from lrp4rag.experiments.sentences import pull_sentences
+from lrp4rag.experiments.sentences import pull_prompt, pull_sentences
 from lrp4rag.experiments.signals import ORIGINS, PromptSignals
 from lrp4rag.generator import Encoded, Reader, load_reader
 from lrp4rag.lrp import CP_LRP, Flow, relevance_mode
-from lrp4rag.lrp.attribute import pull_mean, segment_weights
+from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.lrp.resample import resampling_matrix
 
 RAGTRUTH_ROWS = 3356
@@ -86,11 +86,6 @@ def one_stack(flow: Flow, batch: list[Encoded]) -> None:
     prefix = flow.prefix(batch[0].prompt_ids, both, composites=composites)
     for one in batch:
         prefix.push(one.response_ids)
-
-
-def pull_prompt(flow: Flow, encoded: Encoded) -> None:
-    pull_mean(flow, encoded)
-    flow.forget()
 
 
 def measure(readers: dict[str, Reader], batch: list[Encoded], rounds: int) -> dict[str, Any]:

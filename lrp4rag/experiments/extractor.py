@@ -10,12 +10,12 @@ import torch
 
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
-from lrp4rag.experiments.sentences import Sentences, pull_sentences
+from lrp4rag.experiments.sentences import Sentences, pull_prompt, pull_sentences
 from lrp4rag.experiments.signals import PromptSignals
 from lrp4rag.experiments.store import PROMPT, RELEVANCE, SENTENCES, SIGNALS, Store, matrix_shape
 from lrp4rag.generator.encoding import Encoded
 from lrp4rag.generator.reader import Reader
-from lrp4rag.lrp.attribute import as_array, prompt_mean, pull_mean
+from lrp4rag.lrp.attribute import as_array, prompt_mean
 from lrp4rag.lrp.mode import relevance_mode
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.resample import resampling_matrix
@@ -116,8 +116,7 @@ class Extractor:
         if self.store.holds(example, SENTENCES):
             prompt = Sentences(**self.store.arrays(example, SENTENCES)).prompt
         else:
-            prompt = as_array(pull_mean(self.flow, encoded))
-            self.flow.forget()
+            prompt = pull_prompt(self.flow, encoded)
         self.store.write_arrays(example, PROMPT, {"prompt": prompt})
 
     def _encode_other(self, other: Example | None) -> Encoded | None:

@@ -1,4 +1,4 @@
-"""What is pulled back from a response: the relevance of each of its sentences to every prompt token."""
+"""What is pulled back: R_prompt of the response, and the relevance of each sentence to every prompt token."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from lrp4rag.generator.encoding import Encoded
+from lrp4rag.lrp.attribute import as_array, pull_mean
 from lrp4rag.lrp.granularity import members, response_units
 from lrp4rag.lrp.propagate import Flow
 
@@ -38,11 +39,18 @@ class Sentences:
         return {"sentences": self.sentences, "spans": self.spans, "tokens": self.tokens}
 
 
+def pull_prompt(flow: Flow, encoded: Encoded) -> Array:
+    """R_prompt (n), by one cotangent."""
+    prompt = as_array(pull_mean(flow, encoded))
+    flow.forget()
+    return prompt
+
+
 def pull_sentences(flow: Flow, encoded: Encoded) -> Sentences:
     """One cotangent for each sentence."""
     units = [unit for unit in response_units(encoded, "sentence") if unit.tokens]
     counts = np.array([len(unit.tokens) for unit in units])
     weights = members(units, len(encoded.response_ids)) / counts[:, None]
-    rows = flow.pull(encoded, torch.from_numpy(weights)).detach().to("cpu", torch.float32).numpy()
+    rows = as_array(flow.pull(encoded, torch.from_numpy(weights)))
     flow.forget()
     return Sentences(rows, np.array([(unit.start, unit.end) for unit in units]), counts)
