@@ -1,4 +1,5 @@
-"""What extraction costs, and what sharing prompts, one stack for two composites, and bfloat16 save.
+"""What extraction costs, and what sharing prompts, one stack for two composites, bfloat16, and leaving out
+the tangents of prompt bins that have not begun save.
 
     python -m benchmarks.extraction [--json]
 
@@ -7,6 +8,7 @@ Keys of --json (each ratio is taken within rounds; the median is reported):
     separate_over_shared     seconds of the signals of each response by itself, over those with one prompt
     two_stacks_over_one      pushing attnlrp's and cp_lrp's tangents one after the other, over one stack
     float32_over_bfloat16    the shared way in both
+    all_over_begun           R*, every bin's tangent from the first token, over from where it begins
     signals_seconds, prompt_seconds, sentences_seconds, matrix_seconds    a response, in bfloat16: the signals
                              (prompt shared), R_prompt, a row for each of nine sentences, R* at 64 x 16
     hours_for                hours of 3,356 such responses in one process: signals and R_prompt, sentences, R*
@@ -19,6 +21,7 @@ import json
 import statistics
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import click
 import torch
@@ -28,7 +31,7 @@ from benchmarks.stream import silence
 from lrp4rag.experiments.sentences import pull_prompt, pull_sentences
 from lrp4rag.experiments.signals import ORIGINS, PromptSignals
 from lrp4rag.generator import Encoded, Reader, load_reader
-from lrp4rag.lrp import CP_LRP, Flow, relevance_mode
+from lrp4rag.lrp import CP_LRP, Flow, prefix, relevance_mode
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.lrp.resample import resampling_matrix
 
@@ -73,6 +76,11 @@ def matrix(flow: Flow, batch: list[Encoded]) -> None:
     flow.push_shared(batch, torch.from_numpy(resampling_matrix(len(batch[0].prompt_ids), 16)))
 
 
+def matrix_of_all(flow: Flow, batch: list[Encoded]) -> None:
+    with mock.patch.object(prefix, "STAGE", len(batch[0].prompt_ids)):
+        matrix(flow, batch)
+
+
 def two_stacks(reader: Reader, batch: list[Encoded]) -> None:
     for composite, count in (("attnlrp", len(batch[0].segment_names)), ("cp_lrp", len(ORIGINS))):
         with relevance_mode(reader.model, composite) as flow:
@@ -83,9 +91,9 @@ def one_stack(flow: Flow, batch: list[Encoded]) -> None:
     weights = segment_weights(batch[0])
     both = torch.cat([weights, weights[: len(ORIGINS)]])
     composites = [flow.composite] * len(weights) + [CP_LRP] * len(ORIGINS)
-    prefix = flow.prefix(batch[0].prompt_ids, both, composites=composites)
+    read = flow.prefix(batch[0].prompt_ids, both, composites=composites)
     for one in batch:
-        prefix.push(one.response_ids)
+        read.push(one.response_ids)
 
 
 def measure(readers: dict[str, Reader], batch: list[Encoded], rounds: int) -> dict[str, Any]:
@@ -103,6 +111,7 @@ def measure(readers: dict[str, Reader], batch: list[Encoded], rounds: int) -> di
             note("prompt", lambda: pull_prompt(flow, batch[0]))
             note("sentences", lambda: pull_sentences(flow, batch[0]))
             note("matrix", lambda: matrix(flow, batch))
+            note("all bins", lambda: matrix_of_all(flow, batch))
         note("two", lambda: two_stacks(reader, batch))
         with relevance_mode(readers["float32"].model) as flow:
             note("float32", lambda: signals(flow, batch))
@@ -111,6 +120,7 @@ def measure(readers: dict[str, Reader], batch: list[Encoded], rounds: int) -> di
         "separate_over_shared": ("separate", "shared"),
         "two_stacks_over_one": ("two", "one"),
         "float32_over_bfloat16": ("float32", "shared"),
+        "all_over_begun": ("all bins", "matrix"),
     }
     count = len(batch)
     each = {
@@ -165,6 +175,8 @@ def lines(result: dict[str, Any]) -> list[str]:
         f"one prompt shared: {result['separate_over_shared']:.2f} times faster than one by one",
         f"attnlrp and cp_lrp in one stack: {result['two_stacks_over_one']:.2f} times faster than in two",
         f"bfloat16: {result['float32_over_bfloat16']:.2f} times faster than float32",
+        f"tangents of R*'s bins from where they begin: {result['all_over_begun']:.2f} times faster than "
+        "from the first token",
         f"a response: signals {result['signals_seconds']:.2f} s, R_prompt {result['prompt_seconds']:.2f} s, "
         f"sentences {result['sentences_seconds']:.2f} s, R* at 64 x 16 {result['matrix_seconds']:.2f} s",
         f"{RAGTRUTH_ROWS:,} responses: {hours['signals and R_prompt']:.1f} h for signals and R_prompt, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import torch
 from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
@@ -49,6 +50,18 @@ def new_cache(config: Any) -> DynamicCache:
     roomy: Any = RoomyLayer
     cache.layers = [roomy() if type(one) is DynamicLayer else one for one in cache.layers]
     return cache
+
+
+def add_rows(cache: DynamicCache, count: int) -> None:
+    """Further rows on the batch axis, zero for what was read so far."""
+    layers: list[Any] = cache.layers
+    for layer in layers:
+        if count and layer.is_initialized:
+            layer.keys, layer.values = (
+                torch.cat([x, x.new_zeros((count, *x.shape[1:]))]) for x in (layer.keys, layer.values)
+            )
+        if isinstance(layer, RoomyLayer):
+            layer.room = None
 
 
 def fork(cache: DynamicCache) -> DynamicCache:

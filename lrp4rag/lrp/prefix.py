@@ -10,25 +10,29 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from lrp4rag.errors import LRP4RAGError
-from lrp4rag.lrp.cache import fork
+from lrp4rag.lrp.cache import add_rows, fork
 from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.memory import Sizes
-from lrp4rag.lrp.replay import FinalState
+from lrp4rag.lrp.replay import FinalState, power_of_two
 from lrp4rag.lrp.stack import Observer
 
 if TYPE_CHECKING:
     from lrp4rag.lrp.propagate import Flow
 
 
+STAGE = 96
+"""Tokens between which tangents join: shorter passes cost more than the rows that they leave out."""
+
+
 class Prefix:
     """Tokens that were read already, with T tangents of their embeddings; made by `Flow.prefix`.
 
-    It holds (1 + T) rows of keys and values for each token. Use it inside the flow's mode only.
+    It holds (1 + T) rows of keys and values for each token. Tangents that begin one after the other, as those
+    of prompt bins do, join where they begin: before it they are zero. Use it inside the flow's mode only.
     """
 
     _cache: DynamicCache
     _sizes: Sizes
-    _scale: Tensor | None
 
     def __init__(
         self,
@@ -43,12 +47,17 @@ class Prefix:
             raise LRP4RAGError("a prefix needs at least one token")
         self._flow, self.tangents, self.length = flow, len(weights), 0
         self._composites = composites
+        self._scale = power_of_two(weights.abs().amax(-1)[:, None])  # one cache, one scale
         self.state: FinalState
 
         def attempt(sizes: Sizes) -> None:
-            self._sizes, self._scale = sizes, None
-            self._cache, self.length = flow.replayer.new_cache(), 0
-            self.extend(ids, weights, observer=observer)
+            self._sizes, self._cache, self.length = sizes, flow.replayer.new_cache(), 0
+            # An observer sees all tangents of all tokens.
+            whole = observer is not None or not flow.replayer.chunkable
+            parts = [(len(weights), slice(None))] if whole else stages(weights)
+            for (live, part), (before, _) in zip(parts, [parts[0], *parts], strict=False):
+                add_rows(self._cache, live - before)
+                self._read(ids[part], weights[:live, part], observer)
 
         flow.fitting_prefix(attempt, len(ids), len(weights))
 
@@ -62,20 +71,24 @@ class Prefix:
         """
         if weights is not None and weights.shape != (self.tangents, len(ids)):
             raise LRP4RAGError(f"weights must be ({self.tangents}, {len(ids)}), got {tuple(weights.shape)}")
-        embeddings = self._flow.replayer.embed(ids)
         if weights is None:
-            weights = embeddings.new_zeros((self.tangents, len(ids)))
+            weights = torch.zeros(self.tangents, len(ids))
+        return self._read(ids, weights, observer)
+
+    @torch.no_grad()
+    def _read(self, ids: Sequence[int], weights: Tensor, observer: Observer | None) -> FinalState:
+        """Read tokens with the first of the tangents, those of the cache."""
+        embeddings, live = self._flow.replayer.embed(ids), len(weights)
         states = self._flow.replayer.run(
             embeddings[None],
             weights[:, None].to(embeddings.device),
             self._sizes,
             cache=self._cache,
-            scale=self._scale,  # one cache, one scale
-            composites=self._composites,
+            scale=self._scale[:live].to(embeddings.device),
+            composites=None if self._composites is None else self._composites[:live],
             observer=observer,
         )
         self.length += len(ids)
-        self._scale = states.scale
         self.state = FinalState(states.primal[:, -1:], states.tangents[:, :, -1:], states.scale)
         return states
 
@@ -114,3 +127,21 @@ class Prefix:
         state = self.states(response_ids, weights)
         explained = self._flow.explain(state, 0, slice(None), response_ids)
         return explained.read(state.tangents[:, 0]) * state.scale
+
+
+def stages(weights: Tensor) -> list[tuple[int, slice]]:
+    """How many of T tangents `weights` (T, n) have begun, in each part of n tokens; in the last one, all.
+
+    Tangents can only join in the order of their rows; where they begin in another, all are there at once.
+    """
+    count, length = weights.shape
+    begun = weights.ne(0).cummax(1).values
+    if (begun[1:] > begun[:-1]).any():
+        return [(count, slice(0, length))]
+    ends = range(STAGE, length, STAGE)
+    live = [*begun[:, [end - 1 for end in ends]].sum(0).tolist(), count]
+    starts = [0, *(end for end, now, then in zip(ends, live, live[1:], strict=False) if then > now)]
+    return [
+        (live[(end - 1) // STAGE], slice(start, end))
+        for start, end in zip(starts, [*starts[1:], length], strict=True)
+    ]

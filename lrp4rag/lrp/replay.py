@@ -52,7 +52,7 @@ class Replayer:
         self.model, self.stack = model, stack
         self.body: Any = family.part(model, "body")
         self.blocks: list[Block] = list(family.blocks(model))
-        self._chunkable = not _ROPE_BY_LENGTH & set(_rope_types(model.config))
+        self.chunkable = not _ROPE_BY_LENGTH & set(_rope_types(model.config))
 
     def embed(self, ids: Sequence[int]) -> Tensor:
         """Embeddings (tokens, d)."""
@@ -81,7 +81,7 @@ class Replayer:
         each tangent, where they are not all of the model's own; `observer` sees the layers.
         """
         states, step = [], embeddings.shape[1]
-        if self._chunkable:
+        if self.chunkable:
             step = min(step, sizes.positions or step)
         if step < embeddings.shape[1] and cache is None:
             cache = self.new_cache()

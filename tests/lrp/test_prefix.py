@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lrp4rag.errors import LRP4RAGError
-from lrp4rag.lrp import relevance_mode
+from lrp4rag.lrp import prefix, relevance_mode
 from tests.lrp.checks import assert_close, composites, random_weights
 from tests.lrp.test_families import families, model_of
 from tests.tiny import Tokens, random_tokens
@@ -52,6 +52,33 @@ def test_a_prefix_that_is_extended_equals_one_read_at_once(name: str) -> None:
         assert prefix.length == 19
         assert_close(prefix.push(tokens.response_ids), expected, 1e-6)
         assert_close(prefix.push(tokens.response_ids), expected, 1e-6)  # it stays where it is
+
+
+@families
+@composites
+def test_tangents_that_join_where_they_begin_equal_the_loop(name: str, composite: str, monkeypatch) -> None:
+    monkeypatch.setattr(prefix, "STAGE", 4)
+    weights = random_weights(5, 19)
+    for row, start in enumerate((0, 3, 9, 9, 17)):
+        weights[row, :start] = 0
+    batch = [Tokens(PROMPT, response) for response in RESPONSES]
+    with relevance_mode(model_of(name), composite) as flow:
+        for part in (weights, weights[1:], weights.flip(0)):  # from the start, later, out of order
+            expected = [flow.push(tokens, part) for tokens in batch]
+            for actual, one in zip(flow.push_shared(batch, part), expected, strict=True):
+                assert_close(actual, one, 1e-6)
+
+
+def test_stages_end_with_all_tangents(monkeypatch) -> None:
+    monkeypatch.setattr(prefix, "STAGE", 4)
+    bins = torch.eye(4).repeat_interleave(3, 1)  # begin at 0, 3, 6, 9
+    assert prefix.stages(bins) == [(2, slice(0, 4)), (3, slice(4, 8)), (4, slice(8, 12))]
+    assert prefix.stages(bins[:, :3]) == [(4, slice(0, 3))]
+    assert prefix.stages(torch.ones(2, 12)) == [(2, slice(0, 12))]
+    assert prefix.stages(bins.flip(0)) == [(4, slice(0, 12))]
+    assert prefix.stages(bins[2:]) == [(0, slice(0, 4)), (1, slice(4, 8)), (2, slice(8, 12))]
+    assert prefix.stages(torch.zeros(2, 9)) == [(0, slice(0, 8)), (2, slice(8, 9))]
+    assert prefix.stages(torch.zeros(0, 9)) == [(0, slice(0, 9))]
 
 
 def test_weights_of_the_responses_own_tokens(llama) -> None:
