@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from lrp4rag.classifiers.detector import Detector
-from lrp4rag.classifiers.features import MATRIX, MATRIX_SHAPE, PROMPT
 from lrp4rag.classifiers.verdict import Verdict, judge
 from lrp4rag.example import Example
 from lrp4rag.generator.encoding import Truncation
@@ -21,6 +20,7 @@ from lrp4rag.lrp.composites import Composite, composite_named
 from lrp4rag.lrp.families import require_pull
 from lrp4rag.lrp.mode import relevance_mode
 from lrp4rag.lrp.relevance import Array, Relevance
+from lrp4rag.parts import MATRIX, MATRIX_SHAPE, PROMPT
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,17 +11,10 @@ from numpy.typing import NDArray
 from lrp4rag.errors import InputError
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.resample import MODES, Mode, resample
+from lrp4rag.parts import MATRIX, MATRIX_SHAPE, PROMPT, RELEVANCE, SIGNALS
 
 # Raised whenever a feature changes its values: detectors trained on others are then refused.
 FEATURE_VERSION = 1
-
-MATRIX_SHAPE = (64, 16)
-"""Response bins and prompt bins that R* is resampled to (eq. 9) before it is kept."""
-
-RELEVANCE, SIGNALS, PROMPT = "relevance", "signals", "prompt"
-MATRIX = f"matrix-{MATRIX_SHAPE[0]}x{MATRIX_SHAPE[1]}"
-"""The parts of a store: `RELEVANCE` has R_response, `SIGNALS` relevance by segment, `PROMPT` R_prompt, and
-`MATRIX` R* resampled to `MATRIX_SHAPE`."""
 
 SEGMENT_GROUPS = ("passages", "question", "template")
 

@@ -155,7 +155,8 @@ def evaluate(
 
 def _features(vector: str, length: int | None, resampling: str) -> Features:
     from lrp4rag.classifiers import Features
-    from lrp4rag.classifiers.features import MATRIX, VECTORS
+    from lrp4rag.classifiers.features import VECTORS
+    from lrp4rag.parts import MATRIX
 
     if resampling != "interpolate" and MATRIX in VECTORS[vector].needs:
         raise InputError(f"R* is kept interpolated, so --resampling {resampling} cannot be had of {vector}")
@@ -190,9 +191,9 @@ def _extract(
     composite: str | None,
     truncate: str,
 ) -> Extraction:
-    from lrp4rag.classifiers.features import PROMPT
     from lrp4rag.experiments.extract import extract as run
     from lrp4rag.lrp.families import can_pull
+    from lrp4rag.parts import PROMPT
 
     reader = open_reader(reader_name, device, dtype, chat_template, detector)
     chosen = composite or (detector.card.composite if detector else "attnlrp")

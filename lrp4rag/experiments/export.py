@@ -12,7 +12,8 @@ import numpy as np
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.experiments.rows import token_flags
-from lrp4rag.experiments.store import SENTENCES, SIGNALS, Store, key_of
+from lrp4rag.experiments.store import Store, key_of
+from lrp4rag.parts import SENTENCES, SIGNALS
 from lrp4rag.progress import track
 
 TEXTS = ("id", "key", "source", "generator", "question", "prompt", "response")

@@ -12,20 +12,13 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.extractor import Extractor, Group
 from lrp4rag.experiments.signals import require_signals
-from lrp4rag.experiments.store import (
-    PROMPT,
-    RELEVANCE,
-    SENTENCES,
-    SIGNALS,
-    Configuration,
-    Store,
-    part_named,
-)
+from lrp4rag.experiments.store import Configuration, Store
 from lrp4rag.experiments.workers import run_in_workers
 from lrp4rag.generator.encoding import Truncation
 from lrp4rag.generator.reader import Reader
 from lrp4rag.lrp.composites import Composite, composite_named
 from lrp4rag.lrp.families import can_pull
+from lrp4rag.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS, part_named
 from lrp4rag.progress import track
 
 

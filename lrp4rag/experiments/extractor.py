@@ -12,13 +12,14 @@ from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.experiments.sentences import Sentences, pull_prompt, pull_sentences
 from lrp4rag.experiments.signals import PromptSignals
-from lrp4rag.experiments.store import PROMPT, RELEVANCE, SENTENCES, SIGNALS, Store, matrix_shape
+from lrp4rag.experiments.store import Store
 from lrp4rag.generator.encoding import Encoded
 from lrp4rag.generator.reader import Reader
 from lrp4rag.lrp.attribute import as_array, prompt_mean
 from lrp4rag.lrp.mode import relevance_mode
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.resample import resampling_matrix
+from lrp4rag.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS, matrix_shape
 
 Encodings = dict[Example, Encoded]
 

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.protocol import groups_of, labels_of
-from lrp4rag.experiments.store import PROMPT, RELEVANCE, SENTENCES, SIGNALS, Store, key_of
+from lrp4rag.experiments.store import Store, key_of
 from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.lrp.relevance import Relevance
+from lrp4rag.parts import SIGNALS
 
 Labels = NDArray[np.bool_]
 Array = NDArray[Any]
@@ -130,6 +131,3 @@ def token_flags(example: Example, relevance: Relevance) -> Labels:
     """Which response tokens lie in a labelled span."""
     spans = [(label.start, label.end) for label in example.labels or ()]
     return tokens_in(relevance.encoded.response_offsets, spans)
-
-
-__all__ = ["PROMPT", "RELEVANCE", "SENTENCES", "SIGNALS", "Rows", "token_flags"]

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,7 +22,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.features import MATRIX
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.arrays import read_arrays, write_arrays
@@ -31,25 +29,10 @@ from lrp4rag.experiments.examples import read_examples, write_examples
 from lrp4rag.files import remove_leftovers, write_atomically
 from lrp4rag.generator.encoding import Truncation
 from lrp4rag.lrp.relevance import Relevance
+from lrp4rag.parts import MATRIX, PARTS, PROMPT, RELEVANCE, SIGNALS, matrix_shape
 
 FORMAT = 2
 MANIFEST, EXAMPLES, FAILURES = "manifest.json", "examples.jsonl", "failures.jsonl"
-RELEVANCE, SIGNALS, PROMPT, SENTENCES = "relevance", "signals", "prompt", "sentences"
-PARTS = (RELEVANCE, SIGNALS, PROMPT, SENTENCES)
-_MATRIX = re.compile(r"matrix-(\d{1,4})x(\d{1,4})")
-
-
-def part_named(name: str) -> str:
-    """The name of a part; raises `InputError` that lists the known ones."""
-    if name not in PARTS and not (matrix_shape(name) and min(matrix_shape(name) or ())):
-        raise InputError(f"unknown part '{name}'; choose from {', '.join(PARTS)}, matrix-64x16")
-    return name
-
-
-def matrix_shape(part: str) -> tuple[int, int] | None:
-    """(L_r, L_p) of a part that is a resampled R*."""
-    match = _MATRIX.fullmatch(part)
-    return (int(match[1]), int(match[2])) if match else None
 
 
 @dataclass(frozen=True, slots=True)

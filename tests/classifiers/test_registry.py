@@ -12,13 +12,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from lrp4rag.classifiers import Detector, Features
-from lrp4rag.classifiers.features import MATRIX_SHAPE, VECTORS
+from lrp4rag.classifiers.features import VECTORS
 from lrp4rag.classifiers.flatten import Flatten
 from lrp4rag.classifiers.lstm import LSTMClassifier
 from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
 from lrp4rag.classifiers.threshold import ThresholdClassifier
 from lrp4rag.cli import data
 from lrp4rag.errors import InputError
+from lrp4rag.parts import MATRIX_SHAPE
 from tests.classifiers.samples import labelled_rows
 
 classifiers = pytest.mark.parametrize("classifier", CLASSIFIERS)

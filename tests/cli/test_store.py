@@ -5,7 +5,8 @@ import json
 import pytest
 
 from lrp4rag.experiments import workers
-from lrp4rag.experiments.store import PARTS, Store
+from lrp4rag.experiments.store import Store
+from lrp4rag.parts import PARTS
 from tests.experiments.labelled import examples, write_jsonl
 
 ROWS = [*examples(3), *examples(2, first=3, generator="g2")]

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from lrp4rag.example import Example
-from lrp4rag.experiments.store import PROMPT, SENTENCES, SIGNALS, Configuration, Store
+from lrp4rag.experiments.store import Configuration, Store
+from lrp4rag.parts import PROMPT, SENTENCES, SIGNALS
 from tests.classifiers.samples import READER, relevance_of
 
 CONFIGURATION = Configuration(READER, "attnlrp")

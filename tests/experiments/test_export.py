@@ -13,7 +13,8 @@ import pytest
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.experiments import export as module
 from lrp4rag.experiments.export import export
-from lrp4rag.experiments.store import PROMPT, SENTENCES, SIGNALS, Store, key_of
+from lrp4rag.experiments.store import Store, key_of
+from lrp4rag.parts import PROMPT, SENTENCES, SIGNALS
 from tests.experiments.labelled import examples
 from tests.experiments.stored import fill, store_of
 

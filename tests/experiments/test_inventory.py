@@ -11,7 +11,8 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Label
 from lrp4rag.experiments import inventory as module
 from lrp4rag.experiments.inventory import inventory, merge
-from lrp4rag.experiments.store import SENTENCES, SIGNALS, Store
+from lrp4rag.experiments.store import Store
+from lrp4rag.parts import SENTENCES, SIGNALS
 from tests.experiments.jobs import contents
 from tests.experiments.labelled import examples
 from tests.experiments.stored import CONFIGURATION, store_of

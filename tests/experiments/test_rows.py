@@ -11,7 +11,8 @@ import pytest
 from lrp4rag.errors import InputError
 from lrp4rag.example import Label
 from lrp4rag.experiments.rows import Rows
-from lrp4rag.experiments.store import PROMPT, SENTENCES, SIGNALS, Store
+from lrp4rag.experiments.store import Store
+from lrp4rag.parts import PROMPT, SENTENCES, SIGNALS
 from tests.experiments.labelled import examples
 from tests.experiments.stored import fill, store_of
 

@@ -13,9 +13,10 @@ import pytest
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Label
-from lrp4rag.experiments.store import PROMPT, RELEVANCE, SIGNALS, Configuration, Store, key_of, part_named
+from lrp4rag.experiments.store import Configuration, Store, key_of
 from lrp4rag.generator import Encoded
 from lrp4rag.lrp import Relevance
+from lrp4rag.parts import PROMPT, RELEVANCE, SIGNALS, part_named
 from tests.tiny import bridge_example
 
 READER = {

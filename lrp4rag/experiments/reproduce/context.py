@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lrp4rag.classifiers.features import MATRIX
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.reproduce.bench import Bench
 from lrp4rag.experiments.reproduce.cache import Cache
 from lrp4rag.experiments.reproduce.parts import FEWEST_SOURCES, Note, Part
 from lrp4rag.experiments.reproduce.settings import Settings
 from lrp4rag.experiments.rows import Rows
+from lrp4rag.parts import MATRIX, PROMPT, SIGNALS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 REMEDIES = {
     "rows": "lrp4rag extract DATA --store STORE",
-    "signals": "lrp4rag extract DATA --store STORE --parts relevance,signals",
-    "prompt": "lrp4rag extract DATA --store STORE --parts relevance,signals,prompt",
+    SIGNALS: "lrp4rag extract DATA --store STORE --parts relevance,signals",
+    PROMPT: "lrp4rag extract DATA --store STORE --parts relevance,signals,prompt",
     MATRIX: "lrp4rag extract DATA --store STORE --parts relevance --matrix 64x16",
 }
 """What adds a part that a store lacks."""
@@ -53,7 +53,7 @@ class Context:
 
     def extras(self, part: Part) -> list[str]:
         """Which of the parts that not every store has are there for all rows of a generator."""
-        return [name for name in ("signals", "prompt", MATRIX) if part.has(name)]
+        return [name for name in (SIGNALS, PROMPT, MATRIX) if part.has(name)]
 
     def lacking(self, need: str, what: str) -> tuple[Note, ...]:
         """A note that names the generators whose rows lack a part, if there are any."""

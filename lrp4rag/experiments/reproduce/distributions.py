@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.features import MATRIX
 from lrp4rag.experiments.figures import curves, heatmaps, positions, spread
 from lrp4rag.experiments.figures.curves import Curves
 from lrp4rag.experiments.figures.heatmaps import MeanMatrices
@@ -20,6 +19,7 @@ from lrp4rag.experiments.reproduce.parts import Note, Part
 from lrp4rag.experiments.reproduce.thresholds import shared_vectors
 from lrp4rag.experiments.reproduce.words import number, p_value
 from lrp4rag.experiments.significance import ALPHA, BAND_RESAMPLES, PositionTest, position_test
+from lrp4rag.parts import MATRIX
 
 if TYPE_CHECKING:
     import pandas as pd

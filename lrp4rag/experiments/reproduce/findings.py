@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Interval, Metrics
-from lrp4rag.classifiers.features import MATRIX
 from lrp4rag.experiments.reproduce.bench import Entrant, Way, nested
 from lrp4rag.experiments.reproduce.cache import Cell, Task
 from lrp4rag.experiments.reproduce.context import Context, Exhibit
@@ -23,6 +22,7 @@ from lrp4rag.experiments.search import Outcome
 from lrp4rag.experiments.significance import auroc_of_low
 from lrp4rag.experiments.statistics import RESAMPLES, bootstrap, compare_parts
 from lrp4rag.experiments.sweep import row_means
+from lrp4rag.parts import MATRIX
 
 SIZES = ("llama-2-7b-chat", "llama-2-13b-chat", "llama-2-70b-chat")
 """Generators of one family, from small to large."""

@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 
 from lrp4rag.classifiers.card import Interval, Metrics
-from lrp4rag.classifiers.features import MATRIX
 from lrp4rag.experiments.controls import FLAG_EVERYTHING, Setting, available, flag_everything
 from lrp4rag.experiments.protocol import Protocol
 from lrp4rag.experiments.published import TABLE_2, published
@@ -20,6 +19,7 @@ from lrp4rag.experiments.reproduce.parts import Note, Part
 from lrp4rag.experiments.reproduce.settings import MATRICES, ONE_VECTOR, TWO_VECTORS, lengths_of
 from lrp4rag.experiments.reproduce.variants import Variant, variants_of
 from lrp4rag.experiments.search import Outcome
+from lrp4rag.parts import MATRIX
 
 CLASSIFIERS = ("threshold", "svm", "mlp", "forest")
 ON_OURS = ("threshold", "svm")

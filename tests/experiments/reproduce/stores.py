@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lrp4rag.classifiers.features import MATRIX, MATRIX_SHAPE
 from lrp4rag.example import Example, Label
-from lrp4rag.experiments.store import PROMPT, SIGNALS, Configuration, Store
+from lrp4rag.experiments.store import Configuration, Store
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.lrp.resample import resample
+from lrp4rag.parts import MATRIX, MATRIX_SHAPE, PROMPT, SIGNALS
 from tests.classifiers.samples import READER, relevance_of
 from tests.tiny import bridge_example
 
