@@ -7,19 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.lrp.relevance import Array, Relevance
-
-TOKEN_WINDOW = 17
-
-
-def smoothed(total: Array, window: int = TOKEN_WINDOW) -> NDArray[np.float64]:
-    """The mean of each token's relevance and its neighbours', fewer at the ends, (t,), in logits."""
-    values = np.concatenate([[0.0], np.cumsum(total, dtype=np.float64)])
-    positions = np.arange(len(total))
-    first = np.maximum(positions - window // 2, 0)
-    last = np.minimum(positions + window // 2 + 1, len(total))
-    result: NDArray[np.float64] = (values[last] - values[first]) / (last - first)
-    return result
+from lrp4rag.features.windows import TOKEN_WINDOW, smoothed
+from lrp4rag.lrp.relevance import Relevance
 
 
 def token_threshold(

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lrp4rag.classifiers.localise import merged_spans, smoothed
+from lrp4rag.classifiers.localise import merged_spans
+from lrp4rag.features.windows import smoothed
 from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.sentences import split_sentences

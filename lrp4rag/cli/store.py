@@ -143,7 +143,10 @@ def merge(folders: tuple[Path, ...], out: Path) -> None:
     metavar="NAME",
     help="Also this array of the signals or the sentences, such as lookback; repeat it for several.",
 )
-def export(folder: Path, out: Path, arrays: tuple[str, ...]) -> None:
+@click.option(
+    "--features", is_flag=True, help="Also the features of each token and response (docs/features.md)."
+)
+def export(folder: Path, out: Path, arrays: tuple[str, ...], features: bool) -> None:
     """Write the store as one Parquet table, a row for each response, for pandas, polars or duckdb.
 
     It has ids, source, generator, texts, labels, token flags, and per response token R_response,
@@ -154,5 +157,5 @@ def export(folder: Path, out: Path, arrays: tuple[str, ...]) -> None:
     from lrp4rag.experiments.export import export as run
 
     writable(out)
-    count = run(folder, out, arrays)
+    count = run(folder, out, arrays, features=features)
     click.echo(f"{count} rows written to {out}")

@@ -9,11 +9,12 @@ import numpy as np
 
 from lrp4rag.classifiers.card import Evidence, Metrics
 from lrp4rag.classifiers.features import Features
-from lrp4rag.classifiers.localise import smoothed, token_threshold
+from lrp4rag.classifiers.localise import token_threshold
 from lrp4rag.experiments.controls import CONTROLS, FLAG_EVERYTHING, Setting, flag_everything, relevance
 from lrp4rag.experiments.protocol import HONEST, Protocol, splits
 from lrp4rag.experiments.search import cross_validated
 from lrp4rag.experiments.statistics import RESAMPLES, outcome_metrics, token_intervals
+from lrp4rag.features.windows import smoothed
 from lrp4rag.progress import track
 
 if TYPE_CHECKING:

@@ -11,8 +11,10 @@ import numpy as np
 
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
-from lrp4rag.experiments.rows import token_flags
+from lrp4rag.experiments.rows import record_of, token_flags
 from lrp4rag.experiments.store import Store, key_of
+from lrp4rag.features.response import RESPONSE_FEATURES, response_features
+from lrp4rag.features.tokens import TOKEN_FEATURES
 from lrp4rag.parts import SENTENCES, SIGNALS
 from lrp4rag.progress import track
 
@@ -31,11 +33,12 @@ class _Extra:
     dtype: np.dtype[Any]
 
 
-def export(folder: str | Path, out: Path, arrays: Sequence[str] = ()) -> int:
+def export(folder: str | Path, out: Path, arrays: Sequence[str] = (), *, features: bool = False) -> int:
     """Write one row for each response whose relevance is stored; returns how many.
 
     `arrays` are further arrays of the signals or the sentences, flattened, with `NAME_shape` beside
-    them; where NAME is a column already, the part's name comes before it. What a row lacks is null.
+    them; where NAME is a column already, the part's name comes before it. `features` adds those of each
+    token (a list) and of the response (a number). What a row lacks is null.
     Raises `InputError` for a name that the store lacks, and `LRP4RAGError` without pyarrow.
     """
     try:
@@ -48,11 +51,11 @@ def export(folder: str | Path, out: Path, arrays: Sequence[str] = ()) -> int:
     if not examples:
         raise InputError("this store holds no relevance", path=folder)
     extras = _extras(store, examples, arrays, _schema(pa, ()).names)
-    schema = _schema(pa, extras)
+    schema = _schema(pa, extras, features=features)
     partial = out.with_name(f".{out.name}.tmp")
     try:
         with parquet.ParquetWriter(partial, schema, compression="zstd") as writer:
-            for batch in _batches(store, examples, extras):
+            for batch in _batches(store, examples, extras, features=features):
                 writer.write_table(pa.Table.from_pylist(batch, schema=schema))
         partial.replace(out)
     finally:
@@ -60,7 +63,7 @@ def export(folder: str | Path, out: Path, arrays: Sequence[str] = ()) -> int:
     return len(examples)
 
 
-def _schema(pa: Any, extras: Sequence[_Extra]) -> Any:
+def _schema(pa: Any, extras: Sequence[_Extra], *, features: bool = False) -> Any:
     """The type of every column, whatever the first rows lack."""
     label = pa.struct([("start", pa.int64()), ("end", pa.int64()), ("kind", pa.string())])
     reals = pa.list_(pa.float32())
@@ -76,7 +79,15 @@ def _schema(pa: Any, extras: Sequence[_Extra]) -> Any:
     for extra in extras:
         columns[extra.column] = pa.list_(pa.from_numpy_dtype(extra.dtype))
         columns[f"{extra.column}_shape"] = pa.list_(pa.int64())
+    if features:
+        columns |= dict.fromkeys(map(_column, TOKEN_FEATURES), reals)
+        columns |= dict.fromkeys(RESPONSE_FEATURES, pa.float64())
     return pa.schema(list(columns.items()))
+
+
+def _column(feature: str) -> str:
+    """Of a token feature; those of a response are named after the pooling too."""
+    return f"token: {feature}"
 
 
 def _extras(
@@ -95,11 +106,11 @@ def _extras(
 
 
 def _batches(
-    store: Store, examples: Sequence[Example], extras: Sequence[_Extra]
+    store: Store, examples: Sequence[Example], extras: Sequence[_Extra], *, features: bool
 ) -> Iterator[list[dict[str, Any]]]:
     batch: list[dict[str, Any]] = []
     for example in track(examples, len(examples), "exporting"):
-        batch.append(_row(store, example, extras))
+        batch.append(_row(store, example, extras, features=features))
         if len(batch) == ROWS_AT_ONCE:
             yield batch
             batch = []
@@ -107,7 +118,7 @@ def _batches(
         yield batch
 
 
-def _row(store: Store, example: Example, extras: Sequence[_Extra]) -> dict[str, Any]:
+def _row(store: Store, example: Example, extras: Sequence[_Extra], *, features: bool) -> dict[str, Any]:
     relevance = store.read(example)
     held = [part for part in (SIGNALS, SENTENCES) if store.path(example, part).is_file()]
     row: dict[str, Any] = {
@@ -135,4 +146,8 @@ def _row(store: Store, example: Example, extras: Sequence[_Extra]) -> dict[str, 
         if extra.part in held:
             array = store.arrays(example, extra.part, [extra.name])[extra.name]
             row |= {extra.column: array.ravel(), f"{extra.column}_shape": array.shape}
+    if features and SIGNALS in held and len(relevance.response):
+        record = record_of(store, example)
+        row |= {_column(name): feature(record) for name, feature in TOKEN_FEATURES.items()}
+        row |= response_features(record)
     return row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.protocol import groups_of, labels_of
 from lrp4rag.experiments.store import Store, key_of
+from lrp4rag.features.record import Record
 from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.parts import SIGNALS
@@ -87,6 +88,11 @@ class Rows:
         """
         return [self._read(part, name, example) for example in self.examples]
 
+    def records(self) -> Iterator[Record]:
+        """Relevance and signals of each row, read as they are asked for and not kept."""
+        for example in self.examples:
+            yield record_of(self.store, example)
+
     @property
     def matrices(self) -> Array:
         """R* resampled, (R, L_r, L_p), in logits."""
@@ -125,6 +131,15 @@ class Rows:
             else:
                 self._cache[key] = self.store.read(example)
         return self._cache[key]
+
+
+def record_of(store: Store, example: Example) -> Record:
+    """What features of a stored response are made of; raises `InputError` where signals are missing."""
+    if not store.path(example, SIGNALS).is_file():
+        raise InputError(
+            f"'{example.id}' has no signals; extract them (--parts relevance,signals)", path=store.folder
+        )
+    return Record(store.read(example), store.arrays(example, SIGNALS))
 
 
 def token_flags(example: Example, relevance: Relevance) -> Labels:

@@ -8,7 +8,8 @@ import torch
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from lrp4rag.classifiers.lstm import LSTMClassifier, _split
+from lrp4rag.classifiers.lstm import LSTMClassifier
+from lrp4rag.classifiers.network import split_once
 from lrp4rag.classifiers.threshold import ThresholdClassifier
 
 SMALL = LSTMClassifier(hidden_size=16, learning_rate=0.02, max_epochs=15)
@@ -85,7 +86,7 @@ def test_it_stops_where_nothing_is_learnt() -> None:
 def test_the_rows_held_out_share_no_group() -> None:
     labels = np.arange(60) % 2 == 0
     groups = np.array([f"g{k // 3}" for k in range(60)])
-    fitted, held_out = _split(labels, groups, 0.2, np.random.RandomState(0))
+    fitted, held_out = split_once(labels, groups, 0.2, np.random.RandomState(0))
     assert sorted([*fitted, *held_out]) == list(range(60))
     assert not set(groups[fitted]) & set(groups[held_out])
     assert 9 <= len(held_out) <= 15

@@ -23,9 +23,10 @@ def fill(store: Store, example: Example, parts: Sequence[str], value: float = 1.
         line = np.full(words, value)
         names = ("logits", "logprob", "entropy", "logprob_without_passages", "logprob_other_passages")
         arrays = {**dict.fromkeys(names, line), "rank": np.arange(words, dtype=np.int32)}
-        arrays["by_segment"] = np.full((4, words), value)
+        for name in ("by_segment", "mean_by_segment", "largest_by_segment", "cp_by_segment"):
+            arrays[name] = np.full((4, words), value)
         arrays["lookback"] = np.arange(6.0 * words).reshape(2, 3, words)
-        arrays["shares"] = np.full((2, 4, words), 0.25)
+        arrays["shares"] = arrays["norms"] = np.full((2, 4, words), 0.25)
         store.write_arrays(example, SIGNALS, arrays)
     prompt = np.full(4, value / 4)
     if PROMPT in parts:

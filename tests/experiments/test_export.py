@@ -14,6 +14,8 @@ from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.experiments import export as module
 from lrp4rag.experiments.export import export
 from lrp4rag.experiments.store import Store, key_of
+from lrp4rag.features.response import RESPONSE_FEATURES
+from lrp4rag.features.tokens import TOKEN_FEATURES
 from lrp4rag.parts import PROMPT, SENTENCES, SIGNALS
 from tests.experiments.labelled import examples
 from tests.experiments.stored import fill, store_of
@@ -28,9 +30,9 @@ BASE = [
 ]
 
 
-def exported(store: Store, *arrays: str) -> list[dict]:
+def exported(store: Store, *arrays: str, features: bool = False) -> list[dict]:
     out = store.folder / "table.parquet"
-    assert export(store.folder, out, arrays) == pq.read_metadata(out).num_rows
+    assert export(store.folder, out, arrays, features=features) == pq.read_metadata(out).num_rows
     return pq.read_table(out).to_pylist()
 
 
@@ -49,6 +51,22 @@ def test_one_row_for_each_response(tmp_path: Path) -> None:
         assert row["R_prompt"] == [k / 4] * 4
         assert row["logits"] == row["logprob"] == row["entropy"] == [k] * len(words)
         assert row["rank"] == list(range(len(words)))
+
+
+def test_features_of_tokens_and_responses(tmp_path: Path) -> None:
+    store = store_of(tmp_path, ROWS[:2], [SIGNALS, PROMPT])
+    store.add_examples(ROWS[2:])
+    fill(store, ROWS[2], [SIGNALS])
+    fill(store, ROWS[3], [])
+    rows = exported(store, features=True)
+    assert list(rows[0]) == [*BASE, *(f"token: {name}" for name in TOKEN_FEATURES), *RESPONSE_FEATURES]
+    for k, row in enumerate(rows[:2], start=1):
+        assert row["token: passages"] == [2.0 * k] * len(row["tokens"])
+        assert row["passages: lowest"] == row["passages: mean"] == 2.0 * k
+        assert row["R_prompt: gini"] == 0
+    assert rows[2]["R_prompt: gini"] is None
+    assert rows[2]["passages: mean"] == 2
+    assert rows[3]["token: passages"] is rows[3]["passages: mean"] is None
 
 
 def test_types_do_not_depend_on_what_the_rows_hold(tmp_path: Path) -> None:
@@ -141,7 +159,8 @@ def test_the_page_of_the_store_reads_it_as_it_stands(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("parts", "known"), [([SIGNALS], "by_segment, entropy"), ([SENTENCES], "sentences, spans"), ([], "none")]
+    ("parts", "known"),
+    [([SIGNALS], "by_segment, cp_by_segment"), ([SENTENCES], "sentences, spans"), ([], "none")],
 )
 def test_an_unknown_array_is_named_with_those_there_are(parts: list[str], known: str, tmp_path: Path) -> None:
     store = store_of(tmp_path, ROWS, parts)

@@ -5,12 +5,13 @@ import pytest
 
 from lrp4rag.classifiers import Features
 from lrp4rag.classifiers.calibration import fit_calibrated, grouped_folds
-from lrp4rag.classifiers.localise import smoothed, token_threshold
+from lrp4rag.classifiers.localise import token_threshold
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.evidence import cross_validate
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.statistics import response_metrics, token_metrics
 from lrp4rag.experiments.train import data_hash, labelled, train
+from lrp4rag.features.windows import smoothed
 from tests.experiments.labelled import examples, extraction
 from tests.tiny import bridge_example
 

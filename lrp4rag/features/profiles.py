@@ -1,0 +1,53 @@
+"""Profiles: several numbers of each response token, one for each layer or attention head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from lrp4rag.features.record import Record, Values
+
+LAYER_STEP = 3
+"""Neighbouring layers say nearly the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """`of` gives (k, t): k numbers of each of t tokens."""
+
+    name: str
+    of: Callable[[Record], Values]
+    unit: str
+    range: str
+    definition: str
+
+    def __call__(self, record: Record) -> Values:
+        return np.asarray(self.of(record), dtype=np.float64)
+
+
+def lookback(record: Record) -> Values:
+    heads = record["lookback"]
+    return heads.reshape(-1, heads.shape[-1])
+
+
+def shares(record: Record) -> Values:
+    return _some_layers(record["shares"])
+
+
+def norms(record: Record) -> Values:
+    return np.log1p(_some_layers(record["norms"]))
+
+
+def _some_layers(profile: Values) -> Values:
+    """Every third layer, the last one among them: (l * P, t)."""
+    return profile[::-1][::LAYER_STEP][::-1].reshape(-1, profile.shape[-1])
+
+
+_ALL = (
+    Profile("lookback", lookback, "-", "0 to 1", "attention to the prompt over all, of each layer and head"),
+    Profile("shares", shares, "-", "any", "each origin's share of the state after every third layer"),
+    Profile("norms", norms, "-", "0 or more", "log(1 + length of each origin's part of that state)"),
+)
+PROFILES: dict[str, Profile] = {one.name: one for one in _ALL}

@@ -1,0 +1,131 @@
+"""Features of whole responses: token features pooled, and how R_prompt is spread over the passages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from lrp4rag.errors import InputError
+from lrp4rag.features.record import Record, Values
+from lrp4rag.features.tokens import TOKEN_FEATURES
+from lrp4rag.features.windows import TOKEN_WINDOW, smoothed
+
+TOP_TOKENS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Pooling:
+    """`of` makes one number of a token feature (t,)."""
+
+    name: str
+    of: Callable[[Values], float]
+    definition: str
+
+
+def _lowest(values: Values) -> float:
+    return float(smoothed(values, TOKEN_WINDOW).min())
+
+
+def _highest(values: Values) -> float:
+    return float(smoothed(values, TOKEN_WINDOW).max())
+
+
+_POOLINGS = (
+    Pooling("mean", lambda values: float(values.mean()), "mean over the response's tokens"),
+    Pooling("lowest", _lowest, f"lowest mean of {TOKEN_WINDOW} neighbouring tokens: the worst window"),
+    Pooling("highest", _highest, f"highest mean of {TOKEN_WINDOW} neighbouring tokens"),
+    Pooling("spread", lambda values: float(values.std()), "standard deviation over the tokens"),
+)
+POOLINGS: dict[str, Pooling] = {one.name: one for one in _POOLINGS}
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFeature:
+    """`of` makes one number of the passages' part of R_prompt, m tokens: they are not linear in it, so they
+    cannot be had of each response token without pulling each."""
+
+    name: str
+    of: Callable[[Values], float]
+    unit: str
+    range: str
+    definition: str
+
+    def __call__(self, record: Record) -> float:
+        """Raises `InputError` where R_prompt was not extracted."""
+        if record.relevance.prompt is None:
+            raise InputError(f"the feature '{self.name}' needs R_prompt (--parts relevance,prompt)")
+        in_passages = np.array(record.encoded.segments) >= 2
+        return self.of(np.asarray(record.relevance.prompt, dtype=np.float64)[in_passages])
+
+
+def concentration(relevance: Values) -> float:
+    """1 less the entropy of the tokens' shares of positive relevance, over log m."""
+    shares = _positive_shares(relevance)
+    if len(shares) < 2:
+        return float(len(shares))
+    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    return float(np.clip(1 + (shares * logs).sum() / np.log(len(shares)), 0, 1))
+
+
+def gini(relevance: Values) -> float:
+    shares = np.sort(_positive_shares(relevance))
+    count = len(shares)
+    if not count:
+        return 0.0
+    return float((2 * np.arange(1, count + 1) - count - 1) @ shares / count)
+
+
+def top_mass(relevance: Values) -> float:
+    return float(np.sort(_positive_shares(relevance))[::-1][:TOP_TOKENS].sum())
+
+
+def positive(relevance: Values) -> float:
+    return float(np.maximum(relevance, 0).sum())
+
+
+def negative(relevance: Values) -> float:
+    return float(np.minimum(relevance, 0).sum())
+
+
+def _positive_shares(relevance: Values) -> Values:
+    """They sum to 1; all alike where no relevance is positive."""
+    parts = np.maximum(relevance, 0.0)
+    total = parts.sum()
+    return parts / total if total > 0 else np.full(len(parts), 1 / max(len(parts), 1))
+
+
+_PROMPT = (
+    PromptFeature("concentration", concentration, "-", "0 to 1", "1 - entropy of positive shares / log m"),
+    PromptFeature("gini", gini, "-", "0 to 1", "Gini coefficient of the tokens' positive relevance"),
+    PromptFeature(
+        "top mass", top_mass, "-", "0 to 1", f"share of the {TOP_TOKENS} passage tokens with most relevance"
+    ),
+    PromptFeature("positive", positive, "logit", "0 or more", "sum of positive R_prompt over passage tokens"),
+    PromptFeature("negative", negative, "logit", "0 or less", "sum of negative R_prompt over passage tokens"),
+)
+PROMPT_FEATURES: dict[str, PromptFeature] = {one.name: one for one in _PROMPT}
+
+
+RESPONSE_FEATURES = (
+    *(f"{name}: {pooling}" for name in TOKEN_FEATURES for pooling in POOLINGS),
+    *(f"R_prompt: {name}" for name in PROMPT_FEATURES),
+)
+"""All names: every token feature pooled, and those of R_prompt."""
+
+
+def response_features(record: Record) -> dict[str, float]:
+    """Every pooled token feature, `NAME: POOLING`, and those of R_prompt where it is there.
+
+    Raises `InputError` for an empty response or missing signals.
+    """
+    if not len(record):
+        raise InputError("a response without tokens has no features")
+    found: dict[str, float] = {}
+    for name, feature in TOKEN_FEATURES.items():
+        values = feature(record)
+        found |= {f"{name}: {pooling.name}": pooling.of(values) for pooling in _POOLINGS}
+    if record.relevance.prompt is not None:
+        found |= {f"R_prompt: {name}": feature(record) for name, feature in PROMPT_FEATURES.items()}
+    return found

@@ -1,0 +1,62 @@
+"""The table that a token classifier reads: a row for each response token, columns by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.errors import InputError
+from lrp4rag.features.profiles import PROFILES
+from lrp4rag.features.record import Record
+from lrp4rag.features.tokens import TOKEN_FEATURES
+from lrp4rag.features.windows import smoothed
+
+Table = NDArray[np.float32]
+
+WINDOWS = (1, 5, 17)
+"""Tokens that a feature is averaged over; relevance of a single token is noisy."""
+PROFILE_WINDOW = 9
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTable:
+    """Which columns: `features` once for each of `windows`, then the profiles over `profile_window`."""
+
+    features: tuple[str, ...] = tuple(TOKEN_FEATURES)
+    profiles: tuple[str, ...] = tuple(PROFILES)
+    windows: tuple[int, ...] = WINDOWS
+    profile_window: int = PROFILE_WINDOW
+
+    def __post_init__(self) -> None:
+        for given, known in ((self.features, TOKEN_FEATURES), (self.profiles, PROFILES)):
+            for name in given:
+                if name not in known:
+                    raise InputError(f"unknown token feature '{name}'; choose from {', '.join(known)}")
+        if not all(window > 0 and window % 2 for window in (*self.windows, self.profile_window)):
+            raise InputError("windows must be odd and positive")
+
+    def __call__(self, record: Record) -> Table:
+        """(t, columns)."""
+        single = np.array([TOKEN_FEATURES[name](record) for name in self.features]).reshape(-1, len(record))
+        blocks = [smoothed(single, window) for window in self.windows]
+        blocks += [smoothed(PROFILES[name](record), self.profile_window) for name in self.profiles]
+        return np.concatenate(blocks).T.astype(np.float32)
+
+    def columns(self, record: Record) -> list[str]:
+        """Their names; profiles have as many as the reader has layers and heads."""
+        names = [
+            name if window == 1 else f"{name}, {window} tokens"
+            for window in self.windows
+            for name in self.features
+        ]
+        for name in self.profiles:
+            names += [f"{name} {k}" for k in range(len(PROFILES[name](record)))]
+        return names
+
+
+def tables(records: Sequence[Record], columns: TokenTable) -> list[Table]:
+    """One table for each response."""
+    return [columns(record) for record in records]

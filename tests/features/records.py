@@ -1,0 +1,59 @@
+"""Records made by hand, of 4 prompt tokens: template, question, passages 1 and 2."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lrp4rag.features.record import Record
+from tests.classifiers.samples import relevance_of
+
+LAYERS, HEADS, ORIGINS = 5, 3, 4
+
+
+def record_of(by_segment: Any, *, prompt: Any = None, **signals: Any) -> Record:
+    """`by_segment` is (segments, t); signals that are not given are zero, the logits 10."""
+    rows = np.asarray(by_segment, dtype=np.float32)
+    length = rows.shape[1]
+    line = np.zeros(length, dtype=np.float32)
+    names = ("logprob", "entropy", "rank", "logprob_without_passages", "logprob_other_passages")
+    arrays: dict[str, Any] = {
+        **dict.fromkeys(names, line),
+        "logits": line + 10,
+        "by_segment": rows,
+        "mean_by_segment": np.zeros_like(rows),
+        "largest_by_segment": np.zeros_like(rows),
+        "cp_by_segment": np.zeros((ORIGINS, length)),
+        "shares": np.zeros((LAYERS, ORIGINS, length)),
+        "norms": np.zeros((LAYERS, ORIGINS, length)),
+        "lookback": np.zeros((LAYERS, HEADS, length)),
+    }
+    arrays |= {name: np.asarray(value) for name, value in signals.items()}
+    relevance = relevance_of(rows.sum(0), by_segment=rows)
+    if prompt is not None:
+        relevance = replace(relevance, prompt=np.asarray(prompt, dtype=np.float32))
+    return Record(relevance, arrays)
+
+
+def random_record(length: int = 30, seed: int = 0) -> Record:
+    """Everything random, in its range."""
+    draw = np.random.default_rng(seed)
+    shape = (4, length)
+    return record_of(
+        draw.normal(size=shape),
+        prompt=draw.normal(size=4),
+        mean_by_segment=draw.normal(size=shape),
+        largest_by_segment=draw.normal(size=shape),
+        logits=draw.normal(10, 5, length),
+        cp_by_segment=draw.normal(size=(ORIGINS, length)),
+        shares=draw.normal(size=(LAYERS, ORIGINS, length)),
+        norms=draw.random((LAYERS, ORIGINS, length)),
+        lookback=draw.random((LAYERS, HEADS, length)),
+        logprob=-draw.random(length),
+        entropy=draw.random(length),
+        rank=draw.integers(0, 100, length),
+        logprob_without_passages=-draw.random(length),
+        logprob_other_passages=-draw.random(length),
+    )

@@ -1,0 +1,68 @@
+"""Response features on values whose answer is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lrp4rag.errors import InputError
+from lrp4rag.features.record import Record
+from lrp4rag.features.response import POOLINGS, PROMPT_FEATURES, response_features
+from lrp4rag.features.tokens import TOKEN_FEATURES
+from tests.features.records import random_record, record_of
+
+
+def test_poolings() -> None:
+    values = np.repeat([3.0, -1.0, 5.0], 30)
+    found = {name: pooling.of(values) for name, pooling in POOLINGS.items()}
+    assert found["mean"] == pytest.approx(7 / 3)
+    assert found["lowest"] == pytest.approx(-1)
+    assert found["highest"] == pytest.approx(5)
+    assert found["spread"] == pytest.approx(values.std())
+
+
+@pytest.mark.parametrize(
+    ("relevance", "concentration", "gini", "top"),
+    [
+        ([1, 0, 0, 0], 1, 0.75, 1),
+        ([2, 2, 2, 2], 0, 0, 1),
+        ([-1, -1, -1, -1], 0, 0, 1),  # nothing is positive: no token stands out
+        ([3, 1, -5, 0], 1 + (0.75 * np.log(0.75) + 0.25 * np.log(0.25)) / np.log(4), 0.625, 1),
+        (np.ones(40), 0, 0, 0.25),
+        ([5], 1, 0, 1),
+    ],
+)
+def test_how_relevance_is_spread(relevance, concentration: float, gini: float, top: float) -> None:
+    values = np.array(relevance, dtype=float)
+    expected = {"concentration": concentration, "gini": gini, "top mass": top}
+    for name, value in expected.items():
+        assert PROMPT_FEATURES[name].of(values) == pytest.approx(value, abs=1e-12)
+
+
+def test_of_the_passages_tokens_only() -> None:
+    record = record_of(np.ones((4, 2)), prompt=[100, -100, 2, -0.5])
+    assert PROMPT_FEATURES["positive"](record) == 2
+    assert PROMPT_FEATURES["negative"](record) == -0.5
+
+
+def test_every_feature_has_a_number() -> None:
+    found = response_features(random_record())
+    assert len(found) == len(TOKEN_FEATURES) * len(POOLINGS) + len(PROMPT_FEATURES)
+    assert np.isfinite(list(found.values())).all()
+    assert found["passages: mean"] == pytest.approx(TOKEN_FEATURES["passages"](random_record()).mean())
+
+
+def test_without_r_prompt_its_features_are_left_out() -> None:
+    record = record_of(np.ones((4, 2)))
+    assert not any(name.startswith("R_prompt") for name in response_features(record))
+    with pytest.raises(InputError, match="'gini' needs R_prompt"):
+        PROMPT_FEATURES["gini"](record)
+
+
+def test_no_passages_and_no_tokens() -> None:
+    assert PROMPT_FEATURES["gini"].of(np.zeros(0)) == 0
+    assert PROMPT_FEATURES["concentration"].of(np.zeros(0)) == 0
+    with pytest.raises(InputError, match="without tokens"):
+        response_features(Record(replace(record_of(np.ones((4, 2))).relevance, response=np.zeros(0)), {}))
