@@ -23,6 +23,7 @@ from lrp4rag.cli.check import check
 from lrp4rag.cli.data import evaluate, train
 from lrp4rag.cli.detector import detector
 from lrp4rag.cli.generate import generate
+from lrp4rag.cli.localise import localise
 from lrp4rag.cli.reproduce import reproduce
 from lrp4rag.cli.store import extract, store
 from lrp4rag.errors import LRP4RAGError, LRP4RAGWarning
@@ -90,5 +91,8 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
         click.echo(f"Warning: {message}", err=True)
 
 
-for command in (analyse, attribute, generate, extract, train, evaluate, check, detector, store, reproduce):
+for command in (
+    *(analyse, attribute, generate, extract, train, evaluate),
+    *(check, detector, store, reproduce, localise),
+):
     main.add_command(command)

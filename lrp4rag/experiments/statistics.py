@@ -6,7 +6,7 @@ draws at once, as sums of weights, so that a thousand resamples cost about as mu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -133,6 +133,25 @@ def bootstrap(
     rows = np.arange(len(groups))
     values = [metrics(np.repeat(rows, count[draws.group_of])) for count in draws.counts]
     return _intervals({name: np.array([value[name] for value in values]) for name in values[0]})
+
+
+def ratios(
+    counts: Mapping[str, tuple[NDArray[np.integer], NDArray[np.integer]]],
+    groups: NDArray[np.str_],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Metrics:
+    """Quotients of sums over R rows, (above, below) by name, each (R,); undefined where all below are 0."""
+    draws = Draws.of(groups, resamples, seed)
+    blocks = list(draws.weights())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _intervals(
+            {
+                name: np.concatenate([(weights @ above) / (weights @ below) for weights in blocks])
+                for name, (above, below) in counts.items()
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

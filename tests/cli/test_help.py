@@ -14,6 +14,7 @@ COMMANDS = [
     ["evaluate"],
     ["detector"],
     ["detector", "info"],
+    ["localise"],
 ]
 
 

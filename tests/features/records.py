@@ -37,12 +37,12 @@ def record_of(by_segment: Any, *, prompt: Any = None, **signals: Any) -> Record:
     return Record(relevance, arrays)
 
 
-def random_record(length: int = 30, seed: int = 0) -> Record:
-    """Everything random, in its range."""
+def random_record(length: int = 30, seed: int = 0, by_segment: Any = None) -> Record:
+    """Everything random, in its range, but relevance where it is given."""
     draw = np.random.default_rng(seed)
     shape = (4, length)
     return record_of(
-        draw.normal(size=shape),
+        draw.normal(size=shape) if by_segment is None else by_segment,
         prompt=draw.normal(size=4),
         mean_by_segment=draw.normal(size=shape),
         largest_by_segment=draw.normal(size=shape),

@@ -1,0 +1,51 @@
+"""Localisation metrics, printed."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from lrp4rag.classifiers.card import Interval
+from lrp4rag.experiments.localisation import CONTROLS, Line, Localisation
+from lrp4rag.experiments.protocol import Protocol
+
+COLUMNS = ("", "token AUROC", "token AP", "span precision", "span recall", "span F1", "sentence F1")
+
+
+def print_localisation(found: Localisation, protocol: Protocol) -> None:
+    """A table for each generator; controls are dim."""
+    console = Console()
+    console.print(f"{protocol.words}; 95 % bootstrap intervals over sources", style="dim")
+    for generator, lines in found.lines.items():
+        title = (
+            f"{generator}: {found.rows[generator]} responses, {found.hallucinated[generator]} hallucinated"
+        )
+        table = Table(*COLUMNS, title=title, title_justify="left")
+        for name, line in lines.items():
+            table.add_row(name, *_cells(line), style="dim" if name in CONTROLS else None)
+        console.print(table)
+        verdict = found.responses[generator]
+        console.print(
+            "whole responses, from their tokens: "
+            + ", ".join(f"{name} {_words(verdict[name])}" for name in ("auroc", "accuracy", "f1", "ece"))
+        )
+
+
+def _cells(line: Line) -> list[str]:
+    values = (
+        line.tokens["auroc"],
+        line.tokens["auprc"],
+        line.spans["precision"],
+        line.spans["recall"],
+        line.spans["f1"],
+        line.sentences["f1"],
+    )
+    return [_words(value) for value in values]
+
+
+def _words(interval: Interval) -> str:
+    if interval.value is None:
+        return "-"
+    if interval.low is None or interval.high is None:
+        return f"{interval.value:.3f}"
+    return f"{interval.value:.3f} [{interval.low:.2f}, {interval.high:.2f}]"

@@ -1,0 +1,92 @@
+"""Localisation on stores whose made-up tokens have no relevance to the passages."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lrp4rag.classifiers.tokens import TokenClassifier
+from lrp4rag.errors import InputError
+from lrp4rag.experiments.localisation import (
+    CLASSIFIER,
+    CONTROLS,
+    RELEVANCE,
+    localisation,
+    novel_tokens,
+    record,
+)
+from lrp4rag.experiments.protocol import HONEST
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.store import Configuration, Store
+from lrp4rag.experiments.tokens import Tokens, located
+from lrp4rag.features.table import TokenTable
+from lrp4rag.parts import SIGNALS
+from tests.classifiers.samples import READER, relevance_of
+from tests.experiments.labelled import examples
+from tests.features.records import random_record
+
+ONE = replace(HONEST, repeats=1)
+
+
+def stored(folder: Path, count: int = 40) -> Rows:
+    """The first word of every second response is labelled; passages give it less than the others."""
+    store = Store.open(folder, Configuration(READER, "attnlrp"))
+    rows = [*examples(count), *examples(count, generator="g2")]
+    store.add_examples([replace(row, id=f"{row.id}-{row.generator}") for row in rows])
+    for k, example in enumerate(store.examples()):
+        words = len(example.response.split(" "))
+        by_segment = np.random.default_rng(k).normal(1.0, 0.3, (4, words)).astype(np.float32)
+        if example.labels:
+            by_segment[2:, 0] -= 1.5
+        store.write(example, relevance_of(by_segment.sum(0), text=example.response))
+        store.write_arrays(example, SIGNALS, random_record(words, k, by_segment).signals)
+    return Rows.open(folder)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    return stored(tmp_path_factory.mktemp("store"))
+
+
+def test_made_up_words_are_found_and_controls_stand_beside(rows: Rows) -> None:
+    tokens = Tokens.of(rows, TokenTable(("passages", "question"), (), (1,)))
+    classifier = TokenClassifier(hidden_size=4, batch_size=64, learning_rate=0.02)
+    found = localisation(rows, tokens, located(tokens, classifier, ONE, tops=(1, 2)), ONE, resamples=20)
+    assert list(found.lines) == ["g1", "g2"]
+    for lines in found.lines.values():
+        assert list(lines) == [CLASSIFIER, RELEVANCE, *CONTROLS]
+        best, everything = lines[CLASSIFIER], lines["flag everything"]
+        assert best.tokens["auroc"].value > 0.9
+        assert best.spans["f1"].value > 0.5 > everything.spans["f1"].value
+        assert everything.spans["recall"].value == everything.sentences["recall"].value == 1
+        assert everything.tokens["auroc"].value == 0.5
+    assert found.responses["g1"]["auroc"].value > 0.9
+    assert found.rows == {"g1": 40, "g2": 40}
+    assert set(found.tops) <= {1, 2}
+    made = json.loads(json.dumps(record(found, ONE, {"features": ["passages"]})))
+    assert made["generators"]["g1"]["lines"]["position"]["spans"]["f1"][0] == pytest.approx(
+        found.lines["g1"]["position"].spans["f1"].value
+    )
+
+
+def test_novel_words_are_those_of_no_passage(rows: Rows) -> None:
+    example = rows.examples[1]
+    expected = [
+        word.lower() not in " ".join(example.passages).lower().replace(".", "").split()
+        for word in example.response.split(" ")
+    ]
+    np.testing.assert_array_equal(novel_tokens(rows, 1), expected)
+    assert 0 < sum(expected) < len(expected)
+
+
+def test_signals_are_needed(tmp_path: Path) -> None:
+    store = Store.open(tmp_path, Configuration(READER, "attnlrp"))
+    store.add_examples(examples(2))
+    for example in store.examples():
+        store.write(example, relevance_of(np.ones(len(example.response.split(" "))), text=example.response))
+    with pytest.raises(InputError, match="has no signals; extract them"):
+        Tokens.of(Rows.open(tmp_path), TokenTable())
