@@ -9,7 +9,10 @@ from lrp4rag.classifiers.card import Interval
 from lrp4rag.experiments.localisation import CONTROLS, Line, Localisation
 from lrp4rag.experiments.protocol import Protocol
 
-COLUMNS = ("", "token AUROC", "token AP", "span precision", "span recall", "span F1", "sentence F1")
+COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
+"""Precision and recall are in the record: a table of eighty characters has room for four with intervals."""
+
+VERDICT = {"auroc": "AUROC", "accuracy": "accuracy", "f1": "F1", "ece": "ECE"}
 
 
 def print_localisation(found: Localisation, protocol: Protocol) -> None:
@@ -20,27 +23,20 @@ def print_localisation(found: Localisation, protocol: Protocol) -> None:
         title = (
             f"{generator}: {found.rows[generator]} responses, {found.hallucinated[generator]} hallucinated"
         )
-        table = Table(*COLUMNS, title=title, title_justify="left")
+        table = Table("", *COLUMNS, title=title, title_justify="left", show_lines=True)
         for name, line in lines.items():
             table.add_row(name, *_cells(line), style="dim" if name in CONTROLS else None)
         console.print(table)
         verdict = found.responses[generator]
         console.print(
             "whole responses, from their tokens: "
-            + ", ".join(f"{name} {_words(verdict[name])}" for name in ("auroc", "accuracy", "f1", "ece"))
+            + ", ".join(f"{words} {_words(verdict[name])}" for name, words in VERDICT.items())
         )
 
 
 def _cells(line: Line) -> list[str]:
-    values = (
-        line.tokens["auroc"],
-        line.tokens["auprc"],
-        line.spans["precision"],
-        line.spans["recall"],
-        line.spans["f1"],
-        line.sentences["f1"],
-    )
-    return [_words(value) for value in values]
+    values = (line.tokens["auroc"], line.tokens["auprc"], line.spans["f1"], line.sentences["f1"])
+    return [_words(value).replace(" [", "\n[") for value in values]
 
 
 def _words(interval: Interval) -> str:
