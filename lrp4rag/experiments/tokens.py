@@ -118,7 +118,7 @@ def _judged(tokens: Tokens, estimator: Any, train: NDArray[np.intp], test: NDArr
     """Probabilities of the tokens of `test`, by a model fitted on those of `train`."""
     own, others = tokens.within(train), tokens.within(test)
     model = fit(estimator, tokens.table[own], tokens.flags[own], tokens.groups[tokens.owner[own]])
-    probabilities = model.predict_proba(tokens.table[others])[:, 1]
+    probabilities: Scores = model.predict_proba(tokens.table[others])[:, 1]
     return np.clip(probabilities, SMALLEST, 1 - SMALLEST)
 
 
