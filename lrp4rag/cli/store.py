@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     help="Processes that share the work; on a machine with GPUs, each takes the next one.",
 )
 @click.option("--generator", multiple=True, help=GENERATOR_HELP)
+@click.option(
+    "--sources",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Only responses to the first N sources (a question with its passages): a part of what takes long.",
+)
 @memory_option
 @reader_options
 def extract(
@@ -49,6 +55,7 @@ def extract(
     matrix: str | None,
     workers: int,
     generator: tuple[str, ...],
+    sources: int | None,
     max_memory: int | None,
     reader_name: str,
     device: str | None,
@@ -70,6 +77,9 @@ def extract(
     from lrp4rag.experiments.extract import extract as run
 
     examples = load_data(data, generator)
+    if sources is not None:
+        chosen = set(list(dict.fromkeys(example.source for example in examples))[:sources])
+        examples = [example for example in examples if example.source in chosen]
     load = partial(_load, reader_name, device, dtype, chat_template)
     names = [part.strip() for part in parts.split(",") if part.strip()]
     extraction = run(

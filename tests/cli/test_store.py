@@ -37,6 +37,18 @@ def test_every_part_is_extracted_unless_named(run, full, data, reader_folder, tm
     assert run(*common, "--parts", "prompt").stdout == "0 computed, 5 there already, 0 failed\n"
 
 
+def test_the_first_sources_only(run, data, reader_folder, tmp_path):
+    common = ["extract", data, "--store", tmp_path / "s", "--reader", reader_folder, "--parts", "relevance"]
+    run(*common, "--sources", 2)
+    stored = [row.source for row in Store.existing(tmp_path / "s").examples()]
+    assert set(stored) == set(list(dict.fromkeys(row.source for row in ROWS))[:2])
+    assert len(stored) == sum(row.source in stored for row in ROWS) < len(ROWS)
+    assert (
+        run(*common, "--sources", 99).stdout
+        == f"{len(ROWS) - len(stored)} computed, {len(stored)} there already, 0 failed\n"
+    )
+
+
 def test_workers(run, full, data, reader_folder, tmp_path, processes, monkeypatch):
     """The reader of each is loaded by its process."""
     monkeypatch.setattr(workers, "START", processes.get_start_method())
@@ -59,6 +71,7 @@ def test_workers(run, full, data, reader_folder, tmp_path, processes, monkeypatc
         (["--matrix", "64"], "unknown part 'matrix-64'"),
         (["--matrix", "axb"], "unknown part 'matrix-axb'"),
         (["--workers", "0"], "'--workers': 0 is not in the range x>=1"),
+        (["--sources", "0"], "'--sources': 0 is not in the range x>=1"),
         (["--workers", "two"], "'--workers': 'two' is not a valid integer"),
         (["--max-memory", "much"], "'much' is no size; give one such as 4GB"),
         (["--generator", "g9"], "no responses of 'g9'; there are: g1, g2"),
