@@ -49,6 +49,7 @@ LLAMA_2 := --generator llama-2-7b-chat --generator llama-2-13b-chat
 
 paper: $(VENV)/.installed ## extract relevance from RAGTruth, and make docs/results/paper from it
 	$(EXTRACT) --store $(STORES)/attnlrp --parts relevance,signals,prompt
+	if [ -d $(STORES)/matrix ]; then $(BIN)/lrp4rag store merge $(STORES)/matrix --out $(STORES)/attnlrp; fi
 	$(EXTRACT) --store $(STORES)/attnlrp --parts relevance --matrix 64x16 $(LLAMA_2)
 	$(EXTRACT) --store $(STORES)/rules-paper --composite paper --parts relevance $(LLAMA_2)
 	$(EXTRACT) --store $(STORES)/rules-cp_lrp --composite cp_lrp --parts relevance $(LLAMA_2)

@@ -52,8 +52,9 @@ def localise(
 ) -> None:
     """Cross-validate a token classifier on what a STORE holds, and print its metrics per generator.
 
-    It learns from all responses of the store together, with folds grouped by source; thresholds are
-    chosen inside the folds. Beside it stand smoothed relevance, which needs no training, and controls.
+    It learns from the chosen responses of all generators together, with folds grouped by source;
+    thresholds are chosen inside the folds. Beside it stand smoothed relevance, of which only the threshold
+    is learned, and controls.
     """
     from dataclasses import replace
 
@@ -70,13 +71,14 @@ def localise(
 
     if out is not None:
         writable(out)
-    if "none" in profiles and len(profiles) > 1:
+    chosen = tuple(dict.fromkeys(profiles))
+    if "none" in chosen and len(chosen) > 1:
         raise InputError("--profile none leaves all profiles out; name it alone")
     columns = TokenTable()
     if features:
         columns = replace(columns, features=tuple(dict.fromkeys(features)))
-    if profiles:
-        columns = replace(columns, profiles=tuple(name for name in profiles if name != "none"))
+    if chosen:
+        columns = replace(columns, profiles=tuple(name for name in chosen if name != "none"))
     rows = Rows.open(store)
     if generator:
         for name in generator:

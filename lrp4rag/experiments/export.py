@@ -50,6 +50,8 @@ def export(folder: str | Path, out: Path, arrays: Sequence[str] = (), *, feature
     examples = [example for example in store.examples() if store.path(example).is_file()]
     if not examples:
         raise InputError("this store holds no relevance", path=folder)
+    if features and not any(store.path(example, SIGNALS).is_file() for example in examples):
+        raise InputError("features need signals; extract them (--parts relevance,signals)", path=folder)
     extras = _extras(store, examples, arrays, _schema(pa, ()).names)
     schema = _schema(pa, extras, features=features)
     partial = out.with_name(f".{out.name}.tmp")

@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.localise import merged_spans
-from lrp4rag.experiments.protocol import Protocol, splits
+from lrp4rag.experiments.baselines.lexical import novel_words
+from lrp4rag.experiments.controls import FLAG_EVERYTHING, Setting, flag_everything, length
+from lrp4rag.experiments.protocol import Protocol
 from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.search import Outcome, cross_validated
 from lrp4rag.experiments.spans import (
     Overlap,
     annotated_sentences,
@@ -31,7 +34,8 @@ Scores = NDArray[np.float64]
 
 CLASSIFIER = "token classifier"
 RELEVANCE = "relevance of the prompt, smoothed"
-CONTROLS = ("position", "novel words", "flag everything")
+CONTROLS = ("position", "novel words", "length only", FLAG_EVERYTHING)
+FEWEST_DRAWS = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,10 +57,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Localisation:
-    """By generator: the lines, the controls last, and the verdict on whole responses from token scores."""
+    """By generator: the lines, and verdicts on whole responses from token scores; the controls last."""
 
     lines: dict[str, dict[str, Line]]
-    responses: dict[str, Metrics]
+    responses: dict[str, dict[str, Metrics]]
     rows: dict[str, int]
     hallucinated: dict[str, int]
     tops: tuple[int, ...]
@@ -67,6 +71,7 @@ def localisation(
 ) -> Localisation:
     """Metrics of `found`, of smoothed relevance and of the controls, per generator."""
     made = {CLASSIFIER: Marking(found.probabilities, found.marked)} | simple(rows, tokens, protocol)
+    verdicts = {CLASSIFIER: found.outcome} | whole(rows, protocol)
     lines, responses, counts, hallucinated = {}, {}, {}, {}
     for generator in sorted(set(rows.generators)):
         chosen = np.flatnonzero(rows.generators == generator)
@@ -74,14 +79,16 @@ def localisation(
         lines[generator] = {
             name: _line(part, tokens, chosen, marking, resamples) for name, marking in made.items()
         }
-        outcome = found.outcome.select(chosen)
-        responses[generator] = outcome_metrics(outcome, part.labels, part.groups, resamples=resamples)
+        responses[generator] = {
+            name: outcome_metrics(outcome.select(chosen), part.labels, part.groups, resamples=resamples)
+            for name, outcome in verdicts.items()
+        }
         counts[generator], hallucinated[generator] = len(part), int(part.labels.sum())
     return Localisation(lines, responses, counts, hallucinated, found.tops)
 
 
 def simple(rows: Rows, tokens: Tokens, protocol: Protocol) -> dict[str, Marking]:
-    """Ways that need no training but a threshold, which is chosen on the training rows of each fold."""
+    """Ways of which only a threshold is learned, which is chosen on the training rows of each fold."""
     relevances = rows.relevances
     scores = {
         RELEVANCE: np.concatenate([-smoothed(row.total) for row in relevances]),
@@ -90,7 +97,19 @@ def simple(rows: Rows, tokens: Tokens, protocol: Protocol) -> dict[str, Marking]
     }
     made = {name: Marking(score, _cut(tokens, score, protocol)) for name, score in scores.items()}
     everything = np.ones(len(tokens.flags), dtype=bool)
-    return made | {"flag everything": Marking(everything.astype(float), everything)}
+    return made | {FLAG_EVERYTHING: Marking(everything.astype(float), everything)}
+
+
+def whole(rows: Rows, protocol: Protocol) -> dict[str, Outcome]:
+    """Controls of whole responses. The longer a response, the higher its highest scores, even of noise: so
+    length is one of them."""
+    inputs = {"length only": length, "novel words": lambda rows, _: novel_words(rows)}
+    setting = Setting.of(protocol)
+    made = {
+        name: cross_validated(make(rows, setting), rows.labels, rows.groups, protocol)
+        for name, make in inputs.items()
+    }
+    return made | {FLAG_EVERYTHING: flag_everything(rows.labels, protocol)}
 
 
 def novel_tokens(rows: Rows, row: int) -> Flags:
@@ -105,10 +124,8 @@ def novel_tokens(rows: Rows, row: int) -> Flags:
 
 
 def _cut(tokens: Tokens, scores: Scores, protocol: Protocol) -> Flags:
-    marked, everything = np.zeros(len(scores), dtype=bool), np.ones(len(tokens.labels), dtype=bool)
-    for split in splits(protocol, tokens.labels, tokens.groups, everything, everything)[0]:
-        if split.repeat:
-            continue
+    marked = np.zeros(len(scores), dtype=bool)
+    for split in tokens.folds(protocol):
         train, test = tokens.within(split.train), tokens.within(split.test)
         marked[test] = scores[test] >= best_threshold(scores[train], tokens.flags[train])
     return marked
@@ -118,13 +135,13 @@ def _line(part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marking
     spans, in_sentences = _overlaps(part, tokens, chosen, marking.marked)
     own = tokens.within(chosen)
     return Line(
-        # Each draw ranks every token of the data, so a tenth of the resamples must do.
+        # Each draw ranks every token of the data, so fewer must do.
         tokens=token_intervals(
             tokens.flags[own],
             marking.scores[own],
             marking.marked[own],
             tokens.groups[tokens.owner[own]],
-            resamples=max(resamples // 10, 20),
+            resamples=min(resamples, FEWEST_DRAWS),
         ),
         spans=overlap_metrics(spans, part.groups, resamples=resamples),
         sentences=overlap_metrics(in_sentences, part.groups, resamples=resamples),
@@ -159,7 +176,7 @@ def record(found: Localisation, protocol: Protocol, settings: Mapping[str, Any])
             name: {
                 "rows": found.rows[name],
                 "hallucinated": found.hallucinated[name],
-                "responses": plain(found.responses[name]),
+                "responses": {way: plain(metrics) for way, metrics in found.responses[name].items()},
                 "lines": {
                     way: {
                         "tokens": plain(line.tokens),

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from lrp4rag.classifiers.calibration import fit, grouped_folds, sigmoid_of, worth
+from lrp4rag.classifiers.calibration import fit, grouped_folds, probability_of, sigmoid_of, worth
 from lrp4rag.classifiers.pooling import TOPS, pooled
+from lrp4rag.errors import InputError
 from lrp4rag.experiments.protocol import Protocol, Split, splits
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.search import THRESHOLD, Outcome
@@ -28,6 +29,7 @@ Scores = NDArray[np.float64]
 Groups = NDArray[np.str_]
 
 INNER_FOLDS = 3
+FEWEST_SOURCES = 10
 SMALLEST = 1e-6
 """Probabilities are kept off 0 and 1, whose log odds are infinite."""
 
@@ -48,11 +50,32 @@ class Tokens:
 
     @classmethod
     def of(cls, rows: Rows, columns: TokenTable) -> Tokens:
-        """Raises `InputError` where a row has no signals."""
-        tables = [columns(record) for record in track(rows.records(), len(rows), "reading features")]
+        """Raises `InputError` where a row has no signals, or no tokens."""
+        tables = []
+        for example, record in zip(
+            rows.examples, track(rows.records(), len(rows), "reading features"), strict=True
+        ):
+            if not len(record):
+                raise InputError(f"the response of '{example.id}' has no tokens")
+            tables.append(columns(record))
         lengths = [len(table) for table in tables]
         owner = np.repeat(np.arange(len(rows)), lengths)
         return cls(np.concatenate(tables), np.concatenate(rows.token_flags), owner, rows.labels, rows.groups)
+
+    def folds(self, protocol: Protocol) -> list[Split]:
+        """Of the first repeat; every response may be learned from and is judged.
+
+        Raises `InputError` where too few sources have annotated tokens for folds within folds.
+        """
+        for flagged, what in ((self.flags, "annotated"), (~self.flags, "other")):
+            count = len(set(self.groups[self.owner[flagged]]))
+            if count < FEWEST_SOURCES:
+                raise InputError(
+                    f"{FEWEST_SOURCES} sources with {what} tokens are needed, and there are {count}"
+                )
+        everything = np.ones(len(self.labels), dtype=bool)
+        made, _ = splits(protocol, self.labels, self.groups, everything, everything)
+        return [split for split in made if not split.repeat]
 
     def within(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """The numbers of the tokens of some responses."""
@@ -73,17 +96,9 @@ class Located:
     tops: tuple[int, ...]
 
 
-def located(
-    tokens: Tokens, estimator: Any, protocol: Protocol, *, tops: Sequence[int] = TOPS, repeat: int = 0
-) -> Located:
-    """One repeat of a protocol; every choice is made inside its folds."""
-    count = len(tokens.labels)
-    everything = np.ones(count, dtype=bool)
-    folds = [
-        split
-        for split in splits(protocol, tokens.labels, tokens.groups, everything, everything)[0]
-        if split.repeat == repeat
-    ]
+def located(tokens: Tokens, estimator: Any, protocol: Protocol, *, tops: Sequence[int] = TOPS) -> Located:
+    """The first repeat of a protocol; every choice is made inside its folds."""
+    count, folds = len(tokens.labels), tokens.folds(protocol)
     found = np.full(len(tokens.flags), np.nan)
     marked = np.zeros(len(tokens.flags), dtype=bool)
     verdicts, chosen = np.full((1, count), np.nan), []
@@ -102,23 +117,23 @@ def located(
     return Located(found, marked, outcome, tuple(chosen))
 
 
-def best_threshold(probabilities: Scores, flags: Flags) -> float:
-    """The probability from which calling a token made up maximises F1 over all tokens; 1 where none is."""
-    order = np.argsort(-probabilities, kind="stable")
+def best_threshold(scores: Scores, flags: Flags) -> float:
+    """The score from which calling a token made up maximises F1 over all tokens; infinite where none is."""
+    order = np.argsort(-scores, kind="stable")
     hits = np.cumsum(flags[order])
     if not len(hits) or not hits[-1]:
-        return 1.0
+        return np.inf
     f1 = 2 * hits / (np.arange(1, len(hits) + 1) + hits[-1])
     # Only where the next one is lower can a threshold cut.
-    f1[:-1][np.diff(probabilities[order]) == 0] = 0
-    return float(probabilities[order[int(f1.argmax())]])
+    f1[:-1][np.diff(scores[order]) == 0] = 0
+    return float(scores[order[int(f1.argmax())]])
 
 
 def _judged(tokens: Tokens, estimator: Any, train: NDArray[np.intp], test: NDArray[np.intp]) -> Scores:
     """Probabilities of the tokens of `test`, by a model fitted on those of `train`."""
     own, others = tokens.within(train), tokens.within(test)
     model = fit(estimator, tokens.table[own], tokens.flags[own], tokens.groups[tokens.owner[own]])
-    probabilities: Scores = model.predict_proba(tokens.table[others])[:, 1]
+    probabilities: Scores = probability_of(model, tokens.table[others])
     return np.clip(probabilities, SMALLEST, 1 - SMALLEST)
 
 

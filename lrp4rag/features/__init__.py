@@ -1,4 +1,4 @@
-"""Features: named numbers of each token, sentence and response, made of relevance and signals.
+"""Features: named numbers of each token and response, made of relevance and signals.
 
-Each is defined in docs/features.md, which is written from the registries here.
+Each is defined in docs/features.md, whose tables are those of the registries here (a test compares them).
 """

@@ -46,7 +46,13 @@ def _some_layers(profile: Values) -> Values:
 
 
 _ALL = (
-    Profile("lookback", lookback, "-", "0 to 1", "attention to the prompt over all, of each layer and head"),
+    Profile(
+        "lookback",
+        lookback,
+        "-",
+        "0 to 1",
+        "mean attention to a prompt token / that + to a response token, by head",
+    ),
     Profile("shares", shares, "-", "any", "each origin's share of the state after every third layer"),
     Profile("norms", norms, "-", "0 or more", "log(1 + length of each origin's part of that state)"),
 )

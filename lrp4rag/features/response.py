@@ -36,7 +36,7 @@ _POOLINGS = (
     Pooling("mean", lambda values: float(values.mean()), "mean over the response's tokens"),
     Pooling("lowest", _lowest, f"lowest mean of {TOKEN_WINDOW} neighbouring tokens: the worst window"),
     Pooling("highest", _highest, f"highest mean of {TOKEN_WINDOW} neighbouring tokens"),
-    Pooling("spread", lambda values: float(values.std()), "standard deviation over the tokens"),
+    Pooling("deviation", lambda values: float(values.std()), "standard deviation over the tokens"),
 )
 POOLINGS: dict[str, Pooling] = {one.name: one for one in _POOLINGS}
 
@@ -108,8 +108,11 @@ _PROMPT = (
 PROMPT_FEATURES: dict[str, PromptFeature] = {one.name: one for one in _PROMPT}
 
 
+POOLED = tuple(name for name in TOKEN_FEATURES if name != "position")
+"""A pooled position would tell of the length alone."""
+
 RESPONSE_FEATURES = (
-    *(f"{name}: {pooling}" for name in TOKEN_FEATURES for pooling in POOLINGS),
+    *(f"{name}: {pooling}" for name in POOLED for pooling in POOLINGS),
     *(f"R_prompt: {name}" for name in PROMPT_FEATURES),
 )
 """All names: every token feature pooled, and those of R_prompt."""
@@ -123,8 +126,8 @@ def response_features(record: Record) -> dict[str, float]:
     if not len(record):
         raise InputError("a response without tokens has no features")
     found: dict[str, float] = {}
-    for name, feature in TOKEN_FEATURES.items():
-        values = feature(record)
+    for name in POOLED:
+        values = TOKEN_FEATURES[name](record)
         found |= {f"{name}: {pooling.name}": pooling.of(values) for pooling in _POOLINGS}
     if record.relevance.prompt is not None:
         found |= {f"R_prompt: {name}": feature(record) for name, feature in PROMPT_FEATURES.items()}

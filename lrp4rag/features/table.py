@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,10 +30,13 @@ class TokenTable:
     profile_window: int = PROFILE_WINDOW
 
     def __post_init__(self) -> None:
-        for given, known in ((self.features, TOKEN_FEATURES), (self.profiles, PROFILES)):
+        for what, given, known in (
+            ("token feature", self.features, TOKEN_FEATURES),
+            ("profile", self.profiles, PROFILES),
+        ):
             for name in given:
                 if name not in known:
-                    raise InputError(f"unknown token feature '{name}'; choose from {', '.join(known)}")
+                    raise InputError(f"unknown {what} '{name}'; choose from {', '.join(known)}")
         if not all(window > 0 and window % 2 for window in (*self.windows, self.profile_window)):
             raise InputError("windows must be odd and positive")
 
@@ -55,8 +57,3 @@ class TokenTable:
         for name in self.profiles:
             names += [f"{name} {k}" for k in range(len(PROFILES[name](record)))]
         return names
-
-
-def tables(records: Sequence[Record], columns: TokenTable) -> list[Table]:
-    """One table for each response."""
-    return [columns(record) for record in records]

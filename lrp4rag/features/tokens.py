@@ -18,7 +18,7 @@ SMALL_LOGIT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class TokenFeature:
-    """`of` gives a value for each of t tokens, (t,), or -1 to 1 and so on as `range` says, in `unit`."""
+    """`of` gives a value for each of t tokens, (t,), in `unit` and within `range`."""
 
     name: str
     group: str
@@ -67,7 +67,7 @@ def spread(record: Record) -> Values:
 def agreement(record: Record) -> Values:
     """Whether the passage that leads is that of the token before; 1 at the first token."""
     leads = _padded(record.passages(), 1).argmax(0)
-    return np.concatenate([[1.0], (leads[1:] == leads[:-1]).astype(float)])
+    return np.concatenate([[1.0][: len(record)], (leads[1:] == leads[:-1]).astype(float)])
 
 
 def negative_passages(record: Record) -> Values:
@@ -137,7 +137,14 @@ _ALL = (
     ("leading passage", "relevance", leading_passage, _LOGIT, "any", "relevance of the passage with most"),
     ("lead", "relevance", lead, _LOGIT, "0 or more", "leading passage, less the next one (or less 0)"),
     ("spread", "relevance", spread, "-", "0 to 1", "entropy of positive relevance over passages / log K"),
-    ("agreement", "relevance", agreement, "-", "0 or 1", "the leading passage is that of the token before"),
+    (
+        "agreement",
+        "relevance",
+        agreement,
+        "-",
+        "0 or 1",
+        "the token before has the same leading passage, or is none",
+    ),
     ("negative passages", "relevance", negative_passages, _LOGIT, "0 or less", "passages that speak against"),
     ("over the mean logit", "contrast", over_mean, _LOGIT, "any", "passages, less those of the mean logit"),
     ("over the largest logit", "contrast", over_largest, _LOGIT, "any", "passages, less the largest logit's"),

@@ -28,7 +28,8 @@ class Prefix:
     """Tokens that were read already, with T tangents of their embeddings; made by `Flow.prefix`.
 
     It holds (1 + T) rows of keys and values for each token. Tangents that begin one after the other, as those
-    of prompt bins do, join where they begin: before it they are zero. Use it inside the flow's mode only.
+    of prompt bins do, join near where they begin (see `STAGE`): before it they are zero. Use it inside the
+    flow's mode only.
     """
 
     _cache: DynamicCache
@@ -47,7 +48,8 @@ class Prefix:
             raise LRP4RAGError("a prefix needs at least one token")
         self._flow, self.tangents, self.length = flow, len(weights), 0
         self._composites = composites
-        self._scale = power_of_two(weights.abs().amax(-1)[:, None])  # one cache, one scale
+        device = flow.model.get_input_embeddings().weight.device
+        self._scale = power_of_two(weights.abs().amax(-1)[:, None]).to(device)  # one cache, one scale
         self.state: FinalState
 
         def attempt(sizes: Sizes) -> None:
@@ -72,7 +74,7 @@ class Prefix:
         if weights is not None and weights.shape != (self.tangents, len(ids)):
             raise LRP4RAGError(f"weights must be ({self.tangents}, {len(ids)}), got {tuple(weights.shape)}")
         if weights is None:
-            weights = torch.zeros(self.tangents, len(ids))
+            weights = self._scale.new_zeros(self.tangents, len(ids))
         return self._read(ids, weights, observer)
 
     @torch.no_grad()
@@ -84,7 +86,7 @@ class Prefix:
             weights[:, None].to(embeddings.device),
             self._sizes,
             cache=self._cache,
-            scale=self._scale[:live].to(embeddings.device),
+            scale=self._scale[:live],
             composites=None if self._composites is None else self._composites[:live],
             observer=observer,
         )

@@ -10,7 +10,7 @@ from lrp4rag.experiments.localisation import CONTROLS, Line, Localisation
 from lrp4rag.experiments.protocol import Protocol
 
 COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
-"""Precision and recall are in the record: a table of eighty characters has room for four with intervals."""
+"""Precision and recall are in the record."""
 
 VERDICT = {"auroc": "AUROC", "accuracy": "accuracy", "f1": "F1", "ece": "ECE"}
 
@@ -27,21 +27,22 @@ def print_localisation(found: Localisation, protocol: Protocol) -> None:
         for name, line in lines.items():
             table.add_row(name, *_cells(line), style="dim" if name in CONTROLS else None)
         console.print(table)
-        verdict = found.responses[generator]
-        console.print(
-            "whole responses, from their tokens: "
-            + ", ".join(f"{words} {_words(verdict[name])}" for name, words in VERDICT.items())
-        )
+        whole = Table("whole responses", *VERDICT.values(), show_lines=True)
+        for name, metrics in found.responses[generator].items():
+            cells = [_stacked(metrics[metric]) for metric in VERDICT]
+            whole.add_row(name, *cells, style="dim" if name in CONTROLS else None)
+        console.print(whole)
 
 
 def _cells(line: Line) -> list[str]:
     values = (line.tokens["auroc"], line.tokens["auprc"], line.spans["f1"], line.sentences["f1"])
-    return [_words(value).replace(" [", "\n[") for value in values]
+    return [_stacked(value) for value in values]
 
 
-def _words(interval: Interval) -> str:
+def _stacked(interval: Interval) -> str:
+    """The value over its interval: a table of eighty characters has room for four."""
     if interval.value is None:
         return "-"
     if interval.low is None or interval.high is None:
         return f"{interval.value:.3f}"
-    return f"{interval.value:.3f} [{interval.low:.2f}, {interval.high:.2f}]"
+    return f"{interval.value:.3f}\n[{interval.low:.2f}, {interval.high:.2f}]"

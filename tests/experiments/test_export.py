@@ -69,6 +69,12 @@ def test_features_of_tokens_and_responses(tmp_path: Path) -> None:
     assert rows[3]["token: passages"] is rows[3]["passages: mean"] is None
 
 
+def test_features_need_signals(tmp_path: Path) -> None:
+    store = store_of(tmp_path, ROWS, [PROMPT])
+    with pytest.raises(InputError, match="features need signals"):
+        exported(store, features=True)
+
+
 def test_types_do_not_depend_on_what_the_rows_hold(tmp_path: Path) -> None:
     full = store_of(tmp_path / "full", ROWS, [SIGNALS, PROMPT, SENTENCES])
     bare = store_of(tmp_path / "bare", [replace(row, labels=None, generator=None) for row in ROWS])

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from lrp4rag.classifiers.tokens import TokenClassifier
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.localisation import (
     CLASSIFIER,
-    CONTROLS,
     RELEVANCE,
     localisation,
     novel_tokens,
@@ -27,7 +27,7 @@ from lrp4rag.features.table import TokenTable
 from lrp4rag.parts import SIGNALS
 from tests.classifiers.samples import READER, relevance_of
 from tests.experiments.labelled import examples
-from tests.features.records import random_record
+from tests.features.records import random_record, record_of
 
 ONE = replace(HONEST, repeats=1)
 
@@ -58,13 +58,15 @@ def test_made_up_words_are_found_and_controls_stand_beside(rows: Rows) -> None:
     found = localisation(rows, tokens, located(tokens, classifier, ONE, tops=(1, 2)), ONE, resamples=20)
     assert list(found.lines) == ["g1", "g2"]
     for lines in found.lines.values():
-        assert list(lines) == [CLASSIFIER, RELEVANCE, *CONTROLS]
+        assert list(lines) == [CLASSIFIER, RELEVANCE, "position", "novel words", "flag everything"]
         best, everything = lines[CLASSIFIER], lines["flag everything"]
         assert best.tokens["auroc"].value > 0.9
         assert best.spans["f1"].value > 0.5 > everything.spans["f1"].value
         assert everything.spans["recall"].value == everything.sentences["recall"].value == 1
         assert everything.tokens["auroc"].value == 0.5
-    assert found.responses["g1"]["auroc"].value > 0.9
+    assert list(found.responses["g1"]) == [CLASSIFIER, "length only", "novel words", "flag everything"]
+    assert found.responses["g1"][CLASSIFIER]["auroc"].value > 0.9
+    assert found.responses["g1"]["flag everything"]["auroc"].value == 0.5
     assert found.rows == {"g1": 40, "g2": 40}
     assert set(found.tops) <= {1, 2}
     made = json.loads(json.dumps(record(found, ONE, {"features": ["passages"]})))
@@ -81,6 +83,45 @@ def test_novel_words_are_those_of_no_passage(rows: Rows) -> None:
     ]
     np.testing.assert_array_equal(novel_tokens(rows, 1), expected)
     assert 0 < sum(expected) < len(expected)
+
+
+def test_noise_in_long_responses_looks_like_a_verdict_and_length_stands_beside_it(tmp_path: Path) -> None:
+    """Why whole responses need the control: the highest of more tokens are higher."""
+    store = Store.open(tmp_path, Configuration(READER, "attnlrp"))
+    draw = np.random.default_rng(0)
+    rows = []
+    for row in examples(60):
+        words = 30 if row.labels else 10
+        rows.append(replace(row, response=" ".join(f"w{k}" for k in range(words))))
+    store.add_examples(rows)
+    for k, row in enumerate(rows):
+        words = len(row.response.split(" "))
+        store.write(row, relevance_of(draw.normal(size=words), text=row.response))
+        store.write_arrays(row, SIGNALS, random_record(words, k).signals)
+    stored_rows = Rows.open(tmp_path)
+    tokens = Tokens.of(stored_rows, TokenTable(("passages",), (), (1,)))
+    found = localisation(
+        stored_rows, tokens, located(tokens, LogisticRegression(), ONE, tops=(5,)), ONE, resamples=20
+    )
+    responses = next(iter(found.responses.values()))
+    assert responses[CLASSIFIER]["auroc"].value > 0.8
+    assert responses["length only"]["auroc"].value > 0.9
+
+
+def test_too_few_annotated_tokens_are_told(tmp_path: Path) -> None:
+    rows = stored(tmp_path, 40)
+    few = Tokens.of(rows, TokenTable(("passages",), (), (1,)))
+    few = replace(few, flags=few.flags & (few.owner < 6))
+    with pytest.raises(InputError, match="10 sources with annotated tokens are needed, and there are 3"):
+        located(few, LogisticRegression(), ONE)
+
+
+def test_a_response_without_tokens_is_told(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = record_of(np.zeros((4, 1)))
+    empty = replace(empty, relevance=replace(empty.relevance, response=np.zeros(0, dtype=np.float32)))
+    monkeypatch.setattr(Rows, "records", lambda self: iter([empty] * len(self)))
+    with pytest.raises(InputError, match="has no tokens"):
+        Tokens.of(rows, TokenTable())
 
 
 def test_signals_are_needed(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def test_poolings() -> None:
     assert found["mean"] == pytest.approx(7 / 3)
     assert found["lowest"] == pytest.approx(-1)
     assert found["highest"] == pytest.approx(5)
-    assert found["spread"] == pytest.approx(values.std())
+    assert found["deviation"] == pytest.approx(values.std())
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_of_the_passages_tokens_only() -> None:
 
 def test_every_feature_has_a_number() -> None:
     found = response_features(random_record())
-    assert len(found) == len(TOKEN_FEATURES) * len(POOLINGS) + len(PROMPT_FEATURES)
+    assert len(found) == (len(TOKEN_FEATURES) - 1) * len(POOLINGS) + len(PROMPT_FEATURES)
     assert np.isfinite(list(found.values())).all()
     assert found["passages: mean"] == pytest.approx(TOKEN_FEATURES["passages"](random_record()).mean())
 
