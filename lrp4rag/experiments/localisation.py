@@ -103,11 +103,10 @@ def simple(rows: Rows, tokens: Tokens, protocol: Protocol) -> dict[str, Marking]
 def whole(rows: Rows, protocol: Protocol) -> dict[str, Outcome]:
     """Controls of whole responses. The longer a response, the higher its highest scores, even of noise: so
     length is one of them."""
-    inputs = {"length only": length, "novel words": lambda rows, _: novel_words(rows)}
-    setting = Setting.of(protocol)
+    inputs = {"length only": length(rows, Setting.of(protocol)), "novel words": novel_words(rows)}
     made = {
-        name: cross_validated(make(rows, setting), rows.labels, rows.groups, protocol)
-        for name, make in inputs.items()
+        name: cross_validated(contenders, rows.labels, rows.groups, protocol)
+        for name, contenders in inputs.items()
     }
     return made | {FLAG_EVERYTHING: flag_everything(rows.labels, protocol)}
 

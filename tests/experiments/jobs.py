@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -82,6 +83,8 @@ def run_extraction(load: Load, store: str, prompts: int, workers: int) -> None:
     module.START = "forkserver"
     os.cpu_count = lambda: 2
     rows, reader = [*responses(prompts), TOO_LONG], open_reader(load.folder, load.cache)
+    # Tests started in the background of a shell inherit that interrupts are ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         extract(rows, reader, store, parts=PARTS, workers=workers, load=load)
     except KeyboardInterrupt:
