@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrp4rag.cli.options import open_detector, open_reader, reader_options
+from lrp4rag.cli.options import GENERATOR, RESAMPLES, open_detector, open_reader, reader_options
 from lrp4rag.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,24 +19,16 @@ if TYPE_CHECKING:
     from lrp4rag.example import Example
     from lrp4rag.experiments.extract import Extraction
 
-RESAMPLES = click.option(
-    "--resamples",
-    default=1000,
-    show_default=True,
-    type=click.IntRange(10),
-    help="Bootstrap resamples behind the intervals.",
-)
 STORE_HELP = "Folder that keeps relevance: nothing is computed twice, and a killed run goes on."
 CLASSIFIERS = ("threshold", "svm", "mlp", "forest", "lstm")
 VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
-GENERATOR_HELP = "Only responses of this generator; repeat it for several."
 
 
 @click.command(short_help="Train a detector on labelled responses.")
 @click.argument("data", metavar="DATA")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the detector.")
 @click.option("--store", required=True, type=click.Path(path_type=Path), help=STORE_HELP)
-@click.option("--generator", multiple=True, help=GENERATOR_HELP)
+@GENERATOR
 @click.option(
     "--classifier",
     default="svm",
@@ -113,7 +105,7 @@ def train(
 @click.argument("data", metavar="DATA")
 @click.option("--detector", "detector_name", default="default", show_default=True, metavar="FOLDER")
 @click.option("--store", type=click.Path(path_type=Path), help=f"{STORE_HELP}  [default: not kept]")
-@click.option("--generator", multiple=True, help=GENERATOR_HELP)
+@GENERATOR
 @click.option("--allow-seen", is_flag=True, help="Evaluate also on sources of the training data.")
 @RESAMPLES
 @click.option("--json", "as_json", is_flag=True, help="Metrics and probabilities as JSON.")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from lrp4rag.cli.options import GENERATOR, RESAMPLES, writable
 from lrp4rag.errors import InputError
 
 
@@ -18,7 +19,7 @@ from lrp4rag.errors import InputError
     help="Store with signals of labelled responses (lrp4rag extract --parts relevance,signals).",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the record to this JSON file.")
-@click.option("--generator", multiple=True, help="Only responses of this generator; repeat it for several.")
+@GENERATOR
 @click.option(
     "--feature",
     "features",
@@ -33,13 +34,7 @@ from lrp4rag.errors import InputError
     type=click.Choice(["lookback", "shares", "norms", "none"]),
     help="Only this profile, or none; repeat it for several.  [default: all]",
 )
-@click.option(
-    "--resamples",
-    default=1000,
-    show_default=True,
-    type=click.IntRange(10),
-    help="Bootstrap resamples behind the intervals.",
-)
+@RESAMPLES
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 def localise(
     store: Path,
@@ -61,12 +56,12 @@ def localise(
     import numpy as np
 
     from lrp4rag.classifiers.tokens import TokenClassifier
-    from lrp4rag.cli.options import writable
     from lrp4rag.experiments.localisation import localisation, record
     from lrp4rag.experiments.protocol import HONEST
     from lrp4rag.experiments.rows import Rows
     from lrp4rag.experiments.tokens import Tokens, located
     from lrp4rag.features.table import TokenTable
+    from lrp4rag.files import write_atomically
     from lrp4rag.report.localisation import print_localisation
 
     if out is not None:
@@ -92,7 +87,7 @@ def localise(
     settings = {"features": columns.features, "profiles": columns.profiles, "columns": tokens.table.shape[1]}
     made = record(found, protocol, settings)
     if out is not None:
-        out.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+        write_atomically(out, json.dumps(made, indent=2) + "\n")
     if as_json:
         click.echo(json.dumps(made))
     else:

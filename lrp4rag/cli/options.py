@@ -19,6 +19,17 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 COMPOSITES = ("paper", "attnlrp", "cp_lrp")
 DTYPES = ("float32", "bfloat16", "float16", "auto")
 
+RESAMPLES = click.option(
+    "--resamples",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(10),
+    help="Bootstrap resamples behind the intervals.",
+)
+GENERATOR = click.option(
+    "--generator", multiple=True, help="Only responses of this generator; repeat it for several."
+)
+
 
 def reader_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Options of a reader that replays responses for a detector."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from lrp4rag.cli.options import GENERATOR, RESAMPLES
 from lrp4rag.errors import InputError
 
 SECTIONS = (
@@ -38,7 +39,7 @@ PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "pap
     help="Store of the same responses made another way (composite, prompt); repeat it for several.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the results.")
-@click.option("--generator", multiple=True, help="Only responses of this generator; repeat it for several.")
+@GENERATOR
 @click.option(
     "--protocol",
     default="both",
@@ -60,13 +61,7 @@ PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "pap
     type=click.IntRange(1),
     help="Cross-validations with other folds, averaged; the time grows in proportion.",
 )
-@click.option(
-    "--resamples",
-    default=1000,
-    show_default=True,
-    type=click.IntRange(10),
-    help="Bootstrap resamples behind the intervals.",
-)
+@RESAMPLES
 @click.option(
     "--length-step",
     default=10,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrp4rag.cli.data import GENERATOR_HELP, STORE_HELP, load_data, warn_of_failures
+from lrp4rag.cli.data import STORE_HELP, load_data, warn_of_failures
 from lrp4rag.cli.memory import memory_option
-from lrp4rag.cli.options import open_reader, reader_options
+from lrp4rag.cli.options import GENERATOR, open_reader, reader_options
 
 if TYPE_CHECKING:
     from lrp4rag.generator import Reader
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     type=click.IntRange(1),
     help="Processes that share the work; on a machine with GPUs, each takes the next one.",
 )
-@click.option("--generator", multiple=True, help=GENERATOR_HELP)
+@GENERATOR
 @click.option(
     "--sources",
     type=click.IntRange(1),

@@ -149,7 +149,7 @@ def _row(store: Store, example: Example, extras: Sequence[_Extra], *, features: 
             array = store.arrays(example, extra.part, [extra.name])[extra.name]
             row |= {extra.column: array.ravel(), f"{extra.column}_shape": array.shape}
     if features and SIGNALS in held and len(relevance.response):
-        record = record_of(store, example)
+        record = record_of(store, example, relevance)
         row |= {_column(name): feature(record) for name, feature in TOKEN_FEATURES.items()}
         row |= response_features(record)
     return row

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.localise import merged_spans
-from lrp4rag.experiments.baselines.lexical import novel_words
+from lrp4rag.experiments.baselines.lexical import novel_words, words_of
 from lrp4rag.experiments.controls import FLAG_EVERYTHING, Setting, flag_everything, length
 from lrp4rag.experiments.protocol import Protocol
 from lrp4rag.experiments.rows import Rows
@@ -35,7 +35,7 @@ Scores = NDArray[np.float64]
 CLASSIFIER = "token classifier"
 RELEVANCE = "relevance of the prompt, smoothed"
 CONTROLS = ("position", "novel words", "length only", FLAG_EVERYTHING)
-FEWEST_DRAWS = 200
+TOKEN_RESAMPLES = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +114,7 @@ def whole(rows: Rows, protocol: Protocol) -> dict[str, Outcome]:
 def novel_tokens(rows: Rows, row: int) -> Flags:
     """Which response tokens lie in a word that no passage has (lower case), (t,)."""
     example, relevance = rows.examples[row], rows.relevances[row]
-    known = {word for passage in example.passages for word in re.findall(r"\w+", passage.lower())}
+    known = {word for passage in example.passages for word in words_of(passage)}
     response = example.response or ""
     novel = np.zeros(len(response) + 1, dtype=bool)
     for match in re.finditer(r"\w+", response):
@@ -140,7 +140,7 @@ def _line(part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marking
             marking.scores[own],
             marking.marked[own],
             tokens.groups[tokens.owner[own]],
-            resamples=min(resamples, FEWEST_DRAWS),
+            resamples=min(resamples, TOKEN_RESAMPLES),
         ),
         spans=overlap_metrics(spans, part.groups, resamples=resamples),
         sentences=overlap_metrics(in_sentences, part.groups, resamples=resamples),

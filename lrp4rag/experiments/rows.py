@@ -89,9 +89,9 @@ class Rows:
         return [self._read(part, name, example) for example in self.examples]
 
     def records(self) -> Iterator[Record]:
-        """Relevance and signals of each row, read as they are asked for and not kept."""
-        for example in self.examples:
-            yield record_of(self.store, example)
+        """Relevance and signals of each row; signals are read as they are asked for and not kept."""
+        for example, relevance in zip(self.examples, self.relevances, strict=True):
+            yield record_of(self.store, example, relevance)
 
     @property
     def matrices(self) -> Array:
@@ -133,13 +133,13 @@ class Rows:
         return self._cache[key]
 
 
-def record_of(store: Store, example: Example) -> Record:
+def record_of(store: Store, example: Example, relevance: Relevance) -> Record:
     """What features of a stored response are made of; raises `InputError` where signals are missing."""
     if not store.path(example, SIGNALS).is_file():
         raise InputError(
             f"'{example.id}' has no signals; extract them (--parts relevance,signals)", path=store.folder
         )
-    return Record(store.read(example), store.arrays(example, SIGNALS))
+    return Record(relevance, store.arrays(example, SIGNALS))
 
 
 def token_flags(example: Example, relevance: Relevance) -> Labels:

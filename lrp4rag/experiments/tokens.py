@@ -106,9 +106,10 @@ def located(tokens: Tokens, estimator: Any, protocol: Protocol, *, tops: Sequenc
         test = tokens.within(split.test)
         found[test] = _judged(tokens, estimator, split.train, split.test)
         inner = _judged_within(tokens, estimator, split, protocol.seed)
-        top = max(tops, key=lambda top: _value(tokens, inner, split.train, top, protocol))
-        scores = pooled(logit(inner), tokens.owner, split.train, top)
-        sigmoid = sigmoid_of(scores, tokens.labels[split.train])
+        labels, log_odds = tokens.labels[split.train], logit(inner)
+        scores = {top: pooled(log_odds, tokens.owner, split.train, top) for top in tops}
+        top = max(tops, key=lambda top: worth(protocol.scoring, labels, scores[top], 0.0, calibrated=True))
+        sigmoid = sigmoid_of(scores[top], labels)
         verdicts[0, split.test] = sigmoid.predict(pooled(logit(found), tokens.owner, split.test, top))
         own = tokens.within(split.train)
         marked[test] = found[test] >= best_threshold(inner[own], tokens.flags[own])
@@ -143,8 +144,3 @@ def _judged_within(tokens: Tokens, estimator: Any, split: Split, seed: int) -> S
     for train, test in grouped_folds(tokens.labels[rows], tokens.groups[rows], INNER_FOLDS, seed):
         found[tokens.within(rows[test])] = _judged(tokens, estimator, rows[train], rows[test])
     return found
-
-
-def _value(tokens: Tokens, inner: Scores, rows: NDArray[np.intp], top: int, protocol: Protocol) -> float:
-    scores = pooled(logit(inner), tokens.owner, rows, top)
-    return worth(protocol.scoring, tokens.labels[rows], scores, 0.0, calibrated=True)

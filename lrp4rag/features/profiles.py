@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 
 from lrp4rag.features.record import Record, Values
+from lrp4rag.features.tokens import TokenFeature
 
 LAYER_STEP = 3
 """Neighbouring layers say nearly the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """`of` gives (k, t): k numbers of each of t tokens."""
-
-    name: str
-    of: Callable[[Record], Values]
-    unit: str
-    range: str
-    definition: str
-
-    def __call__(self, record: Record) -> Values:
-        return np.asarray(self.of(record), dtype=np.float64)
 
 
 def lookback(record: Record) -> Values:
@@ -46,14 +30,19 @@ def _some_layers(profile: Values) -> Values:
 
 
 _ALL = (
-    Profile(
+    TokenFeature(
         "lookback",
+        "attention",
         lookback,
         "-",
         "0 to 1",
         "mean attention to a prompt token / that + to a response token, by head",
     ),
-    Profile("shares", shares, "-", "any", "each origin's share of the state after every third layer"),
-    Profile("norms", norms, "-", "0 or more", "log(1 + length of each origin's part of that state)"),
+    TokenFeature(
+        "shares", "provenance", shares, "-", "any", "each origin's share of the state after every third layer"
+    ),
+    TokenFeature(
+        "norms", "provenance", norms, "-", "0 or more", "log(1 + length of each origin's part of that state)"
+    ),
 )
-PROFILES: dict[str, Profile] = {one.name: one for one in _ALL}
+PROFILES: dict[str, TokenFeature] = {one.name: one for one in _ALL}

@@ -18,7 +18,7 @@ SMALL_LOGIT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class TokenFeature:
-    """`of` gives a value for each of t tokens, (t,), in `unit` and within `range`."""
+    """`of` gives a value for each of t tokens, (t,), or k of a profile, (k, t), in `unit` and `range`."""
 
     name: str
     group: str

@@ -39,8 +39,8 @@ def lexical(rows: Rows) -> Contenders:
 
 def lexical_features(example: Example) -> tuple[float, ...]:
     """The six `FEATURES` of one example, in their order. Words are compared in lower case."""
-    response = _words(example.response or "")
-    passages = [_words(passage) for passage in example.passages]
+    response = words_of(example.response or "")
+    passages = [words_of(passage) for passage in example.passages]
     known = {word for passage in passages for word in passage}
     pairs = {pair for passage in passages for pair in pairwise(passage)}
     own_pairs = list(pairwise(response))
@@ -59,5 +59,6 @@ def _longest_run(response: list[str], passage: list[str]) -> int:
     return SequenceMatcher(None, response, passage, autojunk=False).find_longest_match().size
 
 
-def _words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
+    """In lower case, in their order."""
     return re.findall(r"\w+", text.lower())
