@@ -7,10 +7,10 @@ import re
 
 from lrp4rag.errors import InputError
 
-RELEVANCE, SIGNALS, PROMPT, SENTENCES = "relevance", "signals", "prompt", "sentences"
-"""R_response with tokens and offsets; relevance by segment and the rest of `Signals`; R_prompt; a row for
-each sentence."""
-PARTS = (RELEVANCE, SIGNALS, PROMPT, SENTENCES)
+RELEVANCE, SIGNALS, STATES, PROMPT, SENTENCES = "relevance", "signals", "states", "prompt", "sentences"
+"""R_response with tokens and offsets; relevance by segment and the rest of `Signals`; hidden states of each
+token (`States`); R_prompt; a row for each sentence."""
+PARTS = (RELEVANCE, SIGNALS, STATES, PROMPT, SENTENCES)
 
 MATRIX_SHAPE = (64, 16)
 """Response bins and prompt bins that R* is resampled to (LRP4RAG, eq. 9) before it is kept."""

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     show_default=True,
     metavar="LIST",
     help="What to extract: relevance (R_response), signals (relevance by segment, provenance, likelihoods, "
-    "states), prompt (R_prompt), sentences (a row for each sentence, which brings R_prompt: the slowest).",
+    "mean states), states (hidden states of each token: large), prompt (R_prompt), sentences (a row for each "
+    "sentence, which brings R_prompt: the slowest).",
 )
 @click.option(
     "--matrix",

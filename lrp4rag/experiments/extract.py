@@ -11,14 +11,14 @@ from pathlib import Path
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.extractor import Extractor, Group
-from lrp4rag.experiments.signals import require_signals
 from lrp4rag.experiments.store import Configuration, Store
 from lrp4rag.experiments.workers import run_in_workers
 from lrp4rag.generator.encoding import Truncation
 from lrp4rag.generator.reader import Reader
 from lrp4rag.lrp.composites import Composite, composite_named
 from lrp4rag.lrp.families import can_pull
-from lrp4rag.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS, part_named
+from lrp4rag.lrp.signals import require_signals
+from lrp4rag.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS, STATES, part_named
 from lrp4rag.progress import track
 
 
@@ -78,7 +78,7 @@ def _require_possible(parts: Sequence[str], reader: Reader, composite: Composite
     """Before the expensive part: what would fail for one example would fail for all."""
     if not parts:
         raise InputError("name at least one part to extract, such as relevance")
-    if SIGNALS in parts:
+    if {SIGNALS, STATES} & set(parts):
         require_signals(reader.model, composite)
     if {PROMPT, SENTENCES} & set(parts) and not can_pull(reader.model):
         raise InputError(

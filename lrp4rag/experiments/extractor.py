@@ -11,7 +11,6 @@ import torch
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.experiments.sentences import Sentences, pull_prompt, pull_sentences
-from lrp4rag.experiments.signals import PromptSignals
 from lrp4rag.experiments.store import Store
 from lrp4rag.generator.encoding import Encoded
 from lrp4rag.generator.reader import Reader
@@ -19,7 +18,8 @@ from lrp4rag.lrp.attribute import as_array, prompt_mean
 from lrp4rag.lrp.mode import relevance_mode
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.resample import resampling_matrix
-from lrp4rag.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS, matrix_shape
+from lrp4rag.lrp.signals import PromptSignals
+from lrp4rag.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS, STATES, matrix_shape
 
 Encodings = dict[Example, Encoded]
 
@@ -86,8 +86,8 @@ class Extractor:
 
     def _fill(self, part: str, encoded: Encodings, other: Example | None) -> None:
         shape = matrix_shape(part)
-        if part == SIGNALS:
-            self._fill_signals(encoded, other)
+        if part in (SIGNALS, STATES):
+            self._fill_signals(part, encoded, other)
         elif part == RELEVANCE:
             self._fill_relevance(encoded)
         elif part == PROMPT:
@@ -101,16 +101,19 @@ class Extractor:
         elif shape is not None:
             self._fill_matrix(part, encoded, shape)
 
-    def _fill_signals(self, encoded: Encodings, other: Example | None) -> None:
+    def _fill_signals(self, part: str, encoded: Encodings, other: Example | None) -> None:
         first = next(iter(encoded.values()))
         prompt = PromptSignals(self.flow, first, self._encode_other(other))
         for example, one in encoded.items():
-            signals = prompt.of(one)
+            signals, states = prompt.of(one)
             # The relevance of the whole prompt is that of its segments, so it costs no tangent of its own.
             response = signals.by_segment.sum(0) / len(one.prompt_ids)
             if self._lacking(RELEVANCE, {example: one}):  # what is there stays as it is
                 self.store.write(example, self._relevance(one, response, signals.logits))
-            self.store.write_arrays(example, SIGNALS, signals.arrays())
+            if part == STATES:
+                self.store.write_arrays(example, STATES, states.arrays())
+            if self._lacking(SIGNALS, {example: one}):
+                self.store.write_arrays(example, SIGNALS, signals.arrays())
 
     def _fill_prompt(self, example: Example, encoded: Encoded) -> None:
         """Of stored sentences where there are any: the same bytes in whatever run, and nothing is pulled."""
@@ -164,6 +167,6 @@ def _by_prompt(encoded: Encodings) -> list[Encodings]:
 
 
 def _order(part: str) -> int:
-    """Signals bring the relevance with them and sentences R_prompt, so they come first."""
-    order = [SIGNALS, RELEVANCE, SENTENCES, PROMPT]
+    """States bring signals and relevance with them and sentences R_prompt, so they come first."""
+    order = [STATES, SIGNALS, RELEVANCE, SENTENCES, PROMPT]
     return order.index(part) if matrix_shape(part) is None else len(order)

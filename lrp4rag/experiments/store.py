@@ -4,6 +4,7 @@
     examples.jsonl               every example, with its labels
     relevance/KEY.safetensors    R_response, tokens and offsets (`Relevance`)
     signals/KEY.safetensors      relevance by segment, provenance, likelihoods, states ... (`Signals`)
+    states/KEY.safetensors       hidden states of each token (`States`)
     prompt/KEY.safetensors       R_prompt
     sentences/KEY.safetensors    one row per sentence (`Sentences`)
     matrix-64x16/KEY.safetensors R* resampled to 64 response by 16 prompt bins

@@ -22,7 +22,7 @@ class Trace:
 
     * `shares` (L, S, t): <h_s, h> / <h, h> after each layer; they sum to 1.
     * `norms` (L, S, t): the length of each part h_s.
-    * `parts` (chosen layers, S, d): the mean of h_s over the positions.
+    * `states` (chosen layers, d, t): the state h. `state_parts` (chosen layers, S, d, t): its parts h_s.
     * `hidden_mean`, `hidden_last` (L, d): the state h, its mean and at the last position.
     * `lookback` (L, heads, t): mean attention to a prompt token, over the same plus the mean attention
       to a response token so far; 1 for the first token.
@@ -30,10 +30,16 @@ class Trace:
 
     shares: Tensor
     norms: Tensor
-    parts: Tensor
+    states: Tensor
+    state_parts: Tensor
     hidden_mean: Tensor
     hidden_last: Tensor
     lookback: Tensor
+
+    @property
+    def parts(self) -> Tensor:
+        """(chosen layers, S, d): the mean of h_s over the positions."""
+        return self.state_parts.mean(-1)
 
 
 class Tracer:
@@ -107,11 +113,14 @@ def trace_of(prefix: Tracer, response: Tracer | None) -> Trace:
     layers = range(prefix.layers)
     hidden = torch.stack(over("hidden", layers))  # L, d, t
     square = hidden.square().sum(1, keepdim=True)
-    parts = [part.mean(-1) for part in over("parts", prefix.part_layers)]
+    chosen = prefix.part_layers
+    products, parts = torch.stack(over("products", layers)), over("parts", chosen)
+    none = hidden.new_zeros((0, products.shape[1], *hidden.shape[1:]))
     return Trace(
-        shares=torch.stack(over("products", layers)) / square,
+        shares=products / square,
         norms=torch.stack(over("norms", layers)),
-        parts=torch.stack(parts) if parts else hidden.new_zeros((0, 0, hidden.shape[1])),
+        states=hidden[list(chosen)],
+        state_parts=torch.stack(parts) if parts else none,
         hidden_mean=hidden.mean(-1),
         hidden_last=hidden[..., -1],
         lookback=torch.stack(over("lookback", layers)),

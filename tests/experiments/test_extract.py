@@ -170,7 +170,7 @@ def test_what_is_there_is_not_computed_again(tiny_reader: Reader, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "first", [["relevance"], ["prompt"], ["sentences"], ["relevance", "matrix-6x4"], ["signals"]]
+    "first", [["relevance"], ["prompt"], ["sentences"], ["relevance", "matrix-6x4"], ["signals"], ["states"]]
 )
 def test_a_part_that_is_added_later(
     first: list[str], tiny_reader: Reader, tmp_path: Path, filled: Filled
@@ -344,7 +344,7 @@ def test_the_prompts_relevance_alone_and_with_the_sentences(tiny_reader: Reader,
     ("options", "message"),
     [
         ({"composite": "lrp"}, "unknown composite 'lrp'"),
-        ({"parts": ["signal"]}, "unknown part 'signal'; choose from relevance, signals, prompt"),
+        ({"parts": ["signal"]}, "unknown part 'signal'; choose from relevance, signals, states, prompt"),
         ({"parts": ["relevance", "matrix-0x5"]}, "unknown part 'matrix-0x5'"),
         ({"parts": []}, "at least one part"),
         ({"composite": "paper", "parts": ["signals"]}, "signals need paper and cp_lrp in one stack"),

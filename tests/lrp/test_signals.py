@@ -12,12 +12,12 @@ import scipy.stats
 import torch
 
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.signals import ORIGINS, PromptSignals, Signals
 from lrp4rag.generator import Encoded
 from lrp4rag.generator.encoding import encode
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.attribute import own_weights, prompt_mean, segment_weights
 from lrp4rag.lrp.replay import pad_columns
+from lrp4rag.lrp.signals import ORIGINS, PromptSignals, Signals, States
 from tests.lrp import tiny_families
 from tests.tiny import Tokens, bridge_example, tiny_tokenizer
 
@@ -44,6 +44,12 @@ def encoded(response: str = ANSWERS[0], k: int = 0, **parts) -> Encoded:
 
 
 def signals_of(name: str, one: Encoded, other: Encoded | None = None, composite: str = "attnlrp") -> Signals:
+    return both_of(name, one, other, composite)[0]
+
+
+def both_of(
+    name: str, one: Encoded, other: Encoded | None = None, composite: str = "attnlrp"
+) -> tuple[Signals, States]:
     with relevance_mode(model_of(name), composite) as flow:
         return PromptSignals(flow, one, other).of(one)
 
@@ -193,11 +199,29 @@ def test_shapes_and_states(name: str) -> None:
     close(found.parts[0].sum(0), found.hidden_mean[4])
 
 
+@families
+@pytest.mark.parametrize("answer", ANSWERS[:2])
+def test_states_of_each_token(name: str, answer: str) -> None:
+    one = encoded(answer)
+    found, states = both_of(name, one)
+    t, d = len(one.response_ids), 48
+    assert states.layers.tolist() == [3] == found.part_layers.tolist()
+    assert states.whole.shape == states.passages.shape == (1, t, d)
+    with torch.no_grad():
+        outputs = model_of(name)(Tokens(one.prompt_ids, one.response_ids).ids, output_hidden_states=True)
+    if len(outputs.hidden_states) > 5:  # the last one is normalised
+        close(states.whole[0], outputs.hidden_states[4][0, -t:])
+    close(states.whole.mean(1), found.hidden_mean[[4]])
+    close(states.passages.mean(1), found.parts[:, 0])
+    lengths = np.linalg.norm(states.passages, axis=-1)
+    close(lengths, found.norms[[3], 0])
+
+
 def test_responses_to_one_prompt_equal_prompts_of_their_own() -> None:
     rows, other = [encoded(answer) for answer in ANSWERS], encoded(k=1)
     with relevance_mode(model_of("llama")) as flow:
         prompt = PromptSignals(flow, rows[0], other)
-        shared = [prompt.of(row) for row in (*rows, rows[0])]
+        shared = [prompt.of(row)[0] for row in (*rows, rows[0])]
     for row, found in zip((*rows, rows[0]), shared, strict=True):
         alone = signals_of("llama", row, other)
         for name, array in found.arrays().items():

@@ -68,6 +68,21 @@ class Signals:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class States:
+    """Hidden states of t response tokens, where each is predicted, after the layers `layers` (l).
+
+    * `whole` (l, t, d), and `passages` (l, t, d): the part that came from the passages (provenance).
+    """
+
+    layers: Array
+    whole: Array
+    passages: Array
+
+    def arrays(self) -> dict[str, Array]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
 @dataclass(frozen=True, slots=True)
 class Likelihood:
     """Log-probability and entropy, in nats, and rank of each response token, (t,) each."""
@@ -122,7 +137,7 @@ class PromptSignals:
         self._without = flow.prefix(_without_passages(encoded))
         self._other = self._without if other is None else flow.prefix(_with_passages_of(encoded, other))
 
-    def of(self, encoded: Encoded) -> Signals:
+    def of(self, encoded: Encoded) -> tuple[Signals, States]:
         ids = encoded.response_ids
         tracer = self._new_tracer(last_only=False) if len(ids) > 1 else None
         # The response's own tokens are the last tangent's.
@@ -139,7 +154,7 @@ class PromptSignals:
         by_target = {name: _read(one, state) for name, one in explained.items()}
         likelihood = Likelihood.of(readout.capped(logits), ids)
         embedded = accumulate(self._flow.replayer.embed((self._prompt[-1], *ids[:-1])))
-        return Signals(
+        signals = Signals(
             logits=_array(explained["response"].logits),
             by_segment=_array(by_target["response"][: self._segments]),
             largest_by_segment=_array(by_target["largest"][: self._segments]),
@@ -153,6 +168,13 @@ class PromptSignals:
             logprob_without_passages=_array(self._logprob(self._without, ids)),
             logprob_other_passages=_array(self._logprob(self._other, ids)),
         )
+        passages = trace.state_parts[:, ORIGINS.index("passages")]
+        states = States(
+            layers=np.array(self._part_layers),
+            whole=_array(trace.states.transpose(1, 2)),
+            passages=_array(passages.transpose(1, 2)),
+        )
+        return signals, states
 
     def _new_tracer(self, *, last_only: bool) -> Tracer:
         return Tracer(
