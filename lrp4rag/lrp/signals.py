@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -17,9 +16,11 @@ from lrp4rag.generator.encoding import Encoded
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.lrp.composites import CP_LRP, Composite
 from lrp4rag.lrp.families import family_of, one_stack
+from lrp4rag.lrp.likelihood import Likelihood, logprob_of
+from lrp4rag.lrp.passages import with_passages_of, without_passages
 from lrp4rag.lrp.prefix import Prefix
 from lrp4rag.lrp.propagate import Flow
-from lrp4rag.lrp.readout import Explained, target_named
+from lrp4rag.lrp.readout import target_named
 from lrp4rag.lrp.replay import FinalState
 from lrp4rag.lrp.rules import accumulate
 from lrp4rag.lrp.trace import Trace, Tracer, trace_of
@@ -30,14 +31,39 @@ ORIGINS = ("passages", "question", "template", "response")
 """The segments of provenance, in order; a model with biases has one more, "bias"."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which signals are computed. Likelihood, lookback, mean states and contrasts come at no cost, so always.
+
+    * `each_segment`: relevance of each segment, a tangent each; else of all passages together, one tangent.
+    * `provenance`: a tangent under cp_lrp for each of `ORIGINS`; without it there are no `States` either.
+    * `without_passages`, `other_passages`: log-probability under another prompt, each a pass of its own.
+    """
+
+    each_segment: bool = True
+    provenance: bool = True
+    without_passages: bool = True
+    other_passages: bool = True
+
+
+EVERYTHING = Wanted()
+FULL = Wanted(other_passages=False)
+"""What a verdict on one response, with evidence for each passage, rests on."""
+FAST = Wanted(each_segment=False, provenance=False, other_passages=False)
+"""One tangent."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Signals:
     """t response tokens, each at the position that predicts it; S segments as `Encoded` names them.
 
-    Relevance is in logits. L layers, d features; provenance has the segments `ORIGINS` (P).
+    Relevance is in logits. L layers, d features; provenance has the segments `ORIGINS` (P). What was not
+    wanted is None.
 
     * `logits` (t): the explained logits. `by_segment` (S, t): their relevance under the store's composite.
     * `largest_by_segment`, `mean_by_segment` (S, t): the same for the reader's largest and mean logit.
+    * `passages`, `largest_passages`, `mean_passages` (t): the same of all passages together, where segments
+      were not told apart.
     * `cp_by_segment` (4, t): cp_lrp relevance of `ORIGINS`; on a bias-free model it sums to the logit.
     * `shares`, `norms` (L, P, t), `parts` (chosen layers, P, d), `part_layers`: provenance (see `Trace`).
     * `hidden_mean`, `hidden_last` (L + 1, d): states, the embeddings first. `lookback` (L, heads, t).
@@ -47,25 +73,30 @@ class Signals:
     """
 
     logits: Array
-    by_segment: Array
-    largest_by_segment: Array
-    mean_by_segment: Array
-    cp_by_segment: Array
-    shares: Array
-    norms: Array
-    parts: Array
-    part_layers: Array
+    by_segment: Array | None = None
+    largest_by_segment: Array | None = None
+    mean_by_segment: Array | None = None
+    passages: Array | None = None
+    largest_passages: Array | None = None
+    mean_passages: Array | None = None
+    cp_by_segment: Array | None = None
+    shares: Array | None = None
+    norms: Array | None = None
+    parts: Array | None = None
+    part_layers: Array | None = None
     hidden_mean: Array
     hidden_last: Array
     lookback: Array
     logprob: Array
     entropy: Array
     rank: Array
-    logprob_without_passages: Array
-    logprob_other_passages: Array
+    logprob_without_passages: Array | None = None
+    logprob_other_passages: Array | None = None
 
     def arrays(self) -> dict[str, Array]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """By name, those that were wanted."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: array for name, array in named.items() if array is not None}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,50 +114,25 @@ class States:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-@dataclass(frozen=True, slots=True)
-class Likelihood:
-    """Log-probability and entropy, in nats, and rank of each response token, (t,) each."""
-
-    logprob: Tensor
-    entropy: Tensor
-    rank: Tensor
-
-    @classmethod
-    def of(cls, logits: Tensor, ids: Sequence[int]) -> Likelihood:
-        parts = []
-        for some, chosen in _few_rows(logits, ids):
-            logprobs = accumulate(some).log_softmax(-1)
-            logprob = logprobs.gather(1, chosen[:, None])
-            entropy = -(logprobs.exp() * logprobs).sum(-1)
-            parts.append((logprob[:, 0], entropy, (logprobs > logprob).sum(-1)))
-        return cls(*(torch.cat(part) for part in zip(*parts, strict=True)))
-
-
-def logprob_of(logits: Tensor, ids: Sequence[int]) -> Tensor:
-    """Log-probability, in nats, of each token (t,), from logits (t, vocabulary)."""
-    rows = _few_rows(logits, ids)
-    return -torch.cat([F.cross_entropy(accumulate(some), chosen, reduction="none") for some, chosen in rows])
-
-
-def _few_rows(logits: Tensor, ids: Sequence[int], size: int = 16) -> Iterator[tuple[Tensor, Tensor]]:
-    """As many as stay in a processor's cache in float32: twice as fast as all at once."""
-    chosen = torch.tensor(ids, device=logits.device)
-    return zip(logits.split(size), chosen.split(size), strict=True)
-
-
 class PromptSignals:
     """One prompt, read once; `of` gives the signals of each response to it. Use it in the flow's mode.
 
     `other` is a prompt whose passages are put in place of its own.
     """
 
-    def __init__(self, flow: Flow, encoded: Encoded, other: Encoded | None) -> None:
-        self._flow, self._segments = flow, len(encoded.segment_names)
-        self._prompt = encoded.prompt_ids
-        self._part_layers = tuple(range(3, len(flow.replayer.blocks), 4))
-        self._bias = _has_biases(flow.model)
-        require_signals(flow.model, flow.composite)
-        own, origins = segment_weights(encoded), _origin_weights(encoded)
+    def __init__(
+        self, flow: Flow, encoded: Encoded, other: Encoded | None, wanted: Wanted = EVERYTHING
+    ) -> None:
+        self._flow, self._wanted, self._prompt = flow, wanted, encoded.prompt_ids
+        if wanted.provenance:
+            require_signals(flow.model, flow.composite)
+        own = segment_weights(encoded)
+        if not wanted.each_segment:
+            own = own[2:].sum(0, keepdim=True)
+        origins = _origin_weights(encoded)[: len(ORIGINS) if wanted.provenance else 0]
+        self._own, self._origins = len(own), len(origins)
+        self._part_layers = tuple(range(3, len(flow.replayer.blocks), 4)) if wanted.provenance else ()
+        self._bias = wanted.provenance and _has_biases(flow.model)
         self._tracer = self._new_tracer(last_only=True)
         self._prefix = flow.prefix(
             encoded.prompt_ids,
@@ -134,60 +140,87 @@ class PromptSignals:
             composites=[flow.composite] * len(own) + [CP_LRP] * len(origins),
             observer=self._tracer,
         )
-        self._without = flow.prefix(_without_passages(encoded))
-        self._other = self._without if other is None else flow.prefix(_with_passages_of(encoded, other))
+        self._without = self._other = None
+        if wanted.without_passages or (wanted.other_passages and other is None):
+            self._without = flow.prefix(without_passages(encoded))
+        if wanted.other_passages:
+            self._other = self._without if other is None else flow.prefix(with_passages_of(encoded, other))
 
-    def of(self, encoded: Encoded) -> tuple[Signals, States]:
-        ids = encoded.response_ids
+    def of(self, encoded: Encoded) -> tuple[Signals, States | None]:
+        """The states are None without provenance."""
+        ids, wanted = encoded.response_ids, self._wanted
         tracer = self._new_tracer(last_only=False) if len(ids) > 1 else None
-        # The response's own tokens are the last tangent's.
         weights = torch.zeros(self._prefix.tangents, len(ids) - 1)
-        weights[-1] = 1
+        if wanted.provenance:  # the response's own tokens are the last tangent's
+            weights[-1] = 1
         state = self._prefix.states(ids, weights, observer=tracer)
         trace = trace_of(self._tracer, tracer)
         readout, primal = self._flow.readout, state.primal[0]
-        logits, chosen = readout.head(primal), torch.tensor(ids, device=primal.device)
-        explained = {
-            name: readout.explain(primal, chosen, target_named(name), logits)
-            for name in ("response", "largest", "mean")
-        }
-        by_target = {name: _read(one, state) for name, one in explained.items()}
+        logits = readout.head(primal)
         likelihood = Likelihood.of(readout.capped(logits), ids)
-        embedded = accumulate(self._flow.replayer.embed((self._prompt[-1], *ids[:-1])))
         signals = Signals(
-            logits=_array(explained["response"].logits),
-            by_segment=_array(by_target["response"][: self._segments]),
-            largest_by_segment=_array(by_target["largest"][: self._segments]),
-            mean_by_segment=_array(by_target["mean"][: self._segments]),
-            cp_by_segment=_array(by_target["response"][self._segments :]),
-            **_trace_arrays(trace, embedded),
-            part_layers=np.array(self._part_layers),
+            **self._relevance(state, logits, ids),
+            **self._states(trace, ids),
+            **(self._provenance(trace) if wanted.provenance else {}),
             logprob=_array(likelihood.logprob),
             entropy=_array(likelihood.entropy),
             rank=likelihood.rank.cpu().numpy().astype(np.int32),
-            logprob_without_passages=_array(self._logprob(self._without, ids)),
-            logprob_other_passages=_array(self._logprob(self._other, ids)),
+            logprob_without_passages=self._logprob(self._without, ids) if wanted.without_passages else None,
+            logprob_other_passages=self._logprob(self._other, ids),
         )
-        passages = trace.state_parts[:, ORIGINS.index("passages")]
-        states = States(
-            layers=np.array(self._part_layers),
-            whole=_array(trace.states.transpose(1, 2)),
-            passages=_array(passages.transpose(1, 2)),
-        )
-        return signals, states
+        return signals, _states(trace, self._part_layers) if wanted.provenance else None
+
+    def _relevance(self, state: FinalState, logits: Tensor, ids: Sequence[int]) -> dict[str, Array]:
+        primal = state.primal[0]
+        chosen = torch.tensor(ids, device=primal.device)
+        found: dict[str, Array] = {}
+        for name, prefix in (("response", ""), ("largest", "largest_"), ("mean", "mean_")):
+            one = self._flow.readout.explain(primal, chosen, target_named(name), logits)
+            by_tangent = _array(one.read(state.tangents[:, 0]) * state.scale)
+            if self._wanted.each_segment:
+                found[f"{prefix}by_segment"] = by_tangent[: self._own]
+            else:
+                found[f"{prefix}passages"] = by_tangent[0]
+            if name == "response":
+                found["logits"] = _array(one.logits)
+                if self._wanted.provenance:
+                    found["cp_by_segment"] = by_tangent[self._own :]
+        return found
+
+    def _states(self, trace: Trace, ids: Sequence[int]) -> dict[str, Array]:
+        """The state and attention of each layer, which need no tangents."""
+        embedded = accumulate(self._flow.replayer.embed((self._prompt[-1], *ids[:-1])))
+        return {
+            "hidden_mean": _array(torch.cat([embedded.mean(0)[None], trace.hidden_mean])),
+            "hidden_last": _array(torch.cat([embedded[-1:], trace.hidden_last])),
+            "lookback": _array(trace.lookback),
+        }
+
+    def _provenance(self, trace: Trace) -> dict[str, Array]:
+        found = {name: _array(getattr(trace, name)) for name in ("shares", "norms", "parts")}
+        return {**found, "part_layers": np.array(self._part_layers)}
 
     def _new_tracer(self, *, last_only: bool) -> Tracer:
         return Tracer(
             prompt=len(self._prompt),
-            segments=slice(self._segments, self._segments + len(ORIGINS)),
+            segments=slice(self._own, self._own + self._origins),
             part_layers=self._part_layers,
             bias=self._bias,
             last_only=last_only,
         )
 
-    def _logprob(self, prefix: Prefix, ids: Sequence[int]) -> Tensor:
+    def _logprob(self, prefix: Prefix | None, ids: Sequence[int]) -> Array | None:
+        if prefix is None:
+            return None
         readout = self._flow.readout
-        return logprob_of(readout.capped(readout.head(prefix.states(ids).primal[0])), ids)
+        return _array(logprob_of(readout.capped(readout.head(prefix.states(ids).primal[0])), ids))
+
+
+def signals_of(
+    flow: Flow, encoded: Encoded, wanted: Wanted = FULL, other: Encoded | None = None
+) -> tuple[Signals, States | None]:
+    """The signals of one response, in the flow's mode; the states are None without provenance."""
+    return PromptSignals(flow, encoded, other, wanted).of(encoded)
 
 
 def require_signals(model: Any, composite: Composite) -> None:
@@ -199,47 +232,19 @@ def require_signals(model: Any, composite: Composite) -> None:
         )
 
 
-def _read(explained: Explained, state: FinalState) -> Tensor:
-    return explained.read(state.tangents[:, 0]) * state.scale
-
-
-def _trace_arrays(trace: Trace, embedded: Tensor) -> dict[str, Array]:
-    states = {
-        "hidden_mean": torch.cat([embedded.mean(0)[None], trace.hidden_mean]),
-        "hidden_last": torch.cat([embedded[-1:], trace.hidden_last]),
-    }
-    others = {name: getattr(trace, name) for name in ("shares", "norms", "parts", "lookback")}
-    return {name: _array(value) for name, value in {**states, **others}.items()}
+def _states(trace: Trace, layers: Sequence[int]) -> States:
+    passages = trace.state_parts[:, ORIGINS.index("passages")]
+    return States(
+        layers=np.array(layers),
+        whole=_array(trace.states.transpose(1, 2)),
+        passages=_array(passages.transpose(1, 2)),
+    )
 
 
 def _origin_weights(encoded: Encoded) -> Tensor:
     """One tangent for each of `ORIGINS` (4, n): passages, question, template; the response comes later."""
     segments = torch.tensor(encoded.segments)
     return torch.stack([segments >= 2, segments == 1, segments == 0, segments < 0]).double()
-
-
-def _without_passages(encoded: Encoded) -> tuple[int, ...]:
-    pairs = zip(encoded.prompt_ids, encoded.segments, strict=True)
-    return tuple(token for token, segment in pairs if segment < 2)
-
-
-def _with_passages_of(encoded: Encoded, other: Encoded) -> tuple[int, ...]:
-    """Passage k of the other prompt in place of passage k; what one has more of is left out or added last."""
-    ids: list[int] = []
-    last = max(encoded.segments)
-    placed: set[int] = set()
-    for token, segment in zip(encoded.prompt_ids, encoded.segments, strict=True):
-        if segment < 2:
-            ids.append(token)
-        elif segment not in placed:
-            placed.add(segment)
-            # The last passage's place takes the other's remaining ones.
-            ids += [
-                id
-                for id, theirs in zip(other.prompt_ids, other.segments, strict=True)
-                if theirs == segment or (segment == last and theirs > last)
-            ]
-    return tuple(ids)
 
 
 def _has_biases(model: Any) -> bool:

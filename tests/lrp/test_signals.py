@@ -12,12 +12,16 @@ import scipy.stats
 import torch
 
 from lrp4rag.errors import InputError
+from lrp4rag.features.record import Record
+from lrp4rag.features.tokens import TOKEN_FEATURES
 from lrp4rag.generator import Encoded
 from lrp4rag.generator.encoding import encode
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.attribute import own_weights, prompt_mean, segment_weights
+from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.lrp.replay import pad_columns
-from lrp4rag.lrp.signals import ORIGINS, PromptSignals, Signals, States
+from lrp4rag.lrp.signals import EVERYTHING, FAST, FULL, ORIGINS, PromptSignals, Signals, States, Wanted
+from lrp4rag.lrp.signals import signals_of as signals_of_one
 from tests.lrp import tiny_families
 from tests.tiny import Tokens, bridge_example, tiny_tokenizer
 
@@ -244,3 +248,84 @@ def test_experts_have_signals_under_cp_lrp() -> None:
     close(found.by_segment.sum(0) + found.cp_by_segment[3], found.logits, 1e-6)
     close(found.shares.sum(1), np.ones((3, len(one.response_ids))), 1e-6)
     assert len(found.parts) == len(found.part_layers) == 0
+
+
+ALWAYS = {"logits", "hidden_mean", "hidden_last", "lookback", "logprob", "entropy", "rank"}
+SEGMENTS = {"by_segment", "largest_by_segment", "mean_by_segment"}
+MERGED = {"passages", "largest_passages", "mean_passages"}
+PROVENANCE = {"cp_by_segment", "shares", "norms", "parts", "part_layers"}
+WITHOUT, OTHER = {"logprob_without_passages"}, {"logprob_other_passages"}
+
+SUBSETS = {
+    "full": (FULL, ALWAYS | SEGMENTS | PROVENANCE | WITHOUT),
+    "fast": (FAST, ALWAYS | MERGED | WITHOUT),
+    "no provenance": (Wanted(provenance=False), ALWAYS | SEGMENTS | WITHOUT | OTHER),
+    "merged": (Wanted(each_segment=False), ALWAYS | MERGED | PROVENANCE | WITHOUT | OTHER),
+    "with others only": (replace(FAST, without_passages=False, other_passages=True), ALWAYS | MERGED | OTHER),
+    "least": (replace(FAST, without_passages=False), ALWAYS | MERGED),
+}
+
+
+@families
+@pytest.mark.parametrize("subset", SUBSETS)
+@pytest.mark.parametrize("answer", ANSWERS[:2])
+def test_a_part_of_the_signals_equals_that_of_all(name: str, subset: str, answer: str) -> None:
+    wanted, names = SUBSETS[subset]
+    one, other = encoded(answer), encoded(k=1)
+    with relevance_mode(model_of(name)) as flow:
+        every, all_states = PromptSignals(flow, one, other).of(one)
+        shared, shared_states = PromptSignals(flow, one, other, wanted).of(one)
+        alone, states = signals_of_one(flow, one, wanted, other)
+    expected = every.arrays()
+    for key in SEGMENTS:
+        expected[key.replace("by_segment", "passages")] = expected[key][2:].sum(0)
+    for found in (shared.arrays(), alone.arrays()):
+        assert set(found) == names
+        for key, array in found.items():
+            assert array.dtype == expected[key].dtype
+            close(array, expected[key])
+    assert all_states is not None
+    for found_states in (shared_states, states):
+        assert (found_states is not None) == wanted.provenance
+        if found_states is not None:
+            for key, array in found_states.arrays().items():
+                close(array, all_states.arrays()[key])
+
+
+def test_full_is_the_default_for_one_response() -> None:
+    one = encoded()
+    with relevance_mode(model_of("llama")) as flow:
+        assert set(signals_of_one(flow, one)[0].arrays()) == SUBSETS["full"][1]
+        assert set(PromptSignals(flow, one, None).of(one)[0].arrays()) == set(
+            PromptSignals(flow, one, None, EVERYTHING).of(one)[0].arrays()
+        )
+
+
+@pytest.mark.parametrize(
+    ("feature", "signal"),
+    [
+        ("question", "by_segment"),
+        ("state passages", "shares"),
+        ("gain over others", "logprob_other_passages"),
+    ],
+)
+def test_a_feature_says_which_signal_it_lacks(feature: str, signal: str) -> None:
+    one = encoded()
+    with relevance_mode(model_of("llama")) as flow:
+        signals, _ = signals_of_one(flow, one, FAST)
+    relevance = Relevance(one, "attnlrp", "response", {}, signals.logits, np.zeros_like(signals.logits))
+    record = Record(relevance, signals.arrays())
+    close(TOKEN_FEATURES["gain"](record), signals.logprob - signals.logprob_without_passages)
+    with pytest.raises(InputError, match=f"'{signal}'"):
+        TOKEN_FEATURES[feature](record)
+
+
+@pytest.mark.parametrize(("name", "composite"), [("llama", "paper"), ("mixtral", "attnlrp")])
+def test_without_provenance_any_composite_has_signals(name: str, composite: str) -> None:
+    one = encoded()
+    with relevance_mode(model_of(name), composite) as flow:
+        found, states = signals_of_one(flow, one, FAST)
+        expected = flow.push(one, segment_weights(one)[2:].sum(0, keepdim=True))[0]
+    assert states is None
+    assert found.passages is not None
+    close(found.passages, expected, 1e-6 if name == "mixtral" else 1e-9)
