@@ -91,9 +91,11 @@ def mlp_forward(stack: Stack, layer: int, block: Block, composite: Composite, ac
         rule = GateRule.at(gate, up, composite, activation)
         if stack.tapes is not None and layer in stack.tapes:
             stack.tapes[layer].mlp = rule
+        rules = {composite: rule}
         for one, which in runs(stack.composites or (composite,) * len(dgate)):
-            of_run = rule if one == composite else GateRule.at(gate, up, one, activation)
-            of_run.push(dgate[which], dup[which])
+            if one not in rules:
+                rules[one] = GateRule.at(gate, up, one, activation)
+            rules[one].push(dgate[which], dup[which])
         gate.copy_(rule.product)
         output: Tensor = down(mixed)
         return output

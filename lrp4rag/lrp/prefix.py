@@ -32,6 +32,8 @@ class Prefix:
     flow's mode only.
     """
 
+    tangents: int
+    length: int
     _cache: DynamicCache
     _sizes: Sizes
 
@@ -43,25 +45,33 @@ class Prefix:
         *,
         composites: Sequence[Composite] | None = None,
         observer: Observer | None = None,
+        staged: bool | None = None,
+        after: Prefix | None = None,
     ) -> None:
         if not ids:
             raise LRP4RAGError("a prefix needs at least one token")
-        self._flow, self.tangents, self.length = flow, len(weights), 0
+        if after is not None and after.tangents:
+            raise LRP4RAGError("a prefix can go on only from one without tangents")
+        before = 0 if after is None else after.length
+        self._flow, self.tangents, self.length = flow, len(weights), before
         self._composites = composites
         device = flow.model.get_input_embeddings().weight.device
         self._scale = power_of_two(weights.abs().amax(-1)[:, None]).to(device)  # one cache, one scale
         self.state: FinalState
 
         def attempt(sizes: Sizes) -> None:
-            self._sizes, self._cache, self.length = sizes, flow.replayer.new_cache(), 0
-            # An observer sees all tangents of all tokens.
-            whole = observer is not None or not flow.replayer.chunkable
-            parts = [(len(weights), slice(None))] if whole else stages(weights)
-            for (live, part), (before, _) in zip(parts, [parts[0], *parts], strict=False):
-                add_rows(self._cache, live - before)
-                self._read(ids[part], weights[:live, part], observer)
+            self._sizes, self.length = sizes, before
+            self._cache = flow.replayer.new_cache() if after is None else fork(after._cache)
+            # An observer sees all tangents of all tokens, unless stages are asked for.
+            in_stages = (observer is None if staged is None else staged) and flow.replayer.chunkable
+            parts = stages(weights) if in_stages else [(len(weights), slice(None))]
+            read = 0
+            for live, part in parts:
+                add_rows(self._cache, live - read)
+                read = live
+                self._read(ids[part], weights[:live, part], observer if part == parts[-1][1] else None)
 
-        flow.fitting_prefix(attempt, len(ids), len(weights))
+        flow.fitting_prefix(attempt, before + len(ids), len(weights))
 
     @torch.no_grad()
     def extend(

@@ -187,12 +187,15 @@ class Flow:
         *,
         composites: Sequence[Composite] | None = None,
         observer: Observer | None = None,
+        staged: bool | None = None,
+        after: Prefix | None = None,
     ) -> Prefix:
         """Read a prompt once, with tangents `weights` (T, n), for several responses or a stream.
 
         `composites` names one for each tangent, so that one pass serves several; without weights there
-        are no tangents. `observer` sees the layers. Raises `InputError` for composites that need stacks
-        of their own.
+        are no tangents. `observer` sees the layers. `staged`, the default without an observer, lets tangents
+        join near where they begin; an observer then sees the last stage only. `after` is a prefix without
+        tangents to go on from. Raises `InputError` for composites that need stacks of their own.
         """
         if weights is None:
             weights = torch.zeros(0, len(ids))
@@ -200,7 +203,9 @@ class Flow:
             check_weights(weights, len(ids))
         if composites is not None:
             self._check_composites(composites, len(weights))
-        return Prefix(self, ids, weights, composites=composites, observer=observer)
+        return Prefix(
+            self, ids, weights, composites=composites, observer=observer, staged=staged, after=after
+        )
 
     def _check_composites(self, composites: Sequence[Composite], tangents: int) -> None:
         if len(composites) != tangents:

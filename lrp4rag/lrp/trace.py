@@ -52,7 +52,7 @@ class Tracer:
         self,
         *,
         prompt: int,
-        segments: slice,
+        segments: Sequence[int] | slice,
         part_layers: Sequence[int],
         bias: bool = False,
         last_only: bool = False,

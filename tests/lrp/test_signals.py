@@ -16,7 +16,7 @@ from lrp4rag.features.record import Record
 from lrp4rag.features.tokens import TOKEN_FEATURES
 from lrp4rag.generator import Encoded
 from lrp4rag.generator.encoding import encode
-from lrp4rag.lrp import relevance_mode
+from lrp4rag.lrp import prefix, relevance_mode
 from lrp4rag.lrp.attribute import own_weights, prompt_mean, segment_weights
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.lrp.replay import pad_columns
@@ -269,7 +269,10 @@ SUBSETS = {
 @families
 @pytest.mark.parametrize("subset", SUBSETS)
 @pytest.mark.parametrize("answer", ANSWERS[:2])
-def test_a_part_of_the_signals_equals_that_of_all(name: str, subset: str, answer: str) -> None:
+def test_a_part_of_the_signals_equals_that_of_all(
+    name: str, subset: str, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefix, "STAGE", 5)
     wanted, names = SUBSETS[subset]
     one, other = encoded(answer), encoded(k=1)
     with relevance_mode(model_of(name)) as flow:
