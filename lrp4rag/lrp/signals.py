@@ -137,10 +137,7 @@ class PromptSignals:
         self._flow, self._wanted, self._prompt = flow, wanted, encoded.prompt_ids
         if wanted.provenance:
             require_signals(flow.model, flow.composite)
-        own = segment_weights(encoded)
-        if not wanted.each_segment:
-            own = own[2:].sum(0, keepdim=True)
-        origins = _origin_weights(encoded)[: len(ORIGINS) if wanted.provenance else 0]
+        own, origins = _tangents(encoded, wanted)
         weights = torch.cat([own, origins])
         composites = [flow.composite] * len(own) + [CP_LRP] * len(origins)
         begins = _begins(weights)
@@ -150,6 +147,7 @@ class PromptSignals:
         self._bias = wanted.provenance and _has_biases(flow.model)
         self._tracer = self._new_tracer(last_only=True)
         without = without_passages(encoded)
+        # Before the first tangent begins, the prompt without passages is the same.
         shared = max(0, min(*begins, len(self._prompt) - 1, len(without) - 1)) if staged else 0
         opening = flow.prefix(self._prompt[:shared]) if shared else None
         self._prefix = flow.prefix(
@@ -263,6 +261,14 @@ def _states(trace: Trace, layers: Sequence[int]) -> States:
         whole=_array(trace.states.transpose(1, 2)),
         passages=_array(passages.transpose(1, 2)),
     )
+
+
+def _tangents(encoded: Encoded, wanted: Wanted) -> tuple[Tensor, Tensor]:
+    """Those of the store's composite (S or 1, n), and those of provenance (4 or 0, n)."""
+    own, origins = segment_weights(encoded), _origin_weights(encoded)
+    if not wanted.each_segment:
+        own = own[2:].sum(0, keepdim=True)
+    return own, origins if wanted.provenance else origins[:0]
 
 
 def _origin_weights(encoded: Encoded) -> Tensor:

@@ -295,6 +295,21 @@ def test_a_part_of_the_signals_equals_that_of_all(
                 close(array, all_states.arrays()[key])
 
 
+@pytest.mark.parametrize("wanted", [FAST, FULL])
+def test_passages_first_and_last(wanted: Wanted) -> None:
+    """What the prompts share may be nothing, and nothing may follow the passages."""
+    one = encoded()
+    n = len(one.prompt_ids)
+    for segments in ([2] * 9 + [0] * (n - 9), [0, 1] + [2] * (n - 2), [0] * (n - 1) + [2]):
+        moved = replace(one, segments=tuple(segments), segment_names=("template", "question", "passage 1"))
+        with relevance_mode(model_of("llama")) as flow:
+            every = PromptSignals(flow, moved, None).of(moved)[0].arrays()
+            found = signals_of_one(flow, moved, wanted)[0].arrays()
+        close(found.get("passages", every["by_segment"][2]), every["by_segment"][2])
+        for key in set(found) & set(every):
+            close(found[key], every[key])
+
+
 def test_full_is_the_default_for_one_response() -> None:
     one = encoded()
     with relevance_mode(model_of("llama")) as flow:
