@@ -11,15 +11,20 @@ import numpy as np
 import torch
 
 from lrp4rag.classifiers.detector import Detector
+from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.classifiers.verdict import Verdict, judge
+from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.generator.encoding import Truncation
+from lrp4rag.features.record import Record
+from lrp4rag.generator.encoding import Encoded, Truncation
 from lrp4rag.generator.reader import Reader
 from lrp4rag.lrp.attribute import attribute, span_weights
 from lrp4rag.lrp.composites import Composite, composite_named
 from lrp4rag.lrp.families import require_pull
 from lrp4rag.lrp.mode import relevance_mode
+from lrp4rag.lrp.propagate import Flow
 from lrp4rag.lrp.relevance import Array, Relevance
+from lrp4rag.lrp.signals import Wanted, signals_of
 from lrp4rag.parts import MATRIX, MATRIX_SHAPE, PROMPT
 
 
@@ -28,7 +33,9 @@ class Analysis:
     """One analysed example.
 
     `sentence_rows` (sentences, n) is R* averaged over each sentence's tokens, and `token_rows`
-    (t, n) is R* itself, where they were asked for; in logits. `seconds` says where time went.
+    (t, n) is R* itself, where they were asked for; in logits. `seconds` says where time went. With
+    `passages_only`, of a detector that reads no more, relevance is that of the passages and not of the
+    whole prompt.
     """
 
     example: Example
@@ -38,6 +45,7 @@ class Analysis:
     token_rows: Array | None
     generated: bool
     seconds: dict[str, float]
+    passages_only: bool = False
 
 
 Follow = Callable[[Iterable[int], int, str], Iterable[int]]
@@ -69,7 +77,7 @@ def analyse(
     """
     clock = _Clock()
     chosen = composite_named(composite or (detector.card.composite if detector else "attnlrp"))
-    needs = detector.features.needs if detector else ()
+    needs = detector.needs if detector else ()
     if detector is not None:  # before the expensive part
         detector.require(reader.identity.as_dict(), chosen.name, detector.card.target)
     if rows or tokens or PROMPT in needs:
@@ -83,17 +91,23 @@ def analyse(
         encoded = reader.encode(example, truncation=truncation)
     with relevance_mode(reader.model, chosen, max_memory=max_memory) as flow:
         with clock.measure("push"):
-            relevance = attribute(
-                reader,
-                encoded,
-                segments=True,
-                prompt=PROMPT in needs,
-                resampled=MATRIX_SHAPE if MATRIX in needs else None,
-                flow=flow,
-                keep=rows or tokens,
-            )
+            if detector is not None and isinstance(detector.model, TokenModel):
+                record = read_record(reader, encoded, flow, detector.model.wanted)
+            else:
+                record = Record(
+                    attribute(
+                        reader,
+                        encoded,
+                        segments=True,
+                        prompt=PROMPT in needs,
+                        resampled=MATRIX_SHAPE if MATRIX in needs else None,
+                        flow=flow,
+                        keep=rows or tokens,
+                    )
+                )
+            relevance = record.relevance
         with clock.measure("classify"):
-            verdict = detector.predict(relevance) if detector else judge(relevance)
+            verdict = detector.predict(record) if detector else judge(relevance)
         sentence_rows = token_rows = None
         if rows:
             with clock.measure("pull sentences"):
@@ -107,7 +121,39 @@ def analyse(
                 steps = follow(starts, len(starts), "pulling tokens") if follow else starts
                 chunks = [flow.pull(encoded, eye[start : start + TOKEN_CHUNK]) for start in steps]
                 token_rows = np.concatenate([chunk.float().cpu().numpy() for chunk in chunks])
-    return Analysis(example, relevance, verdict, sentence_rows, token_rows, generated, clock.seconds)
+    return Analysis(
+        example,
+        relevance,
+        verdict,
+        sentence_rows,
+        token_rows,
+        generated,
+        clock.seconds,
+        passages_only="passages" in record.signals,
+    )
+
+
+def read_record(reader: Reader, encoded: Encoded, flow: Flow, wanted: Wanted) -> Record:
+    """Relevance and signals of one response, in the flow's mode: what a token detector reads.
+
+    Where segments are not told apart, the relevance is that of the passages only. Raises `InputError` for
+    a response without tokens.
+    """
+    if not encoded.response_ids:
+        raise InputError("the response has no tokens", field="response")
+    signals, states = signals_of(flow, encoded, wanted)
+    whole = signals.passages if signals.by_segment is None else signals.by_segment.sum(0)
+    assert whole is not None
+    relevance = Relevance(
+        encoded=encoded,
+        composite=flow.composite.name,
+        target=flow.target,
+        reader=reader.identity.as_dict(),
+        logits=signals.logits,
+        response=(whole / len(encoded.prompt_ids)).astype(np.float32),
+        by_segment=signals.by_segment,
+    )
+    return Record(relevance, signals.arrays(), states.arrays())
 
 
 class _Clock:

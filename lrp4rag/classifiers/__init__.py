@@ -3,6 +3,6 @@
 from lrp4rag.classifiers.card import Card, Interval
 from lrp4rag.classifiers.detector import Detector
 from lrp4rag.classifiers.features import Features
-from lrp4rag.classifiers.verdict import Sentence, SuspectSpan, Verdict
+from lrp4rag.classifiers.verdict import Reason, Sentence, SuspectSpan, Verdict
 
-__all__ = ["Card", "Detector", "Features", "Interval", "Sentence", "SuspectSpan", "Verdict"]
+__all__ = ["Card", "Detector", "Features", "Interval", "Reason", "Sentence", "SuspectSpan", "Verdict"]

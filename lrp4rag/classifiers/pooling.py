@@ -1,4 +1,4 @@
-"""From tokens to the verdict: one score of a response's token scores."""
+"""From tokens to the verdict: one score of a response's, or a sentence's, token scores."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ Scores = NDArray[np.float64]
 
 TOPS = (5, 10, 20, 40)
 """Numbers of tokens that contend: a made-up clause has about ten."""
+SENTENCE_TOPS = (1, 3, 6, 12)
 
 
 def top_mean(scores: Scores, count: int) -> float:

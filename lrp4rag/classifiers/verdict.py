@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.localise import merged_spans
+from lrp4rag.classifiers.pooling import top_mean
 from lrp4rag.features.windows import smoothed
 from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.sentences import split_sentences
 
+Flags = NDArray[np.bool_]
+
 
 @dataclass(frozen=True, slots=True)
 class SuspectSpan:
-    """Characters `start` to `end` (exclusive) of the response; `relevance` is the smoothed mean."""
+    """Characters `start` to `end` (exclusive) of the response; `relevance` is the smoothed mean.
+
+    `probability`, of a token detector, is the mean over the span's tokens that they are made up; `passage`
+    is the index of the one it draws on most, None where it draws on none.
+    """
 
     start: int
     end: int
     relevance: float
+    probability: float | None = None
+    passage: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +40,8 @@ class Sentence:
 
     `relevance` is that of the whole prompt, and `by_passage` of each passage, summed over prompt tokens
     and averaged over the sentence's tokens; `passage` the index of the largest, None where none is
-    positive or passages were not attributed. `suspect` when half of its tokens are.
+    positive or passages were not attributed. `suspect` where the detector says so: of a vector detector
+    when half of its tokens are, of a token detector when its `probability` is high enough.
     """
 
     start: int
@@ -37,14 +50,39 @@ class Sentence:
     by_passage: tuple[float, ...]
     passage: int | None
     suspect: bool
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A feature that moved a verdict: by how much, in log odds of a hallucination, and its value in one
+    sentence, beside quantiles (5, 25, 50, 75, 95 %) of it in faithful sentences."""
+
+    feature: str
+    moved: float
+    sentence: int
+    value: float
+    faithful: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenMarks:
+    """What a token detector makes of t tokens, and where its verdicts on tokens and sentences begin."""
+
+    probabilities: Array
+    threshold: float
+    sentence_top: int
+    sentence_threshold: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
     """`probability` that the response is hallucinated; it is called so from `threshold` on.
 
-    Without a detector (evidence only) both are None and nothing is suspect.
-    `token_relevance` (t) is the smoothed relevance of the prompt that marks suspect tokens.
+    Without a detector (evidence only) both are None and nothing is suspect. Where the example is `unlike`
+    the training data in a way that decides, there is a probability and no verdict (`abstained`).
+    `token_relevance` (t) is the smoothed relevance of the prompt, which marks the suspect tokens of a vector
+    detector; `marks` are a token detector's.
     """
 
     probability: float | None
@@ -53,10 +91,17 @@ class Verdict:
     token_threshold: float | None
     spans: tuple[SuspectSpan, ...]
     sentences: tuple[Sentence, ...]
+    marks: TokenMarks | None = None
+    reasons: tuple[Reason, ...] = ()
+    unlike: tuple[Unlike, ...] = ()
+
+    @property
+    def abstained(self) -> bool:
+        return any(one.decides for one in self.unlike)
 
     @property
     def hallucinated(self) -> bool | None:
-        if self.probability is None or self.threshold is None:
+        if self.probability is None or self.threshold is None or self.abstained:
             return None
         return self.probability >= self.threshold
 
@@ -67,20 +112,34 @@ def judge(
     probability: float | None = None,
     threshold: float | None = None,
     token_threshold: float | None = None,
+    marks: TokenMarks | None = None,
+    unlike: Sequence[Unlike] = (),
 ) -> Verdict:
-    """Put probability and evidence together."""
+    """Put probability and evidence together. Tokens are suspect by `marks`, or where smoothed relevance is
+    below `token_threshold`."""
     encoded = relevance.encoded
     smooth = smoothed(relevance.total)
-    suspect = smooth < (-np.inf if token_threshold is None else token_threshold)
+    if marks is None:
+        suspect = smooth < (-np.inf if token_threshold is None else token_threshold)
+    else:
+        suspect = marks.probabilities >= marks.threshold
     spans = []
     for start, end in merged_spans(suspect, encoded.response_offsets, encoded.response):
         inside = tokens_in(encoded.response_offsets, [(start, end)])
-        spans.append(SuspectSpan(start, end, float(smooth[inside].mean())))
+        spans.append(
+            SuspectSpan(
+                start,
+                end,
+                relevance=float(smooth[inside].mean()),
+                probability=None if marks is None else float(marks.probabilities[inside].mean()),
+                passage=_leading(_by_passage(relevance, inside)),
+            )
+        )
     sentences = []
     for start, end in split_sentences(encoded.response):
         inside = tokens_in(encoded.response_offsets, [(start, end)])
         if inside.any():
-            sentences.append(_sentence(relevance, suspect, inside, start, end))
+            sentences.append(_sentence(relevance, suspect, marks, inside, start, end))
     return Verdict(
         probability=probability,
         threshold=threshold,
@@ -88,25 +147,38 @@ def judge(
         token_threshold=token_threshold,
         spans=tuple(spans),
         sentences=tuple(sentences),
+        marks=marks,
+        unlike=tuple(unlike),
     )
 
 
 def _sentence(
-    relevance: Relevance,
-    suspect: np.ndarray,
-    inside: np.ndarray,
-    start: int,
-    end: int,
+    relevance: Relevance, suspect: Flags, marks: TokenMarks | None, inside: Flags, start: int, end: int
 ) -> Sentence:
-    by_passage: tuple[float, ...] = ()
-    if relevance.by_segment is not None:
-        by_passage = tuple(map(float, relevance.by_segment[2:, inside].mean(1)))
-    passage = int(np.argmax(by_passage)) if by_passage and max(by_passage) > 0 else None
+    by_passage = _by_passage(relevance, inside)
+    probability = None
+    if marks is not None:
+        probability = top_mean(marks.probabilities[inside].astype(np.float64), marks.sentence_top)
     return Sentence(
         start=start,
         end=end,
         relevance=float(relevance.total[inside].mean()),
         by_passage=by_passage,
-        passage=passage,
-        suspect=bool(suspect[inside].mean() >= 0.5),
+        passage=_leading(by_passage),
+        suspect=(
+            bool(suspect[inside].mean() >= 0.5)
+            if marks is None or probability is None
+            else probability >= marks.sentence_threshold
+        ),
+        probability=probability,
     )
+
+
+def _by_passage(relevance: Relevance, inside: Flags) -> tuple[float, ...]:
+    if relevance.by_segment is None:
+        return ()
+    return tuple(map(float, relevance.by_segment[2:, inside].mean(1)))
+
+
+def _leading(by_passage: tuple[float, ...]) -> int | None:
+    return int(np.argmax(by_passage)) if by_passage and max(by_passage) > 0 else None

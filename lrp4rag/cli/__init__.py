@@ -26,6 +26,7 @@ from lrp4rag.cli.generate import generate
 from lrp4rag.cli.localise import localise
 from lrp4rag.cli.reproduce import reproduce
 from lrp4rag.cli.store import extract, store
+from lrp4rag.cli.study import study
 from lrp4rag.errors import LRP4RAGError, LRP4RAGWarning
 
 
@@ -93,6 +94,6 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 for command in (
     *(analyse, attribute, generate, extract, train, evaluate),
-    *(check, detector, store, reproduce, localise),
+    *(check, detector, store, reproduce, localise, study),
 ):
     main.add_command(command)

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from lrp4rag.classifiers import Features
     from lrp4rag.example import Example
     from lrp4rag.experiments.extract import Extraction
+    from lrp4rag.experiments.train import TokenRecipe, VectorRecipe
 
 STORE_HELP = "Folder that keeps relevance: nothing is computed twice, and a killed run goes on."
-CLASSIFIERS = ("threshold", "svm", "mlp", "forest", "lstm")
+CLASSIFIERS = ("tokens", "threshold", "svm", "mlp", "forest", "lstm")
 VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
 
 
@@ -31,19 +32,25 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
 @GENERATOR
 @click.option(
     "--classifier",
-    default="svm",
-    show_default=True,
     type=click.Choice(CLASSIFIERS),
-    help="What decides; the LSTM reads the vector step by step.",
+    help="What decides: networks that judge single tokens, or a classifier of one vector (--vector); the "
+    "LSTM reads it step by step.  [default: tokens, or svm where a vector is described]",
+)
+@click.option(
+    "--block",
+    "blocks",
+    multiple=True,
+    metavar="NAME",
+    help="Features that tokens are judged by: signals, segments, quick, state, passages "
+    "(docs/features.md); repeat it for several.  [default: signals, state, passages]",
 )
 @click.option(
     "--vector",
-    default="total",
-    show_default=True,
     type=click.Choice(VECTORS),
-    help="What it reads, per response token: the relevance of the whole prompt, its mean over prompt tokens "
-    "(response: R_response), or its split among passages, question and template (segments). Per prompt "
-    "token: R_prompt (prompt). R* in 64 x 16 bins: along the response (matrix) or the prompt (matrix_t).",
+    help="What such a classifier reads, per response token: the relevance of the whole prompt, its mean over "
+    "prompt tokens (response: R_response), or its split among passages, question and template (segments). "
+    "Per prompt token: R_prompt (prompt). R* in 64 x 16 bins: along the response (matrix) or the prompt "
+    "(matrix_t).  [default: total]",
 )
 @click.option(
     "--length",
@@ -52,10 +59,8 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
 )
 @click.option(
     "--resampling",
-    default="interpolate",
-    show_default=True,
     type=click.Choice(["interpolate", "pad_last", "zeros"]),
-    help="How responses shorter than that are stretched.",
+    help="How responses shorter than that are stretched.  [default: interpolate]",
 )
 @RESAMPLES
 @click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
@@ -65,10 +70,11 @@ def train(
     out: Path,
     store: Path,
     generator: tuple[str, ...],
-    classifier: str,
-    vector: str,
+    classifier: str | None,
+    blocks: tuple[str, ...],
+    vector: str | None,
     length: int | None,
-    resampling: str,
+    resampling: str | None,
     resamples: int,
     as_json: bool,
     **options: Any,
@@ -76,21 +82,21 @@ def train(
     """Train a detector on labelled DATA: a JSONL file with "labels", or a RAGTruth directory.
 
     Relevance is extracted into the store first (resumable), then the detector is cross-validated
-    with folds grouped by source, fitted on all rows, and written with its card.
+    with folds grouped by source, fitted on all rows, and written with its card. It takes 200 labelled
+    responses, some of them with spans marked as hallucinated; more are better (docs/detector.md).
     """
-    from lrp4rag.classifiers.detector import check_target
+    from lrp4rag.classifiers.folder import check_target
     from lrp4rag.experiments.train import labelled
     from lrp4rag.experiments.train import train as fit
 
     check_target(out)  # before the expensive part
-    features = _features(vector, length, resampling)
+    reads = _reads(classifier, blocks, vector, length, resampling)
     examples = labelled(load_data(data, generator), data)
-    extraction = _extract(examples, store, None, parts=features.needs, **options)
+    extraction = _extract(examples, store, None, parts=reads.needs, **options)
     detector = fit(
         examples,
         extraction,
-        features=features,
-        classifier=classifier,
+        reads=reads,
         command=click.get_current_context().find_root().obj,
         resamples=resamples,
     )
@@ -137,12 +143,33 @@ def evaluate(
         refuse_seen(detector.card, examples, data)
     with ExitStack() as stack:
         folder = store or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lrp4rag-")))
-        extraction = _extract(examples, folder, detector, parts=detector.features.needs, **options)
+        extraction = _extract(examples, folder, detector, parts=detector.needs, **options)
         evaluation = run(detector, examples, extraction, resamples=resamples)
     if as_json:
         click.echo(json.dumps(evaluation_record(evaluation, detector.card)))
     else:
         print_evaluation(evaluation)
+
+
+def _reads(
+    classifier: str | None,
+    blocks: Sequence[str],
+    vector: str | None,
+    length: int | None,
+    resampling: str | None,
+) -> VectorRecipe | TokenRecipe:
+    from lrp4rag.experiments.train import TokenRecipe, VectorRecipe
+    from lrp4rag.features.blocks import FULL_BLOCKS, blocks_named
+
+    described = any(option is not None for option in (vector, length, resampling))
+    chosen = classifier or ("svm" if described else "tokens")
+    if chosen == "tokens":
+        if described:
+            raise InputError("--vector, --length and --resampling are not for --classifier tokens")
+        return TokenRecipe(blocks_named(blocks or FULL_BLOCKS))
+    if blocks:
+        raise InputError(f"--block is for --classifier tokens; '{chosen}' reads a --vector")
+    return VectorRecipe(_features(vector or "total", length, resampling or "interpolate"), chosen)
 
 
 def _features(vector: str, length: int | None, resampling: str) -> Features:

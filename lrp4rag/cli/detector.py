@@ -18,7 +18,7 @@ def info(folder: str, as_json: bool) -> None:
 
     FOLDER is a detector folder; without it, the bundled detector is shown.
     """
-    from lrp4rag.classifiers.detector import load_card
+    from lrp4rag.classifiers.folder import load_card
     from lrp4rag.report.cards import print_card
 
     print_card(load_card(folder), as_json=as_json)

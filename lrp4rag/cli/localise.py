@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from lrp4rag.cli.options import GENERATOR, RESAMPLES, writable
 from lrp4rag.errors import InputError
+
+if TYPE_CHECKING:
+    from lrp4rag.features.blocks import Block
 
 
 @click.command(short_help="How well made-up tokens, spans and sentences are found, from a store.")
@@ -21,18 +25,26 @@ from lrp4rag.errors import InputError
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the record to this JSON file.")
 @GENERATOR
 @click.option(
+    "--block",
+    "blocks",
+    multiple=True,
+    metavar="NAME",
+    help="Features that tokens are judged by: signals, segments, quick, state, passages "
+    "(docs/features.md); repeat it for several.  [default: signals, state, passages]",
+)
+@click.option(
     "--feature",
     "features",
     multiple=True,
     metavar="NAME",
-    help="Only this token feature (docs/features.md); repeat it for several.  [default: all]",
+    help="Instead of blocks, only this token feature (docs/features.md); repeat it for several.",
 )
 @click.option(
     "--profile",
     "profiles",
     multiple=True,
     type=click.Choice(["lookback", "shares", "norms", "none"]),
-    help="Only this profile, or none; repeat it for several.  [default: all]",
+    help="Instead of blocks, with the features this profile, or none; repeat it for several.",
 )
 @RESAMPLES
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
@@ -40,51 +52,45 @@ def localise(
     store: Path,
     out: Path | None,
     generator: tuple[str, ...],
+    blocks: tuple[str, ...],
     features: tuple[str, ...],
     profiles: tuple[str, ...],
     resamples: int,
     as_json: bool,
 ) -> None:
-    """Cross-validate a token classifier on what a STORE holds, and print its metrics per generator.
+    """Cross-validate token classifiers on what a STORE holds, and print their metrics per generator.
 
-    It learns from the chosen responses of all generators together, with folds grouped by source;
-    thresholds are chosen inside the folds. Beside it stand smoothed relevance, of which only the threshold
-    is learned, and controls.
+    They learn from the chosen responses of all generators together, with folds grouped by source;
+    thresholds are chosen inside the folds. Beside them stand smoothed relevance, of which only the
+    threshold is learned, and controls. States need a store with that part (lrp4rag extract --parts
+    relevance,signals,states).
     """
-    from dataclasses import replace
+    from dataclasses import asdict, replace
 
     import numpy as np
 
-    from lrp4rag.classifiers.tokens import TokenClassifier
     from lrp4rag.experiments.localisation import localisation, record
     from lrp4rag.experiments.protocol import HONEST
     from lrp4rag.experiments.rows import Rows
-    from lrp4rag.experiments.tokens import Tokens, located
-    from lrp4rag.features.table import TokenTable
+    from lrp4rag.experiments.tokens import located, tokens_of
     from lrp4rag.files import write_atomically
     from lrp4rag.report.localisation import print_localisation
 
     if out is not None:
         writable(out)
-    chosen = tuple(dict.fromkeys(profiles))
-    if "none" in chosen and len(chosen) > 1:
-        raise InputError("--profile none leaves all profiles out; name it alone")
-    columns = TokenTable()
-    if features:
-        columns = replace(columns, features=tuple(dict.fromkeys(features)))
-    if chosen:
-        columns = replace(columns, profiles=tuple(name for name in chosen if name != "none"))
+    made = _blocks(blocks, features, profiles)
     rows = Rows.open(store)
     if generator:
         for name in generator:
             rows.select_generator(name)
         rows = rows.select(np.isin(rows.generators, generator))
     protocol = replace(HONEST, repeats=1)
-    tokens = Tokens.of(rows, columns)
-    found = localisation(
-        rows, tokens, located(tokens, TokenClassifier(), protocol), protocol, resamples=resamples
-    )
-    settings = {"features": columns.features, "profiles": columns.profiles, "columns": tokens.table.shape[1]}
+    tokens = tokens_of(rows, made)
+    found = localisation(rows, tokens, located(tokens, protocol), protocol, resamples=resamples)
+    settings = {
+        "blocks": {name: asdict(block) for name, block in made.items()},
+        "columns": {name: table.shape[1] for name, table in tokens.blocks.items()},
+    }
     made = record(found, protocol, settings)
     if out is not None:
         write_atomically(out, json.dumps(made, indent=2) + "\n")
@@ -92,3 +98,26 @@ def localise(
         click.echo(json.dumps(made))
     else:
         print_localisation(found, protocol)
+
+
+def _blocks(
+    blocks: tuple[str, ...], features: tuple[str, ...], profiles: tuple[str, ...]
+) -> dict[str, Block]:
+    from lrp4rag.features.blocks import FULL_BLOCKS, blocks_named
+    from lrp4rag.features.table import TokenTable
+
+    if not features and not profiles:
+        return blocks_named(blocks or FULL_BLOCKS)
+    if blocks:
+        raise InputError("--block names features by itself; leave --feature and --profile out")
+    if "none" in profiles and len(set(profiles)) > 1:
+        raise InputError("--profile none leaves all profiles out; name it alone")
+    table = TokenTable()
+    return {
+        "chosen": TokenTable(
+            features=tuple(dict.fromkeys(features)) or table.features,
+            profiles=tuple(name for name in dict.fromkeys(profiles) if name != "none")
+            if profiles
+            else table.profiles,
+        )
+    }

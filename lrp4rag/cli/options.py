@@ -31,6 +31,26 @@ GENERATOR = click.option(
 )
 
 
+def operating_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that say from which probability on a response is flagged."""
+    return _together(
+        [
+            click.option(
+                "--operating-point",
+                metavar="NAME",
+                help="Flag from the probability that the detector's card has under this name: balanced, "
+                "high-precision or high-recall.  [default: balanced]",
+            ),
+            click.option(
+                "--false-positive-rate",
+                type=click.FloatRange(0, 1, min_open=True, max_open=True),
+                metavar="RATE",
+                help="Flag from the probability that this part of faithful responses reached in training.",
+            ),
+        ]
+    )(function)
+
+
 def reader_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Options of a reader that replays responses for a detector."""
     return _reader_options("replays", "as the detector", "as the detector")(function)
@@ -120,13 +140,20 @@ def open_reader(
     return load_reader(name, device=device, dtype=dtype, chat_template=chat_template)
 
 
-def open_detector(name: str) -> Detector | None:
-    """The detector in a folder, the bundled one ("default"), or None ("none")."""
+def open_detector(name: str, point: str | None = None, rate: float | None = None) -> Detector | None:
+    """The detector in a folder, a bundled one ("default", "fast"), or None ("none"); at an operating point of
+    its card, or at a false-positive rate."""
+    if point is not None and rate is not None:
+        raise InputError("--operating-point and --false-positive-rate both say when to flag; give one")
+    wanted = point if point is not None else rate
     if name == "none":
+        if wanted is not None:
+            raise InputError("an operating point needs a detector")
         return None
     from lrp4rag.classifiers import Detector
 
-    return Detector.load(name)
+    detector = Detector.load(name)
+    return detector if wanted is None else detector.at(wanted)
 
 
 def writable(path: Path | None) -> Path | None:

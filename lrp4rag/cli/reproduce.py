@@ -122,7 +122,7 @@ def reproduce(
         settings=settings,
         jobs=jobs or os.cpu_count() or 1,
     )
-    made = run(context, out, chosen, _command(click.get_current_context().find_root().obj))
+    made = run(context, out, chosen, shown_command(click.get_current_context().find_root().obj))
     for name, seconds in made.seconds.items():
         click.echo(f"{name}: {seconds:.0f} s")
     click.echo(f"wrote {made.page} and {len(made.files) - 1} files beside it")
@@ -140,7 +140,7 @@ def _variants(given: tuple[str, ...]) -> dict[str, Path]:
     return found
 
 
-def _command(given: str) -> str:
+def shown_command(given: str) -> str:
     """As it was given, with the last part of every path: a page must not tell where a machine keeps files."""
     words = []
     for word in shlex.split(given):

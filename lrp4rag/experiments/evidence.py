@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lrp4rag.classifiers.card import Evidence, Metrics
+from lrp4rag.classifiers.card import Evidence, GeneratorEvidence, Metrics
+from lrp4rag.classifiers.card import Located as LocatedMetrics
 from lrp4rag.classifiers.features import Features
 from lrp4rag.classifiers.localise import token_threshold
 from lrp4rag.experiments.controls import CONTROLS, FLAG_EVERYTHING, Setting, flag_everything, relevance
+from lrp4rag.experiments.localisation import ALL, CLASSIFIER, Localisation
 from lrp4rag.experiments.protocol import HONEST, Protocol, splits
 from lrp4rag.experiments.search import cross_validated
 from lrp4rag.experiments.statistics import RESAMPLES, outcome_metrics, token_intervals
@@ -49,11 +51,40 @@ def cross_validate(
         for name, outcome in outcomes.items()
     }
     return Evidence(
-        protocol=f"{protocol.words}; 95 % bootstrap intervals over sources, {resamples} resamples",
+        protocol=_words(protocol, resamples),
         metrics=results.pop("detector"),
         controls=results,
         tokens=_tokens(rows, protocol, resamples),
     )
+
+
+def located_evidence(found: Localisation, protocol: Protocol, resamples: int) -> Evidence:
+    """The evidence of a token detector, by generator and of all responses together."""
+    made = {
+        name: GeneratorEvidence(
+            rows=found.rows[name],
+            hallucinated=found.hallucinated[name],
+            metrics=found.responses[name][CLASSIFIER],
+            controls={way: one for way, one in found.responses[name].items() if way != CLASSIFIER},
+            located={
+                way: LocatedMetrics(tokens=line.tokens, spans=line.spans, sentences=line.sentences)
+                for way, line in lines.items()
+            },
+        )
+        for name, lines in found.lines.items()
+    }
+    every = made.pop(ALL)
+    return Evidence(
+        protocol=_words(protocol, resamples),
+        metrics=every.metrics,
+        controls=every.controls,
+        tokens=every.located[CLASSIFIER].tokens,
+        generators=made,
+    )
+
+
+def _words(protocol: Protocol, resamples: int) -> str:
+    return f"{protocol.words}; 95 % bootstrap intervals over sources, {resamples} resamples"
 
 
 def _tokens(rows: Rows, protocol: Protocol, resamples: int) -> Metrics:

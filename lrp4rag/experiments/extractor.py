@@ -107,7 +107,6 @@ class Extractor:
         for example, one in encoded.items():
             signals, states = prompt.of(one)
             assert signals.by_segment is not None
-            assert states is not None
             # The relevance of the whole prompt is that of its segments, so it costs no tangent of its own.
             response = signals.by_segment.sum(0) / len(one.prompt_ids)
             if self._lacking(RELEVANCE, {example: one}):  # what is there stays as it is

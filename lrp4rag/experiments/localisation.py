@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.localise import merged_spans
-from lrp4rag.experiments.baselines.lexical import novel_words, words_of
-from lrp4rag.experiments.controls import FLAG_EVERYTHING, Setting, flag_everything, length
+from lrp4rag.classifiers.reading import best_threshold
+from lrp4rag.classifiers.token_model import Tokens
+from lrp4rag.experiments.baselines.lexical import words_of
+from lrp4rag.experiments.controls import CONTROLS as RESPONSE_CONTROLS
+from lrp4rag.experiments.controls import FLAG_EVERYTHING, Control, Setting, flag_everything, relevance
 from lrp4rag.experiments.protocol import Protocol
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.search import Outcome, cross_validated
@@ -23,27 +26,38 @@ from lrp4rag.experiments.spans import (
     characters,
     overlap_metrics,
     sentences,
-    touched_sentences,
 )
 from lrp4rag.experiments.statistics import RESAMPLES, outcome_metrics, token_intervals
-from lrp4rag.experiments.tokens import Located, Tokens, best_threshold
+from lrp4rag.experiments.tokens import Located, folds_of
 from lrp4rag.features.windows import smoothed
+from lrp4rag.generator.encoding import tokens_in
+from lrp4rag.progress import track
+from lrp4rag.sentences import split_sentences
 
 Flags = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 
 CLASSIFIER = "token classifier"
+ALL = "all"
+"""The responses of all generators together, where there are several or one."""
 RELEVANCE = "relevance of the prompt, smoothed"
 CONTROLS = ("position", "novel words", "length only", FLAG_EVERYTHING)
 TOKEN_RESAMPLES = 200
+WHOLE = ("length only", "novel words")
+RELEVANCE_VECTOR = "R_response alone (SVM)"
+MAKERS: dict[str, Control] = {name: one.make for name, one in RESPONSE_CONTROLS.items()} | {
+    RELEVANCE_VECTOR: relevance
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marking:
-    """What one way makes of N tokens: scores that rise with suspicion, and which are marked."""
+    """What one way makes of N tokens: scores that rise with suspicion, which are marked, and which are in a
+    sentence that is."""
 
     scores: Scores
     marked: Flags
+    sentences: Flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +77,29 @@ class Localisation:
     responses: dict[str, dict[str, Metrics]]
     rows: dict[str, int]
     hallucinated: dict[str, int]
-    tops: tuple[int, ...]
+    chosen: tuple[str, ...]
 
 
 def localisation(
-    rows: Rows, tokens: Tokens, found: Located, protocol: Protocol, *, resamples: int = RESAMPLES
+    rows: Rows,
+    tokens: Tokens,
+    found: Located | Mapping[str, Located],
+    protocol: Protocol,
+    *,
+    beside: Sequence[str] = WHOLE,
+    resamples: int = RESAMPLES,
 ) -> Localisation:
-    """Metrics of `found`, of smoothed relevance and of the controls, per generator."""
-    made = {CLASSIFIER: Marking(found.probabilities, found.marked)} | simple(rows, tokens, protocol)
-    verdicts = {CLASSIFIER: found.outcome} | whole(rows, protocol)
+    """Metrics of one token model, or of several by name, of smoothed relevance and of the controls, per
+    generator. `beside` names the controls of whole responses."""
+    models = {CLASSIFIER: found} if isinstance(found, Located) else dict(found)
+    made = {name: Marking(one.probabilities, one.marked, one.sentences) for name, one in models.items()}
+    made |= simple(rows, tokens, protocol)
+    verdicts = {name: one.outcome for name, one in models.items()} | whole(rows, protocol, beside)
     lines, responses, counts, hallucinated = {}, {}, {}, {}
-    for generator in sorted(set(rows.generators)):
-        chosen = np.flatnonzero(rows.generators == generator)
+    chosen_by = tuple(f"{name}: {one}" for name, model in models.items() for one in model.outcome.chosen)
+    names = rows.generators
+    parts = {name: np.flatnonzero(names == name) for name in sorted(set(names))}
+    for generator, chosen in (parts | {ALL: np.arange(len(rows))}).items():
         part = rows.select(chosen)
         lines[generator] = {
             name: _line(part, tokens, chosen, marking, resamples) for name, marking in made.items()
@@ -84,7 +109,7 @@ def localisation(
             for name, outcome in verdicts.items()
         }
         counts[generator], hallucinated[generator] = len(part), int(part.labels.sum())
-    return Localisation(lines, responses, counts, hallucinated, found.tops)
+    return Localisation(lines, responses, counts, hallucinated, chosen_by)
 
 
 def simple(rows: Rows, tokens: Tokens, protocol: Protocol) -> dict[str, Marking]:
@@ -95,18 +120,18 @@ def simple(rows: Rows, tokens: Tokens, protocol: Protocol) -> dict[str, Marking]
         "position": np.concatenate([np.linspace(0, 1, len(row.response)) for row in relevances]),
         "novel words": np.concatenate([novel_tokens(rows, k).astype(float) for k in range(len(rows))]),
     }
-    made = {name: Marking(score, _cut(tokens, score, protocol)) for name, score in scores.items()}
+    made = {name: _marking(tokens, score, protocol) for name, score in scores.items()}
     everything = np.ones(len(tokens.flags), dtype=bool)
-    return made | {FLAG_EVERYTHING: Marking(everything.astype(float), everything)}
+    return made | {FLAG_EVERYTHING: Marking(everything.astype(float), everything, everything)}
 
 
-def whole(rows: Rows, protocol: Protocol) -> dict[str, Outcome]:
-    """Controls of whole responses. The longer a response, the higher its highest scores, even of noise: so
-    length is one of them."""
-    inputs = {"length only": length(rows, Setting.of(protocol)), "novel words": novel_words(rows)}
+def whole(rows: Rows, protocol: Protocol, names: Sequence[str] = WHOLE) -> dict[str, Outcome]:
+    """Controls of whole responses by their names there, and flag everything. The longer a response, the
+    higher its highest scores, even of noise: so length is one of them."""
+    setting = Setting.of(protocol)
     made = {
-        name: cross_validated(contenders, rows.labels, rows.groups, protocol)
-        for name, contenders in inputs.items()
+        name: cross_validated(MAKERS[name](rows, setting), rows.labels, rows.groups, protocol)
+        for name in track(names, len(names), "cross-validating controls")
     }
     return made | {FLAG_EVERYTHING: flag_everything(rows.labels, protocol)}
 
@@ -122,16 +147,26 @@ def novel_tokens(rows: Rows, row: int) -> Flags:
     return np.array([novel[start:end].any() for start, end in relevance.encoded.response_offsets], dtype=bool)
 
 
-def _cut(tokens: Tokens, scores: Scores, protocol: Protocol) -> Flags:
-    marked = np.zeros(len(scores), dtype=bool)
-    for split in tokens.folds(protocol):
+def _marking(tokens: Tokens, scores: Scores, protocol: Protocol) -> Marking:
+    """A sentence's score is the mean of its tokens'; both thresholds are the best on the training rows."""
+    inside = tokens.sentence >= 0
+    _, where = np.unique(tokens.sentence[inside], return_inverse=True)
+    means = np.zeros(len(scores))
+    means[inside] = (np.bincount(where, scores[inside]) / np.bincount(where))[where]
+    annotated = np.zeros(len(scores), dtype=bool)
+    annotated[inside] = (np.bincount(where, tokens.flags[inside]) > 0)[where]
+    first = inside & (np.diff(tokens.sentence, prepend=-2) != 0)  # one token stands for its sentence
+    marked, sentences = np.zeros(len(scores), dtype=bool), np.zeros(len(scores), dtype=bool)
+    for split in folds_of(tokens, protocol):
         train, test = tokens.within(split.train), tokens.within(split.test)
+        own = train[first[train]]
         marked[test] = scores[test] >= best_threshold(scores[train], tokens.flags[train])
-    return marked
+        sentences[test] = inside[test] & (means[test] >= best_threshold(means[own], annotated[own]))
+    return Marking(scores, marked, sentences)
 
 
 def _line(part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marking, resamples: int) -> Line:
-    spans, in_sentences = _overlaps(part, tokens, chosen, marking.marked)
+    spans, in_sentences = _overlaps(part, tokens, chosen, marking)
     own = tokens.within(chosen)
     return Line(
         # Each draw ranks every token of the data, so fewer must do.
@@ -148,16 +183,18 @@ def _line(part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marking
 
 
 def _overlaps(
-    part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marked: Flags
+    part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marking
 ) -> tuple[list[Overlap], list[Overlap]]:
     spans, in_sentences = [], []
-    for row, example, relevance in zip(chosen, part.examples, part.relevances, strict=True):
+    for row, example, found in zip(chosen, part.examples, part.relevances, strict=True):
         start, end = np.searchsorted(tokens.owner, [row, row + 1])
-        text = example.response or ""
-        found = merged_spans(marked[start:end], relevance.encoded.response_offsets, text)
+        text, offsets = example.response or "", found.encoded.response_offsets
+        spotted = merged_spans(marking.marked[start:end], offsets, text)
+        own = [marking.sentences[start:end][tokens_in(offsets, [span])] for span in split_sentences(text)]
+        marked = np.array([flags.mean() > 0.5 if len(flags) else False for flags in own], dtype=bool)
         annotated = [(label.start, label.end) for label in example.labels or ()]
-        spans.append(characters(found, annotated, len(text)))
-        in_sentences.append(sentences(touched_sentences(text, found), annotated_sentences(example)))
+        spans.append(characters(spotted, annotated, len(text)))
+        in_sentences.append(sentences(marked, annotated_sentences(example)))
     return spans, in_sentences
 
 
@@ -170,7 +207,7 @@ def record(found: Localisation, protocol: Protocol, settings: Mapping[str, Any])
     return {
         "protocol": protocol.words,
         "settings": dict(settings),
-        "tops": list(found.tops),
+        "chosen": list(found.chosen),
         "generators": {
             name: {
                 "rows": found.rows[name],

@@ -19,7 +19,7 @@ from lrp4rag.experiments.store import Store, key_of
 from lrp4rag.features.record import Record
 from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.lrp.relevance import Relevance
-from lrp4rag.parts import SIGNALS
+from lrp4rag.parts import SIGNALS, STATES
 
 Labels = NDArray[np.bool_]
 Array = NDArray[Any]
@@ -88,10 +88,11 @@ class Rows:
         """
         return [self._read(part, name, example) for example in self.examples]
 
-    def records(self) -> Iterator[Record]:
-        """Relevance and signals of each row; signals are read as they are asked for and not kept."""
+    def records(self, *, states: bool = False) -> Iterator[Record]:
+        """Relevance and signals of each row (with `states`, also those), which are read as they are asked for
+        and not kept."""
         for example, relevance in zip(self.examples, self.relevances, strict=True):
-            yield record_of(self.store, example, relevance)
+            yield record_of(self.store, example, relevance, states=states)
 
     @property
     def matrices(self) -> Array:
@@ -133,13 +134,17 @@ class Rows:
         return self._cache[key]
 
 
-def record_of(store: Store, example: Example, relevance: Relevance) -> Record:
+def record_of(store: Store, example: Example, relevance: Relevance, *, states: bool = False) -> Record:
     """What features of a stored response are made of; raises `InputError` where signals are missing."""
-    if not store.path(example, SIGNALS).is_file():
-        raise InputError(
-            f"'{example.id}' has no signals; extract them (--parts relevance,signals)", path=store.folder
-        )
-    return Record(relevance, store.arrays(example, SIGNALS))
+    for part in (SIGNALS, STATES) if states else (SIGNALS,):
+        if not store.path(example, part).is_file():
+            raise InputError(
+                f"'{example.id}' has no {part}; extract them (--parts relevance,signals"
+                f"{',states' if states else ''})",
+                path=store.folder,
+            )
+    held = store.arrays(example, STATES) if states else {}
+    return Record(relevance, store.arrays(example, SIGNALS), held)
 
 
 def token_flags(example: Example, relevance: Relevance) -> Labels:

@@ -6,17 +6,67 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lrp4rag.classifiers.card import Training
+from lrp4rag.classifiers.card import Evidence, Training
 from lrp4rag.classifiers.detector import Detector
 from lrp4rag.classifiers.features import Features
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.experiments.evidence import cross_validate
+from lrp4rag.experiments.evidence import cross_validate, located_evidence
 from lrp4rag.experiments.extract import Extraction
+from lrp4rag.experiments.localisation import localisation
+from lrp4rag.experiments.protocol import HONEST
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.statistics import RESAMPLES
+from lrp4rag.experiments.token_detector import fit_detector
+from lrp4rag.experiments.tokens import located, tokens_of
+from lrp4rag.features.blocks import Block, parts_of
+
+ONCE = replace(HONEST, repeats=1)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRecipe:
+    """A classifier of one vector for each response."""
+
+    features: Features
+    classifier: str = "svm"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return self.features.needs
+
+    def made_of(self, rows: Rows, resamples: int) -> tuple[Detector, Evidence]:
+        evidence = cross_validate(
+            rows, features=self.features, classifier=self.classifier, resamples=resamples
+        )
+        detector = Detector.fit(
+            rows.relevances,
+            rows.labels,
+            groups=list(rows.groups),
+            token_flags=rows.token_flags,
+            features=self.features,
+            classifier=self.classifier,
+        )
+        return detector, evidence
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRecipe:
+    """A committee that judges single tokens by blocks of features."""
+
+    blocks: dict[str, Block]
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return parts_of(self.blocks)
+
+    def made_of(self, rows: Rows, resamples: int) -> tuple[Detector, Evidence]:
+        tokens = tokens_of(rows, self.blocks)
+        found = localisation(rows, tokens, located(tokens, ONCE), ONCE, resamples=resamples)
+        return fit_detector(rows, tokens, self.blocks), located_evidence(found, ONCE, resamples)
 
 
 def labelled(examples: Sequence[Example], path: str | Path) -> list[Example]:
@@ -36,24 +86,13 @@ def train(
     examples: Sequence[Example],
     extraction: Extraction,
     *,
-    features: Features | None = None,
-    classifier: str = "svm",
+    reads: VectorRecipe | TokenRecipe,
     command: str = "",
     resamples: int = RESAMPLES,
 ) -> Detector:
     """Cross-validate and fit a detector on what extraction left in its store."""
-    features = features or Features()
     kept = tuple(example for example in examples if example.id not in extraction.failures)
-    rows = Rows(extraction.store, kept)
-    evidence = cross_validate(rows, features=features, classifier=classifier, resamples=resamples)
-    detector = Detector.fit(
-        rows.relevances,
-        rows.labels,
-        groups=list(rows.groups),
-        token_flags=rows.token_flags,
-        features=features,
-        classifier=classifier,
-    )
+    detector, evidence = reads.made_of(Rows(extraction.store, kept), resamples)
     training = Training(
         data_hash=data_hash(kept),
         generators=dict(sorted(Counter(row.generator or "unknown" for row in kept).items())),
@@ -62,7 +101,7 @@ def train(
         command=command,
     )
     card = detector.card.model_copy(update={"training": training, "evidence": evidence})
-    return Detector(detector.estimator, card)
+    return replace(detector, card=card)
 
 
 def data_hash(examples: Sequence[Example]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,12 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """Relevance of t response tokens, and the arrays of their signals by name (see `Signals`)."""
+    """Relevance of t response tokens, and the arrays of their signals and states by name (see `Signals` and
+    `States`)."""
 
     relevance: Relevance
-    signals: Mapping[str, NDArray[Any]]
+    signals: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    states: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.relevance.response)
@@ -31,6 +33,14 @@ class Record:
         if name not in self.signals:
             raise InputError(f"features need the signal '{name}'; extract it (--parts relevance,signals)")
         return np.asarray(self.signals[name], dtype=np.float64)
+
+    def state(self, name: str) -> NDArray[Any]:
+        """An array of the tokens' hidden states; raises `InputError` where it was not extracted."""
+        if name not in self.states:
+            raise InputError(
+                f"features need hidden states ('{name}'); extract them (--parts relevance,signals,states)"
+            )
+        return self.states[name]
 
     @property
     def encoded(self) -> Encoded:

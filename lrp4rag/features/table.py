@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from lrp4rag.errors import InputError
 from lrp4rag.features.profiles import PROFILES
 from lrp4rag.features.record import Record
+from lrp4rag.features.text import TEXT_FEATURES
 from lrp4rag.features.tokens import TOKEN_FEATURES
 from lrp4rag.features.windows import smoothed
 
@@ -18,6 +19,9 @@ Table = NDArray[np.float32]
 WINDOWS = (1, 5, 17)
 """Tokens that a feature is averaged over; relevance of a single token is noisy."""
 PROFILE_WINDOW = 9
+
+FEATURES = TOKEN_FEATURES | TEXT_FEATURES
+"""All that a table may have; by default it has those that a model tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ class TokenTable:
 
     def __post_init__(self) -> None:
         for what, given, known in (
-            ("token feature", self.features, TOKEN_FEATURES),
+            ("token feature", self.features, FEATURES),
             ("profile", self.profiles, PROFILES),
         ):
             for name in given:
@@ -42,10 +46,15 @@ class TokenTable:
 
     def __call__(self, record: Record) -> Table:
         """(t, columns)."""
-        single = np.array([TOKEN_FEATURES[name](record) for name in self.features]).reshape(-1, len(record))
+        single = np.array([FEATURES[name](record) for name in self.features]).reshape(-1, len(record))
         blocks = [smoothed(single, window) for window in self.windows]
         blocks += [smoothed(PROFILES[name](record), self.profile_window) for name in self.profiles]
         return np.concatenate(blocks).T.astype(np.float32)
+
+    def columns_of(self, feature: str) -> list[int]:
+        """The numbers of a feature's columns, one for each window."""
+        place = self.features.index(feature)
+        return [place + k * len(self.features) for k in range(len(self.windows))]
 
     def columns(self, record: Record) -> list[str]:
         """Their names; profiles have as many as the reader has layers and heads."""

@@ -32,7 +32,7 @@ class TokenFeature:
 
 
 def passages(record: Record) -> Values:
-    return record.passages().sum(0)
+    return _of_passages(record, "by_segment", "passages")
 
 
 def question(record: Record) -> Values:
@@ -75,11 +75,11 @@ def negative_passages(record: Record) -> Values:
 
 
 def over_mean(record: Record) -> Values:
-    return passages(record) - record.passages("mean_by_segment").sum(0)
+    return passages(record) - _of_passages(record, "mean_by_segment", "mean_passages")
 
 
 def over_largest(record: Record) -> Values:
-    return passages(record) - record.passages("largest_by_segment").sum(0)
+    return passages(record) - _of_passages(record, "largest_by_segment", "largest_passages")
 
 
 def share_of_logit(record: Record) -> Values:
@@ -116,6 +116,13 @@ def mean_lookback(record: Record) -> Values:
 
 def position(record: Record) -> Values:
     return np.arange(len(record)) / max(len(record) - 1, 1)
+
+
+def _of_passages(record: Record, by_segment: str, together: str) -> Values:
+    """Of all passages; they may have been pushed as one segment."""
+    if by_segment not in record.signals and together in record.signals:
+        return record[together]
+    return record.passages(by_segment).sum(0)
 
 
 def _ratio(part: Values, whole: Values) -> Values:

@@ -36,7 +36,7 @@ class Wanted:
     """Which signals are computed. Likelihood, lookback, mean states and contrasts come at no cost, so always.
 
     * `each_segment`: relevance of each segment, a tangent each; else of all passages together, one tangent.
-    * `provenance`: a tangent under cp_lrp for each of `ORIGINS`; without it there are no `States` either.
+    * `provenance`: a tangent under cp_lrp for each of `ORIGINS`; without it states are whole only.
     * `without_passages`, `other_passages`: log-probability under another prompt, each a pass of its own.
     """
 
@@ -95,23 +95,24 @@ class Signals:
 
     def arrays(self) -> dict[str, Array]:
         """By name, those that were wanted."""
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: array for name, array in named.items() if array is not None}
+        return _there(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class States:
     """Hidden states of t response tokens, where each is predicted, after the layers `layers` (l).
 
-    * `whole` (l, t, d), and `passages` (l, t, d): the part that came from the passages (provenance).
+    * `whole` (l, t, d), and `passages` (l, t, d): the part that came from the passages, None without
+      provenance.
     """
 
     layers: Array
     whole: Array
-    passages: Array
+    passages: Array | None
 
     def arrays(self) -> dict[str, Array]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """By name, those that were wanted."""
+        return _there(self)
 
 
 _Started = tuple[Prefix, tuple[int, ...]]
@@ -143,7 +144,7 @@ class PromptSignals:
         begins = _begins(weights)
         order = sorted(range(len(weights)), key=begins.__getitem__) if staged else list(range(len(weights)))
         self._own, self._rows = len(own), [order.index(k) for k in range(len(order))]
-        self._part_layers = tuple(range(3, len(flow.replayer.blocks), 4)) if wanted.provenance else ()
+        self._part_layers = tuple(range(3, len(flow.replayer.blocks), 4))
         self._bias = wanted.provenance and _has_biases(flow.model)
         self._tracer = self._new_tracer(last_only=True)
         without = without_passages(encoded)
@@ -167,8 +168,7 @@ class PromptSignals:
             replaced = None if other is None else with_passages_of(encoded, other)
             self._other = self._without if replaced is None else (flow.prefix(replaced), ())
 
-    def of(self, encoded: Encoded) -> tuple[Signals, States | None]:
-        """The states are None without provenance."""
+    def of(self, encoded: Encoded) -> tuple[Signals, States]:
         ids, wanted = encoded.response_ids, self._wanted
         tracer = self._new_tracer(last_only=False) if len(ids) > 1 else None
         weights = torch.zeros(self._prefix.tangents, len(ids) - 1)
@@ -189,7 +189,7 @@ class PromptSignals:
             logprob_without_passages=self._logprob(self._without, ids) if wanted.without_passages else None,
             logprob_other_passages=self._logprob(self._other, ids),
         )
-        return signals, _states(trace, self._part_layers) if wanted.provenance else None
+        return signals, _states(trace, self._part_layers, provenance=wanted.provenance)
 
     def _relevance(self, state: FinalState, logits: Tensor, ids: Sequence[int]) -> dict[str, Array]:
         primal = state.primal[0]
@@ -240,8 +240,8 @@ class PromptSignals:
 
 def signals_of(
     flow: Flow, encoded: Encoded, wanted: Wanted = FULL, other: Encoded | None = None
-) -> tuple[Signals, States | None]:
-    """The signals of one response, in the flow's mode; the states are None without provenance."""
+) -> tuple[Signals, States]:
+    """The signals and states of one response, in the flow's mode."""
     return PromptSignals(flow, encoded, other, wanted, staged=True).of(encoded)
 
 
@@ -254,12 +254,18 @@ def require_signals(model: Any, composite: Composite) -> None:
         )
 
 
-def _states(trace: Trace, layers: Sequence[int]) -> States:
-    passages = trace.state_parts[:, ORIGINS.index("passages")]
+def _there(arrays: Signals | States) -> dict[str, Array]:
+    named = {field.name: getattr(arrays, field.name) for field in fields(arrays)}
+    return {name: array for name, array in named.items() if array is not None}
+
+
+def _states(trace: Trace, layers: Sequence[int], *, provenance: bool) -> States:
     return States(
-        layers=np.array(layers),
+        layers=np.array(layers, dtype=np.int64),
         whole=_array(trace.states.transpose(1, 2)),
-        passages=_array(passages.transpose(1, 2)),
+        passages=_array(trace.state_parts[:, ORIGINS.index("passages")].transpose(1, 2))
+        if provenance
+        else None,
     )
 
 

@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lrp4rag.classifiers.card import Card, Interval, Metrics
+from lrp4rag.classifiers.card import Card, Interval, Metrics, VectorInput
 from lrp4rag.experiments.evaluate import Evaluation
 
 VECTOR_WORDS = {
@@ -115,13 +115,20 @@ def _cell(interval: Interval | None) -> Text:
     return text
 
 
+def _features(card: Card) -> str:
+    given = card.input
+    if isinstance(given, VectorInput):
+        return f"{VECTOR_WORDS[given.vector]}, resampled to {given.length} ({given.mode})"
+    return f"of tokens: {', '.join(given.blocks)}; a response's score is the mean of {given.reading.top}"
+
+
 def _facts(card: Card) -> dict[str, str]:
     reader = card.reader
     prompt = "chat template" if reader["chat_template"] else "raw prompt"
     facts = {
         "reader": f"{reader['name']}, {prompt}, {reader['dtype']} ({reader['digest']})",
         "relevance": f"{card.composite}, target {card.target}",
-        "features": f"{VECTOR_WORDS[card.vector]}, resampled to {card.length} ({card.mode})",
+        "features": _features(card),
         "classifier": f"{card.classifier} ({card.settings}), flags from probability {card.threshold:g}",
         "rows": f"{card.rows}, {card.hallucinated} hallucinated",
     }

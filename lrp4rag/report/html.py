@@ -16,17 +16,22 @@ from lrp4rag.analysis import Analysis
 from lrp4rag.generator.encoding import Encoded
 from lrp4rag.report.layout import prompt_runs, response_runs
 from lrp4rag.report.pieces import cut
+from lrp4rag.report.reasons import reason_words
 from lrp4rag.report.view import LEVELS, View, rounded, sentence_view, token_view
 from lrp4rag.report.words import (
+    drawn_on,
+    one_line,
     reader_words,
     rests_on,
     signed,
     time_words,
     token_words,
+    unlike_words,
     verdict_words,
     visible,
 )
 
+SPAN_LENGTH = 60
 _FOLDER = Path(__file__).parent
 # "<" ends a script element early, and the two separators once ended a line of a string.
 _JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
@@ -51,6 +56,9 @@ def html_page(analysis: Analysis, *, detector: str | None = None) -> str:
         outcome={None: "none", True: "bad", False: "good"}[verdict.hallucinated],
         example=analysis.example,
         facts=_facts(analysis, detector),
+        unlike=[visible(line) for line in unlike_words(verdict)],
+        spans=_spans(analysis),
+        reasons=[visible(reason_words(reason, verdict)) for reason in verdict.reasons],
         encoded=encoded,
         prompt=prompt_runs(encoded, pieces, sentences),
         response=response_runs(analysis, response_pieces),
@@ -73,6 +81,18 @@ def html_page(analysis: Analysis, *, detector: str | None = None) -> str:
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
+def _spans(analysis: Analysis) -> list[tuple[str, str, str]] | None:
+    """Each suspect span's text, probability and passage; None where tokens have no probabilities."""
+    verdict = analysis.verdict
+    if verdict.marks is None:
+        return None
+    response = analysis.relevance.encoded.response
+    return [
+        (one_line(response[span.start : span.end], SPAN_LENGTH), f"{span.probability:.2f}", drawn_on(span))
+        for span in verdict.spans
+    ]
+
+
 def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:
     verdict, relevance = analysis.verdict, analysis.relevance
     judged = detector or ("none" if verdict.probability is None else "not named")
@@ -80,6 +100,8 @@ def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:
         judged += f"; hallucinated from probability {verdict.threshold:.2f} on"
     if verdict.token_threshold is not None:
         judged += f"; suspect below relevance {verdict.token_threshold:.3g}"
+    if verdict.marks is not None:
+        judged += f"; suspect from probability {verdict.marks.threshold:.2f} on"
     source = "the reader" if analysis.generated else analysis.example.generator
     facts = [
         ("example", analysis.example.id),

@@ -44,6 +44,8 @@ def figure(analysis: Analysis) -> Figure:
     count = len(analysis.verdict.sentences)
     rows = 0.45 + 0.3 * max(count, 1)
     panels = [(_line, 2.4)]
+    if analysis.verdict.marks is not None:
+        panels.append((_probabilities, 1.6))
     if analysis.relevance.by_segment is not None and count:
         panels.append((_segments, rows + 0.5))
     if analysis.sentence_rows is not None and count:
@@ -90,6 +92,23 @@ def _line(analysis: Analysis, ax: Axes) -> None:
     ax.set_title("Relevance by response token (sentences numbered)", loc="left")
     ax.margins(y=0.15)
     ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, borderpad=0)
+    sns.despine(ax=ax)
+
+
+def _probabilities(analysis: Analysis, ax: Axes) -> None:
+    """That each token is made up, with the threshold from which it is suspect."""
+    import seaborn as sns
+
+    marks = analysis.verdict.marks
+    assert marks is not None
+    count = len(marks.probabilities)
+    ax.fill_between(
+        np.arange(count), marks.probabilities, step="mid", color=SUSPECT, alpha=0.35, lw=0, label="made up"
+    )
+    ax.axhline(marks.threshold, color=SUSPECT, ls="--", lw=1, label="suspect from")
+    ax.set(xlim=(-0.5, max(count - 0.5, 0.5)), ylim=(0, 1), ylabel="probability", xticks=[])
+    ax.set_title("Probability that each token is made up", loc="left")
+    ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderpad=0)
     sns.despine(ax=ax)
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 from lrp4rag.analysis import Analysis
-from lrp4rag.classifiers.verdict import Sentence, SuspectSpan
+from lrp4rag.classifiers.verdict import Reason, Sentence, SuspectSpan, Verdict
+from lrp4rag.report.reasons import reason_words
 
 
 def record(analysis: Analysis) -> dict[str, Any]:
     """The verdict and its evidence as JSON values: no array, no NaN, offsets into `response`.
 
-    `probability`, `threshold` and `hallucinated` are null without a detector. A sentence's
-    `passage` counts from 1 and is null where it rests on none. Relevance is in logits.
+    `probability`, `threshold` and `hallucinated` are null without a detector; `hallucinated` also where it
+    `abstained`, for what `unlike` tells. A sentence's or span's `passage` counts from 1 and is null where
+    it rests on none. Relevance is in logits. `reasons` are features that moved the verdict, in log odds.
     """
     verdict, relevance = analysis.verdict, analysis.relevance
     response = relevance.encoded.response
@@ -22,11 +25,15 @@ def record(analysis: Analysis) -> dict[str, Any]:
         "probability": _number(verdict.probability),
         "threshold": _number(verdict.threshold),
         "hallucinated": verdict.hallucinated,
+        "abstained": verdict.abstained,
+        "unlike": [asdict(one) for one in verdict.unlike],
+        "reasons": [_reason(reason, verdict) for reason in verdict.reasons],
         "spans": [_span(span, response) for span in verdict.spans],
         "sentences": [_sentence(sentence, response) for sentence in verdict.sentences],
         "reader": dict(relevance.reader),
         "composite": relevance.composite,
         "target": relevance.target,
+        "relevance_of": "passages" if analysis.passages_only else "prompt",
         "prompt_tokens": len(relevance.encoded.prompt_ids),
         "response_tokens": len(relevance.encoded.response_ids),
         "dropped": relevance.encoded.dropped,
@@ -41,6 +48,8 @@ def _span(span: SuspectSpan, response: str) -> dict[str, Any]:
         "start": span.start,
         "end": span.end,
         "relevance": _number(span.relevance),
+        "probability": _number(span.probability),
+        "passage": None if span.passage is None else span.passage + 1,
         "text": response[span.start : span.end],
     }
 
@@ -54,6 +63,18 @@ def _sentence(sentence: Sentence, response: str) -> dict[str, Any]:
         "by_passage": [_number(value) for value in sentence.by_passage],
         "passage": None if sentence.passage is None else sentence.passage + 1,
         "suspect": sentence.suspect,
+        "probability": _number(sentence.probability),
+    }
+
+
+def _reason(reason: Reason, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "feature": reason.feature,
+        "moved": _number(reason.moved),
+        "sentence": reason.sentence + 1,
+        "value": _number(reason.value),
+        "faithful": [_number(value) for value in reason.faithful],
+        "words": reason_words(reason, verdict),
     }
 
 

@@ -10,8 +10,18 @@ from rich.table import Table
 from rich.text import Text
 
 from lrp4rag.analysis import Analysis
-from lrp4rag.classifiers.verdict import Verdict
-from lrp4rag.report.words import one_line, rests_on, time_words, token_words, verdict_words, visible
+from lrp4rag.classifiers.verdict import Sentence, Verdict
+from lrp4rag.report.reasons import reason_words
+from lrp4rag.report.words import (
+    drawn_on,
+    one_line,
+    rests_on,
+    time_words,
+    token_words,
+    unlike_words,
+    verdict_words,
+    visible,
+)
 
 SUSPECT = "bold magenta underline"
 BAR_WIDTH = 20
@@ -29,8 +39,15 @@ def render(analysis: Analysis) -> RenderableType:
         _Adaptive(lambda console, options: _response(analysis, console, options)),
         Text(""),
     ]
+    if verdict.marks is not None and verdict.spans:
+        parts += [_spans(analysis), Text("")]
+    if verdict.unlike:
+        parts[1:1] = [Text(line, style="yellow") for line in unlike_words(verdict)]
     if verdict.sentences:
         parts.append(_sentences(analysis))
+    if verdict.reasons:
+        parts += [Text(""), Text("what moved it most", style="dim")]
+        parts += [Text(f"  {reason_words(reason, verdict)}") for reason in verdict.reasons]
     lengths = token_words(analysis.relevance.encoded)
     parts.append(Text(f"{lengths}; {time_words(analysis.seconds)}", style="dim"))
     return Group(*parts)
@@ -62,6 +79,9 @@ def render_summary(records: list[dict[str, Any]]) -> Text:
     if probabilities:
         flagged = sum(bool(row.get("hallucinated")) for row in records)
         text.append(f", {flagged} flagged", style="bold red" if flagged else "bold green")
+        abstained = sum(bool(row.get("abstained")) for row in records)
+        if abstained:
+            text.append(f", {abstained} without a verdict", style="yellow")
         text.append(f", mean probability {sum(probabilities) / len(probabilities):.2f}")
     timed = [(sum(row["seconds"].values()), row) for row in records if row.get("seconds")]
     if timed:
@@ -105,13 +125,27 @@ def _response(analysis: Analysis, console: Console, options: ConsoleOptions) -> 
     return text
 
 
+def _spans(analysis: Analysis) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=True)
+    table.add_column("suspect", ratio=1, no_wrap=True, overflow="ellipsis")
+    table.add_column("made up", justify="right", no_wrap=True)
+    table.add_column("draws most on", no_wrap=True)
+    response = analysis.relevance.encoded.response
+    for span in analysis.verdict.spans:
+        probability = "" if span.probability is None else f"{span.probability:.2f}"
+        table.add_row(Text(one_line(response[span.start : span.end])), probability, drawn_on(span))
+    return table
+
+
 def _sentences(analysis: Analysis) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=True)
     table.add_column("", justify="right", no_wrap=True)
     table.add_column("sentence", ratio=1, no_wrap=True, overflow="ellipsis")
-    table.add_column("relevance", justify="right", no_wrap=True)
+    judged = any(sentence.probability is not None for sentence in analysis.verdict.sentences)
+    told = "of passages" if analysis.passages_only else "relevance"
+    table.add_column(told, justify="right", no_wrap=True)
     table.add_column("rests on", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    table.add_column("made up" if judged else "", no_wrap=True)
     response = analysis.relevance.encoded.response
     for k, sentence in enumerate(analysis.verdict.sentences, 1):
         table.add_row(
@@ -119,12 +153,19 @@ def _sentences(analysis: Analysis) -> Table:
             Text(one_line(response[sentence.start : sentence.end])),
             Text(f"{sentence.relevance:+.2f}"),
             Text(rests_on(sentence)),
-            Text("suspect", style=SUSPECT) if sentence.suspect else Text(""),
+            _suspicion(sentence),
         )
     return table
 
 
+def _suspicion(sentence: Sentence) -> Text:
+    told = "" if sentence.probability is None else f"{sentence.probability:.2f} "
+    return Text(told).append("suspect", style=SUSPECT) if sentence.suspect else Text(told)
+
+
 def _word(verdict: Verdict) -> str:
+    if verdict.abstained:
+        return "no verdict"
     if verdict.hallucinated is None:
         return "evidence"
     return "hallucinated" if verdict.hallucinated else "grounded"

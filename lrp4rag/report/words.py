@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lrp4rag.classifiers.verdict import Sentence, Verdict
+    from lrp4rag.classifiers.verdict import Sentence, SuspectSpan, Verdict
     from lrp4rag.generator.encoding import Encoded
 
 # Explicit marks, embeddings, overrides and isolates: they reorder the text around them.
@@ -39,8 +39,10 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 def verdict_words(verdict: Verdict) -> str:
     """The verdict as a phrase, with the probability of hallucination where there is one."""
-    if verdict.probability is None or verdict.hallucinated is None:
+    if verdict.probability is None or verdict.threshold is None:
         return "Evidence only, no detector"
+    if verdict.abstained:
+        return f"No verdict: unlike the training data (probability would be {verdict.probability:.2f})"
     if verdict.hallucinated:
         return f"Likely hallucinated, probability {verdict.probability:.2f}"
     words = f"Likely grounded, probability of hallucination {verdict.probability:.2f}"
@@ -61,6 +63,18 @@ def rests_on(sentence: Sentence) -> str:
     if sentence.passage is None:
         return "no passage"
     return f"passage {sentence.passage + 1} ({sentence.by_passage[sentence.passage]:+.2f})"
+
+
+def drawn_on(span: SuspectSpan) -> str:
+    """The passage that a suspect span draws on most; that it does, does not make it true."""
+    return "no passage" if span.passage is None else f"passage {span.passage + 1}"
+
+
+def unlike_words(verdict: Verdict) -> list[str]:
+    """In which ways the example is unlike the training data, a line each."""
+    return [
+        f"{'unlike the training data' if one.decides else 'caution'}: {one.words}" for one in verdict.unlike
+    ]
 
 
 def reader_words(reader: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.classifiers import Detector, Features
-from lrp4rag.classifiers.detector import CARD, ESTIMATOR, load_card
+from lrp4rag.classifiers.folder import CARD, ESTIMATOR, load_card
 from lrp4rag.errors import InputError, LRP4RAGWarning
 from tests.classifiers.samples import READER, labelled_rows, relevance_of
 
@@ -99,7 +99,7 @@ def test_another_feature_version_is_refused(detector, tmp_path):
     folder = detector.save(tmp_path / "d")
     card = json.loads((folder / CARD).read_text())
     (folder / CARD).write_text(json.dumps({**card, "feature_version": 99}))
-    with pytest.raises(InputError, match="feature version 99, and this lrp4rag reads 1 and 1"):
+    with pytest.raises(InputError, match="feature version 99, and this lrp4rag reads 2 and 1"):
         Detector.load(folder)
 
 
@@ -112,7 +112,7 @@ def test_corrupt_files_are_refused_by_name(detector, tmp_path):
     (folder / CARD).write_text("{")
     with pytest.raises(InputError, match=r"card.json: not a detector card"):
         Detector.load(folder)
-    (folder / CARD).write_text('{"format": 1}')
+    (folder / CARD).write_text('{"format": 2}')
     with pytest.raises(InputError, match=r"field 'classifier': not a detector card: Field required"):
         Detector.load(folder)
     with pytest.raises(InputError, match="no detector here"):

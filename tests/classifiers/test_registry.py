@@ -128,7 +128,7 @@ def test_an_lstm_detector_reads_the_matrix(tmp_path, monkeypatch) -> None:
 
 
 def test_the_command_line_offers_them_all() -> None:
-    assert tuple(CLASSIFIERS) == data.CLASSIFIERS
+    assert ("tokens", *CLASSIFIERS) == data.CLASSIFIERS
     assert tuple(VECTORS) == data.VECTORS
 
 

@@ -44,7 +44,8 @@ def test_what_is_trained_can_be_evaluated_and_analysed(
     )
     assert f"{classifier} (quick), flags from probability 0.5" in trained.stdout
     card = json.loads((folder / "card.json").read_text())
-    assert (card["classifier"], card["vector"], card["length"]) == (classifier, vector, length)
+    assert (card["classifier"], card["input"]["vector"]) == (classifier, vector)
+    assert card["input"]["length"] == length
 
     common = [*reader, "--detector", folder, "--json"]
     stored = ["--allow-seen", "--store", store, "--resamples", 10]

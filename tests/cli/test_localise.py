@@ -26,7 +26,8 @@ def test_it_prints_a_table_of_each_generator_and_writes_the_record(
     for words in ("g1: 40 responses, 20 hallucinated", "g2", "token classifier", "flag everything", "AUROC"):
         assert words in result.stdout
     made = json.loads(out.read_text())
-    assert made["settings"] == {"features": ["passages"], "profiles": [], "columns": 3}
+    assert made["settings"]["columns"] == {"chosen": 3}
+    assert made["settings"]["blocks"]["chosen"]["features"] == ["passages"]
     lines = made["generators"]["g2"]["lines"]
     assert lines["flag everything"]["spans"]["recall"][0] == 1
     same = json.loads(run("localise", *options, "--generator", "g1", "--generator", "g2", "--json").stdout)
@@ -36,7 +37,7 @@ def test_it_prints_a_table_of_each_generator_and_writes_the_record(
 def test_bad_input_is_told(run, signals: Path, tmp_path: Path) -> None:
     bare = store_of(tmp_path / "bare", examples(20)).folder
     for options, words in (
-        (["--store", bare], "has no signals; extract them (--parts relevance,signals)"),
+        (["--store", bare], "has no signals; extract them (--parts relevance,signals,states)"),
         (["--store", signals, "--feature", "nothing"], "unknown token feature 'nothing'; choose from"),
         (["--store", signals, "--profile", "none", "--profile", "norms"], "name it alone"),
         (["--store", signals, "--generator", "g9"], "no responses of 'g9'; there are: g1, g2"),

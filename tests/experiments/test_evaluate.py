@@ -3,7 +3,7 @@ import pytest
 from lrp4rag.classifiers import Features
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.evaluate import evaluate, refuse_seen
-from lrp4rag.experiments.train import train
+from lrp4rag.experiments.train import VectorRecipe, train
 from tests.experiments.labelled import examples, extraction
 
 
@@ -11,7 +11,7 @@ from tests.experiments.labelled import examples, extraction
 def detector(tmp_path_factory):
     rows = examples()
     made = extraction(rows, tmp_path_factory.mktemp("store") / "s")
-    return train(rows, made, features=Features(length=20), resamples=20)
+    return train(rows, made, reads=VectorRecipe(Features(length=20)), resamples=20)
 
 
 def test_metrics_per_generator_and_together(detector, tmp_path):

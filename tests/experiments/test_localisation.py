@@ -8,9 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
-from lrp4rag.classifiers.tokens import TokenClassifier
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.localisation import (
     CLASSIFIER,
@@ -22,18 +20,20 @@ from lrp4rag.experiments.localisation import (
 from lrp4rag.experiments.protocol import HONEST
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.store import Configuration, Store
-from lrp4rag.experiments.tokens import Tokens, located
+from lrp4rag.experiments.tokens import located, tokens_of
 from lrp4rag.features.table import TokenTable
-from lrp4rag.parts import SIGNALS
+from lrp4rag.parts import SIGNALS, STATES
 from tests.classifiers.samples import READER, relevance_of
 from tests.experiments.labelled import examples
-from tests.features.records import random_record, record_of
+from tests.features.records import random_record, random_states, record_of
 
 ONE = replace(HONEST, repeats=1)
+FEW = {"signals": TokenTable(("passages", "question"), (), (1,))}
 
 
 def stored(folder: Path, count: int = 40) -> Rows:
-    """The first word of every second response is labelled; passages give it less than the others."""
+    """The first word of every second response is labelled; passages give it less than the others, and its
+    state's first feature is high."""
     store = Store.open(folder, Configuration(READER, "attnlrp"))
     rows = [*examples(count), *examples(count, generator="g2")]
     store.add_examples([replace(row, id=f"{row.id}-{row.generator}") for row in rows])
@@ -44,6 +44,9 @@ def stored(folder: Path, count: int = 40) -> Rows:
             by_segment[2:, 0] -= 1.5
         store.write(example, relevance_of(by_segment.sum(0), text=example.response))
         store.write_arrays(example, SIGNALS, random_record(words, k, by_segment).signals)
+        states = random_states(words, k)
+        states["whole"][:, 0, 0] += 2.0 * bool(example.labels)
+        store.write_arrays(example, STATES, states)
     return Rows.open(folder)
 
 
@@ -53,10 +56,9 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
 
 
 def test_made_up_words_are_found_and_controls_stand_beside(rows: Rows) -> None:
-    tokens = Tokens.of(rows, TokenTable(("passages", "question"), (), (1,)))
-    classifier = TokenClassifier(hidden_size=4, batch_size=64, learning_rate=0.02)
-    found = localisation(rows, tokens, located(tokens, classifier, ONE, tops=(1, 2)), ONE, resamples=20)
-    assert list(found.lines) == ["g1", "g2"]
+    tokens = tokens_of(rows, FEW)
+    found = localisation(rows, tokens, located(tokens, ONE), ONE, resamples=20)
+    assert list(found.lines) == ["g1", "g2", "all"]
     for lines in found.lines.values():
         assert list(lines) == [CLASSIFIER, RELEVANCE, "position", "novel words", "flag everything"]
         best, everything = lines[CLASSIFIER], lines["flag everything"]
@@ -67,8 +69,8 @@ def test_made_up_words_are_found_and_controls_stand_beside(rows: Rows) -> None:
     assert list(found.responses["g1"]) == [CLASSIFIER, "length only", "novel words", "flag everything"]
     assert found.responses["g1"][CLASSIFIER]["auroc"].value > 0.9
     assert found.responses["g1"]["flag everything"]["auroc"].value == 0.5
-    assert found.rows == {"g1": 40, "g2": 40}
-    assert set(found.tops) <= {1, 2}
+    assert found.rows == {"g1": 40, "g2": 40, "all": 80}
+    assert len(found.chosen) == 5
     made = json.loads(json.dumps(record(found, ONE, {"features": ["passages"]})))
     assert made["generators"]["g1"]["lines"]["position"]["spans"]["f1"][0] == pytest.approx(
         found.lines["g1"]["position"].spans["f1"].value
@@ -99,10 +101,8 @@ def test_noise_in_long_responses_looks_like_a_verdict_and_length_stands_beside_i
         store.write(row, relevance_of(draw.normal(size=words), text=row.response))
         store.write_arrays(row, SIGNALS, random_record(words, k).signals)
     stored_rows = Rows.open(tmp_path)
-    tokens = Tokens.of(stored_rows, TokenTable(("passages",), (), (1,)))
-    found = localisation(
-        stored_rows, tokens, located(tokens, LogisticRegression(), ONE, tops=(5,)), ONE, resamples=20
-    )
+    tokens = tokens_of(stored_rows, {"signals": TokenTable(("passages",), (), (1,))})
+    found = localisation(stored_rows, tokens, located(tokens, ONE), ONE, resamples=20)
     responses = next(iter(found.responses.values()))
     assert responses[CLASSIFIER]["auroc"].value > 0.8
     assert responses["length only"]["auroc"].value > 0.9
@@ -110,18 +110,18 @@ def test_noise_in_long_responses_looks_like_a_verdict_and_length_stands_beside_i
 
 def test_too_few_annotated_tokens_are_told(tmp_path: Path) -> None:
     rows = stored(tmp_path, 40)
-    few = Tokens.of(rows, TokenTable(("passages",), (), (1,)))
+    few = tokens_of(rows, FEW)
     few = replace(few, flags=few.flags & (few.owner < 6))
     with pytest.raises(InputError, match="10 sources with annotated tokens are needed, and there are 3"):
-        located(few, LogisticRegression(), ONE)
+        located(few, ONE)
 
 
 def test_a_response_without_tokens_is_told(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     empty = record_of(np.zeros((4, 1)))
     empty = replace(empty, relevance=replace(empty.relevance, response=np.zeros(0, dtype=np.float32)))
-    monkeypatch.setattr(Rows, "records", lambda self: iter([empty] * len(self)))
-    with pytest.raises(InputError, match="has no tokens"):
-        Tokens.of(rows, TokenTable())
+    monkeypatch.setattr(Rows, "records", lambda self, **_: iter([empty] * len(self)))
+    with pytest.raises(InputError, match="without tokens"):
+        tokens_of(rows, FEW)
 
 
 def test_signals_are_needed(tmp_path: Path) -> None:
@@ -130,4 +130,4 @@ def test_signals_are_needed(tmp_path: Path) -> None:
     for example in store.examples():
         store.write(example, relevance_of(np.ones(len(example.response.split(" "))), text=example.response))
     with pytest.raises(InputError, match="has no signals; extract them"):
-        Tokens.of(Rows.open(tmp_path), TokenTable())
+        tokens_of(Rows.open(tmp_path), FEW)

@@ -8,11 +8,14 @@ from lrp4rag.classifiers.calibration import fit_calibrated, grouped_folds
 from lrp4rag.classifiers.localise import token_threshold
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.evidence import cross_validate
+from lrp4rag.experiments.extract import Extraction
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.statistics import response_metrics, token_metrics
-from lrp4rag.experiments.train import data_hash, labelled, train
+from lrp4rag.experiments.train import TokenRecipe, VectorRecipe, data_hash, labelled, train
+from lrp4rag.features.table import TokenTable
 from lrp4rag.features.windows import smoothed
 from tests.experiments.labelled import examples, extraction
+from tests.experiments.test_localisation import stored
 from tests.tiny import bridge_example
 
 
@@ -20,7 +23,9 @@ from tests.tiny import bridge_example
 def trained(tmp_path_factory):
     rows = examples()
     made = extraction(rows, tmp_path_factory.mktemp("store") / "s")
-    return rows, train(rows, made, features=Features(length=20), command="lrp4rag train x", resamples=50)
+    return rows, train(
+        rows, made, reads=VectorRecipe(Features(length=20)), command="lrp4rag train x", resamples=50
+    )
 
 
 def test_the_card_says_what_it_was_trained_on(trained):
@@ -97,7 +102,7 @@ def test_the_evidence_is_that_of_a_loop_over_folds(trained, tmp_path):
 def test_failed_rows_are_left_out(tmp_path):
     rows = examples()
     made = extraction(rows[:-2], tmp_path / "s", failures={row.id: "no" for row in rows[-2:]})
-    detector = train(rows, made, features=Features(length=10), resamples=20)
+    detector = train(rows, made, reads=VectorRecipe(Features(length=10)), resamples=20)
     assert detector.card.rows == 38
     assert detector.card.training.failures == 2
 
@@ -105,3 +110,19 @@ def test_failed_rows_are_left_out(tmp_path):
 def test_unlabelled_rows_are_refused_by_id():
     with pytest.raises(InputError, match="example 'bridge-3' has no labels"):
         labelled([*examples(2), bridge_example(3)], "data.jsonl")
+
+
+def test_a_token_detector_has_evidence_of_each_generator(tmp_path):
+    rows = stored(tmp_path / "s")
+    extracted = Extraction(rows.store, 0, len(rows), {})
+    blocks = {"signals": TokenTable(("passages", "question"), (), (1,))}
+    detector = train(rows.examples, extracted, reads=TokenRecipe(blocks), resamples=20)
+    evidence = detector.card.evidence
+    assert set(evidence.generators) == {"g1", "g2"}
+    assert evidence.metrics["auroc"].value > 0.9
+    one = evidence.generators["g1"]
+    assert (one.rows, one.hallucinated) == (40, 20)
+    assert set(one.controls) == {"length only", "novel words", "flag everything"}
+    assert one.located["token classifier"].tokens["auroc"].value > 0.9
+    assert set(one.located["position"].spans) == {"precision", "recall", "f1"}
+    assert detector.card.training.generators == {"g1": 40, "g2": 40}

@@ -37,11 +37,18 @@ def record_of(by_segment: Any, *, prompt: Any = None, **signals: Any) -> Record:
     return Record(relevance, arrays)
 
 
-def random_record(length: int = 30, seed: int = 0, by_segment: Any = None) -> Record:
+def random_states(length: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """Of 6 features, after layer 3 of 5."""
+    draw = np.random.default_rng(seed)
+    whole, passages = draw.normal(size=(2, 1, length, 6)).astype(np.float32)
+    return {"layers": np.array([3]), "whole": whole, "passages": passages}
+
+
+def random_record(length: int = 30, seed: int = 0, by_segment: Any = None, text: str | None = None) -> Record:
     """Everything random, in its range, but relevance where it is given."""
     draw = np.random.default_rng(seed)
     shape = (4, length)
-    return record_of(
+    record = record_of(
         draw.normal(size=shape) if by_segment is None else by_segment,
         prompt=draw.normal(size=4),
         mean_by_segment=draw.normal(size=shape),
@@ -56,4 +63,10 @@ def random_record(length: int = 30, seed: int = 0, by_segment: Any = None) -> Re
         rank=draw.integers(0, 100, length),
         logprob_without_passages=-draw.random(length),
         logprob_other_passages=-draw.random(length),
+        hidden_mean=draw.normal(size=(LAYERS + 1, 6)),
+        hidden_last=draw.normal(size=(LAYERS + 1, 6)),
     )
+    if text is not None:
+        relevance = relevance_of(record.relevance.total, text=text, by_segment=record.relevance.by_segment)
+        record = replace(record, relevance=relevance)
+    return replace(record, states=random_states(length, seed))

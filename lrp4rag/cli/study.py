@@ -1,0 +1,93 @@
+"""`lrp4rag study`: what token detectors are worth, from a store."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from lrp4rag.cli.options import GENERATOR, RESAMPLES
+from lrp4rag.errors import InputError
+
+SECTIONS = ("ways", "gain", "curve", "transfer")
+
+
+@click.command(short_help="What token detectors are worth, at what cost, from a store.")
+@click.option(
+    "--store",
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Store with signals and states (lrp4rag extract --parts relevance,signals,states).",
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the page.")
+@GENERATOR
+@click.option(
+    "--section",
+    "sections",
+    multiple=True,
+    type=click.Choice(SECTIONS),
+    help="Only this beside the ways; repeat it for several.  [default: all]",
+)
+@click.option(
+    "--costs",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What python -m benchmarks.verdict --out wrote: adds accuracy against cost.",
+)
+@RESAMPLES
+@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each core]")
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    help="Folder of features and finished folds: a killed run goes on.  [default: STORE/study]",
+)
+def study(
+    store: Path,
+    out: Path,
+    generator: tuple[str, ...],
+    sections: tuple[str, ...],
+    costs: Path | None,
+    resamples: int,
+    jobs: int | None,
+    cache: Path | None,
+) -> None:
+    """Compare token detectors on a STORE and write a page: by what they read, what relevance adds to text
+    statistics, how many examples it takes, and generators that were not learned from.
+
+    Kill it and run it again at any time: finished folds are kept.
+    """
+    import numpy as np
+
+    from lrp4rag.cli.reproduce import shown_command
+    from lrp4rag.experiments.rows import Rows
+    from lrp4rag.experiments.study import study as run
+    from lrp4rag.experiments.study.page import write_page
+
+    if out.exists() and not out.is_dir():
+        raise InputError("the page needs a folder", path=out)
+    forwards = {} if costs is None else _forwards(costs)
+    rows = Rows.open(store)
+    if generator:
+        for name in generator:
+            rows.select_generator(name)
+        rows = rows.select(np.isin(rows.generators, generator))
+    found = run(
+        rows,
+        cache or store / "study",
+        jobs=jobs or os.cpu_count() or 1,
+        resamples=resamples,
+        sections=sections or SECTIONS,
+    )
+    command = shown_command(click.get_current_context().find_root().obj)
+    files = write_page(found, rows, out, command, resamples=resamples, costs=forwards)
+    click.echo(f"wrote {files[0]} and {len(files) - 1} files beside it")
+
+
+def _forwards(path: Path) -> dict[str, float]:
+    """Plain forwards of each way, by the clock."""
+    try:
+        measured = json.loads(path.read_text(encoding="utf-8"))
+        return {way: float(measured[f"{way}_over_forward"]) for way in ("R_response", "fast", "full")}
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"not what python -m benchmarks.verdict wrote: {error}", path=path) from error

@@ -1,0 +1,5 @@
+"""A study of token detectors from one store: `lrp4rag study`."""
+
+from lrp4rag.experiments.study.study import SECTIONS, Study, study
+
+__all__ = ["SECTIONS", "Study", "study"]

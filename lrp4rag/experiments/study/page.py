@@ -1,0 +1,111 @@
+"""The page of a study: Markdown and figures from its results, with no number typed by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from lrp4rag.classifiers.card import Interval, Metrics, package_versions
+from lrp4rag.experiments.figures.reliability import draw as draw_reliability
+from lrp4rag.experiments.figures.study import draw_cost, draw_curve
+from lrp4rag.experiments.figures.style import save
+from lrp4rag.experiments.localisation import ALL, RELEVANCE_VECTOR, Localisation
+from lrp4rag.experiments.reproduce.records import to_json
+from lrp4rag.experiments.reproduce.words import number, verdict, with_interval
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.study.plan import BASE, FAST, FULL, WITH_PROVENANCE, WITH_RELEVANCE
+from lrp4rag.experiments.study.study import PROTOCOL, Study
+from lrp4rag.files import write_atomically
+
+TEMPLATES = Path(__file__).parent / "templates"
+RESPONSES = {"auroc": "AUROC", "accuracy": "accuracy", "f1": "F1", "ece": "ECE"}
+COSTS = {RELEVANCE_VECTOR: "R_response", FAST: "fast", FULL: "full"}
+"""Which measured cost is whose: names of `benchmarks.verdict`."""
+
+
+def write_page(
+    found: Study, rows: Rows, out: Path, command: str, *, resamples: int, costs: Mapping[str, float]
+) -> list[Path]:
+    """README.md, its figures and results.json; `costs` are plain forwards by a benchmark's names."""
+    out.mkdir(parents=True, exist_ok=True)
+    files: list[Path] = []
+    for name, line in found.reliability.items():
+        files += save(draw_reliability({FULL: line}, title=name), out / f"reliability-{name}")
+    if found.curve:
+        files += save(draw_curve(found.curve), out / "curve")
+    if costs:
+        forwards = {way: costs[name] for way, name in COSTS.items() if name in costs}
+        files += save(draw_cost(_aurocs(found.ways), forwards), out / "cost")
+    page = (
+        _environment()
+        .get_template("page.md.j2")
+        .render(
+            found=found,
+            generators=[name for name in found.ways.lines if name != ALL],
+            names=[*found.ways.lines],
+            responses=RESPONSES,
+            costs={way: costs[name] for way, name in COSTS.items() if name in costs},
+            rows=rows,
+            resamples=resamples,
+            protocol=PROTOCOL.words,
+            command=command,
+            base=BASE,
+            gains=(WITH_RELEVANCE, WITH_PROVENANCE),
+            full=FULL,
+        )
+    )
+    write_atomically(out / "README.md", page)
+    record = {
+        "command": command,
+        "protocol": PROTOCOL.words,
+        "resamples": resamples,
+        "rows": rows.digest,
+        "versions": package_versions(),
+        "forwards": dict(costs),
+        **to_json(found),
+    }
+    write_atomically(out / "results.json", json.dumps(_rounded(record), separators=(",", ":")) + "\n")
+    return [out / "README.md", out / "results.json", *files]
+
+
+def _aurocs(ways: Localisation) -> dict[str, dict[str, Interval]]:
+    return {
+        name: {way: metrics["auroc"] for way, metrics in lines.items()}
+        for name, lines in ways.responses.items()
+        if name != ALL
+    }
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return round(value, 5) if isinstance(value, float) else value
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"interval": with_interval, "number": number, "held": _held, "signed": _signed}
+    return environment
+
+
+def _signed(interval: Interval) -> str:
+    if interval.value is None or interval.low is None or interval.high is None:
+        return ""
+    return f"{interval.value:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
+
+
+def _held(metrics: Metrics) -> str:
+    """Whether the gain in AUROC is above zero by its interval."""
+    return verdict(metrics["auroc"])

@@ -1,0 +1,41 @@
+"""What a study compares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lrp4rag.experiments.study.trials import Trial
+from lrp4rag.features.blocks import FAST_BLOCKS, FULL_BLOCKS
+
+FULL, FAST = "full", "fast"
+
+WAYS: dict[str, Trial] = {
+    FULL: Trial(FULL_BLOCKS),
+    FAST: Trial(FAST_BLOCKS),
+    "quick features": Trial(("quick",)),
+    "segments": Trial(("segments",)),
+    "signals": Trial(("signals",)),
+}
+"""From one tangent to all: accuracy against cost."""
+
+BASE, WITH_RELEVANCE, WITH_PROVENANCE = "text and likelihood", "and relevance", "and provenance"
+GAIN: dict[str, Trial] = {
+    BASE: Trial(("text", "likelihood")),
+    WITH_RELEVANCE: Trial(("text", "likelihood", "relevance")),
+    WITH_PROVENANCE: Trial(("text", "likelihood", "relevance", "provenance")),
+}
+"""What relevance adds to text statistics, length, log-probability and entropy."""
+
+SIZES = (25, 50, 100, 200, 400)
+"""Sources to learn from."""
+
+
+def curve(sources: int) -> dict[int, Trial]:
+    """The sizes that there are enough sources for; four of five are learned from."""
+    return {size: Trial(FULL_BLOCKS, sources=size) for size in SIZES if size < sources * 4 // 5}
+
+
+def left_out(generators: Iterable[str]) -> dict[str, Trial]:
+    """Each generator judged by models that did not learn from it; none where there is one generator."""
+    names = sorted(set(generators))
+    return {name: Trial(FULL_BLOCKS, judged=name) for name in names} if len(names) > 1 else {}

@@ -1,0 +1,178 @@
+"""A study: which features tell made-up text at what cost, what relevance adds, and how far it carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from lrp4rag.classifiers.card import Metrics
+from lrp4rag.classifiers.token_model import Tokens
+from lrp4rag.experiments.localisation import (
+    ALL,
+    RELEVANCE_VECTOR,
+    WHOLE,
+    Localisation,
+    localisation,
+)
+from lrp4rag.experiments.protocol import HONEST, Protocol
+from lrp4rag.experiments.reproduce.cache import Cache
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.statistics import Reliability, compare, outcome_metrics, reliability
+from lrp4rag.experiments.study import plan
+from lrp4rag.experiments.study.tokens_on_disk import tokens_on_disk
+from lrp4rag.experiments.study.trials import Trial, cells_of, located_of
+from lrp4rag.experiments.tokens import Located
+
+BESIDE = (RELEVANCE_VECTOR, *WHOLE, "six lexical features", "log-probability", "hidden state")
+SECTIONS = ("ways", "gain", "curve", "transfer")
+PROTOCOL = replace(HONEST, repeats=1)
+ANOTHER = "another's responses"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Study:
+    """By generator unless told otherwise; sections that were not asked for are empty.
+
+    `ways` and `transfer` have everything that localisation has; `gain` has metrics of the models of
+    `plan.GAIN` and, under "A - B", their paired differences; `curve` has metrics by number of sources;
+    `reliability` is of the full model.
+    """
+
+    ways: Localisation
+    reliability: dict[str, Reliability]
+    gain: dict[str, dict[str, Metrics]]
+    curve: dict[int, dict[str, Metrics]]
+    transfer: Localisation | None
+    sources: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workshop:
+    """What every section needs: rows, their tokens, and where results are kept."""
+
+    rows: Rows
+    tokens: Tokens
+    cache: Cache
+    protocol: Protocol = PROTOCOL
+
+    @classmethod
+    def open(cls, rows: Rows, folder: Path, jobs: int, sections: tuple[str, ...]) -> Workshop:
+        """Features are read from the store first, and kept in `folder`."""
+        trials = [*plan.WAYS.values(), *(plan.GAIN.values() if "gain" in sections else ())]
+        names = dict.fromkeys(name for trial in trials for name in trial.blocks)
+        return cls(
+            rows, tokens_on_disk(rows, folder / "features", names), Cache.open(folder / "trials", jobs)
+        )
+
+    def run(self, trials: Mapping[str, Trial], label: str) -> dict[str, Located]:
+        """All folds of all trials; those that were run before are read."""
+        cells = {name: self._cells(trial) for name, trial in trials.items()}
+        self.cache.all([cell for each in cells.values() for cell in each], label)
+        return {
+            name: located_of([self.cache.read(cell) for cell in each], self.tokens)
+            for name, each in cells.items()
+        }
+
+    def _cells(self, trial: Trial):  # type: ignore[no-untyped-def]
+        return cells_of(trial, self.tokens, self.rows.generators, self.protocol, self.rows.digest)
+
+
+def study(
+    rows: Rows, folder: Path, *, jobs: int, resamples: int, sections: tuple[str, ...] = SECTIONS
+) -> Study:
+    """Run it, or what of it was not run before; `folder` keeps features and finished folds.
+
+    Raises `InputError` where the store lacks signals or states, or has too few sources.
+    """
+    shop = Workshop.open(rows, folder, jobs, sections)
+    ways = shop.run(plan.WAYS, "ways")
+    full = ways[plan.FULL].outcome.probabilities[0]
+    generators = rows.generators
+    parts = {name: np.flatnonzero(generators == name) for name in sorted(set(generators))}
+    return Study(
+        ways=localisation(rows, shop.tokens, ways, shop.protocol, beside=BESIDE, resamples=resamples),
+        reliability={name: reliability(rows.labels[part], full[part]) for name, part in parts.items()},
+        gain=_gain(shop, resamples) if "gain" in sections else {},
+        curve=_curve(shop, ways[plan.FULL], resamples) if "curve" in sections else {},
+        transfer=_transfer(shop, ways[plan.FULL], resamples) if "transfer" in sections else None,
+        sources=len(set(rows.groups)),
+    )
+
+
+def _gain(shop: Workshop, resamples: int) -> dict[str, dict[str, Metrics]]:
+    found = {name: one.outcome for name, one in shop.run(plan.GAIN, "gain").items()}
+    made = {}
+    generators = shop.rows.generators
+    names = {name: generators == name for name in sorted(set(generators))}
+    for name, chosen in (names | {ALL: np.ones(len(generators), dtype=bool)}).items():
+        part = shop.rows.select(chosen)
+        labels, groups = part.labels, part.groups
+        own = {way: outcome.select(chosen) for way, outcome in found.items()}
+        metrics = {
+            way: outcome_metrics(outcome, labels, groups, resamples=resamples) for way, outcome in own.items()
+        }
+        for first, second in ((plan.WITH_RELEVANCE, plan.BASE), (plan.WITH_PROVENANCE, plan.BASE)):
+            metrics[f"{first} - {second}"] = compare(
+                own[first], own[second], labels, groups, resamples=resamples
+            )
+        made[name] = metrics
+    return made
+
+
+def _curve(shop: Workshop, full: Located, resamples: int) -> dict[int, dict[str, Metrics]]:
+    sources = len(set(shop.rows.groups))
+    trials = plan.curve(sources)
+    found = shop.run({str(size): trial for size, trial in trials.items()}, "learning curve")
+    outcomes = {size: found[str(size)].outcome for size in trials} | {sources * 4 // 5: full.outcome}
+    generators = shop.rows.generators
+    return {
+        size: {
+            name: outcome_metrics(
+                outcome.select(generators == name),
+                shop.rows.labels[generators == name],
+                shop.rows.groups[generators == name],
+                resamples=resamples,
+            )
+            for name in sorted(set(generators))
+        }
+        for size, outcome in outcomes.items()
+    }
+
+
+def _transfer(shop: Workshop, full: Located, resamples: int) -> Localisation | None:
+    trials = plan.left_out(shop.rows.generators)
+    if not trials:
+        return None
+    found = shop.run(trials, "leaving a generator out")
+    another = _merged(list(found.values()))
+    return localisation(
+        shop.rows,
+        shop.tokens,
+        {"all generators": full, ANOTHER: another},
+        shop.protocol,
+        resamples=resamples,
+    )
+
+
+def _merged(found: list[Located]) -> Located:
+    """Each row as the one that judged it has it."""
+    first, *others = found
+    for other in others:
+        judged = np.isfinite(other.log_odds)
+        rows = np.isfinite(other.outcome.probabilities)
+        first = replace(
+            first,
+            log_odds=np.where(judged, other.log_odds, first.log_odds),
+            marked=np.where(judged, other.marked, first.marked),
+            sentences=np.where(judged, other.sentences, first.sentences),
+            outcome=replace(
+                first.outcome,
+                probabilities=np.where(rows, other.outcome.probabilities, first.outcome.probabilities),
+                flagged=np.where(rows, other.outcome.flagged, first.outcome.flagged),
+                chosen=(*first.outcome.chosen, *other.outcome.chosen),
+            ),
+        )
+    return first

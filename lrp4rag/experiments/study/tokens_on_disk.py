@@ -1,0 +1,47 @@
+"""Token features on disk: read from a store once, and then shared by the processes that learn from them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.classifiers.features import FEATURE_VERSION
+from lrp4rag.classifiers.token_model import Tokens
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.tokens import tokens_of
+from lrp4rag.features.blocks import blocks_named
+
+
+def tokens_on_disk(rows: Rows, folder: Path, names: Iterable[str]) -> Tokens:
+    """Tokens whose blocks are read from files in `folder` as they are needed; missing ones are made first.
+
+    Raises `InputError` where the store lacks what a block is made of.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    blocks = blocks_named(names)
+    paths = {name: folder / f"{name}-{_digest(rows, asdict(block))}.npy" for name, block in blocks.items()}
+    missing = {name: block for name, block in blocks.items() if not paths[name].is_file()}
+    tokens = tokens_of(rows, missing)
+    for name, table in tokens.blocks.items():
+        _write(paths[name], table)
+    held = {name: np.load(path, mmap_mode="r", allow_pickle=False) for name, path in paths.items()}
+    return replace(tokens, blocks=held)
+
+
+def _digest(rows: Rows, block: dict[str, object]) -> str:
+    content = json.dumps([rows.digest, FEATURE_VERSION, block])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _write(path: Path, table: NDArray[np.floating]) -> None:
+    """Whole or not at all."""
+    partial = path.with_suffix(".part")
+    with partial.open("wb") as file:
+        np.save(file, table, allow_pickle=False)
+    partial.replace(path)

@@ -1,0 +1,135 @@
+"""A detector that reads tokens: learned from stored records, with everything that was chosen in its card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+import numpy as np
+
+from lrp4rag.classifiers.card import (
+    Card,
+    Distribution,
+    ReadingSettings,
+    Selection,
+    TokenInput,
+    package_versions,
+)
+from lrp4rag.classifiers.detector import Detector, one_origin
+from lrp4rag.classifiers.domain import HELD, SLACK, ranges
+from lrp4rag.classifiers.explain import reference_of
+from lrp4rag.classifiers.features import FEATURE_VERSION
+from lrp4rag.classifiers.folder import FORMAT
+from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES, faithful_quantiles, operating_points
+from lrp4rag.classifiers.pooling import SENTENCE_TOPS, TOPS
+from lrp4rag.classifiers.token_model import FOLDS, Fit, TokenModel, Tokens, fit_tokens
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.features.blocks import Block
+from lrp4rag.features.table import TokenTable
+
+CLASSIFIER = "tokens"
+
+
+def fit_detector(rows: Rows, tokens: Tokens, blocks: Mapping[str, Block], seed: int = 0) -> Detector:
+    """Learn from all rows, whose features are `tokens`; raises `InputError` for several readers."""
+    first = one_origin(rows.relevances)
+    tokens.require_sources()
+    fitted = fit_tokens(tokens, np.arange(len(rows)), seed)
+    points = operating_points(tokens.labels, fitted.probabilities)
+    card = Card(
+        format=FORMAT,
+        classifier=CLASSIFIER,
+        settings=", ".join(blocks),
+        reader=first.reader,
+        composite=first.composite,
+        target=first.target,
+        input=TokenInput(blocks=dict(blocks), reading=ReadingSettings(**asdict(fitted.reading))),
+        feature_version=FEATURE_VERSION,
+        threshold=points[DEFAULT_POINT].threshold,
+        rows=len(rows),
+        hallucinated=int(tokens.labels.sum()),
+        versions=package_versions(),
+        operating_points=points,
+        faithful_quantiles=faithful_quantiles(tokens.labels, fitted.probabilities),
+        domain=ranges(rows.records()),
+        reference=dict(_reference(tokens, blocks)),
+        selections=list(_selections(fitted, seed)),
+    )
+    return Detector(TokenModel(dict(blocks), fitted.committee, fitted.reading), card)
+
+
+def _reference(tokens: Tokens, blocks: Mapping[str, Block]) -> Iterator[tuple[str, Distribution]]:
+    """Of each feature of the tables; a table's first columns are features of single tokens."""
+    for name, block in blocks.items():
+        if isinstance(block, TokenTable):
+            for feature in block.features:
+                values = tokens.blocks[name][:, block.columns_of(feature)[block.windows.index(1)]]
+                yield feature, reference_of(values, tokens.sentence, tokens.flags)
+
+
+def _selections(fitted: Fit, seed: int) -> Iterator[Selection]:
+    data = f"out-of-fold log odds of the training rows: {FOLDS} folds grouped by source, seed {seed}"
+    reading, votes = fitted.reading, fitted.committee.weights
+    yield Selection(
+        what="blocks of features, their windows and layer, size and regularisation of the networks",
+        chosen=", ".join(votes),
+        among="see docs/localisation.md",
+        rule="by hand",
+        data="cross-validated results on RAGTruth QA's train split, also those of the evidence below",
+    )
+    yield Selection(
+        what="epochs of each network",
+        chosen="one number for each network",
+        among="1 to 20",
+        rule="lowest log loss on the fold held out",
+        data=f"training rows: {FOLDS} folds grouped by source, seed {seed}",
+    )
+    yield Selection(
+        what="weights of the blocks' votes",
+        chosen=", ".join(f"{name} {weight:.2f}" for name, weight in votes.items()),
+        among="all",
+        rule="logistic regression of tokens",
+        data=data,
+    )
+    yield Selection(
+        what="number of tokens that a response's score is the mean of",
+        chosen=str(reading.top),
+        among=", ".join(map(str, TOPS)),
+        rule="AUROC of responses",
+        data=data,
+    )
+    yield Selection(
+        what="probability of a response",
+        chosen=f"sigmoid({reading.slope:.2f} x + {reading.offset:.2f})",
+        among="all",
+        rule="Platt's sigmoid",
+        data=data,
+    )
+    yield Selection(
+        what="probability from which a token is marked",
+        chosen=f"{reading.token_threshold:.3f}",
+        among="all",
+        rule="F1 of tokens",
+        data=data,
+    )
+    yield Selection(
+        what="probability from which a sentence is marked, and number of tokens it is the mean of",
+        chosen=f"{reading.sentence_threshold:.3f}, {reading.sentence_top}",
+        among=f"all, {', '.join(map(str, SENTENCE_TOPS))}",
+        rule="F1 of sentences",
+        data=data,
+    )
+    yield Selection(
+        what="operating points",
+        chosen=", ".join(RULES),
+        among="all thresholds",
+        rule="; ".join(f"{name}: {rule.words}" for name, rule in RULES.items()),
+        data=data,
+    )
+    yield Selection(
+        what="ranges outside of which there is no verdict",
+        chosen="see domain",
+        among="none",
+        rule=f"what holds {HELD:.0%} of the training responses, {SLACK - 1:.0%} wider on both sides",
+        data="training rows",
+    )

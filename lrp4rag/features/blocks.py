@@ -1,0 +1,79 @@
+"""Named blocks of token features, and what must be computed for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from lrp4rag.errors import InputError
+from lrp4rag.features.profiles import PROFILES
+from lrp4rag.features.states import StateBlock
+from lrp4rag.features.table import TokenTable
+from lrp4rag.features.text import TEXT_FEATURES
+from lrp4rag.features.tokens import TOKEN_FEATURES
+from lrp4rag.lrp.signals import Wanted
+from lrp4rag.parts import RELEVANCE, SIGNALS, STATES
+
+Block = TokenTable | StateBlock
+
+ALONE = tuple(name for name in TOKEN_FEATURES if name != "gain over others")
+"""What can be had of one example: it takes another prompt to tell the gain over others."""
+BY_SEGMENT = ("question", "template", "leading passage", "lead", "spread", "agreement", "negative passages")
+PROVENANCE = tuple(name for name, one in TOKEN_FEATURES.items() if one.group == "provenance")
+RELEVANCE_ALONE = tuple(
+    name for name, one in TOKEN_FEATURES.items() if one.group in ("relevance", "contrast")
+)
+QUICK = tuple(name for name in ALONE if name not in (*BY_SEGMENT, *PROVENANCE))
+
+BLOCKS: dict[str, Block] = {
+    "signals": TokenTable(features=ALONE),
+    "quick": TokenTable(features=QUICK, profiles=("lookback",)),
+    "segments": TokenTable(
+        features=tuple(name for name in ALONE if name not in PROVENANCE), profiles=("lookback",)
+    ),
+    "relevance": TokenTable(features=RELEVANCE_ALONE, profiles=()),
+    "provenance": TokenTable(features=PROVENANCE, profiles=("shares", "norms")),
+    "likelihood": TokenTable(features=("log-probability", "entropy", "log rank"), profiles=()),
+    "text": TokenTable(features=(*TEXT_FEATURES, "position"), profiles=()),
+    "state": StateBlock("whole"),
+    "passages": StateBlock("passages", window=9),
+}
+"""`signals` are all features of tokens and all profiles, `segments` those without provenance, and `quick`
+those for which the passages are one segment; `state` and `passages` are hidden states, and their part from
+the passages. `relevance`, `provenance`, `likelihood` and `text` are groups of features, for comparisons."""
+
+FULL_BLOCKS = ("signals", "state", "passages")
+FAST_BLOCKS = ("quick", "state")
+
+
+def blocks_named(names: Iterable[str]) -> dict[str, Block]:
+    """Raises `InputError` for an unknown name, or none."""
+    chosen = {}
+    for name in names:
+        if name not in BLOCKS:
+            raise InputError(f"unknown block '{name}'; choose from {', '.join(BLOCKS)}")
+        chosen[name] = BLOCKS[name]
+    if not chosen:
+        raise InputError(f"name at least one block of features: {', '.join(BLOCKS)}")
+    return chosen
+
+
+def parts_of(blocks: Mapping[str, Block]) -> tuple[str, ...]:
+    """The parts of a store that they are made of."""
+    states = any(isinstance(block, StateBlock) for block in blocks.values())
+    return (RELEVANCE, SIGNALS, STATES) if states else (RELEVANCE, SIGNALS)
+
+
+def wanted_by(blocks: Mapping[str, Block]) -> Wanted:
+    """The fewest signals that the blocks can be made of."""
+    tables = [block for block in blocks.values() if isinstance(block, TokenTable)]
+    states = [block for block in blocks.values() if isinstance(block, StateBlock)]
+    features = {name for table in tables for name in table.features}
+    profiles = {name for table in tables for name in table.profiles}
+    return Wanted(
+        each_segment=bool(features & set(BY_SEGMENT)),
+        provenance=bool(features & set(PROVENANCE))
+        or any(PROFILES[name].group == "provenance" for name in profiles)
+        or any(state.part == "passages" for state in states),
+        without_passages="gain" in features,
+        other_passages="gain over others" in features,
+    )

@@ -1,0 +1,66 @@
+"""Operating points against a loop over every threshold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import balanced_accuracy_score, precision_score, recall_score
+
+from lrp4rag.classifiers.operating import faithful_quantiles, operating_points, threshold_at
+from lrp4rag.errors import InputError
+
+
+@pytest.fixture
+def data() -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(0)
+    labels = draw.random(400) < 0.4
+    return labels, np.round(np.clip(draw.normal(0.4 + 0.25 * labels, 0.2), 0, 1), 2)  # with ties
+
+
+def test_each_point_does_what_its_name_says(data) -> None:
+    labels, probabilities = data
+    points = operating_points(labels, probabilities)
+    cuts = np.unique(probabilities)
+    found = {name: probabilities >= point.threshold for name, point in points.items()}
+    best = max(balanced_accuracy_score(labels, probabilities >= cut) for cut in cuts)
+    assert balanced_accuracy_score(labels, found["balanced"]) == pytest.approx(best)
+    assert precision_score(labels, found["high-precision"]) >= 0.8
+    lower = [cut for cut in cuts if cut < points["high-precision"].threshold]
+    assert all(precision_score(labels, probabilities >= cut) < 0.8 for cut in lower)
+    assert recall_score(labels, found["high-recall"]) >= 0.9
+    higher = [cut for cut in cuts if cut > points["high-recall"].threshold]
+    assert all(recall_score(labels, probabilities >= cut) < 0.9 for cut in higher)
+    for name, point in points.items():
+        assert point.precision == pytest.approx(precision_score(labels, found[name]))
+        assert point.recall == pytest.approx(recall_score(labels, found[name]))
+        assert point.false_positive_rate == pytest.approx(found[name][~labels].mean())
+
+
+def test_where_no_threshold_is_precise_enough_the_most_precise_is_taken() -> None:
+    labels = np.array([True, False] * 20)
+    probabilities = np.linspace(0, 1, 40)
+    probabilities[-2:] = 1.0
+    point = operating_points(labels, probabilities)["high-precision"]
+    assert point.precision == max(
+        precision_score(labels, probabilities >= cut) for cut in np.unique(probabilities)
+    )
+
+
+def test_a_target_rate_is_kept(data) -> None:
+    labels, probabilities = data
+    draw = np.random.default_rng(1)
+    smooth = np.clip(probabilities + draw.uniform(-0.005, 0.005, len(labels)), 0, 1)
+    quantiles = faithful_quantiles(labels, smooth)
+    for rate in (0.01, 0.05, 0.2, 0.5):
+        assert (smooth[~labels] >= threshold_at(rate, quantiles)).mean() == pytest.approx(rate, abs=0.01)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, 2.0, float("nan")])
+def test_a_rate_outside_is_refused(rate: float) -> None:
+    with pytest.raises(InputError, match="above 0 and below 1"):
+        threshold_at(rate, [0.0, 1.0])
+
+
+def test_one_class_has_no_points() -> None:
+    with pytest.raises(ValueError, match="both classes"):
+        operating_points(np.ones(3, dtype=bool), np.array([0.1, 0.2, 0.3]))

@@ -1,0 +1,85 @@
+"""From tokens to a verdict: pooling, thresholds and sentences, on numbers that can be checked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.metrics import f1_score, roc_auc_score
+
+from lrp4rag.classifiers.pooling import pooled, top_mean
+from lrp4rag.classifiers.reading import Reading, best_threshold, choose_reading
+
+
+def planted(rows: int = 80, seed: int = 0):
+    """Log odds, flags, owners, labels and sentences, two a response; odd responses have a made-up run."""
+    draw = np.random.default_rng(seed)
+    log_odds, flags, owner, sentence = [], [], [], []
+    for k in range(rows):
+        length = int(draw.integers(20, 40))
+        flag = np.zeros(length, dtype=bool)
+        if k % 2:
+            flag[2:8] = True
+        log_odds.append(draw.normal(-2, 1, length) + 2.5 * flag)
+        flags.append(flag)
+        owner.append(np.full(length, k))
+        sentence.append(2 * k + (np.arange(length) >= 10))
+    labels = np.arange(rows) % 2 == 1
+    return *(np.concatenate(one) for one in (log_odds, flags, owner)), labels, np.concatenate(sentence)
+
+
+def test_the_highest_are_averaged() -> None:
+    scores = np.array([1.0, 5, 3, 2, 8, 8])
+    assert top_mean(scores[:4], 2) == 4
+    assert top_mean(scores[:4], 9) == 2.75
+    owner = np.array([0, 0, 0, 0, 2, 2])
+    np.testing.assert_allclose(pooled(scores, owner, np.array([0, 2]), 1), [5, 8])
+    with pytest.raises(ValueError, match="no tokens"):
+        pooled(scores, owner, np.array([1]), 1)
+
+
+def test_a_reading_is_chosen_by_what_it_is_for() -> None:
+    log_odds, flags, owner, labels, sentence = planted()
+    reading = choose_reading(log_odds, flags, owner, labels, sentence)
+    rows = np.arange(len(labels))
+    auroc = {top: roc_auc_score(labels, pooled(log_odds, owner, rows, top)) for top in (5, 10, 20, 40)}
+    assert auroc[reading.top] == max(auroc.values())
+    assert reading.slope > 0
+    probabilities = reading.probabilities(log_odds, owner, rows)
+    assert roc_auc_score(labels, probabilities) == pytest.approx(auroc[reading.top])
+    assert abs(probabilities.mean() - labels.mean()) < 0.02
+    one = owner == 3
+    assert reading.probability(log_odds[one]) == pytest.approx(probabilities[3])
+    assert f1_score(flags, expit(log_odds) >= reading.token_threshold) == pytest.approx(
+        max(f1_score(flags, log_odds >= cut) for cut in np.unique(log_odds))
+    )
+
+
+def test_sentences_are_marked_whole() -> None:
+    log_odds, flags, owner, labels, sentence = planted()
+    reading = choose_reading(log_odds, flags, owner, labels, sentence)
+    marked = reading.in_marked_sentences(expit(log_odds), sentence)
+    truth = np.array([flags[sentence == number].any() for number in range(sentence.max() + 1)])
+    found = np.array([marked[sentence == number].all() for number in range(sentence.max() + 1)])
+    assert np.array_equal(found, [marked[sentence == number].any() for number in range(sentence.max() + 1)])
+    assert f1_score(truth, found) > 0.8
+
+
+def test_tokens_between_sentences_are_in_none() -> None:
+    reading = Reading(5, 1.0, 0.0, 0.5, 1, 0.6)
+    marked = reading.in_marked_sentences(np.array([0.9, 0.1, 0.9, 0.2]), np.array([0, 0, -1, 1]))
+    assert marked.tolist() == [True, True, False, False]
+
+
+def test_the_threshold_maximises_f1() -> None:
+    draw = np.random.default_rng(0)
+    flags = draw.random(200) < 0.3
+    scores = np.round(draw.random(200) * 0.5 + 0.3 * flags, 2)  # with ties
+    best = best_threshold(scores, flags)
+    values = [f1_score(flags, scores >= threshold) for threshold in np.unique(scores)]
+    assert f1_score(flags, scores >= best) == pytest.approx(max(values))
+
+
+def test_nothing_made_up_marks_nothing() -> None:
+    scores = np.array([0.2, 1.0, 3.0])
+    assert not (scores >= best_threshold(scores, np.zeros(3, dtype=bool))).any()

@@ -1,0 +1,180 @@
+"""Token models: tables of records, what is learned of them, and the detector that is made of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from lrp4rag.classifiers import Detector
+from lrp4rag.classifiers.explain import reference_of
+from lrp4rag.classifiers.folder import CARD, ESTIMATOR
+from lrp4rag.classifiers.token_model import Tokens, fit_tokens, sentence_numbers
+from lrp4rag.errors import InputError
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.token_detector import fit_detector
+from lrp4rag.experiments.tokens import tokens_of
+from lrp4rag.features.record import Record
+from lrp4rag.features.states import StateBlock
+from lrp4rag.features.table import TokenTable
+from tests.classifiers.samples import READER
+from tests.experiments.test_localisation import stored
+from tests.features.records import random_record
+
+BLOCKS = {
+    "signals": TokenTable(("passages", "entropy"), (), (1, 5)),
+    "state": StateBlock("whole"),
+}
+TEXT = "All is well here now. Nothing of this is so at all."
+
+
+def test_sentences_are_numbered_and_what_is_between_them_is_not() -> None:
+    record = random_record(11, text="All is well here now. - Nothing of this is so.")
+    numbers = sentence_numbers(record)
+    assert numbers[:5].tolist() == [0] * 5
+    assert sorted(set(numbers.tolist())) == [0, 1]
+    assert (np.diff(numbers) >= 0).all()
+
+
+def test_tokens_are_the_records_one_after_the_other() -> None:
+    records = [random_record(12, seed, text=TEXT) for seed in range(3)]
+    flags = [np.arange(12) == k for k in range(3)]
+    tokens = Tokens.of(records, flags, np.ones(3, dtype=bool), np.array(["a", "b", "c"]), BLOCKS)
+    assert tokens.owner.tolist() == [0] * 12 + [1] * 12 + [2] * 12
+    assert np.flatnonzero(tokens.flags).tolist() == [0, 13, 26]
+    assert tokens.sentence[::12].tolist() == [0, 2, 4]
+    for k, record in enumerate(records):
+        own = tokens.within(np.array([k]))
+        np.testing.assert_array_equal(tokens.blocks["signals"][own], BLOCKS["signals"](record))
+        np.testing.assert_allclose(tokens.blocks["state"][own], BLOCKS["state"](record), rtol=1e-3)
+    assert list(tokens.select(["state"]).blocks) == ["state"]
+    empty = replace(records[0], relevance=replace(records[0].relevance, response=np.zeros(0)))
+    with pytest.raises(InputError, match="without tokens"):
+        Tokens.of([empty], flags[:1], np.ones(1, dtype=bool), np.array(["a"]), BLOCKS)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory) -> Rows:
+    return stored(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="module")
+def detector(rows: Rows) -> Detector:
+    return fit_detector(rows, tokens_of(rows, BLOCKS), BLOCKS)
+
+
+def test_what_is_chosen_is_chosen_on_sources_that_were_not_learned_from(rows: Rows) -> None:
+    tokens = tokens_of(rows, BLOCKS)
+    some = np.flatnonzero(np.arange(len(rows)) % 5 > 0)
+    fitted = fit_tokens(tokens, some)
+    own = tokens.within(some)
+    assert np.isnan(np.delete(fitted.log_odds, own)).all()
+    assert roc_auc_score(tokens.flags[own], fitted.log_odds[own]) > 0.85
+    # Labels that mean nothing cannot be told: what a member said of its own rows is not among these.
+    shuffled = np.random.default_rng(0).permutation(tokens.flags)
+    nonsense = fit_tokens(replace(tokens, flags=shuffled), some)
+    assert abs(roc_auc_score(shuffled[own], nonsense.log_odds[own]) - 0.5) < 0.1
+
+
+def test_it_judges_a_response_and_marks_what_is_made_up(rows: Rows, detector: Detector) -> None:
+    records = list(rows.records(states=True))
+    probabilities = detector.predict_proba(records)
+    assert roc_auc_score(rows.labels, probabilities) > 0.9
+    row = int(np.argmax(probabilities))
+    verdict = detector.predict(records[row])
+    assert verdict.probability == probabilities[row]
+    assert verdict.hallucinated
+    assert verdict.marks.probabilities.shape == (len(records[row]),)
+    first = rows.examples[row].response.split(" ")[0]
+    assert any(span.start == 0 and span.end >= len(first) for span in verdict.spans)
+    span = verdict.spans[0]
+    assert 0 < span.probability <= 1
+    assert verdict.sentences[0].suspect
+    assert verdict.sentences[0].probability >= detector.card.input.reading.sentence_threshold
+
+
+def test_what_moved_the_verdict_is_told(rows: Rows, detector: Detector) -> None:
+    records = list(rows.records(states=True))
+    probabilities = detector.predict_proba(records)
+    verdict = detector.predict(records[int(np.argmax(probabilities))])
+    assert verdict.reasons
+    reason = verdict.reasons[0]
+    assert reason.feature == "passages"  # the one that was planted
+    assert reason.moved > 0
+    assert reason.value < reason.faithful[2]
+    calm = detector.predict(records[int(np.argmin(probabilities))])
+    assert all(one.moved <= 0 for one in calm.reasons)
+
+
+def test_the_card_holds_every_selection(detector: Detector) -> None:
+    card = detector.card
+    assert {"balanced", "high-precision", "high-recall"} == set(card.operating_points)
+    assert card.threshold == card.operating_points["balanced"].threshold
+    assert len(card.selections) == 9
+    assert all(one.data and one.rule for one in card.selections)
+    assert set(card.reference) == {"passages", "entropy"}
+    assert card.reference["passages"].hallucinated[2] < card.reference["passages"].faithful[2]
+    assert set(card.domain) >= {"response tokens", "prompt tokens"}
+
+
+def test_operating_points_are_had_by_name_or_rate(rows: Rows, detector: Detector) -> None:
+    records = list(rows.records(states=True))
+    few = detector.at("high-precision").predict(records[0]).threshold
+    assert few == detector.card.operating_points["high-precision"].threshold
+    assert detector.at(0.01).card.threshold >= detector.at(0.3).card.threshold
+    with pytest.raises(InputError, match="no operating point 'loud'; choose from balanced"):
+        detector.at("loud")
+    with pytest.raises(InputError, match="false-positive rate"):
+        detector.at(1.5)
+
+
+def test_no_verdict_on_what_is_unlike_the_training_data(detector: Detector) -> None:
+    short = random_record(2)
+    relevance = replace(short.relevance, reader=READER)
+    verdict = detector.predict(replace(short, relevance=relevance))
+    assert verdict.abstained
+    assert verdict.hallucinated is None
+    assert verdict.probability is not None
+    assert "response tokens" in {one.facet for one in verdict.unlike}
+
+
+def test_saved_and_loaded_it_is_the_same(rows: Rows, detector: Detector, tmp_path) -> None:
+    records = list(rows.records(states=True))[:5]
+    loaded = Detector.load(detector.save(tmp_path / "d"))
+    np.testing.assert_allclose(loaded.predict_proba(records), detector.predict_proba(records), rtol=1e-5)
+    assert loaded.card.model_copy(update={"estimator_sha256": ""}) == detector.card
+    assert loaded.model.wanted == detector.model.wanted
+    card = json.loads((tmp_path / "d" / CARD).read_text())
+    assert card["input"]["blocks"]["state"]["part"] == "whole"
+
+
+def test_arrays_of_something_else_are_refused(detector: Detector, tmp_path) -> None:
+    import hashlib
+
+    import skops.io
+
+    folder = detector.save(tmp_path / "d")
+    skops.io.dump({"bias": np.zeros(1)}, folder / ESTIMATOR)
+    card = json.loads((folder / CARD).read_text())
+    digest = hashlib.sha256((folder / ESTIMATOR).read_bytes()).hexdigest()
+    (folder / CARD).write_text(json.dumps({**card, "estimator_sha256": digest}))
+    with pytest.raises(InputError, match="not a token detector"):
+        Detector.load(folder)
+
+
+def test_signals_that_are_missing_are_named(rows: Rows, detector: Detector) -> None:
+    with pytest.raises(InputError, match="features need"):
+        detector.predict(rows.relevances[0])
+    record = next(iter(rows.records(states=True)))
+    with pytest.raises(InputError, match="hidden states"):
+        detector.predict(Record(record.relevance, record.signals))
+
+
+def test_reference_quantiles_are_of_sentence_means() -> None:
+    values = np.array([1.0, 3, 10, 20, 5])
+    found = reference_of(values, np.array([0, 0, 1, 1, -1]), np.array([0, 0, 1, 0, 1], dtype=bool))
+    assert found.faithful == (2.0,) * 5
+    assert found.hallucinated == (15.0,) * 5

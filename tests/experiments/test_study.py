@@ -1,0 +1,158 @@
+"""A study on a small store: every section is there, resumes, and holds out what it says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lrp4rag.classifiers import committee
+from lrp4rag.experiments.localisation import ALL
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.study import plan, study
+from lrp4rag.experiments.study.page import write_page
+from lrp4rag.experiments.study.study import ANOTHER, PROTOCOL, Workshop
+from lrp4rag.experiments.study.tokens_on_disk import tokens_on_disk
+from lrp4rag.experiments.study.trials import Trial, cells_of
+from lrp4rag.experiments.tokens import tokens_of
+from lrp4rag.features.blocks import BLOCKS, blocks_named
+from tests.experiments.test_localisation import stored
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    return stored(tmp_path_factory.mktemp("store"), count=50)
+
+
+@pytest.fixture(scope="module")
+def small(monkeypatch_module: pytest.MonkeyPatch) -> None:
+    """Blocks and ways that take seconds; the state is told apart where the words are made up."""
+    monkeypatch_module.setattr(
+        plan, "WAYS", {plan.FULL: Trial(("relevance", "state")), plan.FAST: Trial(("relevance",))}
+    )
+    monkeypatch_module.setattr(plan, "FULL_BLOCKS", ("relevance", "state"))
+    monkeypatch_module.setattr(plan, "SIZES", (15, 25))
+    monkeypatch_module.setattr(committee, "EPOCHS", 4)
+
+
+@pytest.fixture(scope="module")
+def monkeypatch_module():
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def found(rows: Rows, small: None, tmp_path_factory: pytest.TempPathFactory):
+    folder = tmp_path_factory.mktemp("cache")
+    return study(rows, folder, jobs=1, resamples=20), folder
+
+
+def test_every_section_is_there(found) -> None:
+    result, _ = found
+    assert list(result.ways.lines) == ["g1", "g2", ALL]
+    ways = result.ways.responses["g1"]
+    assert list(ways)[:2] == [plan.FULL, plan.FAST]
+    assert ways[plan.FULL]["auroc"].value > 0.9
+    assert {"R_response alone (SVM)", "length only", "six lexical features", "flag everything"} <= set(ways)
+    assert result.ways.lines["g1"][plan.FULL].tokens["auroc"].value > 0.9
+    assert set(result.gain) == {"g1", "g2", ALL}
+    gained = result.gain["g1"][f"{plan.WITH_RELEVANCE} - {plan.BASE}"]["auroc"]
+    both, base = (result.gain["g1"][way]["auroc"].value for way in (plan.WITH_RELEVANCE, plan.BASE))
+    assert gained.value == pytest.approx(both - base)
+    assert list(result.curve) == [15, 25, 40]
+    assert set(result.transfer.responses["g2"]) >= {"all generators", ANOTHER}
+    assert result.reliability["g1"].count.sum() == 50
+    assert result.sources == 50
+
+
+def test_the_page_has_its_figures_from_the_record(found, rows: Rows, tmp_path: Path) -> None:
+    result, _ = found
+    costs = {"R_response": 2.0, "fast": 3.0, "full": 9.0}
+    files = write_page(result, rows, tmp_path / "out", "lrp4rag study", resamples=20, costs=costs)
+    page = (tmp_path / "out" / "README.md").read_text()
+    record = json.loads((tmp_path / "out" / "results.json").read_text())
+    value = record["ways"]["responses"]["g1"][plan.FULL]["auroc"]["value"]
+    assert f"| **full** | {value:.3f} [" in page
+    for heading in ("Accuracy against cost", "What relevance adds", "How many examples", "not learned from"):
+        assert heading in page
+    assert all(path.is_file() and path.stat().st_size for path in files)
+    for name in ("cost.png", "curve.png", "reliability-g1.png"):
+        assert (tmp_path / "out" / name) in files
+        assert f"({name})" in page
+    # A table is no table where a blank line parts it, or columns are missing.
+    for block in page.split("\n\n"):
+        lines = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({line.count("|") for line in lines}) <= 1
+        assert not lines or lines[1].startswith("|---")
+
+
+def test_what_was_run_is_not_run_again(
+    found, rows: Rows, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, folder = found
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a fold was run again")
+
+    monkeypatch.setattr("lrp4rag.experiments.study.trials.located", refuse)
+    monkeypatch.setattr(
+        "lrp4rag.classifiers.token_model.sentence_numbers", lambda record: np.zeros(len(record), int)
+    )
+    again = study(rows, folder, jobs=1, resamples=20)
+    assert again.ways.responses["g1"][plan.FULL] == result.ways.responses["g1"][plan.FULL]
+
+
+def test_features_on_disk_are_the_features(rows: Rows, tmp_path: Path) -> None:
+    names = ("relevance", "state")
+    held, made = tokens_on_disk(rows, tmp_path, names), tokens_of(rows, blocks_named(names))
+    for name in names:
+        np.testing.assert_array_equal(held.blocks[name], made.blocks[name])
+    assert len(list(tmp_path.iterdir())) == 2
+    np.testing.assert_array_equal(tokens_on_disk(rows, tmp_path, names).sentence, made.sentence)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_left_out_generator_and_its_sources_are_not_learned_from(rows: Rows) -> None:
+    tokens = tokens_of(rows, {"relevance": BLOCKS["relevance"]})
+    cells = cells_of(Trial(("relevance",), judged="g2"), tokens, rows.generators, PROTOCOL, rows.digest)
+    judged: list[int] = []
+    for cell in cells:
+        split = cell.prepare().args[1]
+        assert set(rows.generators[split.train]) == {"g1"}
+        assert set(rows.generators[split.test]) == {"g2"}
+        assert not set(rows.groups[split.train]) & set(rows.groups[split.test])
+        judged += split.test.tolist()
+    assert sorted(judged) == np.flatnonzero(rows.generators == "g2").tolist()
+
+
+def test_fewer_sources_are_some_of_more(rows: Rows) -> None:
+    tokens = tokens_of(rows, {"relevance": BLOCKS["relevance"]})
+    learned = []
+    for size in (15, 25):
+        cells = cells_of(Trial(("relevance",), sources=size), tokens, rows.generators, PROTOCOL, rows.digest)
+        learned.append([set(rows.groups[cell.prepare().args[1].train]) for cell in cells])
+    for few, many in zip(*learned, strict=True):
+        assert (len(few), len(many)) == (15, 25)
+        assert few < many
+
+
+def test_cells_differ_where_their_settings_do(rows: Rows) -> None:
+    tokens = tokens_of(rows, {name: BLOCKS[name] for name in ("relevance", "state")})
+    trials = [Trial(("relevance",)), Trial(("state",)), Trial(("relevance",), sources=15)]
+    names = [
+        cell.name
+        for trial in trials
+        for cell in cells_of(trial, tokens, rows.generators, PROTOCOL, rows.digest)
+    ]
+    assert len(set(names)) == 15
+
+
+def test_one_generator_has_nothing_to_be_left_out(rows: Rows) -> None:
+    assert plan.left_out(["g1", "g1"]) == {}
+    assert set(plan.left_out(["g2", "g1"])) == {"g1", "g2"}
+    assert set(plan.curve(50)) == {25}
+    assert Workshop.protocol is PROTOCOL
+    assert replace(PROTOCOL, repeats=1) == PROTOCOL
