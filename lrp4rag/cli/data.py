@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrp4rag.cli.options import GENERATOR, RESAMPLES, open_detector, open_reader, reader_options
+from lrp4rag.cli.options import (
+    GENERATOR,
+    RESAMPLES,
+    open_detector,
+    open_reader,
+    operating_options,
+    reader_options,
+)
 from lrp4rag.errors import InputError
 
 if TYPE_CHECKING:
@@ -115,6 +122,7 @@ def train(
 @click.option("--allow-seen", is_flag=True, help="Evaluate also on sources of the training data.")
 @RESAMPLES
 @click.option("--json", "as_json", is_flag=True, help="Metrics and probabilities as JSON.")
+@operating_options
 @reader_options
 def evaluate(
     data: str,
@@ -124,18 +132,21 @@ def evaluate(
     allow_seen: bool,
     resamples: int,
     as_json: bool,
+    operating_point: str | None,
+    false_positive_rate: float | None,
     **options: Any,
 ) -> None:
     """Run a detector over labelled DATA and print its metrics per generator, with intervals.
 
-    DATA that shares sources with the detector's training data is refused, unless --allow-seen.
+    Of a detector that judges tokens also those of tokens, spans and sentences, beside controls. DATA that
+    shares sources with the detector's training data is refused, unless --allow-seen.
     """
     from lrp4rag.experiments.evaluate import evaluate as run
     from lrp4rag.experiments.evaluate import refuse_seen
     from lrp4rag.experiments.train import labelled
     from lrp4rag.report.cards import evaluation_record, print_evaluation
 
-    detector = open_detector(detector_name)
+    detector = open_detector(detector_name, operating_point, false_positive_rate)
     if detector is None:
         raise InputError("evaluate needs a detector")
     examples = labelled(load_data(data, generator), data)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from lrp4rag.errors import InputError
+
 
 @click.group()
 def detector() -> None:
@@ -13,12 +15,20 @@ def detector() -> None:
 @detector.command()
 @click.argument("folder", default="default", metavar="[FOLDER]")
 @click.option("--json", "as_json", is_flag=True, help="The whole card as JSON.")
-def info(folder: str, as_json: bool) -> None:
+@click.option("--markdown", is_flag=True, help="A model card, as a page.")
+def info(folder: str, as_json: bool, markdown: bool) -> None:
     """Print a detector's card: what it was trained with and on, and how well it does.
 
-    FOLDER is a detector folder; without it, the bundled detector is shown.
+    FOLDER is a detector folder, or the name of a bundled one: default (also without FOLDER) or fast.
     """
     from lrp4rag.classifiers.folder import load_card
     from lrp4rag.report.cards import print_card
+    from lrp4rag.report.model_card import model_card
 
-    print_card(load_card(folder), as_json=as_json)
+    if as_json and markdown:
+        raise InputError("--json and --markdown are two ways to print the card; choose one")
+    card = load_card(folder)
+    if markdown:
+        click.echo(model_card(card, folder.rstrip("/").rsplit("/", 1)[-1]), nl=False)
+    else:
+        print_card(card, as_json=as_json)

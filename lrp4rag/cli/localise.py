@@ -97,7 +97,7 @@ def localise(
     if as_json:
         click.echo(json.dumps(made))
     else:
-        print_localisation(found, protocol)
+        print_localisation(found, protocol.words)
 
 
 def _blocks(

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from lrp4rag.classifiers.card import Card, Metrics
 from lrp4rag.classifiers.detector import Detector
+from lrp4rag.classifiers.domain import unlike
+from lrp4rag.classifiers.token_model import TokenModel, token_probabilities
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.extract import Extraction
-from lrp4rag.experiments.protocol import groups_of, labels_of
+from lrp4rag.experiments.localisation import Localisation, localisation
+from lrp4rag.experiments.protocol import HONEST, groups_of, labels_of
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.search import Outcome
 from lrp4rag.experiments.statistics import RESAMPLES, intervals
+from lrp4rag.experiments.tokens import Located, tokens_of
+from lrp4rag.features.record import Record
+from lrp4rag.parts import STATES
+from lrp4rag.progress import track
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Metrics per generator (and "all" where there are several), and each row's probability."""
+    """Metrics per generator (and "all" where there are several), and each row's probability.
+
+    `abstained` counts the rows without a verdict, which are judged by their probability all the same;
+    `localisation` is of a token detector, with controls that are cross-validated on these very rows, and
+    None where there are too few sources for that.
+    """
 
     metrics: dict[str, Metrics]
     rows: dict[str, int]
@@ -27,6 +41,8 @@ class Evaluation:
     probabilities: dict[str, float]
     seen: int
     failures: dict[str, str]
+    abstained: int = 0
+    localisation: Localisation | None = None
 
 
 def seen_examples(card: Card, examples: Sequence[Example]) -> list[Example]:
@@ -55,12 +71,16 @@ def evaluate(
     resamples: int = RESAMPLES,
 ) -> Evaluation:
     """Run the detector over what extraction left in its store."""
-    rows = [example for example in examples if example.id not in extraction.failures]
-    if not rows:
+    kept = tuple(example for example in examples if example.id not in extraction.failures)
+    if not kept:
         raise InputError("no example could be replayed")
-    probabilities = detector.predict_proba([extraction.store.read(row) for row in rows])
-    labels, groups = labels_of(rows), groups_of(rows)
-    generators = np.array([row.generator or "unknown" for row in rows])
+    rows = Rows(extraction.store, kept)
+    if isinstance(detector.model, TokenModel):
+        probabilities, abstained, found = _tokens(detector, detector.model, rows, resamples)
+    else:
+        probabilities, abstained, found = detector.predict_proba(rows.relevances), 0, None
+    labels, groups = labels_of(kept), groups_of(kept)
+    generators = rows.generators
     parts = {name: generators == name for name in sorted(set(generators))}
     if len(parts) > 1:
         parts["all"] = np.ones(len(rows), dtype=bool)
@@ -72,7 +92,41 @@ def evaluate(
         },
         rows={name: int(part.sum()) for name, part in parts.items()},
         hallucinated={name: int(labels[part].sum()) for name, part in parts.items()},
-        probabilities={row.id: float(p) for row, p in zip(rows, probabilities, strict=True)},
-        seen=len(seen_examples(detector.card, rows)),
+        probabilities={row.id: float(p) for row, p in zip(kept, probabilities, strict=True)},
+        seen=len(seen_examples(detector.card, kept)),
         failures=extraction.failures,
+        abstained=abstained,
+        localisation=found,
     )
+
+
+def _tokens(
+    detector: Detector, model: TokenModel, rows: Rows, resamples: int
+) -> tuple[np.ndarray, int, Localisation | None]:
+    """Probabilities of responses, how many are unlike the training data, and what was located."""
+    reading, log_odds, abstained = model.reading, [], 0
+    records = rows.records(states=STATES in model.needs)
+    for record in track(records, len(rows), "judging responses"):
+        _require(detector, record)
+        log_odds.append(model.log_odds(record))
+        abstained += any(one.decides for one in unlike(detector.card.domain, record))
+    tokens = tokens_of(rows, {})
+    every = np.concatenate(log_odds)
+    probabilities = np.array([reading.probability(one) for one in log_odds])
+    of_tokens = token_probabilities(every)
+    located = Located(
+        every,
+        of_tokens >= reading.token_threshold,
+        reading.in_marked_sentences(of_tokens, tokens.sentence),
+        Outcome(probabilities[None], probabilities[None] >= detector.card.threshold),
+    )
+    try:
+        found = localisation(rows, tokens, located, replace(HONEST, repeats=1), resamples=resamples)
+    except InputError:  # controls learn from these rows, and there are too few sources
+        found = None
+    return probabilities, abstained, found
+
+
+def _require(detector: Detector, record: Record) -> None:
+    relevance = record.relevance
+    detector.require(relevance.reader, relevance.composite, relevance.target)

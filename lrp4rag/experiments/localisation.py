@@ -200,28 +200,33 @@ def _overlaps(
 
 def record(found: Localisation, protocol: Protocol, settings: Mapping[str, Any]) -> dict[str, Any]:
     """As JSON: every metric with its interval."""
+    return {
+        "protocol": protocol.words,
+        "settings": dict(settings),
+        "chosen": list(found.chosen),
+        "generators": lines_record(found),
+    }
+
+
+def lines_record(found: Localisation) -> dict[str, Any]:
+    """By generator: value, low and high of every metric."""
 
     def plain(metrics: Metrics) -> dict[str, Any]:
         return {name: [one.value, one.low, one.high] for name, one in metrics.items()}
 
     return {
-        "protocol": protocol.words,
-        "settings": dict(settings),
-        "chosen": list(found.chosen),
-        "generators": {
-            name: {
-                "rows": found.rows[name],
-                "hallucinated": found.hallucinated[name],
-                "responses": {way: plain(metrics) for way, metrics in found.responses[name].items()},
-                "lines": {
-                    way: {
-                        "tokens": plain(line.tokens),
-                        "spans": plain(line.spans),
-                        "sentences": plain(line.sentences),
-                    }
-                    for way, line in lines.items()
-                },
-            }
-            for name, lines in found.lines.items()
-        },
+        name: {
+            "rows": found.rows[name],
+            "hallucinated": found.hallucinated[name],
+            "responses": {way: plain(metrics) for way, metrics in found.responses[name].items()},
+            "lines": {
+                way: {
+                    "tokens": plain(line.tokens),
+                    "spans": plain(line.spans),
+                    "sentences": plain(line.sentences),
+                }
+                for way, line in lines.items()
+            },
+        }
+        for name, lines in found.lines.items()
     }

@@ -10,6 +10,8 @@ from rich.text import Text
 
 from lrp4rag.classifiers.card import Card, Interval, Metrics, VectorInput
 from lrp4rag.experiments.evaluate import Evaluation
+from lrp4rag.experiments.localisation import lines_record
+from lrp4rag.report.localisation import print_localisation
 
 VECTOR_WORDS = {
     "total": "relevance of the whole prompt per response token (n x R_response)",
@@ -40,7 +42,11 @@ def print_card(card: Card, *, as_json: bool = False) -> None:
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
+    """Metrics of responses, and of a token detector also those of tokens, spans and sentences."""
     Console().print(render_evaluation(evaluation))
+    if evaluation.localisation is not None:
+        note = "the detector has not seen these rows; the controls' thresholds are cross-validated on them"
+        print_localisation(evaluation.localisation, note)
 
 
 def render_card(card: Card) -> RenderableType:
@@ -65,6 +71,9 @@ def render_evaluation(evaluation: Evaluation) -> RenderableType:
     }
     parts: list[RenderableType] = [metrics_table("Responses", rows)]
     parts.append(Text("95 % bootstrap intervals over sources below each value.", style="dim"))
+    if evaluation.abstained:
+        note = f"{evaluation.abstained} are unlike the training data: analyse gives no verdict on them."
+        parts.append(Text(note, style="yellow"))
     if evaluation.seen:
         note = f"{evaluation.seen} of these examples share sources with the training data: too good."
         parts.append(Text(note, style="bold red"))
@@ -87,6 +96,8 @@ def evaluation_record(evaluation: Evaluation, card: Card) -> dict[str, Any]:
             for name, metrics in evaluation.metrics.items()
         },
         "probabilities": evaluation.probabilities,
+        "abstained": evaluation.abstained,
+        "located": None if evaluation.localisation is None else lines_record(evaluation.localisation),
         "seen": evaluation.seen,
         "failures": evaluation.failures,
     }

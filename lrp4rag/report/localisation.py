@@ -7,7 +7,6 @@ from rich.table import Table
 
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.experiments.localisation import CONTROLS, Line, Localisation
-from lrp4rag.experiments.protocol import Protocol
 
 COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
 """Precision and recall are in the record."""
@@ -15,10 +14,10 @@ COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
 VERDICT = {"auroc": "AUROC", "accuracy": "accuracy", "f1": "F1", "ece": "ECE"}
 
 
-def print_localisation(found: Localisation, protocol: Protocol) -> None:
-    """A table for each generator; controls are dim."""
+def print_localisation(found: Localisation, protocol: str) -> None:
+    """A table for each generator; controls are dim. `protocol` says in words who learned from what."""
     console = Console()
-    console.print(f"{protocol.words}; 95 % bootstrap intervals over sources", style="dim")
+    console.print(f"{protocol}; 95 % bootstrap intervals over sources", style="dim")
     for generator, lines in found.lines.items():
         title = (
             f"{generator}: {found.rows[generator]} responses, {found.hallucinated[generator]} hallucinated"

@@ -1,10 +1,16 @@
+import numpy as np
 import pytest
 
 from lrp4rag.classifiers import Features
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.evaluate import evaluate, refuse_seen
+from lrp4rag.experiments.extract import Extraction
+from lrp4rag.experiments.token_detector import fit_detector
+from lrp4rag.experiments.tokens import tokens_of
 from lrp4rag.experiments.train import VectorRecipe, train
+from lrp4rag.features.table import TokenTable
 from tests.experiments.labelled import examples, extraction
+from tests.experiments.test_localisation import stored
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +64,21 @@ def test_nothing_to_evaluate_is_an_error(detector, tmp_path):
     made = extraction([], tmp_path / "s", failures={rows[0].id: "too long"})
     with pytest.raises(InputError, match="no example could be replayed"):
         evaluate(detector, rows, made)
+
+
+def test_a_token_detector_is_judged_where_it_marks_too(tmp_path):
+    blocks = {"relevance": TokenTable(("passages", "question"), (), (1,))}
+    learned = stored(tmp_path / "a")
+    detector = fit_detector(learned, tokens_of(learned, blocks), blocks)
+    rows = stored(tmp_path / "b", count=20)
+    extracted = Extraction(rows.store, 0, len(rows), {})
+    evaluation = evaluate(detector, rows.examples, extracted, resamples=20)
+    assert evaluation.metrics["g1"]["auroc"].value > 0.9
+    located = evaluation.localisation
+    assert located.lines["g1"]["token classifier"].tokens["auroc"].value > 0.9
+    assert "novel words" in located.responses["g2"]
+    assert located.responses["all"]["token classifier"]["auroc"] == evaluation.metrics["all"]["auroc"]
+    probabilities = detector.predict_proba(list(rows.records()))
+    np.testing.assert_allclose(list(evaluation.probabilities.values())[:5], probabilities[[0, 1, 2, 3, 4]])
+    few = rows.select(np.arange(6))
+    assert evaluate(detector, few.examples, extracted, resamples=10).localisation is None

@@ -1,0 +1,43 @@
+"""A detector's card as a page: what it is for, what it is worth, and where it fails."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from lrp4rag.classifiers.card import Card, TokenInput
+from lrp4rag.experiments.reproduce.words import with_interval
+from lrp4rag.report.words import reader_words
+
+RESPONSES = ("auroc", "accuracy", "precision", "recall", "f1", "ece")
+
+
+def model_card(card: Card, name: str) -> str:
+    """Markdown. `name` is what the detector is called."""
+    generators = {} if card.evidence is None else dict(card.evidence.generators)
+    page: str = _template().render(
+        card=card,
+        name=name,
+        tokens=isinstance(card.input, TokenInput),
+        blocks=list(card.input.blocks) if isinstance(card.input, TokenInput) else [],
+        reader=reader_words({**card.reader, "name": Path(str(card.reader.get("name", ""))).name}),
+        generators=generators,
+        responses=RESPONSES,
+    )
+    return page
+
+
+@cache
+def _template() -> Any:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["interval"] = with_interval
+    return environment.get_template("model_card.md.j2")

@@ -1,0 +1,68 @@
+"""The model card: every section, tables that are tables, and the page of the bundled detector."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lrp4rag.classifiers import Detector, Features
+from lrp4rag.classifiers.card import Card
+from lrp4rag.classifiers.folder import load_card
+from lrp4rag.experiments.extract import Extraction
+from lrp4rag.experiments.train import TokenRecipe, train
+from lrp4rag.features.table import TokenTable
+from lrp4rag.report.model_card import model_card
+from tests.classifiers.samples import labelled_rows
+from tests.experiments.test_localisation import stored
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def card(tmp_path_factory: pytest.TempPathFactory) -> Card:
+    rows = stored(tmp_path_factory.mktemp("store"))
+    blocks = {"signals": TokenTable(("passages", "question"), (), (1,))}
+    recipe = TokenRecipe(blocks)
+    extraction = Extraction(rows.store, 0, len(rows), {})
+    return train(rows.examples, extraction, reads=recipe, resamples=20, command="lrp4rag train x").card
+
+
+def sections(page: str) -> list[str]:
+    return [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
+
+
+def test_it_has_every_section_and_its_figures(card: Card) -> None:
+    page = model_card(card, "mine")
+    assert page.startswith("# Model card: mine\n")
+    assert sections(page) == [
+        "What it is",
+        "Intended use",
+        "What it is worth",
+        "Operating points",
+        "When it gives no verdict",
+        "Known failures",
+        "What was chosen, and on which data",
+    ]
+    assert f"| **this detector** | {card.evidence.generators['g1'].metrics['auroc'].value:.3f} [" in page
+    assert f"| balanced | {card.threshold:.2f} |" in page
+    assert "*length only*" in page
+    assert "`lrp4rag train x`" in page
+
+
+def test_its_tables_are_tables(card: Card) -> None:
+    for block in model_card(card, "mine").split("\n\n"):
+        lines = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({line.count("|") for line in lines}) <= 1, block
+        assert not lines or set(lines[1]) <= set("|-"), block
+
+
+def test_a_vector_detector_has_a_shorter_one() -> None:
+    rows, labels, _ = labelled_rows()
+    card = Detector.fit(rows, labels, features=Features(length=10)).card
+    assert sections(model_card(card, "svm")) == ["What it is", "Intended use", "Known failures"]
+
+
+@pytest.mark.parametrize(("name", "page"), [("default", "model-card.md"), ("fast", "model-card-fast.md")])
+def test_the_pages_of_the_bundled_detectors_are_theirs(name: str, page: str) -> None:
+    assert (DOCS / page).read_text(encoding="utf-8") == model_card(load_card(name), name)
