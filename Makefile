@@ -37,10 +37,19 @@ format: $(VENV)/.installed
 benchmark: $(VENV)/.installed ## time and memory of push and pull against a plain forward pass
 	$(BIN)/python benchmarks/push.py
 
-# Trains the bundled detector: make detector RAGTRUTH=folder STORE=folder (about an hour on 2 cores,
-# resumable). The folder holds RAGTruth's source_info.jsonl and response.jsonl, train split.
-detector: $(VENV)/.installed
-	$(BIN)/lrp4rag train $(RAGTRUTH) --generator llama-2-7b-chat --store $(STORE) --out lrp4rag/data/detector
+# Trains the bundled detectors and measures what they are worth: make detector RAGTRUTH=folder STORES=folder. The folder
+# holds RAGTruth's source_info.jsonl and response.jsonl, train split. Extraction takes hours on 2 cores and
+# goes on where it was killed, and so does the study.
+TRAIN = $(BIN)/lrp4rag train $(RAGTRUTH) --store $(STORES)/states --dtype bfloat16
+
+detector: $(VENV)/.installed ## extract states from RAGTruth, train the bundled detectors, write their cards and docs/results/detector
+	$(EXTRACT) --store $(STORES)/states --parts relevance,signals,states
+	$(TRAIN) --out lrp4rag/data/detector
+	$(TRAIN) --block quick --block state --out lrp4rag/data/fast
+	$(BIN)/lrp4rag detector info --markdown > docs/model-card.md
+	$(BIN)/lrp4rag detector info fast --markdown > docs/model-card-fast.md
+	$(BIN)/python -m benchmarks.verdict --out $(STORES)/costs.json
+	$(BIN)/lrp4rag study --store $(STORES)/states --costs $(STORES)/costs.json --out docs/results/detector
 
 # The evaluation of LRP4RAG: make paper RAGTRUTH=folder STORES=folder. Extraction takes hours on 2 cores (docs/store.md)
 # and goes on where it was killed; all after it takes less than half an hour.

