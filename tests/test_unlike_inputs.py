@@ -21,8 +21,8 @@ ANSWER = (
     "visitors since 1984, tickets cost four pounds, and there are 138 steps to climb."
 )
 GERMAN = (
-    "Der Leuchtturm wurde zwischen 1871 und 1873 errichtet, sein Turm ist einunddreissig Meter hoch. Seit 1984 "
-    "ist er fuer Besucher geoeffnet, Eintrittskarten kosten vier Pfund, und es sind 138 Treppenstufen."
+    "Der Leuchtturm wurde zwischen 1871 und 1873 errichtet, sein Turm ist einunddreissig Meter hoch. Seit "
+    "1984 ist er fuer Besucher geoeffnet, Eintrittskarten kosten vier Pfund, und es sind 138 Treppenstufen."
 )
 JAPANESE = (
     "灯台は1871年から1873年にかけて建てられ、塔の高さは31メートルです。1984年から一般公開されています。"

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from lrp4rag.features.windows import smoothed
 from lrp4rag.progress import track
 
 Table = NDArray[np.float32]
@@ -23,6 +25,9 @@ Folds = Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]]
 Arrays = dict[str, NDArray[np.float32]]
 
 HIDDEN = 32
+WINDOWS = (1, 9, 41)
+"""Tokens around one whose votes say something of it: a clause, and a sentence or two."""
+PENALTY = 0.1
 LARGEST = 10.0
 """In standard deviations: a feature further out than any that was learned from says no more than that."""
 AT_ONCE = 8192
@@ -96,30 +101,67 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Committee:
-    """By block: its members, each fitted without another fold, and the weight of their mean log odds."""
+class Judged:
+    """What a committee says of N tokens, in log odds of being made up: of each by itself (`alone`), which a
+    response's verdict is made of, and in the light of its neighbours (`among`), which text is marked by."""
 
-    members: dict[str, tuple[Member, ...]]
-    weights: dict[str, float]
+    alone: Scores
+    among: Scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vote:
+    """Weights of columns, and a bias."""
+
+    weights: Table
     bias: float
 
-    def log_odds(self, blocks: Blocks) -> Scores:
-        """(N,); raises `KeyError` where a block is missing."""
-        return self.bias + sum(
-            (self.weights[name] * self.votes(name, blocks[name]) for name in self.members),
-            start=np.zeros(len(next(iter(blocks.values())))),
-        )
+    @classmethod
+    def fit(cls, columns: Scores, flags: Flags) -> Vote:
+        """Logistic regression on standardised columns (N, k), in terms of the columns as they are."""
+        scale = columns.std(0)
+        scale = np.where(scale > 0, scale, 1.0)
+        fitted = LogisticRegression(C=PENALTY).fit(columns / scale, flags)
+        return cls((fitted.coef_[0] / scale).astype(np.float32), float(np.float32(fitted.intercept_[0])))
+
+    def __call__(self, columns: Scores) -> Scores:
+        total: Scores = columns @ self.weights.astype(np.float64) + self.bias
+        return total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Committee:
+    """By block: its members, each fitted without another fold. A block's vote on a token is their mean log
+    odds; `alone` weighs the votes on the token itself, `among` those on its neighbours too."""
+
+    members: dict[str, tuple[Member, ...]]
+    alone: Vote
+    among: Vote
+
+    def judge(self, blocks: Blocks, owner: NDArray[np.intp] | None = None) -> Judged:
+        """`owner` (N,) is the number of each token's response, which rises; by default there is one.
+
+        Raises `KeyError` where a block is missing.
+        """
+        votes = np.stack([self.votes(name, blocks[name]) for name in self.members], axis=1)
+        where = np.zeros(len(votes), dtype=np.intp) if owner is None else owner
+        return Judged(self.alone(votes), self.among(with_neighbours(votes, where)))
 
     def votes(self, name: str, inputs: Table) -> Scores:
         """The mean log odds of one block's members, (N,)."""
         every: Scores = np.mean([member.log_odds(inputs) for member in self.members[name]], axis=0)
         return every
 
+    def weight(self, name: str) -> float:
+        """Of a block's vote on the token itself."""
+        return float(self.alone.weights[list(self.members).index(name)])
+
     def arrays(self) -> Arrays:
         """All that was learned, by name; `of` reads it back."""
-        found = {"bias": np.array([self.bias], dtype=np.float32)}
+        found: Arrays = {}
+        for kind, vote in (("alone", self.alone), ("among", self.among)):
+            found[f"vote/{kind}"] = np.append(vote.weights, vote.bias).astype(np.float32)
         for name, members in self.members.items():
-            found[f"{name}/weight"] = np.array([self.weights[name]], dtype=np.float32)
             for k, member in enumerate(members):
                 found |= {f"{name}/{k}/mean": member.mean, f"{name}/{k}/scale": member.scale}
                 found |= {f"{name}/{k}/weights/{key}": array for key, array in member.weights.items()}
@@ -128,34 +170,50 @@ class Committee:
     @classmethod
     def of(cls, arrays: Arrays) -> Committee:
         """Raises `KeyError` or `ValueError` for arrays that `arrays` did not give."""
-        names = [key.removesuffix("/weight") for key in arrays if key.count("/") == 1]
-        members = {}
-        for name in names:
-            count = len(
-                {key.split("/")[1] for key in arrays if key.startswith(f"{name}/") and key.count("/") > 1}
-            )
-            members[name] = tuple(
-                Member(
-                    arrays[f"{name}/{k}/mean"],
-                    arrays[f"{name}/{k}/scale"],
-                    {
-                        key.removeprefix(f"{name}/{k}/weights/"): array
-                        for key, array in arrays.items()
-                        if key.startswith(f"{name}/{k}/weights/")
-                    },
-                )
-                for k in range(count)
-            )
-        weights = {name: float(arrays[f"{name}/weight"][0]) for name in names}
-        return cls(members, weights, float(arrays["bias"][0]))
+        kept = {key: array for key, array in arrays.items() if not key.startswith("vote/")}
+        names = dict.fromkeys(key.split("/")[0] for key in kept)
+        members = {name: _members(name, kept) for name in names}
+        alone, among = (arrays[f"vote/{kind}"] for kind in ("alone", "among"))
+        if len(alone) != len(members) + 1 or len(among) != len(members) * 2 * len(WINDOWS) + 1:
+            raise ValueError("the votes are not of these members")
+        return cls(members, *(Vote(vote[:-1], float(vote[-1])) for vote in (alone, among)))
 
 
-def fit_committee(blocks: Blocks, flags: Flags, folds: Folds, seed: int = 0) -> tuple[Committee, Scores]:
-    """A member for each block and fold of rows, and the log odds of each row by those that did not learn
-    from it, (N,): weighted as the committee weighs, by a logistic regression on them.
+def _members(name: str, arrays: Arrays) -> tuple[Member, ...]:
+    own = {key: array for key, array in arrays.items() if key.startswith(f"{name}/")}
+    return tuple(
+        Member(
+            own[f"{name}/{k}/mean"],
+            own[f"{name}/{k}/scale"],
+            {
+                key.removeprefix(f"{name}/{k}/weights/"): array
+                for key, array in own.items()
+                if key.startswith(f"{name}/{k}/weights/")
+            },
+        )
+        for k in range(len({key.split("/")[1] for key in own}))
+    )
+
+
+def with_neighbours(votes: Scores, owner: NDArray[np.intp]) -> Scores:
+    """Votes (N, blocks), and the probabilities they stand for, averaged over `WINDOWS` within responses:
+    (N, 2 x windows x blocks)."""
+    both = np.concatenate([votes, expit(votes)], axis=1)
+    edges = np.flatnonzero(np.diff(owner)) + 1
+    parts = [
+        np.concatenate([smoothed(part.T, window) for window in WINDOWS]).T for part in np.split(both, edges)
+    ]
+    return np.concatenate(parts)
+
+
+def fit_committee(
+    blocks: Blocks, flags: Flags, folds: Folds, owner: NDArray[np.intp], seed: int = 0
+) -> tuple[Committee, Judged]:
+    """A member for each block and fold of rows, and what the members that did not learn from it say of each
+    token; from that the weights of the votes are learned, by logistic regression.
 
     `folds` have row numbers to learn from and to hold out; every row is held out once. A fold that is held
-    out also says when its member has learned enough.
+    out also says when its member has learned enough. `owner` (N,) is the number of each token's response.
     """
     outside = np.zeros((len(flags), len(blocks)))
     members: dict[str, tuple[Member, ...]] = {}
@@ -165,10 +223,9 @@ def fit_committee(blocks: Blocks, flags: Flags, folds: Folds, seed: int = 0) -> 
         member = Member.fit(blocks[name], flags, train, held, seed + k)
         outside[held, column] = member.log_odds(blocks[name][held])
         members[name] = (*members.get(name, ()), member)
-    vote = LogisticRegression().fit(outside, flags)
-    weights = dict(zip(blocks, map(float, vote.coef_[0]), strict=True))
-    committee = Committee(members, weights, float(vote.intercept_[0]))
-    return committee, outside @ vote.coef_[0] + committee.bias
+    around = with_neighbours(outside, owner)
+    alone, among = Vote.fit(outside, flags), Vote.fit(around, flags)
+    return Committee(members, alone, among), Judged(alone(outside), among(around))
 
 
 def _network(columns: int, dropout: float):  # type: ignore[no-untyped-def]  # torch is imported late

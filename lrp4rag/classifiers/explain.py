@@ -57,7 +57,7 @@ def _moved(model: TokenModel, record: Record, inside: NDArray[np.bool_]) -> Iter
             without = table.copy()
             without[:, columns] = mean[columns]
             moved = before - model.committee.votes(name, without)
-            yield feature, model.committee.weights[name] * float(moved.mean())
+            yield feature, model.committee.weight(name) * float(moved.mean())
 
 
 def reference_of(

@@ -56,7 +56,8 @@ class Reading:
 
 
 def choose_reading(
-    log_odds: Scores,
+    alone: Scores,
+    among: Scores,
     flags: Flags,
     owner: Numbers,
     labels: Flags,
@@ -68,14 +69,15 @@ def choose_reading(
     """The number of tokens with the best AUROC, and the thresholds with the best F1, of N tokens and R
     responses.
 
+    Responses are scored by the tokens' log odds `alone`, text is marked by those `among` their neighbours.
     `owner` (N,) is the number of a token's response, `labels` (R,) are theirs, `sentence` (N,) is the number
     of a token's sentence (-1 for none); both numbers rise.
     """
     rows = np.arange(len(labels))
-    scores = {top: pooled(log_odds, owner, rows, top) for top in tops}
+    scores = {top: pooled(alone, owner, rows, top) for top in tops}
     top = max(tops, key=lambda top: worth("auroc", labels, scores[top], 0.0, calibrated=True))
     sigmoid = sigmoid_of(scores[top], labels)
-    probabilities = expit(log_odds)
+    probabilities = expit(among)
     inside = sentence >= 0
     numbers, where = np.unique(sentence[inside], return_inverse=True)
     annotated = np.bincount(where, flags[inside]) > 0

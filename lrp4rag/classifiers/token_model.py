@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from lrp4rag.classifiers.calibration import grouped_folds
-from lrp4rag.classifiers.committee import Committee, fit_committee
+from lrp4rag.classifiers.committee import Committee, Judged, fit_committee
 from lrp4rag.classifiers.reading import Reading, choose_reading
 from lrp4rag.classifiers.verdict import TokenMarks, Verdict, judge
 from lrp4rag.errors import InputError
@@ -118,23 +118,23 @@ class TokenModel:
     def tables(self, record: Record) -> dict[str, Table]:
         return {name: block(record) for name, block in self.blocks.items()}
 
-    def log_odds(self, record: Record) -> Scores:
+    def judge_tokens(self, record: Record) -> Judged:
         """Of each response token being made up, (t,)."""
-        return self.committee.log_odds(self.tables(record))
+        return self.committee.judge(self.tables(record))
 
     def probabilities(self, records: Iterable[Record]) -> Scores:
         """That each response is hallucinated, (rows,)."""
-        return np.array([self.reading.probability(self.log_odds(record)) for record in records])
+        return np.array([self.reading.probability(self.judge_tokens(record).alone) for record in records])
 
     def judge(self, record: Record, threshold: float) -> Verdict:
         """The verdict with its marks; what moved it is told by `reasons_of`."""
-        log_odds, reading = self.log_odds(record), self.reading
+        tokens, reading = self.judge_tokens(record), self.reading
         return judge(
             record.relevance,
-            probability=reading.probability(log_odds),
+            probability=reading.probability(tokens.alone),
             threshold=threshold,
             marks=TokenMarks(
-                token_probabilities(log_odds).astype(np.float32),
+                token_probabilities(tokens.among).astype(np.float32),
                 reading.token_threshold,
                 reading.sentence_top,
                 reading.sentence_threshold,
@@ -145,11 +145,11 @@ class TokenModel:
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
     """A committee and its reading, and what members said of tokens that they had not learned from:
-    `log_odds` (N,), NaN for tokens of other rows, and `probabilities` (rows,) of the rows' responses."""
+    `tokens` (of the rows' tokens), and `probabilities` (rows,) of the rows' responses."""
 
     committee: Committee
     reading: Reading
-    log_odds: Scores
+    tokens: Judged
     probabilities: Scores
 
 
@@ -163,11 +163,10 @@ def fit_tokens(tokens: Tokens, rows: Numbers, seed: int = 0) -> Fit:
         for train, held in grouped_folds(labels, tokens.groups[rows], FOLDS, seed)
     ]
     blocks = {name: table[own] for name, table in tokens.blocks.items()}
-    committee, outside = fit_committee(blocks, flags, folds, seed)
-    reading = choose_reading(outside, flags, place, labels, tokens.sentence[own])
-    log_odds = np.full(len(tokens.flags), np.nan)
-    log_odds[own] = outside
-    return Fit(committee, reading, log_odds, reading.probabilities(outside, place, np.arange(len(rows))))
+    committee, outside = fit_committee(blocks, flags, folds, place, seed)
+    reading = choose_reading(outside.alone, outside.among, flags, place, labels, tokens.sentence[own])
+    probabilities = reading.probabilities(outside.alone, place, np.arange(len(rows)))
+    return Fit(committee, reading, outside, probabilities)
 
 
 def sentence_numbers(record: Record) -> Numbers:

@@ -104,15 +104,15 @@ def _tokens(
     detector: Detector, model: TokenModel, rows: Rows, resamples: int
 ) -> tuple[np.ndarray, int, Localisation | None]:
     """Probabilities of responses, how many are unlike the training data, and what was located."""
-    reading, log_odds, abstained = model.reading, [], 0
+    reading, judged, abstained = model.reading, [], 0
     records = rows.records(states=STATES in model.needs)
     for record in track(records, len(rows), "judging responses"):
         _require(detector, record)
-        log_odds.append(model.log_odds(record))
+        judged.append(model.judge_tokens(record))
         abstained += any(one.decides for one in unlike(detector.card.domain, record))
     tokens = tokens_of(rows, {})
-    every = np.concatenate(log_odds)
-    probabilities = np.array([reading.probability(one) for one in log_odds])
+    every = np.concatenate([one.among for one in judged])
+    probabilities = np.array([reading.probability(one.alone) for one in judged])
     of_tokens = token_probabilities(every)
     located = Located(
         every,

@@ -69,10 +69,10 @@ def _reference(tokens: Tokens, blocks: Mapping[str, Block]) -> Iterator[tuple[st
 
 def _selections(fitted: Fit, seed: int) -> Iterator[Selection]:
     data = f"out-of-fold log odds of the training rows: {FOLDS} folds grouped by source, seed {seed}"
-    reading, votes = fitted.reading, fitted.committee.weights
+    reading, committee = fitted.reading, fitted.committee
     yield Selection(
         what="blocks of features, their windows and layer, size and regularisation of the networks",
-        chosen=", ".join(votes),
+        chosen=", ".join(committee.members),
         among="see docs/localisation.md",
         rule="by hand",
         data="cross-validated results on RAGTruth QA's train split, also those of the evidence below",
@@ -86,7 +86,8 @@ def _selections(fitted: Fit, seed: int) -> Iterator[Selection]:
     )
     yield Selection(
         what="weights of the blocks' votes",
-        chosen=", ".join(f"{name} {weight:.2f}" for name, weight in votes.items()),
+        chosen=", ".join(f"{name} {committee.weight(name):.2f}" for name in committee.members)
+        + "; and those of neighbouring tokens' votes",
         among="all",
         rule="logistic regression of tokens",
         data=data,

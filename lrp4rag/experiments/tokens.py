@@ -29,8 +29,8 @@ Scores = NDArray[np.float64]
 class Located:
     """What a protocol made of N tokens, and of R responses.
 
-    `log_odds` and `marked` (N,) are of tokens, `sentences` (N,) says whether a token's sentence is marked,
-    `outcome` is of responses, and `chosen` says in words what each fold chose.
+    `log_odds` (among neighbours) and `marked` (N,) are of tokens, `sentences` (N,) says whether a token's
+    sentence is marked, `outcome` is of responses, and `chosen` says in words what each fold chose.
     """
 
     log_odds: Scores
@@ -75,18 +75,20 @@ def folds_of(
 def located(tokens: Tokens, protocol: Protocol, folds: list[Split] | None = None) -> Located:
     """The first repeat of a protocol, or some folds of it; what no fold judges stays NaN and unmarked."""
     count, rows = len(tokens.flags), len(tokens.labels)
-    log_odds = np.full(count, np.nan)
+    alone, log_odds = np.full(count, np.nan), np.full(count, np.nan)
     marked, sentences = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
     verdicts, flagged = np.full((1, rows), np.nan), np.zeros((1, rows), dtype=bool)
     chosen = []
     for split, fitted in fits(tokens, folds_of(tokens, protocol) if folds is None else folds, protocol.seed):
         own = tokens.within(split.test)
         reading = fitted.reading
-        log_odds[own] = fitted.committee.log_odds({name: table[own] for name, table in tokens.blocks.items()})
-        found = token_probabilities(log_odds[own])
+        blocks = {name: table[own] for name, table in tokens.blocks.items()}
+        judged = fitted.committee.judge(blocks, tokens.owner[own])
+        alone[own], log_odds[own] = judged.alone, judged.among
+        found = token_probabilities(judged.among)
         marked[own] = found >= reading.token_threshold
         sentences[own] = reading.in_marked_sentences(found, tokens.sentence[own])
-        verdicts[0, split.test] = reading.probabilities(log_odds, tokens.owner, split.test)
+        verdicts[0, split.test] = reading.probabilities(alone, tokens.owner, split.test)
         point = operating_points(tokens.labels[split.train], fitted.probabilities)[DEFAULT_POINT]
         flagged[0, split.test] = verdicts[0, split.test] >= point.threshold
         chosen.append(f"{reading.top} tokens, from {point.threshold:.2f}")

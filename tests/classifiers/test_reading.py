@@ -40,7 +40,7 @@ def test_the_highest_are_averaged() -> None:
 
 def test_a_reading_is_chosen_by_what_it_is_for() -> None:
     log_odds, flags, owner, labels, sentence = planted()
-    reading = choose_reading(log_odds, flags, owner, labels, sentence)
+    reading = choose_reading(log_odds, log_odds, flags, owner, labels, sentence)
     rows = np.arange(len(labels))
     auroc = {top: roc_auc_score(labels, pooled(log_odds, owner, rows, top)) for top in (5, 10, 20, 40)}
     assert auroc[reading.top] == max(auroc.values())
@@ -57,7 +57,7 @@ def test_a_reading_is_chosen_by_what_it_is_for() -> None:
 
 def test_sentences_are_marked_whole() -> None:
     log_odds, flags, owner, labels, sentence = planted()
-    reading = choose_reading(log_odds, flags, owner, labels, sentence)
+    reading = choose_reading(log_odds, log_odds, flags, owner, labels, sentence)
     marked = reading.in_marked_sentences(expit(log_odds), sentence)
     truth = np.array([flags[sentence == number].any() for number in range(sentence.max() + 1)])
     found = np.array([marked[sentence == number].all() for number in range(sentence.max() + 1)])
