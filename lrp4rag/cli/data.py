@@ -14,10 +14,12 @@ import click
 from lrp4rag.cli.options import (
     GENERATOR,
     RESAMPLES,
+    SOURCES,
     open_detector,
     open_reader,
     operating_options,
     reader_options,
+    shown_command,
 )
 from lrp4rag.errors import InputError
 
@@ -37,6 +39,7 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the detector.")
 @click.option("--store", required=True, type=click.Path(path_type=Path), help=STORE_HELP)
 @GENERATOR
+@SOURCES
 @click.option(
     "--classifier",
     type=click.Choice(CLASSIFIERS),
@@ -77,6 +80,7 @@ def train(
     out: Path,
     store: Path,
     generator: tuple[str, ...],
+    sources: int | None,
     classifier: str | None,
     blocks: tuple[str, ...],
     vector: str | None,
@@ -98,13 +102,13 @@ def train(
 
     check_target(out)  # before the expensive part
     reads = _reads(classifier, blocks, vector, length, resampling)
-    examples = labelled(load_data(data, generator), data)
+    examples = labelled(load_data(data, generator, sources), data)
     extraction = _extract(examples, store, None, parts=reads.needs, **options)
     detector = fit(
         examples,
         extraction,
         reads=reads,
-        command=click.get_current_context().find_root().obj,
+        command=shown_command(click.get_current_context().find_root().obj),
         resamples=resamples,
     )
     folder = detector.save(out)
@@ -194,18 +198,19 @@ def _features(vector: str, length: int | None, resampling: str) -> Features:
     return Features(vector, length, mode=resampling)  # type: ignore[arg-type]
 
 
-def load_data(data: str, generators: Sequence[str]) -> list[Example]:
-    """The examples of DATA, of these generators where some are named."""
+def load_data(data: str, generators: Sequence[str], sources: int | None = None) -> list[Example]:
+    """The examples of DATA: of these generators where some are named, of their first so many sources."""
     from lrp4rag.dataset import load_examples
 
     examples = load_examples(data)
-    if not generators:
-        return examples
     known = sorted({example.generator or "unknown" for example in examples})
     for name in generators:
         if name not in known:
             raise InputError(f"no responses of '{name}'; there are: {', '.join(known)}", path=data)
-    return [example for example in examples if (example.generator or "unknown") in generators]
+    if generators:
+        examples = [example for example in examples if (example.generator or "unknown") in generators]
+    first = set(list(dict.fromkeys(example.source for example in examples))[:sources])
+    return [example for example in examples if example.source in first]
 
 
 def _extract(

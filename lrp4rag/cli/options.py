@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,12 @@ RESAMPLES = click.option(
     show_default=True,
     type=click.IntRange(10),
     help="Bootstrap resamples behind the intervals.",
+)
+SOURCES = click.option(
+    "--sources",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Only responses to the first N sources (a question with its passages): a part of what takes long.",
 )
 GENERATOR = click.option(
     "--generator", multiple=True, help="Only responses of this generator; repeat it for several."
@@ -164,3 +171,12 @@ def writable(path: Path | None) -> Path | None:
         if not path.parent.is_dir():
             raise InputError("its folder does not exist", path=path)
     return path
+
+
+def shown_command(given: str) -> str:
+    """As it was given, with the last part of every path: a page must not tell where a machine keeps files."""
+    words = []
+    for word in shlex.split(given):
+        name, sign, value = word.rpartition("=")
+        words.append(f"{name}{sign}{value.rstrip('/').rsplit('/', 1)[-1]}")
+    return shlex.join(words)

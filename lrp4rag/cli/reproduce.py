@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 
 import click
 
-from lrp4rag.cli.options import GENERATOR, RESAMPLES
+from lrp4rag.cli.options import GENERATOR, RESAMPLES, shown_command
 from lrp4rag.errors import InputError
 
 SECTIONS = (
@@ -138,12 +137,3 @@ def _variants(given: tuple[str, ...]) -> dict[str, Path]:
             raise InputError(f"the variant '{name}' is given twice")
         found[name] = Path(folder)
     return found
-
-
-def shown_command(given: str) -> str:
-    """As it was given, with the last part of every path: a page must not tell where a machine keeps files."""
-    words = []
-    for word in shlex.split(given):
-        name, sign, value = word.rpartition("=")
-        words.append(f"{name}{sign}{value.rstrip('/').rsplit('/', 1)[-1]}")
-    return shlex.join(words)

@@ -10,7 +10,7 @@ import click
 
 from lrp4rag.cli.data import STORE_HELP, load_data, warn_of_failures
 from lrp4rag.cli.memory import memory_option
-from lrp4rag.cli.options import GENERATOR, open_reader, reader_options
+from lrp4rag.cli.options import GENERATOR, SOURCES, open_reader, reader_options
 
 if TYPE_CHECKING:
     from lrp4rag.generator import Reader
@@ -41,12 +41,7 @@ if TYPE_CHECKING:
     help="Processes that share the work; on a machine with GPUs, each takes the next one.",
 )
 @GENERATOR
-@click.option(
-    "--sources",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Only responses to the first N sources (a question with its passages): a part of what takes long.",
-)
+@SOURCES
 @memory_option
 @reader_options
 def extract(
@@ -77,10 +72,7 @@ def extract(
     """
     from lrp4rag.experiments.extract import extract as run
 
-    examples = load_data(data, generator)
-    if sources is not None:
-        chosen = set(list(dict.fromkeys(example.source for example in examples))[:sources])
-        examples = [example for example in examples if example.source in chosen]
+    examples = load_data(data, generator, sources)
     load = partial(_load, reader_name, device, dtype, chat_template)
     names = [part.strip() for part in parts.split(",") if part.strip()]
     extraction = run(

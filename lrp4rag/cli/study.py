@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from lrp4rag.cli.options import GENERATOR, RESAMPLES
+from lrp4rag.cli.options import GENERATOR, RESAMPLES, shown_command
 from lrp4rag.errors import InputError
 
 SECTIONS = ("ways", "gain", "curve", "transfer")
@@ -59,7 +59,6 @@ def study(
     """
     import numpy as np
 
-    from lrp4rag.cli.reproduce import shown_command
     from lrp4rag.experiments.rows import Rows
     from lrp4rag.experiments.study import study as run
     from lrp4rag.experiments.study.page import write_page
