@@ -17,10 +17,9 @@ from lrp4rag.errors import InputError
 from lrp4rag.features.blocks import Block, parts_of, wanted_by
 from lrp4rag.features.record import Record
 from lrp4rag.features.table import TokenTable
-from lrp4rag.generator.encoding import tokens_in
+from lrp4rag.features.units import sentence_numbers
 from lrp4rag.lrp.signals import Wanted
 from lrp4rag.progress import track
-from lrp4rag.sentences import split_sentences
 
 Table = NDArray[np.floating]
 Flags = NDArray[np.bool_]
@@ -167,16 +166,6 @@ def fit_tokens(tokens: Tokens, rows: Numbers, seed: int = 0) -> Fit:
     reading = choose_reading(outside.alone, outside.among, flags, place, labels, tokens.sentence[own])
     probabilities = reading.probabilities(outside.alone, place, np.arange(len(rows)))
     return Fit(committee, reading, outside, probabilities)
-
-
-def sentence_numbers(record: Record) -> Numbers:
-    """The number of each token's sentence (t,), -1 between them; a token in two is the first one's."""
-    offsets = record.encoded.response_offsets
-    numbers = np.full(len(offsets), -1)
-    for k, span in enumerate(split_sentences(record.encoded.response)):
-        inside = tokens_in(offsets, [span])
-        numbers[inside & (numbers < 0)] = k
-    return numbers
 
 
 def token_probabilities(log_odds: Scores) -> Scores:

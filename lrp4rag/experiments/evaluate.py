@@ -115,6 +115,7 @@ def _tokens(
     probabilities = np.array([reading.probability(one.alone) for one in judged])
     of_tokens = token_probabilities(every)
     located = Located(
+        np.concatenate([one.alone for one in judged]),
         every,
         of_tokens >= reading.token_threshold,
         reading.in_marked_sentences(of_tokens, tokens.sentence),

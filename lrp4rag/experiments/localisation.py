@@ -15,6 +15,7 @@ from lrp4rag.classifiers.localise import merged_spans
 from lrp4rag.classifiers.reading import best_threshold
 from lrp4rag.classifiers.token_model import Tokens
 from lrp4rag.experiments.baselines.lexical import words_of
+from lrp4rag.experiments.baselines.pooled import pooled_features
 from lrp4rag.experiments.controls import CONTROLS as RESPONSE_CONTROLS
 from lrp4rag.experiments.controls import FLAG_EVERYTHING, Control, Setting, flag_everything, relevance
 from lrp4rag.experiments.protocol import Protocol
@@ -45,8 +46,10 @@ CONTROLS = ("position", "novel words", "length only", FLAG_EVERYTHING)
 TOKEN_RESAMPLES = 200
 WHOLE = ("length only", "novel words")
 RELEVANCE_VECTOR = "R_response alone (SVM)"
+POOLED = "features of the whole response"
 MAKERS: dict[str, Control] = {name: one.make for name, one in RESPONSE_CONTROLS.items()} | {
-    RELEVANCE_VECTOR: relevance
+    RELEVANCE_VECTOR: relevance,
+    POOLED: lambda rows, _: pooled_features(rows),
 }
 
 

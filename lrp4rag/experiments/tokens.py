@@ -29,10 +29,11 @@ Scores = NDArray[np.float64]
 class Located:
     """What a protocol made of N tokens, and of R responses.
 
-    `log_odds` (among neighbours) and `marked` (N,) are of tokens, `sentences` (N,) says whether a token's
-    sentence is marked, `outcome` is of responses, and `chosen` says in words what each fold chose.
+    `alone`, `log_odds` (among neighbours) and `marked` (N,) are of tokens, `sentences` (N,) says whether a
+    token's sentence is marked, and `outcome` is of responses.
     """
 
+    alone: Scores
     log_odds: Scores
     marked: Flags
     sentences: Flags
@@ -92,7 +93,7 @@ def located(tokens: Tokens, protocol: Protocol, folds: list[Split] | None = None
         point = operating_points(tokens.labels[split.train], fitted.probabilities)[DEFAULT_POINT]
         flagged[0, split.test] = verdicts[0, split.test] >= point.threshold
         chosen.append(f"{reading.top} tokens, from {point.threshold:.2f}")
-    return Located(log_odds, marked, sentences, Outcome(verdicts, flagged, tuple(chosen)))
+    return Located(alone, log_odds, marked, sentences, Outcome(verdicts, flagged, tuple(chosen)))
 
 
 def fits(tokens: Tokens, folds: list[Split], seed: int) -> Iterator[tuple[Split, Fit]]:

@@ -10,6 +10,7 @@ import numpy as np
 from lrp4rag.errors import InputError
 from lrp4rag.features.record import Record, Values
 from lrp4rag.features.tokens import TOKEN_FEATURES
+from lrp4rag.features.units import content_tokens, sentence_numbers
 from lrp4rag.features.windows import TOKEN_WINDOW, smoothed
 
 TOP_TOKENS = 10
@@ -17,26 +18,50 @@ TOP_TOKENS = 10
 
 @dataclass(frozen=True, slots=True)
 class Pooling:
-    """`of` makes one number of a token feature (t,)."""
+    """`of` makes one number of a token feature (t,) of a response."""
 
     name: str
-    of: Callable[[Values], float]
+    of: Callable[[Values, Record], float]
     definition: str
 
 
-def _lowest(values: Values) -> float:
+def _mean(values: Values, _: Record) -> float:
+    return float(values.mean())
+
+
+def _lowest(values: Values, _: Record) -> float:
     return float(smoothed(values, TOKEN_WINDOW).min())
 
 
-def _highest(values: Values) -> float:
+def _highest(values: Values, _: Record) -> float:
     return float(smoothed(values, TOKEN_WINDOW).max())
 
 
+def _deviation(values: Values, _: Record) -> float:
+    return float(values.std())
+
+
+def _content(values: Values, record: Record) -> float:
+    content = content_tokens(record)
+    return float(values[content].mean() if content.any() else values.mean())
+
+
+def _worst_sentence(values: Values, record: Record) -> float:
+    numbers = sentence_numbers(record)
+    inside = numbers >= 0
+    if not inside.any():
+        return float(values.mean())
+    _, where = np.unique(numbers[inside], return_inverse=True)
+    return float((np.bincount(where, values[inside]) / np.bincount(where)).min())
+
+
 _POOLINGS = (
-    Pooling("mean", lambda values: float(values.mean()), "mean over the response's tokens"),
+    Pooling("mean", _mean, "mean over the response's tokens"),
     Pooling("lowest", _lowest, f"lowest mean of {TOKEN_WINDOW} neighbouring tokens: the worst window"),
     Pooling("highest", _highest, f"highest mean of {TOKEN_WINDOW} neighbouring tokens"),
-    Pooling("deviation", lambda values: float(values.std()), "standard deviation over the tokens"),
+    Pooling("deviation", _deviation, "standard deviation over the tokens"),
+    Pooling("content", _content, "mean over tokens of content words (no English stop words)"),
+    Pooling("worst sentence", _worst_sentence, "lowest mean of a sentence's tokens"),
 )
 POOLINGS: dict[str, Pooling] = {one.name: one for one in _POOLINGS}
 
@@ -128,7 +153,7 @@ def response_features(record: Record) -> dict[str, float]:
     found: dict[str, float] = {}
     for name in POOLED:
         values = TOKEN_FEATURES[name](record)
-        found |= {f"{name}: {pooling.name}": pooling.of(values) for pooling in _POOLINGS}
+        found |= {f"{name}: {pooling.name}": pooling.of(values, record) for pooling in _POOLINGS}
     if record.relevance.prompt is not None:
         found |= {f"R_prompt: {name}": feature(record) for name, feature in PROMPT_FEATURES.items()}
     return found

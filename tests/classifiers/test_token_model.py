@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from lrp4rag.classifiers import Detector
 from lrp4rag.classifiers.explain import reference_of
 from lrp4rag.classifiers.folder import CARD, ESTIMATOR
-from lrp4rag.classifiers.token_model import Tokens, fit_tokens, sentence_numbers
+from lrp4rag.classifiers.token_model import Tokens, fit_tokens
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.token_detector import fit_detector
@@ -20,6 +20,7 @@ from lrp4rag.experiments.tokens import tokens_of
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.table import TokenTable
+from lrp4rag.features.units import sentence_numbers
 from tests.classifiers.samples import READER
 from tests.experiments.test_localisation import stored
 from tests.features.records import random_record

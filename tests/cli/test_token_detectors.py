@@ -141,6 +141,16 @@ def test_what_is_unlike_the_training_data_has_no_verdict(run, one, tmp_path) -> 
     assert "No verdict" in run("analyse", path, *one).stdout
 
 
+def test_a_part_of_the_sources_is_learned_from(run, data, places, trained, tmp_path) -> None:
+    folder = tmp_path / "d"
+    options = ["--store", places["store"], "--reader", places["reader"], "--resamples", 10]
+    run("train", data, "--out", folder, *options, "--sources", 30, "--block", "quick")
+    card = json.loads((folder / "card.json").read_text())
+    assert card["rows"] == 60
+    assert len(card["training"]["sources"]) == 30
+    assert "/" not in card["training"]["command"]
+
+
 def test_the_card_as_a_page(run, places, trained) -> None:
     page = run("detector", "info", places["detector"], "--markdown").stdout
     assert page.startswith("# Model card: d\n")

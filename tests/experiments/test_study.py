@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.classifiers import committee
+from lrp4rag.classifiers.pooling import TOPS
 from lrp4rag.experiments.localisation import ALL
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.study import plan, study
@@ -64,6 +65,9 @@ def test_every_section_is_there(found) -> None:
     assert list(result.curve) == [24, 32, 40]
     assert set(result.transfer.responses["g2"]) >= {"all generators", ANOTHER}
     assert result.reliability["g1"].count.sum() == 50
+    assert set(result.poolings["g1"]) == {*(f"highest {top}" for top in TOPS), "all tokens", "noisy-or"}
+    assert result.poolings["g1"]["noisy-or"] > 0.8
+    assert ways["features of the whole response"]["auroc"].value > 0.8
     assert result.sources == 50
 
 

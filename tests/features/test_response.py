@@ -11,16 +11,28 @@ from lrp4rag.errors import InputError
 from lrp4rag.features.record import Record
 from lrp4rag.features.response import POOLINGS, PROMPT_FEATURES, response_features
 from lrp4rag.features.tokens import TOKEN_FEATURES
+from lrp4rag.features.units import content_tokens
 from tests.features.records import random_record, record_of
 
 
 def test_poolings() -> None:
     values = np.repeat([3.0, -1.0, 5.0], 30)
-    found = {name: pooling.of(values) for name, pooling in POOLINGS.items()}
+    record = random_record(90)
+    found = {name: pooling.of(values, record) for name, pooling in POOLINGS.items()}
     assert found["mean"] == pytest.approx(7 / 3)
     assert found["lowest"] == pytest.approx(-1)
     assert found["highest"] == pytest.approx(5)
     assert found["deviation"] == pytest.approx(values.std())
+
+
+def test_content_words_and_the_worst_sentence() -> None:
+    record = random_record(9, text="The bridge is red . It is very old")
+    values = np.array([9.0, 1, 9, 3, 9, -6, -6, -6, 5])
+    assert content_tokens(record).tolist() == [False, True, False, True, False, False, False, False, True]
+    assert POOLINGS["content"].of(values, record) == 3
+    assert POOLINGS["worst sentence"].of(values, record) == pytest.approx(-13 / 4)
+    bare = random_record(2, text=". .")
+    assert POOLINGS["content"].of(np.array([1.0, 3]), bare) == 2
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ WAYS: dict[str, Trial] = {
     "quick features": Trial(("quick",)),
     "segments": Trial(("segments",)),
     "signals": Trial(("signals",)),
+    "state alone": Trial(("state",)),
+    "passages' part alone": Trial(("passages",)),
 }
 """From one tangent to all: accuracy against cost."""
 

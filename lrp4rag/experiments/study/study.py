@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.classifiers.token_model import Tokens
+from lrp4rag.classifiers.pooling import TOPS, pooled
+from lrp4rag.classifiers.token_model import Tokens, token_probabilities
 from lrp4rag.experiments.localisation import (
     ALL,
+    POOLED,
     RELEVANCE_VECTOR,
     WHOLE,
     Localisation,
@@ -26,7 +29,7 @@ from lrp4rag.experiments.study.tokens_on_disk import tokens_on_disk
 from lrp4rag.experiments.study.trials import Trial, cells_of, located_of
 from lrp4rag.experiments.tokens import Located
 
-BESIDE = (RELEVANCE_VECTOR, *WHOLE, "six lexical features", "log-probability", "hidden state")
+BESIDE = (RELEVANCE_VECTOR, POOLED, *WHOLE, "six lexical features", "log-probability", "hidden state")
 SECTIONS = ("ways", "gain", "curve", "transfer")
 PROTOCOL = replace(HONEST, repeats=1)
 ANOTHER = "another's responses"
@@ -36,12 +39,14 @@ ANOTHER = "another's responses"
 class Study:
     """By generator unless told otherwise; sections that were not asked for are empty.
 
-    `ways` and `transfer` have everything that localisation has; `gain` has metrics of the models of
+    `ways` and `transfer` have everything that localisation has; `poolings` has AUROCs of the full model's
+    responses by how their score is made; `gain` has metrics of the models of
     `plan.GAIN` and, under "A - B", their paired differences; `curve` has metrics by number of sources;
     `reliability` is of the full model.
     """
 
     ways: Localisation
+    poolings: dict[str, dict[str, float]]
     reliability: dict[str, Reliability]
     gain: dict[str, dict[str, Metrics]]
     curve: dict[int, dict[str, Metrics]]
@@ -94,12 +99,23 @@ def study(
     parts = {name: np.flatnonzero(generators == name) for name in sorted(set(generators))}
     return Study(
         ways=localisation(rows, shop.tokens, ways, shop.protocol, beside=BESIDE, resamples=resamples),
+        poolings={name: _poolings(shop, ways[plan.FULL], part) for name, part in parts.items()},
         reliability={name: reliability(rows.labels[part], full[part]) for name, part in parts.items()},
         gain=_gain(shop, resamples) if "gain" in sections else {},
         curve=_curve(shop, ways[plan.FULL], resamples) if "curve" in sections else {},
         transfer=_transfer(shop, ways[plan.FULL], resamples) if "transfer" in sections else None,
         sources=len(set(rows.groups)),
     )
+
+
+def _poolings(shop: Workshop, full: Located, rows: np.ndarray) -> dict[str, float]:
+    """AUROC of responses by how their score is made of their tokens' log odds."""
+    owner, labels = shop.tokens.owner, shop.rows.labels[rows]
+    scores = {f"highest {top}": pooled(full.alone, owner, rows, top) for top in TOPS}
+    scores["all tokens"] = pooled(full.alone, owner, rows, len(owner))
+    spared = np.log1p(-token_probabilities(full.alone))
+    scores["noisy-or"] = -np.array([spared[owner == row].sum() for row in rows])
+    return {name: float(roc_auc_score(labels, score)) for name, score in scores.items()}
 
 
 def _gain(shop: Workshop, resamples: int) -> dict[str, dict[str, Metrics]]:
@@ -165,6 +181,7 @@ def _merged(found: list[Located]) -> Located:
         rows = np.isfinite(other.outcome.probabilities)
         first = replace(
             first,
+            alone=np.where(judged, other.alone, first.alone),
             log_odds=np.where(judged, other.log_odds, first.log_odds),
             marked=np.where(judged, other.marked, first.marked),
             sentences=np.where(judged, other.sentences, first.sentences),

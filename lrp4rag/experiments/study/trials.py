@@ -35,6 +35,7 @@ class FoldResult:
     """What one fold's models made of R test rows and their N tokens (see `Located`)."""
 
     rows: NDArray[np.intp]
+    alone: NDArray[np.float64]
     log_odds: NDArray[np.float64]
     marked: NDArray[np.bool_]
     sentences: NDArray[np.bool_]
@@ -64,16 +65,17 @@ def cells_of(
 
 def located_of(results: Sequence[FoldResult], tokens: Tokens) -> Located:
     """The folds' results together; what none judged is NaN and unmarked."""
-    log_odds = np.full(len(tokens.flags), np.nan)
+    alone, log_odds = np.full(len(tokens.flags), np.nan), np.full(len(tokens.flags), np.nan)
     marked, sentences = (np.zeros(len(tokens.flags), dtype=bool) for _ in range(2))
     probabilities = np.full((1, len(tokens.labels)), np.nan)
     flagged = np.zeros((1, len(tokens.labels)), dtype=bool)
     for result in results:
         own = tokens.within(result.rows)
-        log_odds[own], marked[own], sentences[own] = result.log_odds, result.marked, result.sentences
+        alone[own], log_odds[own] = result.alone, result.log_odds
+        marked[own], sentences[own] = result.marked, result.sentences
         probabilities[0, result.rows], flagged[0, result.rows] = result.probabilities, result.flagged
     outcome = Outcome(probabilities, flagged, tuple(result.chosen for result in results))
-    return Located(log_odds, marked, sentences, outcome)
+    return Located(alone, log_odds, marked, sentences, outcome)
 
 
 def _folds(trial: Trial, tokens: Tokens, generators: NDArray[np.str_], protocol: Protocol) -> list[Split]:
@@ -106,6 +108,7 @@ def _run(tokens: Tokens, split: Split, protocol: Protocol) -> FoldResult:
     own, outcome = tokens.within(split.test), found.outcome
     return FoldResult(
         rows=split.test,
+        alone=found.alone[own],
         log_odds=found.log_odds[own],
         marked=found.marked[own],
         sentences=found.sentences[own],
