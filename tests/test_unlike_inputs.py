@@ -36,7 +36,7 @@ CASES = {
     "seven passages": ({"passages": PASSAGES * 2 + PASSAGES[:1], "response": ANSWER}, {"passages"}),
     "a table": ({"passages": [TABLE] * 3, "response": TABLE}, {"tokens per word"}),
     "Japanese": ({"passages": [JAPANESE] * 3, "response": JAPANESE}, {"tokens per word"}),
-    "one word": ({"passages": PASSAGES, "response": "1871"}, {"response tokens"}),
+    "one word": ({"passages": PASSAGES, "response": "Yes"}, {"response tokens"}),
     "a full stop": ({"passages": PASSAGES, "response": "."}, {"response tokens"}),
 }
 

@@ -10,16 +10,18 @@ import numpy as np
 from lrp4rag.classifiers.card import Range
 from lrp4rag.features.record import Record
 
-HELD, SLACK = 0.99, 1.25
-"""A range holds this part of the training responses, and is then made wider by this factor on both sides."""
+HELD = 0.99
+"""A range holds this part of the training responses, and is then made wider by the facet's slack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """`of` makes a number above 0. An example outside the range has no verdict where `decides`."""
+    """`of` makes a number above 0, whose range is `slack` times wider on both sides than what was trained on.
+    An example outside has no verdict where `decides`."""
 
     words: str
     of: Callable[[Record], float]
+    slack: float = 1.25
     decides: bool = True
 
 
@@ -34,8 +36,8 @@ def _surprise(record: Record) -> float:
 
 
 FACETS: dict[str, Facet] = {
-    "prompt tokens": Facet("the prompt's tokens", lambda record: len(record.encoded.prompt_ids)),
-    "response tokens": Facet("the response's tokens", len),
+    "prompt tokens": Facet("the prompt's tokens", lambda record: len(record.encoded.prompt_ids), slack=2),
+    "response tokens": Facet("the response's tokens", len, slack=2),
     "passages": Facet(
         "the number of passages", lambda record: len(record.encoded.segment_names) - 2, decides=False
     ),
@@ -54,7 +56,8 @@ def ranges(records: Iterable[Record]) -> dict[str, Range]:
     found = {}
     for name, numbers in values.items():
         low, high = np.quantile(numbers, held)
-        found[name] = Range(low=float(low) / SLACK, high=float(high) * SLACK)
+        slack = FACETS[name].slack
+        found[name] = Range(low=float(low) / slack, high=float(high) * slack)
     return found
 
 

@@ -16,7 +16,7 @@ from lrp4rag.classifiers.card import (
     package_versions,
 )
 from lrp4rag.classifiers.detector import Detector, one_origin
-from lrp4rag.classifiers.domain import HELD, SLACK, ranges
+from lrp4rag.classifiers.domain import FACETS, HELD, ranges
 from lrp4rag.classifiers.explain import reference_of
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.folder import FORMAT
@@ -131,6 +131,10 @@ def _selections(fitted: Fit, seed: int) -> Iterator[Selection]:
         what="ranges outside of which there is no verdict",
         chosen="see domain",
         among="none",
-        rule=f"what holds {HELD:.0%} of the training responses, {SLACK - 1:.0%} wider on both sides",
+        rule=f"what holds {HELD:.0%} of the training responses, wider on both sides: {_slacks()}",
         data="training rows",
     )
+
+
+def _slacks() -> str:
+    return ", ".join(f"{name} {facet.slack:g} times" for name, facet in FACETS.items())

@@ -87,8 +87,13 @@ def _spans(analysis: Analysis) -> list[tuple[str, str, str]] | None:
     if verdict.marks is None:
         return None
     response = analysis.relevance.encoded.response
+    attributed = analysis.relevance.by_segment is not None
     return [
-        (one_line(response[span.start : span.end], SPAN_LENGTH), f"{span.probability:.2f}", drawn_on(span))
+        (
+            one_line(response[span.start : span.end], SPAN_LENGTH),
+            f"{span.probability:.2f}",
+            drawn_on(span, attributed=attributed),
+        )
         for span in verdict.spans
     ]
 

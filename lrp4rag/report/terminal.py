@@ -130,10 +130,12 @@ def _spans(analysis: Analysis) -> Table:
     table.add_column("suspect", ratio=1, no_wrap=True, overflow="ellipsis")
     table.add_column("made up", justify="right", no_wrap=True)
     table.add_column("draws most on", no_wrap=True)
+    attributed = analysis.relevance.by_segment is not None
     response = analysis.relevance.encoded.response
     for span in analysis.verdict.spans:
         probability = "" if span.probability is None else f"{span.probability:.2f}"
-        table.add_row(Text(one_line(response[span.start : span.end])), probability, drawn_on(span))
+        told = drawn_on(span, attributed=attributed)
+        table.add_row(Text(one_line(response[span.start : span.end])), probability, told)
     return table
 
 

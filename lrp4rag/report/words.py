@@ -65,8 +65,10 @@ def rests_on(sentence: Sentence) -> str:
     return f"passage {sentence.passage + 1} ({sentence.by_passage[sentence.passage]:+.2f})"
 
 
-def drawn_on(span: SuspectSpan) -> str:
+def drawn_on(span: SuspectSpan, *, attributed: bool) -> str:
     """The passage that a suspect span draws on most; that it does, does not make it true."""
+    if not attributed:
+        return "not attributed"
     return "no passage" if span.passage is None else f"passage {span.passage + 1}"
 
 

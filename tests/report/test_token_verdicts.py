@@ -110,6 +110,8 @@ def test_nothing_suspect_is_said_too() -> None:
 def test_relevance_of_passages_only_is_named() -> None:
     analysis = replace(judged(analysis_of(segments=False)), passages_only=True)
     assert "of passages" in printed(analysis)
+    assert "not attributed" in printed(analysis)
+    assert "no passage" not in printed(analysis)
     assert record(analysis)["relevance_of"] == "passages"
 
 
