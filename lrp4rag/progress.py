@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -13,8 +14,10 @@ SECONDS_BETWEEN_LINES = 30.0
 
 
 def track(items: Iterable[Item], total: int, label: str) -> Iterator[Item]:
-    """Yield the items, showing how many are done and how long the rest will take."""
-    if sys.stderr.isatty():
+    """Yield the items, showing how many are done and how long the rest will take; a worker is silent."""
+    if multiprocessing.current_process().name != "MainProcess":
+        yield from items
+    elif sys.stderr.isatty():
         yield from _bar(items, total, label)
     else:
         yield from _lines(items, total, label)

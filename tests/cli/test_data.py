@@ -10,7 +10,7 @@ def test_train_reuses_the_store_and_writes_a_card(run, detector, labelled_file, 
     assert result.stdout == "0 computed, 24 there already, 0 failed\n"
     card = json.loads(run("detector", "info", detector, "--json").stdout)
     assert card["reader"]["name"] == "tiny"
-    assert card["training"]["command"].startswith(f"lrp4rag train {labelled_file} --store {store}")
+    assert card["training"]["command"].startswith(f"lrp4rag train {labelled_file.name} --store {store.name}")
     assert card["evidence"]["metrics"]["auroc"]["low"] <= card["evidence"]["metrics"]["auroc"]["value"]
     assert card["versions"]["lrp4rag"]
 
@@ -69,7 +69,10 @@ def test_unlabelled_data_cannot_be_trained_on(run, reader_folder, tmp_path):
 def test_too_little_data_says_how_much_is_needed(run, reader_folder, tmp_path):
     path = write_jsonl(examples(6), tmp_path / "few.jsonl")
     common = ["--store", tmp_path / "s", "--out", tmp_path / "d", "--reader", reader_folder]
-    assert "5 folds need at least 5 sources" in run("train", path, *common, code=2).stderr
+    assert "5 folds need at least 5 sources" in run("train", path, *common, "--length", 9, code=2).stderr
+    tokens = run("train", path, *common, "--block", "signals", code=2).stderr
+    assert "10 sources with annotated tokens are needed, and there are 3" in tokens
+    assert "too few layers" in run("train", path, *common, code=2).stderr  # the reader has two
 
 
 def test_only_one_generator(run, reader_folder, tmp_path):
@@ -101,7 +104,7 @@ def test_equal_responses_that_fail_are_both_left_out(run, reader_folder, tmp_pat
     lines += [{**lines[0], **long, "id": "L1"}, {**lines[0], **long, "id": "L2"}]
     path.write_text("\n".join(map(json.dumps, lines)))
     common = ["--store", tmp_path / "s", "--reader", reader_folder, "--resamples", 10]
-    run("train", path, *common, "--out", tmp_path / "d")
+    run("train", path, *common, "--out", tmp_path / "d", "--length", 9)
     card = json.loads((tmp_path / "d" / "card.json").read_text())
     assert (card["rows"], card["training"]["failures"]) == (14, 2)
 

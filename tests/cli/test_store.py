@@ -6,8 +6,12 @@ import pytest
 
 from lrp4rag.experiments import workers
 from lrp4rag.experiments.store import Store
-from lrp4rag.parts import PARTS
+from lrp4rag.parts import PARTS as ALL_PARTS
+from lrp4rag.parts import STATES
 from tests.experiments.labelled import examples, write_jsonl
+
+PARTS = tuple(part for part in ALL_PARTS if part != STATES)
+"""What is extracted by default: states of each token are large."""
 
 ROWS = [*examples(3), *examples(2, first=3, generator="g2")]
 
