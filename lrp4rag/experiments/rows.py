@@ -19,7 +19,7 @@ from lrp4rag.experiments.store import Store, key_of
 from lrp4rag.features.record import Record
 from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.lrp.relevance import Relevance
-from lrp4rag.parts import SIGNALS, STATES
+from lrp4rag.parts import SENTENCES, SIGNALS, STATES
 
 Labels = NDArray[np.bool_]
 Array = NDArray[Any]
@@ -144,7 +144,9 @@ def record_of(store: Store, example: Example, relevance: Relevance, *, states: b
                 path=store.folder,
             )
     held = store.arrays(example, STATES) if states else {}
-    return Record(relevance, store.arrays(example, SIGNALS), held)
+    has_rows = store.path(example, SENTENCES).is_file()
+    pulled = store.arrays(example, SENTENCES) if has_rows else {}
+    return Record(relevance, store.arrays(example, SIGNALS), held, pulled)
 
 
 def token_flags(example: Example, relevance: Relevance) -> Labels:

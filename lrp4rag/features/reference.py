@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lrp4rag.features.profiles import PROFILES
+from lrp4rag.features.pulled import SENTENCE_FEATURES
 from lrp4rag.features.response import POOLINGS, PROMPT_FEATURES
 from lrp4rag.features.text import TEXT_FEATURES
 from lrp4rag.features.tokens import TOKEN_FEATURES
@@ -16,12 +17,14 @@ def tables_in_markdown() -> dict[str, str]:
     text = [(one.name, one.unit, one.range, one.definition) for one in TEXT_FEATURES.values()]
     profiles = [(one.name, one.unit, one.range, one.definition) for one in PROFILES.values()]
     poolings = [(one.name, one.definition) for one in POOLINGS.values()]
+    sentences = [(one.name, one.definition) for one in SENTENCE_FEATURES.values()]
     prompt = [(one.name, one.unit, one.range, one.definition) for one in PROMPT_FEATURES.values()]
     return {
         "Of a token": _table(("feature", "group", "unit", "range", "definition"), tokens),
         "Of a token's text": _table(("feature", "unit", "range", "definition"), text),
         "Profiles of a token": _table(("profile", "unit", "range", "definition"), profiles),
         "Of a response": _table(("pooling", "definition"), poolings),
+        "Of sentences": _table(("feature", "definition"), sentences),
         "Of R_prompt": _table(("feature", "unit", "range", "definition"), prompt),
     }
 

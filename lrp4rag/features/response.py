@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lrp4rag.errors import InputError
+from lrp4rag.features.pulled import sentence_features
 from lrp4rag.features.record import Record, Values
+from lrp4rag.features.spread import concentration, positive_shares
 from lrp4rag.features.tokens import TOKEN_FEATURES
 from lrp4rag.features.units import content_tokens, sentence_numbers
 from lrp4rag.features.windows import TOKEN_WINDOW, smoothed
@@ -85,17 +87,8 @@ class PromptFeature:
         return self.of(np.asarray(record.relevance.prompt, dtype=np.float64)[in_passages])
 
 
-def concentration(relevance: Values) -> float:
-    """1 less the entropy of the tokens' shares of positive relevance, over log m."""
-    shares = _positive_shares(relevance)
-    if len(shares) < 2:
-        return float(len(shares))
-    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
-    return float(np.clip(1 + (shares * logs).sum() / np.log(len(shares)), 0, 1))
-
-
 def gini(relevance: Values) -> float:
-    shares = np.sort(_positive_shares(relevance))
+    shares = np.sort(positive_shares(relevance))
     count = len(shares)
     if not count:
         return 0.0
@@ -103,7 +96,7 @@ def gini(relevance: Values) -> float:
 
 
 def top_mass(relevance: Values) -> float:
-    return float(np.sort(_positive_shares(relevance))[::-1][:TOP_TOKENS].sum())
+    return float(np.sort(positive_shares(relevance))[::-1][:TOP_TOKENS].sum())
 
 
 def positive(relevance: Values) -> float:
@@ -112,13 +105,6 @@ def positive(relevance: Values) -> float:
 
 def negative(relevance: Values) -> float:
     return float(np.minimum(relevance, 0).sum())
-
-
-def _positive_shares(relevance: Values) -> Values:
-    """They sum to 1; all alike where no relevance is positive."""
-    parts = np.maximum(relevance, 0.0)
-    total = parts.sum()
-    return parts / total if total > 0 else np.full(len(parts), 1 / max(len(parts), 1))
 
 
 _PROMPT = (
@@ -144,7 +130,7 @@ RESPONSE_FEATURES = (
 
 
 def response_features(record: Record) -> dict[str, float]:
-    """Every pooled token feature, `NAME: POOLING`, and those of R_prompt where it is there.
+    """Every pooled token feature, `NAME: POOLING`, those of R_prompt and of sentences where they are there.
 
     Raises `InputError` for an empty response or missing signals.
     """
@@ -156,4 +142,4 @@ def response_features(record: Record) -> dict[str, float]:
         found |= {f"{name}: {pooling.name}": pooling.of(values, record) for pooling in _POOLINGS}
     if record.relevance.prompt is not None:
         found |= {f"R_prompt: {name}": feature(record) for name, feature in PROMPT_FEATURES.items()}
-    return found
+    return found | sentence_features(record)

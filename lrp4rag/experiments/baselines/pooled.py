@@ -18,5 +18,6 @@ PENALTIES = (1e-3, 1e-2, 1e-1)
 
 def pooled_features(rows: Rows) -> Contenders:
     """Logistic regression on every token feature, pooled over the response in every way."""
-    inputs = np.array([list(response_features(record).values()) for record in rows.records()])
-    return logistic(inputs, "pooled", PENALTIES)
+    found = [response_features(record) for record in rows.records()]
+    names = sorted(set.intersection(*(set(one) for one in found)))  # R_prompt may be stored of some only
+    return logistic(np.array([[one[name] for name in names] for one in found]), "pooled", PENALTIES)
