@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,7 +112,6 @@ def judge(
     threshold: float | None = None,
     token_threshold: float | None = None,
     marks: TokenMarks | None = None,
-    unlike: Sequence[Unlike] = (),
 ) -> Verdict:
     """Put probability and evidence together. Tokens are suspect by `marks`, or where smoothed relevance is
     below `token_threshold`."""
@@ -148,7 +146,6 @@ def judge(
         spans=tuple(spans),
         sentences=tuple(sentences),
         marks=marks,
-        unlike=tuple(unlike),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrp4rag.cli.options import (
+    BLOCKS,
     GENERATOR,
     RESAMPLES,
     SOURCES,
@@ -46,14 +47,7 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
     help="What decides: networks that judge single tokens, or a classifier of one vector (--vector); the "
     "LSTM reads it step by step.  [default: tokens, or svm where a vector is described]",
 )
-@click.option(
-    "--block",
-    "blocks",
-    multiple=True,
-    metavar="NAME",
-    help="Features that tokens are judged by: signals, segments, quick, state, passages "
-    "(docs/features.md); repeat it for several.  [default: signals, state, passages]",
-)
+@BLOCKS
 @click.option(
     "--vector",
     type=click.Choice(VECTORS),

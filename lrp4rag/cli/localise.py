@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrp4rag.cli.options import GENERATOR, RESAMPLES, writable
+from lrp4rag.cli.options import BLOCKS, GENERATOR, RESAMPLES, writable
 from lrp4rag.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,14 +24,7 @@ if TYPE_CHECKING:
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the record to this JSON file.")
 @GENERATOR
-@click.option(
-    "--block",
-    "blocks",
-    multiple=True,
-    metavar="NAME",
-    help="Features that tokens are judged by: signals, segments, quick, state, passages "
-    "(docs/features.md); repeat it for several.  [default: signals, state, passages]",
-)
+@BLOCKS
 @click.option(
     "--feature",
     "features",
@@ -65,12 +58,10 @@ def localise(
     threshold is learned, and controls. States need a store with that part (lrp4rag extract --parts
     relevance,signals,states).
     """
-    from dataclasses import asdict, replace
-
-    import numpy as np
+    from dataclasses import asdict
 
     from lrp4rag.experiments.localisation import localisation, record
-    from lrp4rag.experiments.protocol import HONEST
+    from lrp4rag.experiments.protocol import ONCE
     from lrp4rag.experiments.rows import Rows
     from lrp4rag.experiments.tokens import located, tokens_of
     from lrp4rag.files import write_atomically
@@ -79,12 +70,8 @@ def localise(
     if out is not None:
         writable(out)
     made = _blocks(blocks, features, profiles)
-    rows = Rows.open(store)
-    if generator:
-        for name in generator:
-            rows.select_generator(name)
-        rows = rows.select(np.isin(rows.generators, generator))
-    protocol = replace(HONEST, repeats=1)
+    rows = Rows.open(store).select_generators(generator)
+    protocol = ONCE
     tokens = tokens_of(rows, made)
     found = localisation(rows, tokens, located(tokens, protocol), protocol, resamples=resamples)
     settings = {

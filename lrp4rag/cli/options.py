@@ -33,6 +33,14 @@ SOURCES = click.option(
     metavar="N",
     help="Only responses to the first N sources (a question with its passages): a part of what takes long.",
 )
+BLOCKS = click.option(
+    "--block",
+    "blocks",
+    multiple=True,
+    metavar="NAME",
+    help="Features that tokens are judged by: signals, segments, quick, state, passages "
+    "(docs/features.md); repeat it for several.  [default: signals, state, passages]",
+)
 GENERATOR = click.option(
     "--generator", multiple=True, help="Only responses of this generator; repeat it for several."
 )

@@ -57,8 +57,6 @@ def study(
 
     Kill it and run it again at any time: finished folds are kept.
     """
-    import numpy as np
-
     from lrp4rag.experiments.rows import Rows
     from lrp4rag.experiments.study import study as run
     from lrp4rag.experiments.study.page import write_page
@@ -66,11 +64,7 @@ def study(
     if out.exists() and not out.is_dir():
         raise InputError("the page needs a folder", path=out)
     forwards = {} if costs is None else _forwards(costs)
-    rows = Rows.open(store)
-    if generator:
-        for name in generator:
-            rows.select_generator(name)
-        rows = rows.select(np.isin(rows.generators, generator))
+    rows = Rows.open(store).select_generators(generator)
     found = run(
         rows,
         cache or store / "study",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.extract import Extraction
 from lrp4rag.experiments.localisation import Localisation, localisation
-from lrp4rag.experiments.protocol import HONEST, groups_of, labels_of
+from lrp4rag.experiments.protocol import ONCE, groups_of, labels_of
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.search import Outcome
 from lrp4rag.experiments.statistics import RESAMPLES, intervals
@@ -122,7 +122,7 @@ def _tokens(
         Outcome(probabilities[None], probabilities[None] >= detector.card.threshold),
     )
     try:
-        found = localisation(rows, tokens, located, replace(HONEST, repeats=1), resamples=resamples)
+        found = localisation(rows, tokens, located, ONCE, resamples=resamples)
     except InputError:  # controls learn from these rows, and there are too few sources
         found = None
     return probabilities, abstained, found

@@ -100,9 +100,7 @@ def localisation(
     verdicts = {name: one.outcome for name, one in models.items()} | whole(rows, protocol, beside)
     lines, responses, counts, hallucinated = {}, {}, {}, {}
     chosen_by = tuple(f"{name}: {one}" for name, model in models.items() for one in model.outcome.chosen)
-    names = rows.generators
-    parts = {name: np.flatnonzero(names == name) for name in sorted(set(names))}
-    for generator, chosen in (parts | {ALL: np.arange(len(rows))}).items():
+    for generator, chosen in (rows.by_generator | {ALL: np.arange(len(rows))}).items():
         part = rows.select(chosen)
         lines[generator] = {
             name: _line(part, tokens, chosen, marking, resamples) for name, marking in made.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -53,6 +53,8 @@ class Protocol:
 
 
 HONEST = Protocol("honest")
+ONCE = replace(HONEST, repeats=1)
+"""The same with one shuffle: for what is compared on equal folds, or takes long."""
 
 PAPER = Protocol(
     "paper",

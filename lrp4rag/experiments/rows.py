@@ -54,6 +54,12 @@ class Rows:
         indices = np.arange(len(self))[np.asarray(which)]
         return Rows(self.store, tuple(self.examples[k] for k in indices), self._cache)
 
+    def select_generators(self, names: Sequence[str]) -> Rows:
+        """The responses of some generators, all where none is named; raises `InputError` as for one."""
+        for name in names:
+            self.select_generator(name)
+        return self.select(np.isin(self.generators, names)) if names else self
+
     def select_generator(self, name: str) -> Rows:
         """The responses of one generator; raises `InputError` that lists those there are."""
         chosen = self.generators == name
@@ -75,6 +81,12 @@ class Rows:
     @property
     def generators(self) -> NDArray[np.str_]:
         return np.array([example.generator or "unknown" for example in self.examples])
+
+    @property
+    def by_generator(self) -> dict[str, NDArray[np.intp]]:
+        """The numbers of each generator's rows."""
+        generators = self.generators
+        return {name: np.flatnonzero(generators == name) for name in sorted(set(generators))}
 
     @property
     def relevances(self) -> list[Relevance]:

@@ -6,19 +6,20 @@ are chosen on inner folds of the training rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
-from lrp4rag.classifiers.token_model import Fit, Tokens, fit_tokens, token_probabilities
+from lrp4rag.classifiers.token_model import Tokens, fit_tokens, token_probabilities
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.protocol import Protocol, Split, splits
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.search import Outcome
 from lrp4rag.features.blocks import Block, parts_of
+from lrp4rag.features.record import Record
 from lrp4rag.parts import STATES
 
 Flags = NDArray[np.bool_]
@@ -50,7 +51,8 @@ def tokens_of(rows: Rows, blocks: Mapping[str, Block]) -> Tokens:
     for example, relevance in zip(rows.examples, rows.relevances, strict=True):
         if not len(relevance.response):
             raise InputError(f"the response of '{example.id}' has no tokens")
-    records = rows.records(states=STATES in parts_of(blocks))
+    # Without blocks, what relevance tells of the tokens is enough.
+    records = rows.records(states=STATES in parts_of(blocks)) if blocks else map(Record, rows.relevances)
     return Tokens.of(records, rows.token_flags, rows.labels, rows.groups, blocks)
 
 
@@ -80,8 +82,8 @@ def located(tokens: Tokens, protocol: Protocol, folds: list[Split] | None = None
     marked, sentences = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
     verdicts, flagged = np.full((1, rows), np.nan), np.zeros((1, rows), dtype=bool)
     chosen = []
-    for split, fitted in fits(tokens, folds_of(tokens, protocol) if folds is None else folds, protocol.seed):
-        own = tokens.within(split.test)
+    for split in folds_of(tokens, protocol) if folds is None else folds:
+        fitted, own = fit_tokens(tokens, split.train, protocol.seed), tokens.within(split.test)
         reading = fitted.reading
         blocks = {name: table[own] for name, table in tokens.blocks.items()}
         judged = fitted.committee.judge(blocks, tokens.owner[own])
@@ -94,9 +96,3 @@ def located(tokens: Tokens, protocol: Protocol, folds: list[Split] | None = None
         flagged[0, split.test] = verdicts[0, split.test] >= point.threshold
         chosen.append(f"{reading.top} tokens, from {point.threshold:.2f}")
     return Located(alone, log_odds, marked, sentences, Outcome(verdicts, flagged, tuple(chosen)))
-
-
-def fits(tokens: Tokens, folds: list[Split], seed: int) -> Iterator[tuple[Split, Fit]]:
-    """What is learned from the training rows of each fold."""
-    for split in folds:
-        yield split, fit_tokens(tokens, split.train, seed)

@@ -17,14 +17,12 @@ from lrp4rag.example import Example
 from lrp4rag.experiments.evidence import cross_validate, located_evidence
 from lrp4rag.experiments.extract import Extraction
 from lrp4rag.experiments.localisation import localisation
-from lrp4rag.experiments.protocol import HONEST
+from lrp4rag.experiments.protocol import ONCE
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.statistics import RESAMPLES
 from lrp4rag.experiments.token_detector import fit_detector
 from lrp4rag.experiments.tokens import located, tokens_of
 from lrp4rag.features.blocks import Block, parts_of
-
-ONCE = replace(HONEST, repeats=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from lrp4rag.classifiers.card import Card, TokenInput
 from lrp4rag.experiments.reproduce.words import with_interval
 from lrp4rag.report.words import reader_words
+from lrp4rag.templates import markdown_templates
 
 RESPONSES = ("auroc", "accuracy", "precision", "recall", "f1", "ece")
 
@@ -32,12 +31,6 @@ def model_card(card: Card, name: str) -> str:
 
 @cache
 def _template() -> Any:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = markdown_templates(Path(__file__).parent)
     environment.filters["interval"] = with_interval
     return environment.get_template("model_card.md.j2")

@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from lrp4rag.experiments.reproduce import words
 from lrp4rag.experiments.reproduce.ablations import setup
 from lrp4rag.experiments.reproduce.context import Context
+from lrp4rag.templates import markdown_templates
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -50,13 +51,7 @@ def _notes(results: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = markdown_templates(TEMPLATES)
     for filter in (words.number, words.percent, words.percent_interval, words.points, words.with_interval):
         environment.filters[filter.__name__] = filter
     environment.filters |= {"difference": words.difference, "slug": words.slug}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from lrp4rag.classifiers.card import Interval, Metrics, package_versions
 from lrp4rag.experiments.figures.reliability import draw as draw_reliability
@@ -20,6 +20,7 @@ from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.study.plan import BASE, FAST, FULL, WITH_PROVENANCE, WITH_RELEVANCE
 from lrp4rag.experiments.study.study import PROTOCOL, Study
 from lrp4rag.files import write_atomically
+from lrp4rag.templates import markdown_templates
 
 TEMPLATES = Path(__file__).parent / "templates"
 RESPONSES = {"auroc": "AUROC", "accuracy": "accuracy", "f1": "F1", "ece": "ECE"}
@@ -89,13 +90,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = markdown_templates(TEMPLATES)
     environment.filters |= {"interval": with_interval, "number": number, "held": _held, "signed": _signed}
     return environment
 

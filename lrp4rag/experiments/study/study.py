@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,18 +20,18 @@ from lrp4rag.experiments.localisation import (
     Localisation,
     localisation,
 )
-from lrp4rag.experiments.protocol import HONEST, Protocol
+from lrp4rag.experiments.protocol import ONCE, Protocol
 from lrp4rag.experiments.reproduce.cache import Cache
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.statistics import Reliability, compare, outcome_metrics, reliability
 from lrp4rag.experiments.study import plan
 from lrp4rag.experiments.study.tokens_on_disk import tokens_on_disk
-from lrp4rag.experiments.study.trials import Trial, cells_of, located_of
+from lrp4rag.experiments.study.trials import FoldResult, Trial, cells_of, located_of
 from lrp4rag.experiments.tokens import Located
 
 BESIDE = (RELEVANCE_VECTOR, POOLED, *WHOLE, "six lexical features", "log-probability", "hidden state")
 SECTIONS = ("ways", "gain", "curve", "transfer")
-PROTOCOL = replace(HONEST, repeats=1)
+PROTOCOL = ONCE
 ANOTHER = "another's responses"
 
 
@@ -74,15 +74,22 @@ class Workshop:
 
     def run(self, trials: Mapping[str, Trial], label: str) -> dict[str, Located]:
         """All folds of all trials; those that were run before are read."""
-        cells = {name: self._cells(trial) for name, trial in trials.items()}
-        self.cache.all([cell for each in cells.values() for cell in each], label)
-        return {
-            name: located_of([self.cache.read(cell) for cell in each], self.tokens)
-            for name, each in cells.items()
-        }
+        found = self._folds(trials, label)
+        return {name: located_of(results, self.tokens) for name, results in found.items()}
 
-    def _cells(self, trial: Trial):  # type: ignore[no-untyped-def]
-        return cells_of(trial, self.tokens, self.rows.generators, self.protocol, self.rows.digest)
+    def run_together(self, trials: Mapping[str, Trial], label: str) -> Located:
+        """Trials that judge different rows, as one."""
+        found = self._folds(trials, label)
+        return located_of([result for results in found.values() for result in results], self.tokens)
+
+    def _folds(self, trials: Mapping[str, Trial], label: str) -> dict[str, list[FoldResult]]:
+        generators, digest = self.rows.generators, self.rows.digest
+        cells = {
+            name: cells_of(trial, self.tokens, generators, self.protocol, digest)
+            for name, trial in trials.items()
+        }
+        self.cache.all([cell for each in cells.values() for cell in each], label)
+        return {name: [self.cache.read(cell) for cell in each] for name, each in cells.items()}
 
 
 def study(
@@ -95,8 +102,7 @@ def study(
     shop = Workshop.open(rows, folder, jobs, sections)
     ways = shop.run(plan.WAYS, "ways")
     full = ways[plan.FULL].outcome.probabilities[0]
-    generators = rows.generators
-    parts = {name: np.flatnonzero(generators == name) for name in sorted(set(generators))}
+    parts = rows.by_generator
     return Study(
         ways=localisation(rows, shop.tokens, ways, shop.protocol, beside=BESIDE, resamples=resamples),
         poolings={name: _poolings(shop, ways[plan.FULL], part) for name, part in parts.items()},
@@ -121,9 +127,8 @@ def _poolings(shop: Workshop, full: Located, rows: np.ndarray) -> dict[str, floa
 def _gain(shop: Workshop, resamples: int) -> dict[str, dict[str, Metrics]]:
     found = {name: one.outcome for name, one in shop.run(plan.GAIN, "gain").items()}
     made = {}
-    generators = shop.rows.generators
-    names = {name: generators == name for name in sorted(set(generators))}
-    for name, chosen in (names | {ALL: np.ones(len(generators), dtype=bool)}).items():
+    everything = {ALL: np.arange(len(shop.rows))}
+    for name, chosen in (shop.rows.by_generator | everything).items():
         part = shop.rows.select(chosen)
         labels, groups = part.labels, part.groups
         own = {way: outcome.select(chosen) for way, outcome in found.items()}
@@ -143,16 +148,11 @@ def _curve(shop: Workshop, full: Located, resamples: int) -> dict[int, dict[str,
     trials = plan.curve(sources)
     found = shop.run({str(size): trial for size, trial in trials.items()}, "learning curve")
     outcomes = {size: found[str(size)].outcome for size in trials} | {sources * 4 // 5: full.outcome}
-    generators = shop.rows.generators
+    labels, groups = shop.rows.labels, shop.rows.groups
     return {
         size: {
-            name: outcome_metrics(
-                outcome.select(generators == name),
-                shop.rows.labels[generators == name],
-                shop.rows.groups[generators == name],
-                resamples=resamples,
-            )
-            for name in sorted(set(generators))
+            name: outcome_metrics(outcome.select(part), labels[part], groups[part], resamples=resamples)
+            for name, part in shop.rows.by_generator.items()
         }
         for size, outcome in outcomes.items()
     }
@@ -162,8 +162,7 @@ def _transfer(shop: Workshop, full: Located, resamples: int) -> Localisation | N
     trials = plan.left_out(shop.rows.generators)
     if not trials:
         return None
-    found = shop.run(trials, "leaving a generator out")
-    another = _merged(list(found.values()))
+    another = shop.run_together(trials, "leaving a generator out")
     return localisation(
         shop.rows,
         shop.tokens,
@@ -171,25 +170,3 @@ def _transfer(shop: Workshop, full: Located, resamples: int) -> Localisation | N
         shop.protocol,
         resamples=resamples,
     )
-
-
-def _merged(found: list[Located]) -> Located:
-    """Each row as the one that judged it has it."""
-    first, *others = found
-    for other in others:
-        judged = np.isfinite(other.log_odds)
-        rows = np.isfinite(other.outcome.probabilities)
-        first = replace(
-            first,
-            alone=np.where(judged, other.alone, first.alone),
-            log_odds=np.where(judged, other.log_odds, first.log_odds),
-            marked=np.where(judged, other.marked, first.marked),
-            sentences=np.where(judged, other.sentences, first.sentences),
-            outcome=replace(
-                first.outcome,
-                probabilities=np.where(rows, other.outcome.probabilities, first.outcome.probabilities),
-                flagged=np.where(rows, other.outcome.flagged, first.outcome.flagged),
-                chosen=(*first.outcome.chosen, *other.outcome.chosen),
-            ),
-        )
-    return first
