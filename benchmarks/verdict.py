@@ -7,8 +7,9 @@ counts. The ways:
 
     forward     the fastest plain Hugging Face forward (sdpa, logits of the response rows only)
     R_response  one tangent, no signals
-    fast        `signals_of(..., FAST)`: the passages together, contrasts, likelihood, lookback
-    full        `signals_of(..., FULL)`: each segment, provenance, states, and the same
+    fast        `signals_of(..., FAST)`: the passages together, contrasts, likelihood, lookback, states
+    segments    each segment, and the likelihood without passages
+    full        `signals_of(..., FULL)`: provenance too
 
 Keys of --out, WAY being any of these:
 
@@ -43,6 +44,8 @@ from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.attribute import prompt_mean
 from lrp4rag.lrp.signals import FAST, FULL, signals_of
 
+WAYS = ("forward", "R_response", "fast", "segments", "full")
+SEGMENTS = replace(FULL, provenance=False)
 # A question of RAGTruth in SmolLM2's chat template: segments in their order, and their share of the prompt.
 LAYOUT = ((0, 32), (1, 10), (0, 21), (2, 112), (0, 7), (3, 112), (0, 7), (4, 113), (0, 40))
 
@@ -65,6 +68,10 @@ def ways(reader: Reader, one: Encoded) -> dict[str, Callable[[], object]]:
         with relevance_mode(reader.model) as flow:
             signals_of(flow, one, FAST)
 
+    def segments() -> None:
+        with relevance_mode(reader.model) as flow:
+            signals_of(flow, one, SEGMENTS)
+
     def full() -> None:
         with relevance_mode(reader.model) as flow:
             signals_of(flow, one, FULL)
@@ -73,6 +80,7 @@ def ways(reader: Reader, one: Encoded) -> dict[str, Callable[[], object]]:
         "forward": lambda: forward(reader.model, example),
         "R_response": response,
         "fast": fast,
+        "segments": segments,
         "full": full,
     }
 
@@ -121,7 +129,7 @@ def lines(result: dict[str, Any]) -> list[str]:
     rows = [
         f"{name:<12}{result[f'{name}_seconds']:>8.2f} s{result[f'{name}_over_forward']:>16.2f}"
         f"{result[f'{name}_processor_over_forward']:>16.2f}{result[f'{name}_peak_bytes'] / 1e9:>14.2f} GB"
-        for name in ("forward", "R_response", "fast", "full")
+        for name in WAYS
     ]
     return [
         head,
@@ -136,7 +144,7 @@ def lines(result: dict[str, Any]) -> list[str]:
 @click.option("--dtype", default="float32", show_default=True, type=click.Choice(DTYPES), help="Reader's.")
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="Rounds of all ways.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write JSON here.")
-@click.option("--only", type=click.Choice(["forward", "R_response", "fast", "full"]), hidden=True)
+@click.option("--only", type=click.Choice(WAYS), hidden=True)
 def main(prompt: int, response: int, dtype: str, rounds: int, out: Path | None, only: str | None) -> None:
     """Signals of one response on the default reader (lengths: RAGTruth QA's means)."""
     silence()

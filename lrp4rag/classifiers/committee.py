@@ -15,7 +15,6 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from lrp4rag.features.windows import smoothed
-from lrp4rag.progress import track
 
 Table = NDArray[np.float32]
 Blocks = Mapping[str, Table]
@@ -130,36 +129,48 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Committee:
-    """By block: its members, each fitted without another fold. A block's vote on a token is their mean log
-    odds; `alone` weighs the votes on the token itself, `among` those on its neighbours too."""
+class Count:
+    """How the votes of blocks are counted: `alone` weighs those on a token itself, `among` those on its
+    neighbours too."""
 
-    members: dict[str, tuple[Member, ...]]
     alone: Vote
     among: Vote
+
+    @classmethod
+    def fit(cls, votes: Scores, flags: Flags, owner: NDArray[np.intp]) -> Count:
+        """From votes (N, blocks) of members that did not learn from the tokens."""
+        return cls(Vote.fit(votes, flags), Vote.fit(with_neighbours(votes, owner), flags))
+
+    def __call__(self, votes: Scores, owner: NDArray[np.intp]) -> Judged:
+        return Judged(self.alone(votes), self.among(with_neighbours(votes, owner)))
+
+
+Members = tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Committee:
+    """By block: its members, each fitted without another fold; and how their votes are counted."""
+
+    members: dict[str, Members]
+    count: Count
 
     def judge(self, blocks: Blocks, owner: NDArray[np.intp] | None = None) -> Judged:
         """`owner` (N,) is the number of each token's response, which rises; by default there is one.
 
         Raises `KeyError` where a block is missing.
         """
-        votes = np.stack([self.votes(name, blocks[name]) for name in self.members], axis=1)
-        where = np.zeros(len(votes), dtype=np.intp) if owner is None else owner
-        return Judged(self.alone(votes), self.among(with_neighbours(votes, where)))
-
-    def votes(self, name: str, inputs: Table) -> Scores:
-        """The mean log odds of one block's members, (N,)."""
-        every: Scores = np.mean([member.log_odds(inputs) for member in self.members[name]], axis=0)
-        return every
+        votes = np.stack([vote(own, blocks[name]) for name, own in self.members.items()], axis=1)
+        return self.count(votes, np.zeros(len(votes), dtype=np.intp) if owner is None else owner)
 
     def weight(self, name: str) -> float:
         """Of a block's vote on the token itself."""
-        return float(self.alone.weights[list(self.members).index(name)])
+        return float(self.count.alone.weights[list(self.members).index(name)])
 
     def arrays(self) -> Arrays:
         """All that was learned, by name; `of` reads it back."""
         found: Arrays = {}
-        for kind, vote in (("alone", self.alone), ("among", self.among)):
+        for kind, vote in (("alone", self.count.alone), ("among", self.count.among)):
             found[f"vote/{kind}"] = np.append(vote.weights, vote.bias).astype(np.float32)
         for name, members in self.members.items():
             for k, member in enumerate(members):
@@ -176,10 +187,16 @@ class Committee:
         alone, among = (arrays[f"vote/{kind}"] for kind in ("alone", "among"))
         if len(alone) != len(members) + 1 or len(among) != len(members) * 2 * len(WINDOWS) + 1:
             raise ValueError("the votes are not of these members")
-        return cls(members, *(Vote(vote[:-1], float(vote[-1])) for vote in (alone, among)))
+        return cls(members, Count(*(Vote(vote[:-1], float(vote[-1])) for vote in (alone, among))))
 
 
-def _members(name: str, arrays: Arrays) -> tuple[Member, ...]:
+def vote(members: Members, inputs: Table) -> Scores:
+    """A block's vote on each token, (N,): the mean log odds of its members."""
+    every: Scores = np.mean([member.log_odds(inputs) for member in members], axis=0)
+    return every
+
+
+def _members(name: str, arrays: Arrays) -> Members:
     own = {key: array for key, array in arrays.items() if key.startswith(f"{name}/")}
     return tuple(
         Member(
@@ -206,26 +223,20 @@ def with_neighbours(votes: Scores, owner: NDArray[np.intp]) -> Scores:
     return np.concatenate(parts)
 
 
-def fit_committee(
-    blocks: Blocks, flags: Flags, folds: Folds, owner: NDArray[np.intp], seed: int = 0
-) -> tuple[Committee, Judged]:
-    """A member for each block and fold of rows, and what the members that did not learn from it say of each
-    token; from that the weights of the votes are learned, by logistic regression.
+def fit_members(inputs: Table, flags: Flags, folds: Folds, seed: int = 0) -> tuple[Members, Scores]:
+    """One block's member for each fold of rows, and what the member that did not learn from it says of each
+    token, (N,).
 
     `folds` have row numbers to learn from and to hold out; every row is held out once. A fold that is held
-    out also says when its member has learned enough. `owner` (N,) is the number of each token's response.
+    out also says when its member has learned enough.
     """
-    outside = np.zeros((len(flags), len(blocks)))
-    members: dict[str, tuple[Member, ...]] = {}
-    jobs = [(column, name, k) for column, name in enumerate(blocks) for k in range(len(folds))]
-    for column, name, k in track(jobs, len(jobs), "training token classifiers"):
-        train, held = folds[k]
-        member = Member.fit(blocks[name], flags, train, held, seed + k)
-        outside[held, column] = member.log_odds(blocks[name][held])
-        members[name] = (*members.get(name, ()), member)
-    around = with_neighbours(outside, owner)
-    alone, among = Vote.fit(outside, flags), Vote.fit(around, flags)
-    return Committee(members, alone, among), Judged(alone(outside), among(around))
+    outside = np.zeros(len(flags))
+    members = []
+    for k, (train, held) in enumerate(folds):
+        member = Member.fit(inputs, flags, train, held, seed + k)
+        outside[held] = member.log_odds(inputs[held])
+        members.append(member)
+    return tuple(members), outside
 
 
 def _network(columns: int, dropout: float):  # type: ignore[no-untyped-def]  # torch is imported late

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Distribution
+from lrp4rag.classifiers.committee import vote
 from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.classifiers.verdict import Reason, Verdict
 from lrp4rag.features.record import Record
@@ -50,14 +51,14 @@ def _moved(model: TokenModel, record: Record, inside: NDArray[np.bool_]) -> Iter
         if not isinstance(block, TokenTable):
             continue
         table = block(record)[inside]
-        before = model.committee.votes(name, table)
-        mean = np.mean([member.mean for member in model.committee.members[name]], axis=0)
+        members = model.committee.members[name]
+        before, mean = vote(members, table), np.mean([member.mean for member in members], axis=0)
         for feature in block.features:
             columns = block.columns_of(feature)
             without = table.copy()
             without[:, columns] = mean[columns]
-            moved = before - model.committee.votes(name, without)
-            yield feature, model.committee.weight(name) * float(moved.mean())
+            moved = float((before - vote(members, without)).mean())
+            yield feature, model.committee.weight(name) * moved
 
 
 def reference_of(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from lrp4rag.classifiers.calibration import grouped_folds
-from lrp4rag.classifiers.committee import Committee, Judged, fit_committee
+from lrp4rag.classifiers.committee import Committee, Count, Judged, Members, fit_members
 from lrp4rag.classifiers.reading import Reading, choose_reading
 from lrp4rag.classifiers.verdict import TokenMarks, Verdict, judge
 from lrp4rag.errors import InputError
@@ -142,30 +142,56 @@ class TokenModel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fit:
-    """A committee and its reading, and what members said of tokens that they had not learned from:
-    `tokens` (of the rows' tokens), and `probabilities` (rows,) of the rows' responses."""
+class Counted:
+    """What is learned from votes: how they are counted and read. With what it makes of the votes of members
+    that had not learned from them: `tokens` (of the rows' tokens), and `probabilities` (rows,) of the rows'
+    responses."""
 
-    committee: Committee
+    count: Count
     reading: Reading
     tokens: Judged
     probabilities: Scores
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """A committee, and what was learned from its votes."""
+
+    committee: Committee
+    counted: Counted
+
+
 def fit_tokens(tokens: Tokens, rows: Numbers, seed: int = 0) -> Fit:
     """Learn from the tokens of some responses; folds are of sources, and every choice is made on them."""
+    members, outside = {}, {}
+    for name in track(tokens.blocks, len(tokens.blocks), "training token classifiers"):
+        members[name], outside[name] = fit_block(tokens, name, rows, seed)
+    counted = count_votes(tokens, rows, outside)
+    return Fit(Committee(members, counted.count), counted)
+
+
+def fit_block(tokens: Tokens, name: str, rows: Numbers, seed: int = 0) -> tuple[Members, Scores]:
+    """One block's members, and their votes on the tokens of `rows` that they did not learn from."""
+    own = tokens.within(rows)
+    place = np.searchsorted(rows, tokens.owner[own])
+    folds = [
+        (np.flatnonzero(np.isin(place, train)), np.flatnonzero(np.isin(place, held)))
+        for train, held in grouped_folds(tokens.labels[rows], tokens.groups[rows], FOLDS, seed)
+    ]
+    return fit_members(tokens.blocks[name][own], tokens.flags[own], folds, seed)
+
+
+def count_votes(tokens: Tokens, rows: Numbers, outside: Mapping[str, Scores]) -> Counted:
+    """Learn how to count and read the blocks' votes, which `fit_block` gave for the same rows."""
     own = tokens.within(rows)
     place = np.searchsorted(rows, tokens.owner[own])
     labels, flags = tokens.labels[rows], tokens.flags[own]
-    folds = [
-        (np.flatnonzero(np.isin(place, train)), np.flatnonzero(np.isin(place, held)))
-        for train, held in grouped_folds(labels, tokens.groups[rows], FOLDS, seed)
-    ]
-    blocks = {name: table[own] for name, table in tokens.blocks.items()}
-    committee, outside = fit_committee(blocks, flags, folds, place, seed)
-    reading = choose_reading(outside.alone, outside.among, flags, place, labels, tokens.sentence[own])
-    probabilities = reading.probabilities(outside.alone, place, np.arange(len(rows)))
-    return Fit(committee, reading, outside, probabilities)
+    votes = np.stack(list(outside.values()), axis=1)
+    count = Count.fit(votes, flags, place)
+    judged = count(votes, place)
+    reading = choose_reading(judged.alone, judged.among, flags, place, labels, tokens.sentence[own])
+    probabilities = reading.probabilities(judged.alone, place, np.arange(len(rows)))
+    return Counted(count, reading, judged, probabilities)
 
 
 def token_probabilities(log_odds: Scores) -> Scores:

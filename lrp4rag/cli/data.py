@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ import click
 from lrp4rag.cli.options import (
     BLOCKS,
     GENERATOR,
+    JOBS,
     RESAMPLES,
     SOURCES,
     open_detector,
@@ -67,6 +69,7 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
     help="How responses shorter than that are stretched.  [default: interpolate]",
 )
 @RESAMPLES
+@JOBS
 @click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
 @reader_options
 def train(
@@ -81,13 +84,15 @@ def train(
     length: int | None,
     resampling: str | None,
     resamples: int,
+    jobs: int | None,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Train a detector on labelled DATA: a JSONL file with "labels", or a RAGTruth directory.
 
     Relevance is extracted into the store first (resumable), then the detector is cross-validated
-    with folds grouped by source, fitted on all rows, and written with its card. It takes 200 labelled
+    with folds grouped by source, fitted on all rows, and written with its card. Kill it and run it again at
+    any time: finished folds are kept in the store. It takes 200 labelled
     responses, some of them with spans marked as hallucinated; more are better (docs/detector.md).
     """
     from lrp4rag.classifiers.folder import check_target
@@ -104,6 +109,7 @@ def train(
         reads=reads,
         command=shown_command(click.get_current_context().find_root().obj),
         resamples=resamples,
+        jobs=jobs or os.cpu_count() or 1,
     )
     folder = detector.save(out)
     from lrp4rag.report.cards import print_card

@@ -44,6 +44,7 @@ BLOCKS = click.option(
 GENERATOR = click.option(
     "--generator", multiple=True, help="Only responses of this generator; repeat it for several."
 )
+JOBS = click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each core]")
 
 
 def operating_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lrp4rag.cli.options import GENERATOR, RESAMPLES, shown_command
+from lrp4rag.cli.options import GENERATOR, JOBS, RESAMPLES, shown_command
 from lrp4rag.errors import InputError
 
 SECTIONS = (
@@ -74,7 +74,7 @@ PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "pap
     type=click.Choice(["svm", "forest", "mlp"]),
     help="What is swept over the lengths; repeat it for several.  [default: svm]",
 )
-@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each core]")
+@JOBS
 @click.option(
     "--cache",
     type=click.Path(path_type=Path),

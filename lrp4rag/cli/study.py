@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
-from lrp4rag.cli.options import GENERATOR, RESAMPLES, shown_command
+from lrp4rag.cli.options import GENERATOR, JOBS, RESAMPLES, shown_command
 from lrp4rag.errors import InputError
 
 SECTIONS = ("ways", "gain", "curve", "transfer")
+COSTS = ("R_response", "fast", "segments", "full")
 
 
 @click.command(short_help="What token detectors are worth, at what cost, from a store.")
@@ -36,7 +37,7 @@ SECTIONS = ("ways", "gain", "curve", "transfer")
     help="What python -m benchmarks.verdict --out wrote: adds accuracy against cost.",
 )
 @RESAMPLES
-@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each core]")
+@JOBS
 @click.option(
     "--cache",
     type=click.Path(path_type=Path),
@@ -81,6 +82,6 @@ def _forwards(path: Path) -> dict[str, float]:
     """Plain forwards of each way, by the clock."""
     try:
         measured = json.loads(path.read_text(encoding="utf-8"))
-        return {way: float(measured[f"{way}_over_forward"]) for way in ("R_response", "fast", "full")}
+        return {way: float(measured[f"{way}_over_forward"]) for way in COSTS}
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"not what python -m benchmarks.verdict wrote: {error}", path=path) from error

@@ -35,7 +35,8 @@ def fit_detector(rows: Rows, tokens: Tokens, blocks: Mapping[str, Block], seed: 
     first = one_origin(rows.relevances)
     tokens.require_sources()
     fitted = fit_tokens(tokens, np.arange(len(rows)), seed)
-    points = operating_points(tokens.labels, fitted.probabilities)
+    counted = fitted.counted
+    points = operating_points(tokens.labels, counted.probabilities)
     card = Card(
         format=FORMAT,
         classifier=CLASSIFIER,
@@ -43,19 +44,19 @@ def fit_detector(rows: Rows, tokens: Tokens, blocks: Mapping[str, Block], seed: 
         reader=first.reader,
         composite=first.composite,
         target=first.target,
-        input=TokenInput(blocks=dict(blocks), reading=ReadingSettings(**asdict(fitted.reading))),
+        input=TokenInput(blocks=dict(blocks), reading=ReadingSettings(**asdict(counted.reading))),
         feature_version=FEATURE_VERSION,
         threshold=points[DEFAULT_POINT].threshold,
         rows=len(rows),
         hallucinated=int(tokens.labels.sum()),
         versions=package_versions(),
         operating_points=points,
-        faithful_quantiles=faithful_quantiles(tokens.labels, fitted.probabilities),
+        faithful_quantiles=faithful_quantiles(tokens.labels, counted.probabilities),
         domain=ranges(rows.records()),
         reference=dict(_reference(tokens, blocks)),
         selections=list(_selections(fitted, seed)),
     )
-    return Detector(TokenModel(dict(blocks), fitted.committee, fitted.reading), card)
+    return Detector(TokenModel(dict(blocks), fitted.committee, counted.reading), card)
 
 
 def _reference(tokens: Tokens, blocks: Mapping[str, Block]) -> Iterator[tuple[str, Distribution]]:
@@ -69,7 +70,7 @@ def _reference(tokens: Tokens, blocks: Mapping[str, Block]) -> Iterator[tuple[st
 
 def _selections(fitted: Fit, seed: int) -> Iterator[Selection]:
     data = f"out-of-fold log odds of the training rows: {FOLDS} folds grouped by source, seed {seed}"
-    reading, committee = fitted.reading, fitted.committee
+    reading, committee = fitted.counted.reading, fitted.committee
     yield Selection(
         what="blocks of features, their windows and layer, size and regularisation of the networks",
         chosen=", ".join(committee.members),

@@ -6,14 +6,15 @@ are chosen on inner folds of the training rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.classifiers.committee import vote
 from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
-from lrp4rag.classifiers.token_model import Tokens, fit_tokens, token_probabilities
+from lrp4rag.classifiers.token_model import Tokens, count_votes, fit_block, token_probabilities
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.protocol import Protocol, Split, splits
 from lrp4rag.experiments.rows import Rows
@@ -21,6 +22,7 @@ from lrp4rag.experiments.search import Outcome
 from lrp4rag.features.blocks import Block, parts_of
 from lrp4rag.features.record import Record
 from lrp4rag.parts import STATES
+from lrp4rag.progress import track
 
 Flags = NDArray[np.bool_]
 Scores = NDArray[np.float64]
@@ -75,24 +77,78 @@ def folds_of(
     return [split for split in made if not split.repeat]
 
 
-def located(tokens: Tokens, protocol: Protocol, folds: list[Split] | None = None) -> Located:
-    """The first repeat of a protocol, or some folds of it; what no fold judges stays NaN and unmarked."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Votes:
+    """One block's in one fold: on the tokens learned from, by members that did not learn from them
+    (`outside`), and on the tokens to be judged (`judged`)."""
+
+    outside: Scores
+    judged: Scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldResult:
+    """What one fold's models made of R test rows and their N tokens (see `Located`)."""
+
+    rows: NDArray[np.intp]
+    alone: Scores
+    log_odds: Scores
+    marked: Flags
+    sentences: Flags
+    probabilities: Scores
+    flagged: Flags
+    chosen: str
+
+
+def votes_of(tokens: Tokens, block: str, split: Split, seed: int) -> Votes:
+    """By the tokens' features in one block; the expensive part."""
+    members, outside = fit_block(tokens, block, split.train, seed)
+    return Votes(outside, vote(members, tokens.blocks[block][tokens.within(split.test)]))
+
+
+def read_fold(tokens: Tokens, split: Split, votes: Mapping[str, Votes]) -> FoldResult:
+    """Learn from the votes of some blocks on the training tokens, and read those on the others."""
+    counted = count_votes(tokens, split.train, {name: one.outside for name, one in votes.items()})
+    reading, own = counted.reading, tokens.within(split.test)
+    judged = counted.count(np.stack([one.judged for one in votes.values()], axis=1), tokens.owner[own])
+    place = np.searchsorted(split.test, tokens.owner[own])
+    found = token_probabilities(judged.among)
+    probabilities = reading.probabilities(judged.alone, place, np.arange(len(split.test)))
+    point = operating_points(tokens.labels[split.train], counted.probabilities)[DEFAULT_POINT]
+    return FoldResult(
+        rows=split.test,
+        alone=judged.alone,
+        log_odds=judged.among,
+        marked=found >= reading.token_threshold,
+        sentences=reading.in_marked_sentences(found, tokens.sentence[own]),
+        probabilities=probabilities,
+        flagged=probabilities >= point.threshold,
+        chosen=f"{reading.top} tokens, from {point.threshold:.2f}",
+    )
+
+
+def located_of(results: Iterable[FoldResult], tokens: Tokens) -> Located:
+    """The folds' results together; what none judged is NaN and unmarked."""
     count, rows = len(tokens.flags), len(tokens.labels)
     alone, log_odds = np.full(count, np.nan), np.full(count, np.nan)
     marked, sentences = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
-    verdicts, flagged = np.full((1, rows), np.nan), np.zeros((1, rows), dtype=bool)
+    probabilities, flagged = np.full((1, rows), np.nan), np.zeros((1, rows), dtype=bool)
     chosen = []
-    for split in folds_of(tokens, protocol) if folds is None else folds:
-        fitted, own = fit_tokens(tokens, split.train, protocol.seed), tokens.within(split.test)
-        reading = fitted.reading
-        blocks = {name: table[own] for name, table in tokens.blocks.items()}
-        judged = fitted.committee.judge(blocks, tokens.owner[own])
-        alone[own], log_odds[own] = judged.alone, judged.among
-        found = token_probabilities(judged.among)
-        marked[own] = found >= reading.token_threshold
-        sentences[own] = reading.in_marked_sentences(found, tokens.sentence[own])
-        verdicts[0, split.test] = reading.probabilities(alone, tokens.owner, split.test)
-        point = operating_points(tokens.labels[split.train], fitted.probabilities)[DEFAULT_POINT]
-        flagged[0, split.test] = verdicts[0, split.test] >= point.threshold
-        chosen.append(f"{reading.top} tokens, from {point.threshold:.2f}")
-    return Located(alone, log_odds, marked, sentences, Outcome(verdicts, flagged, tuple(chosen)))
+    for result in results:
+        own = tokens.within(result.rows)
+        alone[own], log_odds[own] = result.alone, result.log_odds
+        marked[own], sentences[own] = result.marked, result.sentences
+        probabilities[0, result.rows], flagged[0, result.rows] = result.probabilities, result.flagged
+        chosen.append(result.chosen)
+    return Located(alone, log_odds, marked, sentences, Outcome(probabilities, flagged, tuple(chosen)))
+
+
+def located(tokens: Tokens, protocol: Protocol) -> Located:
+    """The first repeat of a protocol, in this process and from scratch (see `Workshop` for neither)."""
+
+    def fold(split: Split) -> FoldResult:
+        votes = {name: votes_of(tokens, name, split, protocol.seed) for name in tokens.blocks}
+        return read_fold(tokens, split, votes)
+
+    folds = folds_of(tokens, protocol)
+    return located_of(track(map(fold, folds), len(folds), "cross-validating"), tokens)

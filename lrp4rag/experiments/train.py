@@ -16,12 +16,11 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.evidence import cross_validate, located_evidence
 from lrp4rag.experiments.extract import Extraction
-from lrp4rag.experiments.localisation import localisation
-from lrp4rag.experiments.protocol import ONCE
+from lrp4rag.experiments.localisation import CLASSIFIER, localisation
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.statistics import RESAMPLES
+from lrp4rag.experiments.study.trials import Trial, Workshop
 from lrp4rag.experiments.token_detector import fit_detector
-from lrp4rag.experiments.tokens import located, tokens_of
 from lrp4rag.features.blocks import Block, parts_of
 
 
@@ -36,9 +35,9 @@ class VectorRecipe:
     def needs(self) -> tuple[str, ...]:
         return self.features.needs
 
-    def made_of(self, rows: Rows, resamples: int) -> tuple[Detector, Evidence]:
+    def made_of(self, rows: Rows, resamples: int, jobs: int) -> tuple[Detector, Evidence]:
         evidence = cross_validate(
-            rows, features=self.features, classifier=self.classifier, resamples=resamples
+            rows, features=self.features, classifier=self.classifier, resamples=resamples, n_jobs=jobs
         )
         detector = Detector.fit(
             rows.relevances,
@@ -61,10 +60,13 @@ class TokenRecipe:
     def needs(self) -> tuple[str, ...]:
         return parts_of(self.blocks)
 
-    def made_of(self, rows: Rows, resamples: int) -> tuple[Detector, Evidence]:
-        tokens = tokens_of(rows, self.blocks)
-        found = localisation(rows, tokens, located(tokens, ONCE), ONCE, resamples=resamples)
-        return fit_detector(rows, tokens, self.blocks), located_evidence(found, ONCE, resamples)
+    def made_of(self, rows: Rows, resamples: int, jobs: int) -> tuple[Detector, Evidence]:
+        """Features and finished folds are kept in the store, where a study finds them too."""
+        shop = Workshop.open(rows, rows.store.folder / "study", self.blocks, jobs)
+        ways = shop.run({CLASSIFIER: Trial(tuple(self.blocks))}, "cross-validating")
+        found = localisation(rows, shop.tokens, ways, shop.protocol, resamples=resamples)
+        evidence = located_evidence(found, shop.protocol, resamples)
+        return fit_detector(rows, shop.tokens, self.blocks), evidence
 
 
 def labelled(examples: Sequence[Example], path: str | Path) -> list[Example]:
@@ -87,10 +89,11 @@ def train(
     reads: VectorRecipe | TokenRecipe,
     command: str = "",
     resamples: int = RESAMPLES,
+    jobs: int = 1,
 ) -> Detector:
-    """Cross-validate and fit a detector on what extraction left in its store."""
+    """Cross-validate, in `jobs` processes, and fit a detector on what extraction left in its store."""
     kept = tuple(example for example in examples if example.id not in extraction.failures)
-    detector, evidence = reads.made_of(Rows(extraction.store, kept), resamples)
+    detector, evidence = reads.made_of(Rows(extraction.store, kept), resamples, jobs)
     training = Training(
         data_hash=data_hash(kept),
         generators=dict(sorted(Counter(row.generator or "unknown" for row in kept).items())),

@@ -22,7 +22,7 @@ PROVENANCE = tuple(name for name, one in TOKEN_FEATURES.items() if one.group == 
 RELEVANCE_ALONE = tuple(
     name for name, one in TOKEN_FEATURES.items() if one.group in ("relevance", "contrast")
 )
-QUICK = tuple(name for name in ALONE if name not in (*BY_SEGMENT, *PROVENANCE))
+QUICK = tuple(name for name in ALONE if name not in (*BY_SEGMENT, *PROVENANCE, "gain"))
 
 BLOCKS: dict[str, Block] = {
     "signals": TokenTable(features=ALONE),
@@ -38,7 +38,7 @@ BLOCKS: dict[str, Block] = {
     "passages": StateBlock("passages", window=9),
 }
 """`signals` are all features of tokens and all profiles, `segments` those without provenance, and `quick`
-those for which the passages are one segment; `state` and `passages` are hidden states, and their part from
+those that one pass with one tangent gives; `state` and `passages` are hidden states, and their part from
 the passages. `relevance`, `provenance`, `likelihood` and `text` are groups of features, for comparisons."""
 
 FULL_BLOCKS = ("signals", "state", "passages")

@@ -49,8 +49,8 @@ class Wanted:
 EVERYTHING = Wanted()
 FULL = Wanted(other_passages=False)
 """What a verdict on one response, with evidence for each passage, rests on."""
-FAST = Wanted(each_segment=False, provenance=False, other_passages=False)
-"""One tangent."""
+FAST = Wanted(each_segment=False, provenance=False, without_passages=False, other_passages=False)
+"""One tangent and no second pass."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

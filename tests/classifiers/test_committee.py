@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold
 
-from lrp4rag.classifiers.committee import Committee, Judged, Member, fit_committee, with_neighbours
+from lrp4rag.classifiers.committee import Committee, Count, Judged, Member, fit_members, with_neighbours
 
 
 def planted(rows: int, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -16,6 +16,13 @@ def planted(rows: int, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray
     inputs = draw.normal(size=(rows, 4)).astype(np.float32)
     flags = inputs[:, 0] + 2 * inputs[:, 1] * inputs[:, 2] > 0.5
     return {"told": inputs, "noise": draw.normal(size=(rows, 6)).astype(np.float16)}, flags
+
+
+def fit_committee(blocks, flags, folds, owner, seed=0) -> tuple[Committee, Judged]:
+    fitted = {name: fit_members(table, flags, folds, seed) for name, table in blocks.items()}
+    outside = np.stack([votes for _, votes in fitted.values()], axis=1)
+    count = Count.fit(outside, flags, owner)
+    return Committee({name: members for name, (members, _) in fitted.items()}, count), count(outside, owner)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +44,7 @@ def test_votes_are_weighted_by_what_they_told_of_others(fitted) -> None:
     committee, _ = fitted
     assert committee.weight("told") > 0.5 > abs(committee.weight("noise"))
     blocks, _ = planted(50, seed=2)
-    expected = committee.alone.bias + sum(
+    expected = committee.count.alone.bias + sum(
         committee.weight(name) * np.mean([one.log_odds(table) for one in committee.members[name]], axis=0)
         for name, table in blocks.items()
     )
@@ -49,7 +56,7 @@ def test_what_is_said_of_a_row_comes_from_members_that_did_not_learn_from_it() -
     folds = list(KFold(3).split(flags))
     committee, outside = fit_committee(blocks, flags, folds, np.zeros(600, dtype=int))
     for k, (_, held) in enumerate(folds):
-        said = committee.alone.bias + sum(
+        said = committee.count.alone.bias + sum(
             committee.weight(name) * committee.members[name][k].log_odds(table[held])
             for name, table in blocks.items()
         )

@@ -72,12 +72,12 @@ def test_what_is_chosen_is_chosen_on_sources_that_were_not_learned_from(rows: Ro
     some = np.flatnonzero(np.arange(len(rows)) % 5 > 0)
     fitted = fit_tokens(tokens, some)
     own = tokens.within(some)
-    assert fitted.tokens.alone.shape == fitted.tokens.among.shape == (len(own),)
-    assert roc_auc_score(tokens.flags[own], fitted.tokens.alone) > 0.85
+    assert fitted.counted.tokens.alone.shape == fitted.counted.tokens.among.shape == (len(own),)
+    assert roc_auc_score(tokens.flags[own], fitted.counted.tokens.alone) > 0.85
     # Labels that mean nothing cannot be told: what a member said of its own rows is not among these.
     shuffled = np.random.default_rng(0).permutation(tokens.flags)
     nonsense = fit_tokens(replace(tokens, flags=shuffled), some)
-    assert abs(roc_auc_score(shuffled[own], nonsense.tokens.among) - 0.5) < 0.1
+    assert abs(roc_auc_score(shuffled[own], nonsense.counted.tokens.among) - 0.5) < 0.1
 
 
 def test_it_judges_a_response_and_marks_what_is_made_up(rows: Rows, detector: Detector) -> None:

@@ -14,11 +14,11 @@ from lrp4rag.experiments.localisation import ALL
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.study import plan, study
 from lrp4rag.experiments.study.page import write_page
-from lrp4rag.experiments.study.study import ANOTHER, PROTOCOL
+from lrp4rag.experiments.study.study import ANOTHER
 from lrp4rag.experiments.study.tokens_on_disk import tokens_on_disk
-from lrp4rag.experiments.study.trials import Trial, cells_of
-from lrp4rag.experiments.tokens import tokens_of
-from lrp4rag.features.blocks import BLOCKS, blocks_named
+from lrp4rag.experiments.study.trials import Trial, Workshop
+from lrp4rag.experiments.tokens import located, tokens_of, votes_of
+from lrp4rag.features.blocks import blocks_named
 from tests.experiments.test_localisation import stored
 
 
@@ -73,7 +73,7 @@ def test_every_section_is_there(found) -> None:
 
 def test_the_page_has_its_figures_from_the_record(found, rows: Rows, tmp_path: Path) -> None:
     result, _ = found
-    costs = {"R_response": 2.0, "fast": 3.0, "full": 9.0}
+    costs = {"R_response": 2.0, "fast": 3.0, "segments": 4.0, "full": 9.0}
     files = write_page(result, rows, tmp_path / "out", "lrp4rag study", resamples=20, costs=costs)
     page = (tmp_path / "out" / "README.md").read_text()
     record = json.loads((tmp_path / "out" / "results.json").read_text())
@@ -100,7 +100,8 @@ def test_what_was_run_is_not_run_again(
     def refuse(*_: object) -> None:
         raise AssertionError("a fold was run again")
 
-    monkeypatch.setattr("lrp4rag.experiments.study.trials.located", refuse)
+    for step in ("votes_of", "read_fold"):
+        monkeypatch.setattr(f"lrp4rag.experiments.study.trials.{step}", refuse)
     monkeypatch.setattr(
         "lrp4rag.classifiers.token_model.sentence_numbers", lambda record: np.zeros(len(record), int)
     )
@@ -110,20 +111,44 @@ def test_what_was_run_is_not_run_again(
 
 def test_features_on_disk_are_the_features(rows: Rows, tmp_path: Path) -> None:
     names = ("relevance", "state")
-    held, made = tokens_on_disk(rows, tmp_path, names), tokens_of(rows, blocks_named(names))
+    blocks = blocks_named(names)
+    held, made = tokens_on_disk(rows, tmp_path, blocks), tokens_of(rows, blocks)
     for name in names:
         np.testing.assert_array_equal(held.blocks[name], made.blocks[name])
     assert len(list(tmp_path.iterdir())) == 2
-    np.testing.assert_array_equal(tokens_on_disk(rows, tmp_path, names).sentence, made.sentence)
+    np.testing.assert_array_equal(tokens_on_disk(rows, tmp_path, blocks).sentence, made.sentence)
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_a_left_out_generator_and_its_sources_are_not_learned_from(rows: Rows) -> None:
-    tokens = tokens_of(rows, {"relevance": BLOCKS["relevance"]})
-    cells = cells_of(Trial(("relevance",), judged="g2"), tokens, rows.generators, PROTOCOL, rows.digest)
+@pytest.fixture
+def shop(rows: Rows, tmp_path: Path) -> Workshop:
+    return Workshop.open(rows, tmp_path, blocks_named(("relevance", "likelihood")), jobs=1)
+
+
+def test_votes_that_were_kept_give_what_is_learned_at_once(
+    rows: Rows, shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committee, "EPOCHS", 2)
+    made: list[str] = []
+
+    def noted(tokens, name, split, seed):
+        made.append(name)
+        return votes_of(tokens, name, split, seed)
+
+    monkeypatch.setattr("lrp4rag.experiments.study.trials.votes_of", noted)
+    found = shop.run({"both": Trial(("relevance", "likelihood")), "one": Trial(("likelihood",))}, "trials")
+    assert sorted(made) == ["likelihood"] * 5 + ["relevance"] * 5  # once for both trials
+    expected = located(tokens_of(rows, shop.blocks), shop.protocol)
+    np.testing.assert_allclose(found["both"].alone, expected.alone, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        found["both"].outcome.probabilities, expected.outcome.probabilities, rtol=1e-3, atol=1e-4
+    )
+    assert np.isfinite(found["one"].log_odds).all()
+
+
+def test_a_left_out_generator_and_its_sources_are_not_learned_from(rows: Rows, shop: Workshop) -> None:
     judged: list[int] = []
-    for cell in cells:
-        split = cell.prepare().args[1]
+    for split in shop.folds(Trial(("relevance",), judged="g2")):
         assert set(rows.generators[split.train]) == {"g1"}
         assert set(rows.generators[split.test]) == {"g2"}
         assert not set(rows.groups[split.train]) & set(rows.groups[split.test])
@@ -131,26 +156,28 @@ def test_a_left_out_generator_and_its_sources_are_not_learned_from(rows: Rows) -
     assert sorted(judged) == np.flatnonzero(rows.generators == "g2").tolist()
 
 
-def test_fewer_sources_are_some_of_more(rows: Rows) -> None:
-    tokens = tokens_of(rows, {"relevance": BLOCKS["relevance"]})
-    learned = []
-    for size in (15, 25):
-        cells = cells_of(Trial(("relevance",), sources=size), tokens, rows.generators, PROTOCOL, rows.digest)
-        learned.append([set(rows.groups[cell.prepare().args[1].train]) for cell in cells])
+def test_fewer_sources_are_some_of_more(rows: Rows, shop: Workshop) -> None:
+    learned = [
+        [set(rows.groups[split.train]) for split in shop.folds(Trial(("relevance",), sources=size))]
+        for size in (15, 25)
+    ]
     for few, many in zip(*learned, strict=True):
         assert (len(few), len(many)) == (15, 25)
         assert few < many
 
 
-def test_cells_differ_where_their_settings_do(rows: Rows) -> None:
-    tokens = tokens_of(rows, {name: BLOCKS[name] for name in ("relevance", "state")})
-    trials = [Trial(("relevance",)), Trial(("state",)), Trial(("relevance",), sources=15)]
-    names = [
-        cell.name
-        for trial in trials
-        for cell in cells_of(trial, tokens, rows.generators, PROTOCOL, rows.digest)
+def test_cells_differ_where_their_settings_do(shop: Workshop) -> None:
+    trials = [
+        Trial(("relevance",)),
+        Trial(("likelihood",)),
+        Trial(("relevance",), sources=15),
+        Trial(("relevance",), judged="g1"),
     ]
-    assert len(set(names)) == 15
+    votes = [cell.name for trial in trials for own in shop.votes_cells(trial).values() for cell in own]
+    read = [cell.name for trial in trials for cell in shop.reading_cells(trial)]
+    assert len({*votes, *read}) == 40
+    both = shop.votes_cells(Trial(("likelihood", "relevance")))
+    assert [cell.name for cell in both["relevance"]] == votes[:5]
 
 
 def test_one_generator_has_nothing_to_be_left_out(rows: Rows) -> None:

@@ -258,11 +258,11 @@ WITHOUT, OTHER = {"logprob_without_passages"}, {"logprob_other_passages"}
 
 SUBSETS = {
     "full": (FULL, ALWAYS | SEGMENTS | PROVENANCE | WITHOUT),
-    "fast": (FAST, ALWAYS | MERGED | WITHOUT),
+    "fast": (FAST, ALWAYS | MERGED),
     "no provenance": (Wanted(provenance=False), ALWAYS | SEGMENTS | WITHOUT | OTHER),
     "merged": (Wanted(each_segment=False), ALWAYS | MERGED | PROVENANCE | WITHOUT | OTHER),
-    "with others only": (replace(FAST, without_passages=False, other_passages=True), ALWAYS | MERGED | OTHER),
-    "least": (replace(FAST, without_passages=False), ALWAYS | MERGED),
+    "with others only": (replace(FAST, other_passages=True), ALWAYS | MERGED | OTHER),
+    "with a pass without passages": (replace(FAST, without_passages=True), ALWAYS | MERGED | WITHOUT),
 }
 
 
@@ -322,6 +322,7 @@ def test_full_is_the_default_for_one_response() -> None:
     [
         ("question", "by_segment"),
         ("state passages", "shares"),
+        ("gain", "logprob_without_passages"),
         ("gain over others", "logprob_other_passages"),
     ],
 )
@@ -331,7 +332,7 @@ def test_a_feature_says_which_signal_it_lacks(feature: str, signal: str) -> None
         signals, _ = signals_of_one(flow, one, FAST)
     relevance = Relevance(one, "attnlrp", "response", {}, signals.logits, np.zeros_like(signals.logits))
     record = Record(relevance, signals.arrays())
-    close(TOKEN_FEATURES["gain"](record), signals.logprob - signals.logprob_without_passages)
+    close(TOKEN_FEATURES["log-probability"](record), signals.logprob)
     with pytest.raises(InputError, match=f"'{signal}'"):
         TOKEN_FEATURES[feature](record)
 

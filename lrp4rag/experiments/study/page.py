@@ -17,15 +17,23 @@ from lrp4rag.experiments.localisation import ALL, RELEVANCE_VECTOR, Localisation
 from lrp4rag.experiments.reproduce.records import to_json
 from lrp4rag.experiments.reproduce.words import number, verdict, with_interval
 from lrp4rag.experiments.rows import Rows
-from lrp4rag.experiments.study.plan import BASE, FAST, FULL, WITH_PROVENANCE, WITH_RELEVANCE
+from lrp4rag.experiments.study.plan import (
+    BASE,
+    FAST,
+    FULL,
+    SEGMENTS,
+    SIGNALS,
+    WITH_PROVENANCE,
+    WITH_RELEVANCE,
+)
 from lrp4rag.experiments.study.study import PROTOCOL, Study
 from lrp4rag.files import write_atomically
 from lrp4rag.templates import markdown_templates
 
 TEMPLATES = Path(__file__).parent / "templates"
 RESPONSES = {"auroc": "AUROC", "accuracy": "accuracy", "f1": "F1", "ece": "ECE"}
-COSTS = {RELEVANCE_VECTOR: "R_response", FAST: "fast", FULL: "full"}
-"""Which measured cost is whose: names of `benchmarks.verdict`."""
+COSTS = {RELEVANCE_VECTOR: "R_response", FAST: "fast", SEGMENTS: "segments", SIGNALS: "full", FULL: "full"}
+"""Which measured cost is whose: names of `benchmarks.verdict`. States come with provenance, at no cost."""
 
 
 def write_page(
@@ -38,8 +46,9 @@ def write_page(
         files += save(draw_reliability({FULL: line}, title=name), out / f"reliability-{name}")
     if found.curve:
         files += save(draw_curve(found.curve), out / "curve")
-    if costs:
-        forwards = {way: costs[name] for way, name in COSTS.items() if name in costs}
+    judged = found.ways.responses[ALL]
+    forwards = {way: costs[name] for way, name in COSTS.items() if name in costs and way in judged}
+    if forwards:
         files += save(draw_cost(_aurocs(found.ways), forwards), out / "cost")
     page = (
         _environment()
@@ -49,7 +58,7 @@ def write_page(
             generators=[name for name in found.ways.lines if name != ALL],
             names=[*found.ways.lines],
             responses=RESPONSES,
-            costs={way: costs[name] for way, name in COSTS.items() if name in costs},
+            costs=forwards,
             rows=rows,
             resamples=resamples,
             protocol=PROTOCOL.words,

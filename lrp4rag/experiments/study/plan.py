@@ -7,16 +7,17 @@ from collections.abc import Iterable
 from lrp4rag.experiments.study.trials import Trial
 from lrp4rag.features.blocks import FAST_BLOCKS, FULL_BLOCKS
 
-FULL, FAST = "full", "fast"
+FULL, FAST, SEGMENTS, SIGNALS = "full", "fast", "segments", "signals"
 
 WAYS: dict[str, Trial] = {
     FULL: Trial(FULL_BLOCKS),
     FAST: Trial(FAST_BLOCKS),
     "quick features": Trial(("quick",)),
-    "segments": Trial(("segments",)),
-    "signals": Trial(("signals",)),
+    SEGMENTS: Trial(("segments",)),
+    SIGNALS: Trial(("signals",)),
     "state alone": Trial(("state",)),
     "passages' part alone": Trial(("passages",)),
+    "full and text": Trial((*FULL_BLOCKS, "text")),
 }
 """From one tangent to all: accuracy against cost."""
 

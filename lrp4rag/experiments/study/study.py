@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.pooling import TOPS, pooled
-from lrp4rag.classifiers.token_model import Tokens, token_probabilities
+from lrp4rag.classifiers.token_model import token_probabilities
 from lrp4rag.experiments.localisation import (
     ALL,
     POOLED,
@@ -20,14 +19,13 @@ from lrp4rag.experiments.localisation import (
     Localisation,
     localisation,
 )
-from lrp4rag.experiments.protocol import ONCE, Protocol
-from lrp4rag.experiments.reproduce.cache import Cache
+from lrp4rag.experiments.protocol import ONCE
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.statistics import Reliability, compare, outcome_metrics, reliability
 from lrp4rag.experiments.study import plan
-from lrp4rag.experiments.study.tokens_on_disk import tokens_on_disk
-from lrp4rag.experiments.study.trials import FoldResult, Trial, cells_of, located_of
+from lrp4rag.experiments.study.trials import Workshop
 from lrp4rag.experiments.tokens import Located
+from lrp4rag.features.blocks import blocks_named
 
 BESIDE = (RELEVANCE_VECTOR, POOLED, *WHOLE, "six lexical features", "log-probability", "hidden state")
 SECTIONS = ("ways", "gain", "curve", "transfer")
@@ -54,44 +52,6 @@ class Study:
     sources: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Workshop:
-    """What every section needs: rows, their tokens, and where results are kept."""
-
-    rows: Rows
-    tokens: Tokens
-    cache: Cache
-    protocol: Protocol = PROTOCOL
-
-    @classmethod
-    def open(cls, rows: Rows, folder: Path, jobs: int, sections: tuple[str, ...]) -> Workshop:
-        """Features are read from the store first, and kept in `folder`."""
-        trials = [*plan.WAYS.values(), *(plan.GAIN.values() if "gain" in sections else ())]
-        names = dict.fromkeys(name for trial in trials for name in trial.blocks)
-        return cls(
-            rows, tokens_on_disk(rows, folder / "features", names), Cache.open(folder / "trials", jobs)
-        )
-
-    def run(self, trials: Mapping[str, Trial], label: str) -> dict[str, Located]:
-        """All folds of all trials; those that were run before are read."""
-        found = self._folds(trials, label)
-        return {name: located_of(results, self.tokens) for name, results in found.items()}
-
-    def run_together(self, trials: Mapping[str, Trial], label: str) -> Located:
-        """Trials that judge different rows, as one."""
-        found = self._folds(trials, label)
-        return located_of([result for results in found.values() for result in results], self.tokens)
-
-    def _folds(self, trials: Mapping[str, Trial], label: str) -> dict[str, list[FoldResult]]:
-        generators, digest = self.rows.generators, self.rows.digest
-        cells = {
-            name: cells_of(trial, self.tokens, generators, self.protocol, digest)
-            for name, trial in trials.items()
-        }
-        self.cache.all([cell for each in cells.values() for cell in each], label)
-        return {name: [self.cache.read(cell) for cell in each] for name, each in cells.items()}
-
-
 def study(
     rows: Rows, folder: Path, *, jobs: int, resamples: int, sections: tuple[str, ...] = SECTIONS
 ) -> Study:
@@ -99,7 +59,8 @@ def study(
 
     Raises `InputError` where the store lacks signals or states, or has too few sources.
     """
-    shop = Workshop.open(rows, folder, jobs, sections)
+    trials = [*plan.WAYS.values(), *(plan.GAIN.values() if "gain" in sections else ())]
+    shop = Workshop.open(rows, folder, blocks_named(name for one in trials for name in one.blocks), jobs)
     ways = shop.run(plan.WAYS, "ways")
     full = ways[plan.FULL].outcome.probabilities[0]
     parts = rows.by_generator

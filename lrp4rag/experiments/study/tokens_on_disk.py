@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -15,16 +15,15 @@ from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.token_model import Tokens
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.tokens import tokens_of
-from lrp4rag.features.blocks import blocks_named
+from lrp4rag.features.blocks import Block
 
 
-def tokens_on_disk(rows: Rows, folder: Path, names: Iterable[str]) -> Tokens:
+def tokens_on_disk(rows: Rows, folder: Path, blocks: Mapping[str, Block]) -> Tokens:
     """Tokens whose blocks are read from files in `folder` as they are needed; missing ones are made first.
 
     Raises `InputError` where the store lacks what a block is made of.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    blocks = blocks_named(names)
     paths = {name: folder / f"{name}-{_digest(rows, asdict(block))}.npy" for name, block in blocks.items()}
     missing = {name: block for name, block in blocks.items() if not paths[name].is_file()}
     tokens = tokens_of(rows, missing)

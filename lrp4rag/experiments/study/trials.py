@@ -1,22 +1,29 @@
-"""Trials: token models that differ in what they read, or in what they learn from, under one protocol."""
+"""Trials: token models that differ in what they read, or in what they learn from, under one protocol.
+
+A trial takes two steps. A block's votes in a fold depend on no other block, so they are computed once for all
+trials that read the block; counting and reading them is quick.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.token_model import Tokens
-from lrp4rag.experiments.protocol import Protocol, Split
-from lrp4rag.experiments.reproduce.cache import Cell
-from lrp4rag.experiments.search import Outcome
-from lrp4rag.experiments.tokens import Located, folds_of, located
-from lrp4rag.features.blocks import blocks_named
+from lrp4rag.experiments.protocol import ONCE, Protocol, Split
+from lrp4rag.experiments.reproduce.cache import Cache, Cell, Task
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.study.tokens_on_disk import tokens_on_disk
+from lrp4rag.experiments.tokens import FoldResult, Located, Votes, folds_of, located_of, read_fold, votes_of
+from lrp4rag.features.blocks import Block
 
-VERSION = 1
+VERSION = 2
 """Raised whenever a trial of the same settings would come out differently."""
 
 
@@ -31,88 +38,113 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FoldResult:
-    """What one fold's models made of R test rows and their N tokens (see `Located`)."""
+class Workshop:
+    """What trials share: rows, their tokens by blocks of features, and where results are kept."""
 
-    rows: NDArray[np.intp]
-    alone: NDArray[np.float64]
-    log_odds: NDArray[np.float64]
-    marked: NDArray[np.bool_]
-    sentences: NDArray[np.bool_]
-    probabilities: NDArray[np.float64]
-    flagged: NDArray[np.bool_]
-    chosen: str
+    rows: Rows
+    blocks: Mapping[str, Block]
+    tokens: Tokens
+    cache: Cache
+    protocol: Protocol = ONCE
+
+    @classmethod
+    def open(cls, rows: Rows, folder: Path, blocks: Mapping[str, Block], jobs: int) -> Workshop:
+        """Features are read from the store first, and kept in `folder`, as are finished folds.
+
+        Raises `InputError` where the store lacks what the blocks are made of.
+        """
+        tokens = tokens_on_disk(rows, folder / "features", blocks)
+        return cls(rows, dict(blocks), tokens, Cache.open(folder / "trials", jobs))
+
+    def run(self, trials: Mapping[str, Trial], label: str) -> dict[str, Located]:
+        """All folds of all trials; what was run before is read."""
+        return {name: located_of(results, self.tokens) for name, results in self._run(trials, label).items()}
+
+    def run_together(self, trials: Mapping[str, Trial], label: str) -> Located:
+        """Trials that judge different rows, as one."""
+        found = self._run(trials, label)
+        return located_of([result for results in found.values() for result in results], self.tokens)
+
+    def folds(self, trial: Trial) -> list[Split]:
+        learn = judged = None
+        if trial.judged is not None:
+            judged = self.rows.generators == trial.judged
+            learn = ~judged
+        folds = folds_of(self.tokens, self.protocol, learn, judged)
+        if trial.sources is None:
+            return folds
+        return [replace(split, train=self._some(split.train, trial.sources)) for split in folds]
+
+    def votes_cells(self, trial: Trial) -> dict[str, list[Cell]]:
+        """By block, a cell for each fold."""
+        folds = self.folds(trial)
+        return {
+            name: [
+                Cell(
+                    self._key(trial, "votes", k) | {"block": asdict(self.blocks[name])},
+                    Votes,
+                    partial(self._votes_task, name, split),
+                )
+                for k, split in enumerate(folds)
+            ]
+            for name in trial.blocks
+        }
+
+    def reading_cells(self, trial: Trial) -> list[Cell]:
+        """A cell for each fold, which reads those of the votes."""
+        votes = self.votes_cells(trial)
+        settings = {name: asdict(self.blocks[name]) for name in trial.blocks}
+        return [
+            Cell(
+                self._key(trial, "reading", k) | {"blocks": settings},
+                FoldResult,
+                partial(self._reading_task, split, {name: cells[k] for name, cells in votes.items()}),
+            )
+            for k, split in enumerate(self.folds(trial))
+        ]
+
+    def _run(self, trials: Mapping[str, Trial], label: str) -> dict[str, list[FoldResult]]:
+        cells = {name: self.reading_cells(trial) for name, trial in trials.items()}
+        votes = [
+            cell
+            for name, trial in trials.items()
+            if not all(map(self.cache.holds, cells[name]))
+            for own in self.votes_cells(trial).values()
+            for cell in own
+        ]
+        self.cache.all(votes, label)
+        self.cache.all([cell for own in cells.values() for cell in own], f"{label}, verdicts")
+        return {name: [self.cache.read(cell) for cell in own] for name, own in cells.items()}
+
+    def _votes_task(self, name: str, split: Split) -> Task:
+        return partial(_votes, self.tokens.select((name,)), name, split, self.protocol.seed)
+
+    def _reading_task(self, split: Split, votes: Mapping[str, Cell]) -> Task:
+        found = {name: self.cache.read(cell) for name, cell in votes.items()}
+        return partial(read_fold, self.tokens.select(()), split, found)
+
+    def _key(self, trial: Trial, step: str, fold: int) -> dict[str, Any]:
+        return {
+            "study": VERSION,
+            "step": step,
+            "judged": trial.judged,
+            "sources": trial.sources,
+            "rows": self.rows.digest,
+            "seed": self.protocol.seed,
+            "fold": fold,
+        }
+
+    def _some(self, train: NDArray[np.intp], sources: int) -> NDArray[np.intp]:
+        """The rows of the first sources in an order that is drawn once: fewer are some of more."""
+        groups = self.tokens.groups
+        order = np.random.default_rng(self.protocol.seed).permutation(np.unique(groups))
+        inside = set(groups[train])
+        known = [source for source in order if source in inside]
+        return train[np.isin(groups[train], known[:sources])]
 
 
-def cells_of(
-    trial: Trial, tokens: Tokens, generators: NDArray[np.str_], protocol: Protocol, digest: str
-) -> list[Cell]:
-    """A cell for each fold; `digest` changes with the rows."""
-    settings = {name: asdict(block) for name, block in blocks_named(trial.blocks).items()}
-    key = {
-        "study": VERSION,
-        "trial": asdict(trial),
-        "blocks": settings,
-        "rows": digest,
-        "seed": protocol.seed,
-    }
-    own = tokens.select(trial.blocks)
-    return [
-        Cell({**key, "fold": k}, FoldResult, partial(_task, trial, own, split, protocol))
-        for k, split in enumerate(_folds(trial, tokens, generators, protocol))
-    ]
-
-
-def located_of(results: Sequence[FoldResult], tokens: Tokens) -> Located:
-    """The folds' results together; what none judged is NaN and unmarked."""
-    alone, log_odds = np.full(len(tokens.flags), np.nan), np.full(len(tokens.flags), np.nan)
-    marked, sentences = (np.zeros(len(tokens.flags), dtype=bool) for _ in range(2))
-    probabilities = np.full((1, len(tokens.labels)), np.nan)
-    flagged = np.zeros((1, len(tokens.labels)), dtype=bool)
-    for result in results:
-        own = tokens.within(result.rows)
-        alone[own], log_odds[own] = result.alone, result.log_odds
-        marked[own], sentences[own] = result.marked, result.sentences
-        probabilities[0, result.rows], flagged[0, result.rows] = result.probabilities, result.flagged
-    outcome = Outcome(probabilities, flagged, tuple(result.chosen for result in results))
-    return Located(alone, log_odds, marked, sentences, outcome)
-
-
-def _folds(trial: Trial, tokens: Tokens, generators: NDArray[np.str_], protocol: Protocol) -> list[Split]:
-    learn = judged = None
-    if trial.judged is not None:
-        judged = generators == trial.judged
-        learn = ~judged
-    folds = folds_of(tokens, protocol, learn, judged)
-    if trial.sources is None:
-        return folds
-    return [replace(split, train=_some(split.train, tokens, trial.sources, protocol.seed)) for split in folds]
-
-
-def _some(train: NDArray[np.intp], tokens: Tokens, sources: int, seed: int) -> NDArray[np.intp]:
-    """The rows of the first sources in an order that is drawn once: smaller numbers have some of the same."""
-    order = np.random.default_rng(seed).permutation(np.unique(tokens.groups))
-    known = [source for source in order if source in set(tokens.groups[train])]
-    return train[np.isin(tokens.groups[train], known[:sources])]
-
-
-def _task(trial: Trial, tokens: Tokens, split: Split, protocol: Protocol) -> Callable[[], FoldResult]:
-    return partial(_run, tokens, split, protocol)
-
-
-def _run(tokens: Tokens, split: Split, protocol: Protocol) -> FoldResult:
+def _votes(tokens: Tokens, name: str, split: Split, seed: int) -> Votes:
     import torch
 
     torch.set_num_threads(1)  # the networks are small: processes share the cores better than threads do
-    found = located(tokens, protocol, [split])
-    own, outcome = tokens.within(split.test), found.outcome
-    return FoldResult(
-        rows=split.test,
-        alone=found.alone[own],
-        log_odds=found.log_odds[own],
-        marked=found.marked[own],
-        sentences=found.sentences[own],
-        probabilities=outcome.probabilities[0, split.test],
-        flagged=outcome.flagged[0, split.test],
-        chosen=outcome.chosen[0],
-    )
+    return votes_of(tokens, name, split, seed)
