@@ -6,8 +6,9 @@ than one for each (docs/localisation.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +98,18 @@ class Member:
         rows -= self.mean
         rows /= self.scale
         return np.clip(rows, -LARGEST, LARGEST, out=rows)
+
+
+class Judge(Protocol):
+    """Whatever judges tokens by their features in one block, as a `Member` does."""
+
+    def log_odds(self, inputs: Table) -> Scores: ...
+
+
+Learn = Callable[[Table, Flags, NDArray[np.intp], NDArray[np.intp], int], Judge]
+"""Learns from rows of features and flags, given the numbers of those to learn from and of those held out, and
+a seed."""
+J = TypeVar("J", bound=Judge)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,7 +203,7 @@ class Committee:
         return cls(members, Count(*(Vote(vote[:-1], float(vote[-1])) for vote in (alone, among))))
 
 
-def vote(members: Members, inputs: Table) -> Scores:
+def vote(members: Sequence[Judge], inputs: Table) -> Scores:
     """A block's vote on each token, (N,): the mean log odds of its members."""
     every: Scores = np.mean([member.log_odds(inputs) for member in members], axis=0)
     return every
@@ -223,9 +236,11 @@ def with_neighbours(votes: Scores, owner: NDArray[np.intp]) -> Scores:
     return np.concatenate(parts)
 
 
-def fit_members(inputs: Table, flags: Flags, folds: Folds, seed: int = 0) -> tuple[Members, Scores]:
-    """One block's member for each fold of rows, and what the member that did not learn from it says of each
-    token, (N,).
+def fit_members(
+    learn: Callable[..., J], inputs: Table, flags: Flags, folds: Folds, seed: int = 0
+) -> tuple[tuple[J, ...], Scores]:
+    """One block's members, each of what `learn` makes of a fold of rows (see `Learn`), and what the member
+    that did not learn from it says of each token, (N,).
 
     `folds` have row numbers to learn from and to hold out; every row is held out once. A fold that is held
     out also says when its member has learned enough.
@@ -233,7 +248,7 @@ def fit_members(inputs: Table, flags: Flags, folds: Folds, seed: int = 0) -> tup
     outside = np.zeros(len(flags))
     members = []
     for k, (train, held) in enumerate(folds):
-        member = Member.fit(inputs, flags, train, held, seed + k)
+        member = learn(inputs, flags, train, held, seed + k)
         outside[held] = member.log_odds(inputs[held])
         members.append(member)
     return tuple(members), outside

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from lrp4rag.classifiers.calibration import grouped_folds
-from lrp4rag.classifiers.committee import Committee, Count, Judged, Members, fit_members
+from lrp4rag.classifiers.committee import Committee, Count, J, Judged, Member, fit_members
 from lrp4rag.classifiers.reading import Reading, choose_reading
 from lrp4rag.classifiers.verdict import TokenMarks, Verdict, judge
 from lrp4rag.errors import InputError
@@ -165,20 +165,23 @@ def fit_tokens(tokens: Tokens, rows: Numbers, seed: int = 0) -> Fit:
     """Learn from the tokens of some responses; folds are of sources, and every choice is made on them."""
     members, outside = {}, {}
     for name in track(tokens.blocks, len(tokens.blocks), "training token classifiers"):
-        members[name], outside[name] = fit_block(tokens, name, rows, seed)
+        members[name], outside[name] = fit_block(Member.fit, tokens, name, rows, seed)
     counted = count_votes(tokens, rows, outside)
     return Fit(Committee(members, counted.count), counted)
 
 
-def fit_block(tokens: Tokens, name: str, rows: Numbers, seed: int = 0) -> tuple[Members, Scores]:
-    """One block's members, and their votes on the tokens of `rows` that they did not learn from."""
+def fit_block(
+    learn: Callable[..., J], tokens: Tokens, name: str, rows: Numbers, seed: int = 0
+) -> tuple[tuple[J, ...], Scores]:
+    """One block's members, which learn as `Member.fit` does, and what they say of the tokens of `rows` that
+    they did not learn from."""
     own = tokens.within(rows)
     place = np.searchsorted(rows, tokens.owner[own])
     folds = [
         (np.flatnonzero(np.isin(place, train)), np.flatnonzero(np.isin(place, held)))
         for train, held in grouped_folds(tokens.labels[rows], tokens.groups[rows], FOLDS, seed)
     ]
-    return fit_members(tokens.blocks[name][own], tokens.flags[own], folds, seed)
+    return fit_members(learn, tokens.blocks[name][own], tokens.flags[own], folds, seed)
 
 
 def count_votes(tokens: Tokens, rows: Numbers, outside: Mapping[str, Scores]) -> Counted:

@@ -11,7 +11,7 @@ import click
 from lrp4rag.cli.options import GENERATOR, JOBS, RESAMPLES, shown_command
 from lrp4rag.errors import InputError
 
-SECTIONS = ("ways", "gain", "curve", "transfer")
+SECTIONS = ("ways", "gain", "learners", "curve", "transfer")
 COSTS = ("R_response", "fast", "segments", "full")
 
 

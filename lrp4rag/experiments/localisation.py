@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,6 @@ from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.localise import merged_spans
 from lrp4rag.classifiers.reading import best_threshold
 from lrp4rag.classifiers.token_model import Tokens
-from lrp4rag.experiments.baselines.lexical import words_of
 from lrp4rag.experiments.baselines.pooled import pooled_features
 from lrp4rag.experiments.controls import CONTROLS as RESPONSE_CONTROLS
 from lrp4rag.experiments.controls import FLAG_EVERYTHING, Control, Setting, flag_everything, relevance
@@ -30,6 +28,8 @@ from lrp4rag.experiments.spans import (
 )
 from lrp4rag.experiments.statistics import RESAMPLES, outcome_metrics, token_intervals
 from lrp4rag.experiments.tokens import Located, folds_of
+from lrp4rag.features.record import Record
+from lrp4rag.features.text import novel_word
 from lrp4rag.features.windows import smoothed
 from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.progress import track
@@ -119,7 +119,7 @@ def simple(rows: Rows, tokens: Tokens, protocol: Protocol) -> dict[str, Marking]
     scores = {
         RELEVANCE: np.concatenate([-smoothed(row.total) for row in relevances]),
         "position": np.concatenate([np.linspace(0, 1, len(row.response)) for row in relevances]),
-        "novel words": np.concatenate([novel_tokens(rows, k).astype(float) for k in range(len(rows))]),
+        "novel words": np.concatenate([novel_word(Record(row)) for row in relevances]),
     }
     made = {name: _marking(tokens, score, protocol) for name, score in scores.items()}
     everything = np.ones(len(tokens.flags), dtype=bool)
@@ -135,17 +135,6 @@ def whole(rows: Rows, protocol: Protocol, names: Sequence[str] = WHOLE) -> dict[
         for name in track(names, len(names), "cross-validating controls")
     }
     return made | {FLAG_EVERYTHING: flag_everything(rows.labels, protocol)}
-
-
-def novel_tokens(rows: Rows, row: int) -> Flags:
-    """Which response tokens lie in a word that no passage has (lower case), (t,)."""
-    example, relevance = rows.examples[row], rows.relevances[row]
-    known = {word for passage in example.passages for word in words_of(passage)}
-    response = example.response or ""
-    novel = np.zeros(len(response) + 1, dtype=bool)
-    for match in re.finditer(r"\w+", response):
-        novel[match.start() : match.end()] = match.group().lower() not in known
-    return np.array([novel[start:end].any() for start, end in relevance.encoded.response_offsets], dtype=bool)
 
 
 def _marking(tokens: Tokens, scores: Scores, protocol: Protocol) -> Marking:

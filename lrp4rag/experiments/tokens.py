@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.committee import vote
+from lrp4rag.classifiers.committee import Learn, Member, vote
 from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
 from lrp4rag.classifiers.token_model import Tokens, count_votes, fit_block, token_probabilities
 from lrp4rag.errors import InputError
@@ -100,9 +100,10 @@ class FoldResult:
     chosen: str
 
 
-def votes_of(tokens: Tokens, block: str, split: Split, seed: int) -> Votes:
-    """By the tokens' features in one block; the expensive part."""
-    members, outside = fit_block(tokens, block, split.train, seed)
+def votes_of(tokens: Tokens, block: str, split: Split, seed: int, learn: Learn | None = None) -> Votes:
+    """By the tokens' features in one block; the expensive part. Members are networks unless `learn` makes
+    others."""
+    members, outside = fit_block(learn or Member.fit, tokens, block, split.train, seed)
     return Votes(outside, vote(members, tokens.blocks[block][tokens.within(split.test)]))
 
 

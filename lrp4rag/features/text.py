@@ -29,13 +29,13 @@ def passages_of(record: Record) -> list[str]:
 
 
 def novel_word(record: Record) -> Values:
-    known = {word for passage in passages_of(record) for word in _words(passage)}
-    return _by_token(record, [word not in known for word in _words(record.encoded.response)])
+    known = {word for passage in passages_of(record) for word in words_of(passage)}
+    return _by_token(record, [word not in known for word in words_of(record.encoded.response)])
 
 
 def novel_number(record: Record) -> Values:
-    known = {word for passage in passages_of(record) for word in _words(passage)}
-    response = _words(record.encoded.response)
+    known = {word for passage in passages_of(record) for word in words_of(passage)}
+    response = words_of(record.encoded.response)
     return _by_token(record, [word not in known and any(map(str.isdigit, word)) for word in response])
 
 
@@ -56,14 +56,14 @@ def length(record: Record) -> Values:
     return np.full(len(record), np.log1p(len(record)))
 
 
-def _words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
     return [match.group().lower() for match in _WORD.finditer(text)]
 
 
 def _novel_pairs(record: Record) -> list[bool]:
     """Of each word of the response: that no passage has it after the word before; the first is."""
-    pairs = {pair for passage in passages_of(record) for pair in pairwise(_words(passage))}
-    words = _words(record.encoded.response)
+    pairs = {pair for passage in passages_of(record) for pair in pairwise(words_of(passage))}
+    words = words_of(record.encoded.response)
     return [True, *(pair not in pairs for pair in pairwise(words))][: len(words)]
 
 

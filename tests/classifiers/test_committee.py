@@ -19,7 +19,7 @@ def planted(rows: int, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray
 
 
 def fit_committee(blocks, flags, folds, owner, seed=0) -> tuple[Committee, Judged]:
-    fitted = {name: fit_members(table, flags, folds, seed) for name, table in blocks.items()}
+    fitted = {name: fit_members(Member.fit, table, flags, folds, seed) for name, table in blocks.items()}
     outside = np.stack([votes for _, votes in fitted.values()], axis=1)
     count = Count.fit(outside, flags, owner)
     return Committee({name: members for name, (members, _) in fitted.items()}, count), count(outside, owner)

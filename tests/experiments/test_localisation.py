@@ -14,7 +14,6 @@ from lrp4rag.experiments.localisation import (
     CLASSIFIER,
     RELEVANCE,
     localisation,
-    novel_tokens,
     record,
 )
 from lrp4rag.experiments.protocol import HONEST
@@ -75,16 +74,6 @@ def test_made_up_words_are_found_and_controls_stand_beside(rows: Rows) -> None:
     assert made["generators"]["g1"]["lines"]["position"]["spans"]["f1"][0] == pytest.approx(
         found.lines["g1"]["position"].spans["f1"].value
     )
-
-
-def test_novel_words_are_those_of_no_passage(rows: Rows) -> None:
-    example = rows.examples[1]
-    expected = [
-        word.lower() not in " ".join(example.passages).lower().replace(".", "").split()
-        for word in example.response.split(" ")
-    ]
-    np.testing.assert_array_equal(novel_tokens(rows, 1), expected)
-    assert 0 < sum(expected) < len(expected)
 
 
 def test_noise_in_long_responses_looks_like_a_verdict_and_length_stands_beside_it(tmp_path: Path) -> None:

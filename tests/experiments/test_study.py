@@ -62,6 +62,8 @@ def test_every_section_is_there(found) -> None:
     gained = result.gain["g1"][f"{plan.WITH_RELEVANCE} - {plan.BASE}"]["auroc"]
     both, base = (result.gain["g1"][way]["auroc"].value for way in (plan.WITH_RELEVANCE, plan.BASE))
     assert gained.value == pytest.approx(both - base)
+    assert set(result.learners.lines["all"]) >= {"networks", "logistic regression", "boosted trees"}
+    assert result.learners.lines["all"]["boosted trees"].tokens["auroc"].value > 0.7
     assert list(result.curve) == [24, 32, 40]
     assert set(result.transfer.responses["g2"]) >= {"all generators", ANOTHER}
     assert result.reliability["g1"].count.sum() == 50
@@ -79,7 +81,13 @@ def test_the_page_has_its_figures_from_the_record(found, rows: Rows, tmp_path: P
     record = json.loads((tmp_path / "out" / "results.json").read_text())
     value = record["ways"]["responses"]["g1"][plan.FULL]["auroc"]["value"]
     assert f"| **full** | {value:.3f} [" in page
-    for heading in ("Accuracy against cost", "What relevance adds", "How many examples", "not learned from"):
+    for heading in (
+        "Accuracy against cost",
+        "What relevance adds",
+        "What judges tokens",
+        "How many examples",
+        "not learned from",
+    ):
         assert heading in page
     assert all(path.is_file() and path.stat().st_size for path in files)
     for name in ("cost.png", "curve.png", "reliability-g1.png"):
@@ -131,9 +139,9 @@ def test_votes_that_were_kept_give_what_is_learned_at_once(
     monkeypatch.setattr(committee, "EPOCHS", 2)
     made: list[str] = []
 
-    def noted(tokens, name, split, seed):
+    def noted(tokens, name, split, seed, learn):
         made.append(name)
-        return votes_of(tokens, name, split, seed)
+        return votes_of(tokens, name, split, seed, learn)
 
     monkeypatch.setattr("lrp4rag.experiments.study.trials.votes_of", noted)
     found = shop.run({"both": Trial(("relevance", "likelihood")), "one": Trial(("likelihood",))}, "trials")
@@ -176,6 +184,8 @@ def test_cells_differ_where_their_settings_do(shop: Workshop) -> None:
     votes = [cell.name for trial in trials for own in shop.votes_cells(trial).values() for cell in own]
     read = [cell.name for trial in trials for cell in shop.reading_cells(trial)]
     assert len({*votes, *read}) == 40
+    other = shop.votes_cells(Trial(("relevance",), learner="boosted trees"))["relevance"]
+    assert not {cell.name for cell in other} & set(votes)
     both = shop.votes_cells(Trial(("likelihood", "relevance")))
     assert [cell.name for cell in both["relevance"]] == votes[:5]
 

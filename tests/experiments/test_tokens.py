@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, roc_auc_score
 
-from lrp4rag.classifiers import committee
 from lrp4rag.classifiers.token_model import Tokens
 from lrp4rag.experiments.protocol import HONEST
 from lrp4rag.experiments.tokens import folds_of, located
@@ -71,7 +70,7 @@ def test_no_source_is_on_both_sides_outside_or_inside(monkeypatch: pytest.Monkey
             seen.append((self.fitted, set(inputs[:, 0])))
             return np.random.default_rng(0).normal(size=len(inputs))
 
-    monkeypatch.setattr(committee, "Member", Recorder)
+    monkeypatch.setattr("lrp4rag.experiments.tokens.Member", Recorder)
     located(replace(tokens, blocks={"sources": sources[:, None]}), ONE)
     assert len(seen) == 5 * (5 + 5)  # in each outer fold, each member is asked inside and outside
     judged: set[float] = set()

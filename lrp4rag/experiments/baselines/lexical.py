@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import numpy as np
 
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.tabular import Contenders, logistic, one_number
+from lrp4rag.features.text import words_of
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.rows import Rows
@@ -57,8 +57,3 @@ def lexical_features(example: Example) -> tuple[float, ...]:
 
 def _longest_run(response: list[str], passage: list[str]) -> int:
     return SequenceMatcher(None, response, passage, autojunk=False).find_longest_match().size
-
-
-def words_of(text: str) -> list[str]:
-    """In lower case, in their order."""
-    return re.findall(r"\w+", text.lower())

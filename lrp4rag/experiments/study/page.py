@@ -19,6 +19,7 @@ from lrp4rag.experiments.reproduce.words import number, verdict, with_interval
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.study.plan import (
     BASE,
+    BY_LEARNER,
     FAST,
     FULL,
     SEGMENTS,
@@ -66,6 +67,7 @@ def write_page(
             base=BASE,
             gains=(WITH_RELEVANCE, WITH_PROVENANCE),
             full=FULL,
+            learners=list(BY_LEARNER),
         )
     )
     write_atomically(out / "README.md", page)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lrp4rag.experiments.study.learners import LEARNERS
 from lrp4rag.experiments.study.trials import Trial
 from lrp4rag.features.blocks import FAST_BLOCKS, FULL_BLOCKS
 
@@ -28,6 +29,9 @@ GAIN: dict[str, Trial] = {
     WITH_PROVENANCE: Trial(("text", "likelihood", "relevance", "provenance")),
 }
 """What relevance adds to text statistics, length, log-probability and entropy."""
+
+BY_LEARNER: dict[str, Trial] = {name: Trial(GAIN[WITH_RELEVANCE].blocks, learner=name) for name in LEARNERS}
+"""What judges single tokens, on blocks that all of them learn from in minutes."""
 
 SIZES = (50, 100, 200, 400)
 """Sources to learn from."""

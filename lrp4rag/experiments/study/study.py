@@ -28,7 +28,7 @@ from lrp4rag.experiments.tokens import Located
 from lrp4rag.features.blocks import blocks_named
 
 BESIDE = (RELEVANCE_VECTOR, POOLED, *WHOLE, "six lexical features", "log-probability", "hidden state")
-SECTIONS = ("ways", "gain", "curve", "transfer")
+SECTIONS = ("ways", "gain", "learners", "curve", "transfer")
 PROTOCOL = ONCE
 ANOTHER = "another's responses"
 
@@ -37,8 +37,8 @@ ANOTHER = "another's responses"
 class Study:
     """By generator unless told otherwise; sections that were not asked for are empty.
 
-    `ways` and `transfer` have everything that localisation has; `poolings` has AUROCs of the full model's
-    responses by how their score is made; `gain` has metrics of the models of
+    `ways`, `learners` (of `plan.BY_LEARNER`) and `transfer` have everything that localisation has; `poolings`
+    has AUROCs of the full model's responses by how their score is made; `gain` has metrics of the models of
     `plan.GAIN` and, under "A - B", their paired differences; `curve` has metrics by number of sources;
     `reliability` is of the full model.
     """
@@ -47,6 +47,7 @@ class Study:
     poolings: dict[str, dict[str, float]]
     reliability: dict[str, Reliability]
     gain: dict[str, dict[str, Metrics]]
+    learners: Localisation | None
     curve: dict[int, dict[str, Metrics]]
     transfer: Localisation | None
     sources: int
@@ -59,7 +60,7 @@ def study(
 
     Raises `InputError` where the store lacks signals or states, or has too few sources.
     """
-    trials = [*plan.WAYS.values(), *(plan.GAIN.values() if "gain" in sections else ())]
+    trials = [*plan.WAYS.values(), *(plan.GAIN.values() if {"gain", "learners"} & set(sections) else ())]
     shop = Workshop.open(rows, folder, blocks_named(name for one in trials for name in one.blocks), jobs)
     ways = shop.run(plan.WAYS, "ways")
     full = ways[plan.FULL].outcome.probabilities[0]
@@ -69,6 +70,7 @@ def study(
         poolings={name: _poolings(shop, ways[plan.FULL], part) for name, part in parts.items()},
         reliability={name: reliability(rows.labels[part], full[part]) for name, part in parts.items()},
         gain=_gain(shop, resamples) if "gain" in sections else {},
+        learners=_learners(shop, resamples) if "learners" in sections else None,
         curve=_curve(shop, ways[plan.FULL], resamples) if "curve" in sections else {},
         transfer=_transfer(shop, ways[plan.FULL], resamples) if "transfer" in sections else None,
         sources=len(set(rows.groups)),
@@ -102,6 +104,11 @@ def _gain(shop: Workshop, resamples: int) -> dict[str, dict[str, Metrics]]:
             )
         made[name] = metrics
     return made
+
+
+def _learners(shop: Workshop, resamples: int) -> Localisation:
+    found = shop.run(plan.BY_LEARNER, "learners")
+    return localisation(shop.rows, shop.tokens, found, shop.protocol, beside=(), resamples=resamples)
 
 
 def _curve(shop: Workshop, full: Located, resamples: int) -> dict[int, dict[str, Metrics]]:

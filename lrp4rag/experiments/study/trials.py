@@ -19,6 +19,7 @@ from lrp4rag.classifiers.token_model import Tokens
 from lrp4rag.experiments.protocol import ONCE, Protocol, Split
 from lrp4rag.experiments.reproduce.cache import Cache, Cell, Task
 from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.study.learners import LEARNERS, NETWORK
 from lrp4rag.experiments.study.tokens_on_disk import tokens_on_disk
 from lrp4rag.experiments.tokens import FoldResult, Located, Votes, folds_of, located_of, read_fold, votes_of
 from lrp4rag.features.blocks import Block
@@ -30,9 +31,10 @@ VERSION = 2
 @dataclass(frozen=True, slots=True)
 class Trial:
     """`blocks` are what tokens are judged by. With `judged`, only that generator's responses are, by models
-    that learned from the others'; with `sources`, models learn from so many."""
+    that learned from the others'; with `sources`, models learn from so many. `learner` is of `LEARNERS`."""
 
     blocks: tuple[str, ...]
+    learner: str = NETWORK
     judged: str | None = None
     sources: int | None = None
 
@@ -83,7 +85,7 @@ class Workshop:
                 Cell(
                     self._key(trial, "votes", k) | {"block": asdict(self.blocks[name])},
                     Votes,
-                    partial(self._votes_task, name, split),
+                    partial(self._votes_task, name, split, trial.learner),
                 )
                 for k, split in enumerate(folds)
             ]
@@ -116,8 +118,8 @@ class Workshop:
         self.cache.all([cell for own in cells.values() for cell in own], f"{label}, verdicts")
         return {name: [self.cache.read(cell) for cell in own] for name, own in cells.items()}
 
-    def _votes_task(self, name: str, split: Split) -> Task:
-        return partial(_votes, self.tokens.select((name,)), name, split, self.protocol.seed)
+    def _votes_task(self, name: str, split: Split, learner: str) -> Task:
+        return partial(_votes, self.tokens.select((name,)), name, split, self.protocol.seed, learner)
 
     def _reading_task(self, split: Split, votes: Mapping[str, Cell]) -> Task:
         found = {name: self.cache.read(cell) for name, cell in votes.items()}
@@ -129,6 +131,7 @@ class Workshop:
             "step": step,
             "judged": trial.judged,
             "sources": trial.sources,
+            "learner": trial.learner,
             "rows": self.rows.digest,
             "seed": self.protocol.seed,
             "fold": fold,
@@ -143,8 +146,8 @@ class Workshop:
         return train[np.isin(groups[train], known[:sources])]
 
 
-def _votes(tokens: Tokens, name: str, split: Split, seed: int) -> Votes:
+def _votes(tokens: Tokens, name: str, split: Split, seed: int, learner: str) -> Votes:
     import torch
 
     torch.set_num_threads(1)  # the networks are small: processes share the cores better than threads do
-    return votes_of(tokens, name, split, seed)
+    return votes_of(tokens, name, split, seed, LEARNERS[learner])
