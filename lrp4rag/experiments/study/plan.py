@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from lrp4rag.experiments.study.learners import LEARNERS
 from lrp4rag.experiments.study.trials import Trial
@@ -46,3 +46,17 @@ def left_out(generators: Iterable[str]) -> dict[str, Trial]:
     """Each generator judged by models that did not learn from it; none where there is one generator."""
     names = sorted(set(generators))
     return {name: Trial(FULL_BLOCKS, judged=name) for name in names} if len(names) > 1 else {}
+
+
+def trials_of(
+    sections: Iterable[str], generators: Iterable[str], sources: int
+) -> dict[str, Mapping[str, Trial]]:
+    """What is run for each section; the ways always are."""
+    every: dict[str, Mapping[str, Trial]] = {
+        "ways": WAYS,
+        "gain": GAIN,
+        "learners": BY_LEARNER,
+        "curve": {str(size): trial for size, trial in curve(sources).items()},
+        "transfer": left_out(generators),
+    }
+    return {name: trials for name, trials in every.items() if name in ("ways", *sections)}

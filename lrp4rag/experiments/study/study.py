@@ -60,8 +60,11 @@ def study(
 
     Raises `InputError` where the store lacks signals or states, or has too few sources.
     """
-    trials = [*plan.WAYS.values(), *(plan.GAIN.values() if {"gain", "learners"} & set(sections) else ())]
-    shop = Workshop.open(rows, folder, blocks_named(name for one in trials for name in one.blocks), jobs)
+    planned = plan.trials_of(sections, rows.generators, len(set(rows.groups)))
+    names = [name for trials in planned.values() for one in trials.values() for name in one.blocks]
+    shop = Workshop.open(rows, folder, blocks_named(names), jobs)
+    for section, trials in planned.items():  # what takes long and is kept, before what is quick and is not
+        shop.run(trials, section)
     ways = shop.run(plan.WAYS, "ways")
     full = ways[plan.FULL].outcome.probabilities[0]
     parts = rows.by_generator
@@ -114,7 +117,7 @@ def _learners(shop: Workshop, resamples: int) -> Localisation:
 def _curve(shop: Workshop, full: Located, resamples: int) -> dict[int, dict[str, Metrics]]:
     sources = len(set(shop.rows.groups))
     trials = plan.curve(sources)
-    found = shop.run({str(size): trial for size, trial in trials.items()}, "learning curve")
+    found = shop.run({str(size): trial for size, trial in trials.items()}, "curve")
     outcomes = {size: found[str(size)].outcome for size in trials} | {sources * 4 // 5: full.outcome}
     labels, groups = shop.rows.labels, shop.rows.groups
     return {
@@ -130,7 +133,7 @@ def _transfer(shop: Workshop, full: Located, resamples: int) -> Localisation | N
     trials = plan.left_out(shop.rows.generators)
     if not trials:
         return None
-    another = shop.run_together(trials, "leaving a generator out")
+    another = shop.run_together(trials, "transfer")
     return localisation(
         shop.rows,
         shop.tokens,
