@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.parallel import Parallel, delayed
 
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.localise import merged_spans
@@ -91,20 +92,21 @@ def localisation(
     *,
     beside: Sequence[str] = WHOLE,
     resamples: int = RESAMPLES,
+    jobs: int = 1,
 ) -> Localisation:
     """Metrics of one token model, or of several by name, of smoothed relevance and of the controls, per
-    generator. `beside` names the controls of whole responses."""
+    generator. `beside` names the controls of whole responses, which `jobs` processes learn."""
     models = {CLASSIFIER: found} if isinstance(found, Located) else dict(found)
     made = {name: Marking(one.probabilities, one.marked, one.sentences) for name, one in models.items()}
     made |= simple(rows, tokens, protocol)
-    verdicts = {name: one.outcome for name, one in models.items()} | whole(rows, protocol, beside)
+    verdicts = {name: one.outcome for name, one in models.items()} | whole(rows, protocol, beside, jobs)
     lines, responses, counts, hallucinated = {}, {}, {}, {}
     chosen_by = tuple(f"{name}: {one}" for name, model in models.items() for one in model.outcome.chosen)
     for generator, chosen in (rows.by_generator | {ALL: np.arange(len(rows))}).items():
         part = rows.select(chosen)
-        lines[generator] = {
-            name: _line(part, tokens, chosen, marking, resamples) for name, marking in made.items()
-        }
+        # Ranking tokens, which takes most of the time, releases Python's lock.
+        tasks = (delayed(_line)(part, tokens, chosen, marking, resamples) for marking in made.values())
+        lines[generator] = dict(zip(made, Parallel(n_jobs=jobs, prefer="threads")(tasks), strict=True))
         responses[generator] = {
             name: outcome_metrics(outcome.select(chosen), part.labels, part.groups, resamples=resamples)
             for name, outcome in verdicts.items()
@@ -126,12 +128,12 @@ def simple(rows: Rows, tokens: Tokens, protocol: Protocol) -> dict[str, Marking]
     return made | {FLAG_EVERYTHING: Marking(everything.astype(float), everything, everything)}
 
 
-def whole(rows: Rows, protocol: Protocol, names: Sequence[str] = WHOLE) -> dict[str, Outcome]:
+def whole(rows: Rows, protocol: Protocol, names: Sequence[str] = WHOLE, jobs: int = 1) -> dict[str, Outcome]:
     """Controls of whole responses by their names there, and flag everything. The longer a response, the
     higher its highest scores, even of noise: so length is one of them."""
     setting = Setting.of(protocol)
     made = {
-        name: cross_validated(MAKERS[name](rows, setting), rows.labels, rows.groups, protocol)
+        name: cross_validated(MAKERS[name](rows, setting), rows.labels, rows.groups, protocol, n_jobs=jobs)
         for name in track(names, len(names), "cross-validating controls")
     }
     return made | {FLAG_EVERYTHING: flag_everything(rows.labels, protocol)}

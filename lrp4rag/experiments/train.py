@@ -64,7 +64,7 @@ class TokenRecipe:
         """Features and finished folds are kept in the store, where a study finds them too."""
         shop = Workshop.open(rows, rows.store.folder / "study", self.blocks, jobs)
         ways = shop.run({CLASSIFIER: Trial(tuple(self.blocks))}, "cross-validating")
-        found = localisation(rows, shop.tokens, ways, shop.protocol, resamples=resamples)
+        found = localisation(rows, shop.tokens, ways, shop.protocol, resamples=resamples, jobs=jobs)
         evidence = located_evidence(found, shop.protocol, resamples)
         return fit_detector(rows, shop.tokens, self.blocks), evidence
 

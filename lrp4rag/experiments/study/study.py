@@ -69,7 +69,7 @@ def study(
     full = ways[plan.FULL].outcome.probabilities[0]
     parts = rows.by_generator
     return Study(
-        ways=localisation(rows, shop.tokens, ways, shop.protocol, beside=BESIDE, resamples=resamples),
+        ways=_judged(shop, ways, BESIDE, resamples),
         poolings={name: _poolings(shop, ways[plan.FULL], part) for name, part in parts.items()},
         reliability={name: reliability(rows.labels[part], full[part]) for name, part in parts.items()},
         gain=_gain(shop, resamples) if "gain" in sections else {},
@@ -111,7 +111,7 @@ def _gain(shop: Workshop, resamples: int) -> dict[str, dict[str, Metrics]]:
 
 def _learners(shop: Workshop, resamples: int) -> Localisation:
     found = shop.run(plan.BY_LEARNER, "learners")
-    return localisation(shop.rows, shop.tokens, found, shop.protocol, beside=(), resamples=resamples)
+    return _judged(shop, found, (), resamples)
 
 
 def _curve(shop: Workshop, full: Located, resamples: int) -> dict[int, dict[str, Metrics]]:
@@ -134,10 +134,18 @@ def _transfer(shop: Workshop, full: Located, resamples: int) -> Localisation | N
     if not trials:
         return None
     another = shop.run_together(trials, "transfer")
+    return _judged(shop, {"all generators": full, ANOTHER: another}, (), resamples)
+
+
+def _judged(
+    shop: Workshop, found: dict[str, Located], beside: tuple[str, ...], resamples: int
+) -> Localisation:
     return localisation(
         shop.rows,
         shop.tokens,
-        {"all generators": full, ANOTHER: another},
+        found,
         shop.protocol,
+        beside=beside,
         resamples=resamples,
+        jobs=shop.cache.jobs,
     )
