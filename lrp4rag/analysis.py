@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -107,7 +107,8 @@ def analyse(
                 )
             relevance = record.relevance
         with clock.measure("classify"):
-            verdict = detector.predict(record) if detector else judge(relevance)
+            told = replace(record, generator=example.generator)
+            verdict = detector.predict(told) if detector else judge(relevance)
         sentence_rows = token_rows = None
         if rows:
             with clock.measure("pull sentences"):

@@ -47,6 +47,7 @@ class ReadingSettings(_Frozen):
     token_threshold: float
     sentence_top: int
     sentence_threshold: float
+    shifts: dict[str, float] = {}
 
 
 class TokenInput(_Frozen):

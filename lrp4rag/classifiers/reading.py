@@ -5,11 +5,12 @@ All of it is chosen on log odds of tokens by models that did not learn from them
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from lrp4rag.classifiers.calibration import sigmoid_of, worth
@@ -18,12 +19,18 @@ from lrp4rag.classifiers.pooling import SENTENCE_TOPS, TOPS, pooled, top_mean
 Flags = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 Numbers = NDArray[np.intp]
+Names = NDArray[np.str_]
+
+SHIFT_DEVIATION = 0.5
+"""Of the prior of a generator's shift: odds that differ by half as much again are nothing unusual."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """* `top`: a response's score is the mean log odds of so many tokens, the highest; its probability is
-      the sigmoid of `slope` times that plus `offset` (Platt).
+      the sigmoid of `slope` times that plus `offset` (Platt), plus the generator's shift.
+    * `shifts`: log odds by generator: some make things up more often than others. Of another generator, or
+      one that is not told, the shift is 0.
     * Tokens are marked from the probability `token_threshold` on.
     * Sentences are marked where the mean probability of their `sentence_top` highest tokens is at least
       `sentence_threshold`.
@@ -35,14 +42,19 @@ class Reading:
     token_threshold: float
     sentence_top: int
     sentence_threshold: float
+    shifts: Mapping[str, float] = field(default_factory=dict)
 
-    def probability(self, log_odds: Scores) -> float:
+    def probability(self, log_odds: Scores, generator: str | None = None) -> float:
         """Of a response, from its tokens' (t,)."""
-        return float(expit(self.slope * top_mean(log_odds, self.top) + self.offset))
+        shift = self.shifts.get(generator or "", 0.0)
+        return float(expit(self.slope * top_mean(log_odds, self.top) + self.offset + shift))
 
-    def probabilities(self, log_odds: Scores, owner: Numbers, rows: Numbers) -> Scores:
-        """Of the responses `rows`, whose tokens `owner` tells."""
-        found: Scores = expit(self.slope * pooled(log_odds, owner, rows, self.top) + self.offset)
+    def probabilities(self, log_odds: Scores, owner: Numbers, generators: Names) -> Scores:
+        """Of R responses, whose `generators` (R,) are names ("" for none); `owner` (N,) tells whose a token
+        is."""
+        shifts = np.array([self.shifts.get(name, 0.0) for name in generators])
+        score = pooled(log_odds, owner, np.arange(len(generators)), self.top)
+        found: Scores = expit(self.slope * score + self.offset + shifts)
         return found
 
     def in_marked_sentences(self, probabilities: Scores, sentence: Numbers) -> Flags:
@@ -62,6 +74,7 @@ def choose_reading(
     owner: Numbers,
     labels: Flags,
     sentence: Numbers,
+    generators: Names,
     *,
     tops: Sequence[int] = TOPS,
     sentence_tops: Sequence[int] = SENTENCE_TOPS,
@@ -71,7 +84,7 @@ def choose_reading(
 
     Responses are scored by the tokens' log odds `alone`, text is marked by those `among` their neighbours.
     `owner` (N,) is the number of a token's response, `labels` (R,) are theirs, `sentence` (N,) is the number
-    of a token's sentence (-1 for none); both numbers rise.
+    of a token's sentence (-1 for none); both numbers rise. `generators` (R,) are as for `probabilities`.
     """
     rows = np.arange(len(labels))
     scores = {top: pooled(alone, owner, rows, top) for top in tops}
@@ -85,14 +98,34 @@ def choose_reading(
     values = {count: pooled(probabilities[inside], where, order, count) for count in sentence_tops}
     cuts = {count: best_threshold(values[count], annotated) for count in sentence_tops}
     count = max(sentence_tops, key=lambda count: _f1(values[count] >= cuts[count], annotated))
+    slope, offset = -float(sigmoid.a_), -float(sigmoid.b_)
     return Reading(
         top=top,
-        slope=-float(sigmoid.a_),
-        offset=-float(sigmoid.b_),
+        slope=slope,
+        offset=offset,
         token_threshold=best_threshold(probabilities, flags),
         sentence_top=count,
         sentence_threshold=cuts[count],
+        shifts=_shifts(slope * scores[top] + offset, labels, generators),
     )
+
+
+def _shifts(log_odds: Scores, labels: Flags, generators: Names) -> dict[str, float]:
+    """By generator, where there are several: what is most likely to be added to responses' log odds under a
+    normal prior, so that few responses shift little."""
+    names = sorted({str(name) for name in generators} - {""})
+    if len(set(generators)) < 2:
+        return {}
+    signs = np.where(labels, 1.0, -1.0)
+
+    def shift(own: Flags) -> float:
+        def loss(by: float) -> float:
+            unlikely = np.logaddexp(0, -signs[own] * (log_odds[own] + by)).sum()
+            return float(unlikely + by**2 / (2 * SHIFT_DEVIATION**2))
+
+        return float(minimize_scalar(loss).x)
+
+    return {name: shift(generators == name) for name in names}
 
 
 def best_threshold(scores: Scores, flags: Flags) -> float:

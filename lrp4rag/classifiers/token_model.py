@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ class Tokens:
 
     * `blocks`: their features by block, (N, columns) each. `flags` (N,): which lie in a labelled span.
     * `owner` (N,): the number of their response. `sentence` (N,): of their sentence, over all responses; -1
-      for none. `labels`, `groups` (R,): of the responses.
+      for none. `labels`, `groups`, `generators` (R,): of the responses; "" where none is told.
     """
 
     blocks: dict[str, Table]
@@ -45,6 +45,7 @@ class Tokens:
     sentence: Numbers
     labels: Flags
     groups: NDArray[np.str_]
+    generators: NDArray[np.str_]
 
     @classmethod
     def of(
@@ -57,7 +58,7 @@ class Tokens:
     ) -> Tokens:
         """Raises `InputError` for a response without tokens, or without what the blocks are made of."""
         parts: dict[str, list[Table]] = {name: [] for name in blocks}
-        lengths, sentences, count = [], [], 0
+        lengths, sentences, generators, count = [], [], [], 0
         for record in track(records, len(labels), "reading features"):
             if not len(record):
                 raise InputError("a response without tokens cannot be learned from")
@@ -68,6 +69,7 @@ class Tokens:
             sentences.append(np.where(own >= 0, own + count, -1))
             count += int(own.max()) + 1
             lengths.append(len(record))
+            generators.append(record.generator or "")
         return cls(
             {name: np.concatenate(tables) for name, tables in parts.items()},
             np.concatenate(list(flags)),
@@ -75,6 +77,7 @@ class Tokens:
             np.concatenate(sentences),
             labels,
             groups,
+            np.array(generators, dtype=np.str_),
         )
 
     def within(self, rows: Numbers) -> Numbers:
@@ -83,8 +86,7 @@ class Tokens:
 
     def select(self, names: Iterable[str]) -> Tokens:
         """The same with some of the blocks."""
-        blocks = {name: self.blocks[name] for name in names}
-        return Tokens(blocks, self.flags, self.owner, self.sentence, self.labels, self.groups)
+        return replace(self, blocks={name: self.blocks[name] for name in names})
 
     def require_sources(self) -> None:
         """Raise `InputError` where too few sources have annotated tokens for folds within folds."""
@@ -123,14 +125,16 @@ class TokenModel:
 
     def probabilities(self, records: Iterable[Record]) -> Scores:
         """That each response is hallucinated, (rows,)."""
-        return np.array([self.reading.probability(self.judge_tokens(record).alone) for record in records])
+        return np.array(
+            [self.reading.probability(self.judge_tokens(one).alone, one.generator) for one in records]
+        )
 
     def judge(self, record: Record, threshold: float) -> Verdict:
         """The verdict with its marks; what moved it is told by `reasons_of`."""
         tokens, reading = self.judge_tokens(record), self.reading
         return judge(
             record.relevance,
-            probability=reading.probability(tokens.alone),
+            probability=reading.probability(tokens.alone, record.generator),
             threshold=threshold,
             marks=TokenMarks(
                 token_probabilities(tokens.among).astype(np.float32),
@@ -188,12 +192,14 @@ def count_votes(tokens: Tokens, rows: Numbers, outside: Mapping[str, Scores]) ->
     """Learn how to count and read the blocks' votes, which `fit_block` gave for the same rows."""
     own = tokens.within(rows)
     place = np.searchsorted(rows, tokens.owner[own])
-    labels, flags = tokens.labels[rows], tokens.flags[own]
+    labels, flags, generators = tokens.labels[rows], tokens.flags[own], tokens.generators[rows]
     votes = np.stack(list(outside.values()), axis=1)
     count = Count.fit(votes, flags, place)
     judged = count(votes, place)
-    reading = choose_reading(judged.alone, judged.among, flags, place, labels, tokens.sentence[own])
-    probabilities = reading.probabilities(judged.alone, place, np.arange(len(rows)))
+    reading = choose_reading(
+        judged.alone, judged.among, flags, place, labels, tokens.sentence[own], generators
+    )
+    probabilities = reading.probabilities(judged.alone, place, generators)
     return Counted(count, reading, judged, probabilities)
 
 

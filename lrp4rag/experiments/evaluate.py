@@ -104,28 +104,28 @@ def _tokens(
     detector: Detector, model: TokenModel, rows: Rows, resamples: int
 ) -> tuple[np.ndarray, int, Localisation | None]:
     """Probabilities of responses, how many are unlike the training data, and what was located."""
-    reading, judged, abstained = model.reading, [], 0
+    reading, judged, probabilities, abstained = model.reading, [], [], 0
     records = rows.records(states=STATES in model.needs)
     for record in track(records, len(rows), "judging responses"):
         _require(detector, record)
         judged.append(model.judge_tokens(record))
+        probabilities.append(reading.probability(judged[-1].alone, record.generator))
         abstained += any(one.decides for one in unlike(detector.card.domain, record))
     tokens = tokens_of(rows, {})
     every = np.concatenate([one.among for one in judged])
-    probabilities = np.array([reading.probability(one.alone) for one in judged])
-    of_tokens = token_probabilities(every)
+    of_tokens, verdicts = token_probabilities(every), np.array(probabilities)
     located = Located(
         np.concatenate([one.alone for one in judged]),
         every,
         of_tokens >= reading.token_threshold,
         reading.in_marked_sentences(of_tokens, tokens.sentence),
-        Outcome(probabilities[None], probabilities[None] >= detector.card.threshold),
+        Outcome(verdicts[None], verdicts[None] >= detector.card.threshold),
     )
     try:
         found = localisation(rows, tokens, located, ONCE, resamples=resamples)
     except InputError:  # controls learn from these rows, and there are too few sources
         found = None
-    return probabilities, abstained, found
+    return verdicts, abstained, found
 
 
 def _require(detector: Detector, record: Record) -> None:

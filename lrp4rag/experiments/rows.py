@@ -106,6 +106,11 @@ class Rows:
         for example, relevance in zip(self.examples, self.relevances, strict=True):
             yield record_of(self.store, example, relevance, states=states)
 
+    def bare_records(self) -> Iterator[Record]:
+        """The same with relevance alone."""
+        for example, relevance in zip(self.examples, self.relevances, strict=True):
+            yield Record(relevance, generator=example.generator)
+
     @property
     def matrices(self) -> Array:
         """R* resampled, (R, L_r, L_p), in logits."""
@@ -158,7 +163,7 @@ def record_of(store: Store, example: Example, relevance: Relevance, *, states: b
     held = store.arrays(example, STATES) if states else {}
     has_rows = store.path(example, SENTENCES).is_file()
     pulled = store.arrays(example, SENTENCES) if has_rows else {}
-    return Record(relevance, store.arrays(example, SIGNALS), held, pulled)
+    return Record(relevance, store.arrays(example, SIGNALS), held, pulled, example.generator)
 
 
 def token_flags(example: Example, relevance: Relevance) -> Labels:

@@ -22,6 +22,7 @@ from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.folder import FORMAT
 from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES, faithful_quantiles, operating_points
 from lrp4rag.classifiers.pooling import SENTENCE_TOPS, TOPS
+from lrp4rag.classifiers.reading import SHIFT_DEVIATION
 from lrp4rag.classifiers.token_model import FOLDS, Fit, TokenModel, Tokens, fit_tokens
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.features.blocks import Block
@@ -107,6 +108,14 @@ def _selections(fitted: Fit, seed: int) -> Iterator[Selection]:
         rule="Platt's sigmoid",
         data=data,
     )
+    if reading.shifts:
+        yield Selection(
+            what="what a generator adds to a response's log odds",
+            chosen=", ".join(f"{name} {shift:+.2f}" for name, shift in reading.shifts.items()),
+            among="all",
+            rule=f"likelihood under a normal prior of deviation {SHIFT_DEVIATION}",
+            data=data,
+        )
     yield Selection(
         what="probability from which a token is marked",
         chosen=f"{reading.token_threshold:.3f}",

@@ -20,7 +20,6 @@ from lrp4rag.experiments.protocol import Protocol, Split, splits
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.search import Outcome
 from lrp4rag.features.blocks import Block, parts_of
-from lrp4rag.features.record import Record
 from lrp4rag.parts import STATES
 from lrp4rag.progress import track
 
@@ -54,7 +53,7 @@ def tokens_of(rows: Rows, blocks: Mapping[str, Block]) -> Tokens:
         if not len(relevance.response):
             raise InputError(f"the response of '{example.id}' has no tokens")
     # Without blocks, what relevance tells of the tokens is enough.
-    records = rows.records(states=STATES in parts_of(blocks)) if blocks else map(Record, rows.relevances)
+    records = rows.records(states=STATES in parts_of(blocks)) if blocks else rows.bare_records()
     return Tokens.of(records, rows.token_flags, rows.labels, rows.groups, blocks)
 
 
@@ -114,7 +113,7 @@ def read_fold(tokens: Tokens, split: Split, votes: Mapping[str, Votes]) -> FoldR
     judged = counted.count(np.stack([one.judged for one in votes.values()], axis=1), tokens.owner[own])
     place = np.searchsorted(split.test, tokens.owner[own])
     found = token_probabilities(judged.among)
-    probabilities = reading.probabilities(judged.alone, place, np.arange(len(split.test)))
+    probabilities = reading.probabilities(judged.alone, place, tokens.generators[split.test])
     point = operating_points(tokens.labels[split.train], counted.probabilities)[DEFAULT_POINT]
     return FoldResult(
         rows=split.test,

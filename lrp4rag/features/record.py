@@ -19,12 +19,13 @@ Values = NDArray[np.float64]
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
     """Relevance of t response tokens, and the arrays of their signals, states and sentences by name (see
-    `Signals`, `States` and `Sentences`)."""
+    `Signals`, `States` and `Sentences`). `generator` names the model that wrote the response, where told."""
 
     relevance: Relevance
     signals: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     states: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     sentences: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    generator: str | None = None
 
     def __len__(self) -> int:
         return len(self.relevance.response)

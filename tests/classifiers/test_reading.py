@@ -28,6 +28,10 @@ def planted(rows: int = 80, seed: int = 0):
     return *(np.concatenate(one) for one in (log_odds, flags, owner)), labels, np.concatenate(sentence)
 
 
+def nobody(labels: np.ndarray) -> np.ndarray:
+    return np.full(len(labels), "")
+
+
 def test_the_highest_are_averaged() -> None:
     scores = np.array([1.0, 5, 3, 2, 8, 8])
     assert top_mean(scores[:4], 2) == 4
@@ -40,12 +44,12 @@ def test_the_highest_are_averaged() -> None:
 
 def test_a_reading_is_chosen_by_what_it_is_for() -> None:
     log_odds, flags, owner, labels, sentence = planted()
-    reading = choose_reading(log_odds, log_odds, flags, owner, labels, sentence)
+    reading = choose_reading(log_odds, log_odds, flags, owner, labels, sentence, nobody(labels))
     rows = np.arange(len(labels))
     auroc = {top: roc_auc_score(labels, pooled(log_odds, owner, rows, top)) for top in (5, 10, 20, 40)}
     assert auroc[reading.top] == max(auroc.values())
     assert reading.slope > 0
-    probabilities = reading.probabilities(log_odds, owner, rows)
+    probabilities = reading.probabilities(log_odds, owner, nobody(labels))
     assert roc_auc_score(labels, probabilities) == pytest.approx(auroc[reading.top])
     assert abs(probabilities.mean() - labels.mean()) < 0.02
     one = owner == 3
@@ -55,9 +59,39 @@ def test_a_reading_is_chosen_by_what_it_is_for() -> None:
     )
 
 
+def test_a_generator_that_makes_up_more_shifts_its_responses() -> None:
+    log_odds, flags, owner, _, sentence = planted(400)
+    draw = np.random.default_rng(1)
+    generators = np.array(["a", "b", "c", ""])[np.arange(400) % 4]
+    # Labels that tokens say nothing of: only the generators differ.
+    rates = {"a": 0.8, "b": 0.3, "c": 0.5, "": 0.5}
+    labels = draw.random(400) < np.array([rates[name] for name in generators])
+    reading = choose_reading(log_odds, log_odds, flags, owner, labels, sentence, generators)
+    probabilities = reading.probabilities(log_odds, owner, generators)
+    assert list(reading.shifts) == ["a", "b", "c"]
+    for name in "ab":
+        own = generators == name
+        assert abs(probabilities[own].mean() - labels[own].mean()) < 0.05
+    one = owner == 4
+    plain = reading.probability(log_odds[one])
+    assert reading.probability(log_odds[one], "a") == pytest.approx(probabilities[4])
+    assert reading.probability(log_odds[one], "a") > plain > reading.probability(log_odds[one], "b")
+    assert reading.probability(log_odds[one], "another") == plain
+
+
+def test_few_responses_shift_little_and_one_generator_does_not() -> None:
+    log_odds, flags, owner, labels, sentence = planted()
+    generators = np.where(np.arange(80) < 4, "rare", "often")
+    made_up = labels | (generators == "rare")
+    shifts = choose_reading(log_odds, log_odds, flags, owner, made_up, sentence, generators).shifts
+    assert 0 < shifts["rare"] < 1
+    one = np.full(80, "often")
+    assert choose_reading(log_odds, log_odds, flags, owner, labels, sentence, one).shifts == {}
+
+
 def test_sentences_are_marked_whole() -> None:
     log_odds, flags, owner, labels, sentence = planted()
-    reading = choose_reading(log_odds, log_odds, flags, owner, labels, sentence)
+    reading = choose_reading(log_odds, log_odds, flags, owner, labels, sentence, nobody(labels))
     marked = reading.in_marked_sentences(expit(log_odds), sentence)
     truth = np.array([flags[sentence == number].any() for number in range(sentence.max() + 1)])
     found = np.array([marked[sentence == number].all() for number in range(sentence.max() + 1)])

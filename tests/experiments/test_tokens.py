@@ -36,6 +36,7 @@ def planted(rows: int = 60, seed: int = 0) -> Tokens:
         owner,  # one sentence each
         np.array([flag.any() for flag in flags]),
         (np.arange(rows) // 2).astype(str),
+        np.full(rows, ""),
     )
 
 
