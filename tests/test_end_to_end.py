@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import logit
 
+from lrp4rag.classifiers import Detector
 from lrp4rag.dataset import load_examples
 from lrp4rag.lrp import attribute
 
@@ -31,9 +33,10 @@ def lrp4rag(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[st
 
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory) -> dict[str, dict]:
-    """Both hand-written examples in one run, as one file of two lines."""
+    """Both hand-written examples in one run, as one file; and one of them said to be of a known generator."""
     path = tmp_path_factory.mktemp("both") / "both.jsonl"
     rows = [json.loads((EXAMPLES / f"{name}.json").read_text()) for name in ("grounded", "hallucinated")]
+    rows.append(rows[1] | {"id": "by 7b", "generator": "llama-2-7b-chat"})
     path.write_text("\n".join(map(json.dumps, rows)))
     lines = lrp4rag("analyse", path, "--json").stdout.splitlines()
     return {row["id"]: row for row in map(json.loads, lines)}
@@ -42,6 +45,13 @@ def verdicts(tmp_path_factory) -> dict[str, dict]:
 def test_the_planted_hallucination_is_told_from_the_grounded_response(verdicts):
     assert verdicts["hallucinated"]["hallucinated"]
     assert not verdicts["grounded"]["hallucinated"]
+
+
+def test_a_known_generator_shifts_the_log_odds_and_nothing_else(verdicts):
+    told, untold = verdicts["by 7b"], verdicts["hallucinated"]
+    shift = Detector.load().card.input.reading.shifts["llama-2-7b-chat"]
+    assert logit(told["probability"]) - logit(untold["probability"]) == pytest.approx(shift, abs=1e-3)
+    assert told["spans"] == untold["spans"]
 
 
 def test_each_grounded_sentence_rests_on_the_passage_that_says_it(verdicts):
