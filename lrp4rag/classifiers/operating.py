@@ -53,7 +53,11 @@ class Rule:
 
 
 def _balanced(curve: Curve) -> int:
-    return int(np.argmax(curve.recall - curve.false_positive_rate))
+    """Where about as many are flagged as are hallucinated: unlike the highest accuracy or F1, which many
+    thresholds nearly have, there is one such place, and other rows put it nearly there too."""
+    surplus = np.full(len(curve.thresholds), np.inf)
+    np.divide(curve.recall, curve.precision, out=surplus, where=curve.precision > 0)
+    return int(np.argmin(np.abs(surplus - 1)))
 
 
 def _precise(curve: Curve) -> int:
@@ -67,7 +71,7 @@ def _sensitive(curve: Curve) -> int:
 
 
 RULES: dict[str, Rule] = {
-    DEFAULT_POINT: Rule("largest balanced accuracy", _balanced),
+    DEFAULT_POINT: Rule("as many false alarms as misses: precision equals recall", _balanced),
     "high-precision": Rule(f"lowest threshold with a precision of {PRECISION:.0%}, or the most", _precise),
     "high-recall": Rule(f"highest threshold with a recall of {RECALL:.0%}", _sensitive),
 }

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES
 from lrp4rag.classifiers.token_model import Tokens
 from lrp4rag.experiments.protocol import ONCE, Protocol, Split
 from lrp4rag.experiments.reproduce.cache import Cache, Cell, Task
@@ -98,7 +99,7 @@ class Workshop:
         settings = {name: asdict(self.blocks[name]) for name in trial.blocks}
         return [
             Cell(
-                self._key(trial, "reading", k) | {"blocks": settings},
+                self._key(trial, "reading", k) | {"blocks": settings, "point": RULES[DEFAULT_POINT].words},
                 FoldResult,
                 partial(self._reading_task, split, {name: cells[k] for name, cells in votes.items()}),
             )
