@@ -107,7 +107,7 @@ def analyse(
                 )
             relevance = record.relevance
         with clock.measure("classify"):
-            told = replace(record, generator=example.generator)
+            told = replace(record, generator=None if generated else example.generator)
             verdict = detector.predict(told) if detector else judge(relevance)
         sentence_rows = token_rows = None
         if rows:

@@ -52,6 +52,7 @@ def test_a_known_generator_shifts_the_log_odds_and_nothing_else(verdicts):
     shift = Detector.load().card.input.reading.shifts["llama-2-7b-chat"]
     assert logit(told["probability"]) - logit(untold["probability"]) == pytest.approx(shift, abs=1e-3)
     assert told["spans"] == untold["spans"]
+    assert (told["generator_shift"], untold["generator_shift"]) == (pytest.approx(shift), 0)
 
 
 def test_each_grounded_sentence_rests_on_the_passage_that_says_it(verdicts):

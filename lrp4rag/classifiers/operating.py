@@ -61,7 +61,7 @@ def _balanced(curve: Curve) -> int:
 
 
 def _precise(curve: Curve) -> int:
-    """The lowest threshold from which on precision holds; where none has it, the most precise."""
+    """The lowest threshold with that precision; where none has it, the most precise."""
     enough = curve.precision >= PRECISION
     return int(np.argmax(enough)) if enough.any() else int(np.argmax(curve.precision))
 

@@ -44,15 +44,19 @@ class Reading:
     sentence_threshold: float
     shifts: Mapping[str, float] = field(default_factory=dict)
 
+    def shift(self, generator: str | None) -> float:
+        """Of a generator in log odds; 0 where it is not told, or not known."""
+        return self.shifts.get(generator or "", 0.0)
+
     def probability(self, log_odds: Scores, generator: str | None = None) -> float:
         """Of a response, from its tokens' (t,)."""
-        shift = self.shifts.get(generator or "", 0.0)
-        return float(expit(self.slope * top_mean(log_odds, self.top) + self.offset + shift))
+        score = self.slope * top_mean(log_odds, self.top) + self.offset
+        return float(expit(score + self.shift(generator)))
 
     def probabilities(self, log_odds: Scores, owner: Numbers, generators: Names) -> Scores:
         """Of R responses, whose `generators` (R,) are names ("" for none); `owner` (N,) tells whose a token
         is."""
-        shifts = np.array([self.shifts.get(name, 0.0) for name in generators])
+        shifts = np.array([self.shift(name) for name in generators])
         score = pooled(log_odds, owner, np.arange(len(generators)), self.top)
         found: Scores = expit(self.slope * score + self.offset + shifts)
         return found

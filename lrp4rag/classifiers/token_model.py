@@ -132,7 +132,7 @@ class TokenModel:
     def judge(self, record: Record, threshold: float) -> Verdict:
         """The verdict with its marks; what moved it is told by `reasons_of`."""
         tokens, reading = self.judge_tokens(record), self.reading
-        return judge(
+        verdict = judge(
             record.relevance,
             probability=reading.probability(tokens.alone, record.generator),
             threshold=threshold,
@@ -143,6 +143,7 @@ class TokenModel:
                 reading.sentence_threshold,
             ),
         )
+        return replace(verdict, shift=reading.shift(record.generator))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -81,7 +81,7 @@ class Verdict:
     Without a detector (evidence only) both are None and nothing is suspect. Where the example is `unlike`
     the training data in a way that decides, there is a probability and no verdict (`abstained`).
     `token_relevance` (t) is the smoothed relevance of the prompt, which marks the suspect tokens of a vector
-    detector; `marks` are a token detector's.
+    detector; `marks` are a token detector's. `shift` is what the known generator adds to the log odds.
     """
 
     probability: float | None
@@ -93,6 +93,7 @@ class Verdict:
     marks: TokenMarks | None = None
     reasons: tuple[Reason, ...] = ()
     unlike: tuple[Unlike, ...] = ()
+    shift: float = 0.0
 
     @property
     def abstained(self) -> bool:

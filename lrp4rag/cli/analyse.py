@@ -43,7 +43,7 @@ HALLUCINATION = 3
 @click.option(
     "--fast",
     is_flag=True,
-    help="The bundled detector that needs a quarter of the time and tells no passages apart.",
+    help="The bundled detector that takes two plain forwards, not nine, and tells no passages apart.",
 )
 @operating_options
 @reader_options

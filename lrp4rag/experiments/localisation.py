@@ -90,16 +90,19 @@ def localisation(
     found: Located | Mapping[str, Located],
     protocol: Protocol,
     *,
-    beside: Sequence[str] = WHOLE,
+    beside: Sequence[str] | None = WHOLE,
     resamples: int = RESAMPLES,
     jobs: int = 1,
 ) -> Localisation:
     """Metrics of one token model, or of several by name, of smoothed relevance and of the controls, per
-    generator. `beside` names the controls of whole responses, which `jobs` processes learn."""
+    generator. `beside` names the controls of whole responses, which `jobs` processes learn; None
+    leaves all controls out."""
     models = {CLASSIFIER: found} if isinstance(found, Located) else dict(found)
     made = {name: Marking(one.probabilities, one.marked, one.sentences) for name, one in models.items()}
-    made |= simple(rows, tokens, protocol)
-    verdicts = {name: one.outcome for name, one in models.items()} | whole(rows, protocol, beside, jobs)
+    verdicts = {name: one.outcome for name, one in models.items()}
+    if beside is not None:
+        made |= simple(rows, tokens, protocol)
+        verdicts |= whole(rows, protocol, beside, jobs)
     lines, responses, counts, hallucinated = {}, {}, {}, {}
     chosen_by = tuple(f"{name}: {one}" for name, model in models.items() for one in model.outcome.chosen)
     for generator, chosen in (rows.by_generator | {ALL: np.arange(len(rows))}).items():

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import (
     Card,
@@ -29,15 +30,29 @@ from lrp4rag.features.blocks import Block
 from lrp4rag.features.table import TokenTable
 
 CLASSIFIER = "tokens"
+INNER = "out-of-fold log odds of the training rows: {folds} folds grouped by source, seed {seed}"
+OUTER = "cross-validated probabilities of the training rows, those of the evidence below"
 
 
-def fit_detector(rows: Rows, tokens: Tokens, blocks: Mapping[str, Block], seed: int = 0) -> Detector:
-    """Learn from all rows, whose features are `tokens`; raises `InputError` for several readers."""
+def fit_detector(
+    rows: Rows,
+    tokens: Tokens,
+    blocks: Mapping[str, Block],
+    seed: int = 0,
+    judged: NDArray[np.float64] | None = None,
+) -> Detector:
+    """Learn from all rows, whose features are `tokens`; raises `InputError` for several readers.
+
+    `judged` (R,) are cross-validated probabilities of the rows, on which operating points are chosen: whole
+    committees made them. Without them they are chosen on what single members say of rows held out, who agree
+    less than a committee does.
+    """
     first = one_origin(rows.relevances)
     tokens.require_sources()
     fitted = fit_tokens(tokens, np.arange(len(rows)), seed)
     counted = fitted.counted
-    points = operating_points(tokens.labels, counted.probabilities)
+    probabilities = counted.probabilities if judged is None else judged
+    points = operating_points(tokens.labels, probabilities)
     card = Card(
         format=FORMAT,
         classifier=CLASSIFIER,
@@ -52,10 +67,10 @@ def fit_detector(rows: Rows, tokens: Tokens, blocks: Mapping[str, Block], seed: 
         hallucinated=int(tokens.labels.sum()),
         versions=package_versions(),
         operating_points=points,
-        faithful_quantiles=faithful_quantiles(tokens.labels, counted.probabilities),
+        faithful_quantiles=faithful_quantiles(tokens.labels, probabilities),
         domain=ranges(rows.records()),
         reference=dict(_reference(tokens, blocks)),
-        selections=list(_selections(fitted, seed)),
+        selections=list(_selections(fitted, seed, OUTER if judged is not None else INNER)),
     )
     return Detector(TokenModel(dict(blocks), fitted.committee, counted.reading), card)
 
@@ -69,13 +84,15 @@ def _reference(tokens: Tokens, blocks: Mapping[str, Block]) -> Iterator[tuple[st
                 yield feature, reference_of(values, tokens.sentence, tokens.flags)
 
 
-def _selections(fitted: Fit, seed: int) -> Iterator[Selection]:
-    data = f"out-of-fold log odds of the training rows: {FOLDS} folds grouped by source, seed {seed}"
+def _selections(fitted: Fit, seed: int, points: str) -> Iterator[Selection]:
+    data = INNER.format(folds=FOLDS, seed=seed)
     reading, committee = fitted.counted.reading, fitted.committee
     yield Selection(
-        what="blocks of features, their windows and layer, size and regularisation of the networks",
-        chosen=", ".join(committee.members),
-        among="see docs/localisation.md",
+        what="blocks of features, their windows and layer; size and regularisation of networks and of votes; "
+        "which numbers of tokens contend, and that neighbours vote on marks only; that a generator "
+        "shifts, and by which prior; the rules of the operating points; how much wider the ranges are",
+        chosen=", ".join(committee.members) + "; otherwise see docs/localisation.md and docs/detector.md",
+        among="not recorded",
         rule="by hand",
         data="cross-validated results on RAGTruth QA's train split, also those of the evidence below",
     )
@@ -135,7 +152,7 @@ def _selections(fitted: Fit, seed: int) -> Iterator[Selection]:
         chosen=", ".join(RULES),
         among="all thresholds",
         rule="; ".join(f"{name}: {rule.words}" for name, rule in RULES.items()),
-        data=data,
+        data=points.format(folds=FOLDS, seed=seed),
     )
     yield Selection(
         what="ranges outside of which there is no verdict",

@@ -66,7 +66,8 @@ class TokenRecipe:
         ways = shop.run({CLASSIFIER: Trial(tuple(self.blocks))}, "cross-validating")
         found = localisation(rows, shop.tokens, ways, shop.protocol, resamples=resamples, jobs=jobs)
         evidence = located_evidence(found, shop.protocol, resamples)
-        return fit_detector(rows, shop.tokens, self.blocks), evidence
+        judged = ways[CLASSIFIER].outcome.probabilities[0]
+        return fit_detector(rows, shop.tokens, self.blocks, judged=judged), evidence
 
 
 def labelled(examples: Sequence[Example], path: str | Path) -> list[Example]:

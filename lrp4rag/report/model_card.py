@@ -25,6 +25,7 @@ def model_card(card: Card, name: str) -> str:
         reader=reader_words({**card.reader, "name": Path(str(card.reader.get("name", ""))).name}),
         generators=generators,
         responses=RESPONSES,
+        shifts=isinstance(card.input, TokenInput) and bool(card.input.reading.shifts),
     )
     return page
 

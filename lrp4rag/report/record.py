@@ -16,7 +16,8 @@ def record(analysis: Analysis) -> dict[str, Any]:
 
     `probability`, `threshold` and `hallucinated` are null without a detector; `hallucinated` also where it
     `abstained`, for what `unlike` tells. A sentence's or span's `passage` counts from 1 and is null where
-    it rests on none. Relevance is in logits. `reasons` are features that moved the verdict, in log odds.
+    it rests on none. Relevance is in logits. `reasons` are features that moved the verdict, in log odds,
+    and `generator_shift` is what the known generator adds to them.
     """
     verdict, relevance = analysis.verdict, analysis.relevance
     response = relevance.encoded.response
@@ -26,6 +27,7 @@ def record(analysis: Analysis) -> dict[str, Any]:
         "threshold": _number(verdict.threshold),
         "hallucinated": verdict.hallucinated,
         "abstained": verdict.abstained,
+        "generator_shift": _number(verdict.shift),
         "unlike": [asdict(one) for one in verdict.unlike],
         "reasons": [_reason(reason, verdict) for reason in verdict.reasons],
         "spans": [_span(span, response) for span in verdict.spans],

@@ -48,6 +48,10 @@ def render(analysis: Analysis) -> RenderableType:
     if verdict.reasons:
         parts += [Text(""), Text("what moved it most", style="dim")]
         parts += [Text(f"  {reason_words(reason, verdict)}") for reason in verdict.reasons]
+    if verdict.shift:
+        often = "more" if verdict.shift > 0 else "less"
+        known = f"  {analysis.example.generator} makes things up {often} often than others"
+        parts.append(Text(f"{known}: {verdict.shift:+.2f} in log odds"))
     lengths = token_words(analysis.relevance.encoded)
     parts.append(Text(f"{lengths}; {time_words(analysis.seconds)}", style="dim"))
     return Group(*parts)

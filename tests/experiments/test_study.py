@@ -34,6 +34,7 @@ def small(monkeypatch_module: pytest.MonkeyPatch) -> None:
         plan, "WAYS", {plan.FULL: Trial(("relevance", "state")), plan.FAST: Trial(("relevance",))}
     )
     monkeypatch_module.setattr(plan, "FULL_BLOCKS", ("relevance", "state"))
+    monkeypatch_module.setattr(plan, "FAST_BLOCKS", ("relevance",))
     monkeypatch_module.setattr(plan, "SIZES", (24, 32))
     monkeypatch_module.setattr(committee, "EPOCHS", 4)
 
@@ -62,6 +63,8 @@ def test_every_section_is_there(found) -> None:
     gained = result.gain["g1"][f"{plan.WITH_RELEVANCE} - {plan.BASE}"]["auroc"]
     both, base = (result.gain["g1"][way]["auroc"].value for way in (plan.WITH_RELEVANCE, plan.BASE))
     assert gained.value == pytest.approx(both - base)
+    whole = result.gain[ALL][f"{plan.WHOLE_WITH_RELEVANCE} - {plan.WHOLE_BASE}"]["auroc"]
+    assert whole.low < whole.value < whole.high
     assert set(result.learners.lines["all"]) >= {"networks", "logistic regression", "boosted trees"}
     assert result.learners.lines["all"]["boosted trees"].tokens["auroc"].value > 0.7
     assert list(result.curve) == [24, 32, 40]
@@ -126,6 +129,17 @@ def test_features_on_disk_are_the_features(rows: Rows, tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
     np.testing.assert_array_equal(tokens_on_disk(rows, tmp_path, blocks).sentence, made.sentence)
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_model_that_is_not_told_knows_nothing_of_generators(shop: Workshop) -> None:
+    trial = Trial(("likelihood",), told=False)
+    for k, cell in enumerate(shop.reading_cells(trial)):
+        votes = [cells[k] for cells in shop.votes_cells(trial).values()]
+        shop.cache.all(votes, "votes")
+        tokens = cell.prepare().args[0]
+        assert set(tokens.generators) == {""}
+        assert cell.name != shop.reading_cells(Trial(("likelihood",)))[k].name
+    assert set(shop.tokens.generators) == {"g1", "g2"}
 
 
 @pytest.fixture

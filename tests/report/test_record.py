@@ -15,7 +15,7 @@ def test_the_record_is_json_with_everything_a_machine_needs():
     assert set(row) == {
         "id", "probability", "threshold", "hallucinated", "spans", "sentences", "reader", "composite",
         "target", "prompt_tokens", "response_tokens", "dropped", "generated", "response", "seconds",
-        "abstained", "unlike", "reasons", "relevance_of",
+        "abstained", "unlike", "reasons", "relevance_of", "generator_shift",
     }  # fmt: skip
     assert (row["id"], row["probability"], row["threshold"], row["hallucinated"]) == (
         "bridge-1",

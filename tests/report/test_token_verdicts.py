@@ -62,6 +62,14 @@ def test_sentences_are_suspect_by_their_own_threshold() -> None:
     assert (second["suspect"], round(second["probability"], 3)) == (True, 0.9)
 
 
+def test_what_a_known_generator_adds_is_told() -> None:
+    analysis = judged(shift=-0.25)
+    analysis = replace(analysis, example=replace(analysis.example, generator="careful"))
+    assert "careful makes things up less often than others: -0.25 in log odds" in printed(analysis)
+    assert record(analysis)["generator_shift"] == -0.25
+    assert "makes things up" not in printed(judged())
+
+
 def test_what_moved_it_is_told_in_words() -> None:
     words = (
         "sentence 2 draws 4% of its logit from the passages (cp_lrp); half of faithful sentences: 25% to 40%"

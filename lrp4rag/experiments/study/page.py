@@ -24,6 +24,8 @@ from lrp4rag.experiments.study.plan import (
     FULL,
     SEGMENTS,
     SIGNALS,
+    WHOLE_BASE,
+    WHOLE_WITH_RELEVANCE,
     WITH_PROVENANCE,
     WITH_RELEVANCE,
 )
@@ -67,6 +69,7 @@ def write_page(
             base=BASE,
             gains=(WITH_RELEVANCE, WITH_PROVENANCE),
             full=FULL,
+            whole=(WHOLE_WITH_RELEVANCE, WHOLE_BASE),
             learners=list(BY_LEARNER),
         )
     )

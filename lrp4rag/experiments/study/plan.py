@@ -19,6 +19,7 @@ WAYS: dict[str, Trial] = {
     "state alone": Trial(("state",)),
     "passages' part alone": Trial(("passages",)),
     "full and text": Trial((*FULL_BLOCKS, "text")),
+    "full, generator not told": Trial(FULL_BLOCKS, told=False),
 }
 """From one tangent to all: accuracy against cost."""
 
@@ -29,6 +30,14 @@ GAIN: dict[str, Trial] = {
     WITH_PROVENANCE: Trial(("text", "likelihood", "relevance", "provenance")),
 }
 """What relevance adds to text statistics, length, log-probability and entropy."""
+
+WHOLE_BASE, WHOLE_WITH_RELEVANCE = "whole responses: text and likelihood", "whole responses: and relevance"
+"""The same question of features of the whole response (`whole_gain`)."""
+PAIRS = (
+    (WITH_RELEVANCE, BASE),
+    (WITH_PROVENANCE, BASE),
+    (WHOLE_WITH_RELEVANCE, WHOLE_BASE),
+)
 
 BY_LEARNER: dict[str, Trial] = {name: Trial(GAIN[WITH_RELEVANCE].blocks, learner=name) for name in LEARNERS}
 """What judges single tokens, on blocks that all of them learn from in minutes."""
@@ -43,9 +52,9 @@ def curve(sources: int) -> dict[int, Trial]:
 
 
 def left_out(generators: Iterable[str]) -> dict[str, Trial]:
-    """Each generator judged by models that did not learn from it; none where there is one generator."""
+    """Each generator judged by fast models that did not learn from it; none where there is one generator."""
     names = sorted(set(generators))
-    return {name: Trial(FULL_BLOCKS, judged=name) for name in names} if len(names) > 1 else {}
+    return {name: Trial(FAST_BLOCKS, judged=name) for name in names} if len(names) > 1 else {}
 
 
 def trials_of(

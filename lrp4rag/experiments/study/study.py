@@ -24,6 +24,7 @@ from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.statistics import Reliability, compare, outcome_metrics, reliability
 from lrp4rag.experiments.study import plan
 from lrp4rag.experiments.study.trials import Workshop
+from lrp4rag.experiments.study.whole_gain import whole_gain
 from lrp4rag.experiments.tokens import Located
 from lrp4rag.features.blocks import blocks_named
 
@@ -63,6 +64,9 @@ def study(
     planned = plan.trials_of(sections, rows.generators, len(set(rows.groups)))
     names = [name for trials in planned.values() for one in trials.values() for name in one.blocks]
     shop = Workshop.open(rows, folder, blocks_named(names), jobs)
+    for trials in planned.values():
+        for trial in trials.values():
+            shop.folds(trial)  # raises now rather than after hours
     for section, trials in planned.items():  # what takes long and is kept, before what is quick and is not
         shop.run(trials, section)
     ways = shop.run(plan.WAYS, "ways")
@@ -75,7 +79,7 @@ def study(
         gain=_gain(shop, resamples) if "gain" in sections else {},
         learners=_learners(shop, resamples) if "learners" in sections else None,
         curve=_curve(shop, ways[plan.FULL], resamples) if "curve" in sections else {},
-        transfer=_transfer(shop, ways[plan.FULL], resamples) if "transfer" in sections else None,
+        transfer=_transfer(shop, ways[plan.FAST], resamples) if "transfer" in sections else None,
         sources=len(set(rows.groups)),
     )
 
@@ -92,6 +96,7 @@ def _poolings(shop: Workshop, full: Located, rows: np.ndarray) -> dict[str, floa
 
 def _gain(shop: Workshop, resamples: int) -> dict[str, dict[str, Metrics]]:
     found = {name: one.outcome for name, one in shop.run(plan.GAIN, "gain").items()}
+    found |= whole_gain(shop.rows, shop.protocol, shop.cache.jobs)
     made = {}
     everything = {ALL: np.arange(len(shop.rows))}
     for name, chosen in (shop.rows.by_generator | everything).items():
@@ -101,7 +106,7 @@ def _gain(shop: Workshop, resamples: int) -> dict[str, dict[str, Metrics]]:
         metrics = {
             way: outcome_metrics(outcome, labels, groups, resamples=resamples) for way, outcome in own.items()
         }
-        for first, second in ((plan.WITH_RELEVANCE, plan.BASE), (plan.WITH_PROVENANCE, plan.BASE)):
+        for first, second in plan.PAIRS:
             metrics[f"{first} - {second}"] = compare(
                 own[first], own[second], labels, groups, resamples=resamples
             )
@@ -111,7 +116,7 @@ def _gain(shop: Workshop, resamples: int) -> dict[str, dict[str, Metrics]]:
 
 def _learners(shop: Workshop, resamples: int) -> Localisation:
     found = shop.run(plan.BY_LEARNER, "learners")
-    return _judged(shop, found, (), resamples)
+    return _judged(shop, found, None, resamples)
 
 
 def _curve(shop: Workshop, full: Located, resamples: int) -> dict[int, dict[str, Metrics]]:
@@ -129,16 +134,16 @@ def _curve(shop: Workshop, full: Located, resamples: int) -> dict[int, dict[str,
     }
 
 
-def _transfer(shop: Workshop, full: Located, resamples: int) -> Localisation | None:
+def _transfer(shop: Workshop, fast: Located, resamples: int) -> Localisation | None:
     trials = plan.left_out(shop.rows.generators)
     if not trials:
         return None
     another = shop.run_together(trials, "transfer")
-    return _judged(shop, {"all generators": full, ANOTHER: another}, (), resamples)
+    return _judged(shop, {"all generators": fast, ANOTHER: another}, None, resamples)
 
 
 def _judged(
-    shop: Workshop, found: dict[str, Located], beside: tuple[str, ...], resamples: int
+    shop: Workshop, found: dict[str, Located], beside: tuple[str, ...] | None, resamples: int
 ) -> Localisation:
     return localisation(
         shop.rows,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from lrp4rag.classifiers.token_model import Tokens
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.tokens import tokens_of
 from lrp4rag.features.blocks import Block
+from lrp4rag.files import remove_leftovers
 
 
 def tokens_on_disk(rows: Rows, folder: Path, blocks: Mapping[str, Block]) -> Tokens:
@@ -24,6 +26,7 @@ def tokens_on_disk(rows: Rows, folder: Path, blocks: Mapping[str, Block]) -> Tok
     Raises `InputError` where the store lacks what a block is made of.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder)
     paths = {name: folder / f"{name}-{_digest(rows, asdict(block))}.npy" for name, block in blocks.items()}
     missing = {name: block for name, block in blocks.items() if not paths[name].is_file()}
     tokens = tokens_of(rows, missing)
@@ -40,7 +43,10 @@ def _digest(rows: Rows, block: dict[str, object]) -> str:
 
 def _write(path: Path, table: NDArray[np.floating]) -> None:
     """Whole or not at all."""
-    partial = path.with_suffix(".part")
-    with partial.open("wb") as file:
-        np.save(file, table, allow_pickle=False)
-    partial.replace(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with partial.open("wb") as file:
+            np.save(file, table, allow_pickle=False)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -32,12 +32,14 @@ VERSION = 2
 @dataclass(frozen=True, slots=True)
 class Trial:
     """`blocks` are what tokens are judged by. With `judged`, only that generator's responses are, by models
-    that learned from the others'; with `sources`, models learn from so many. `learner` is of `LEARNERS`."""
+    that learned from the others'; with `sources`, models learn from so many. `learner` is of `LEARNERS`.
+    Models that are not `told` know nothing of generators."""
 
     blocks: tuple[str, ...]
     learner: str = NETWORK
     judged: str | None = None
     sources: int | None = None
+    told: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,12 +98,22 @@ class Workshop:
     def reading_cells(self, trial: Trial) -> list[Cell]:
         """A cell for each fold, which reads those of the votes."""
         votes = self.votes_cells(trial)
-        settings = {name: asdict(self.blocks[name]) for name in trial.blocks}
+        settings: dict[str, Any] = {
+            "blocks": {name: asdict(self.blocks[name]) for name in trial.blocks},
+            "point": RULES[DEFAULT_POINT].words,
+        }
+        if not trial.told:
+            settings["told"] = False
         return [
             Cell(
-                self._key(trial, "reading", k) | {"blocks": settings, "point": RULES[DEFAULT_POINT].words},
+                self._key(trial, "reading", k) | settings,
                 FoldResult,
-                partial(self._reading_task, split, {name: cells[k] for name, cells in votes.items()}),
+                partial(
+                    self._reading_task,
+                    split,
+                    {name: cells[k] for name, cells in votes.items()},
+                    trial.told,
+                ),
             )
             for k, split in enumerate(self.folds(trial))
         ]
@@ -122,9 +134,12 @@ class Workshop:
     def _votes_task(self, name: str, split: Split, learner: str) -> Task:
         return partial(_votes, self.tokens.select((name,)), name, split, self.protocol.seed, learner)
 
-    def _reading_task(self, split: Split, votes: Mapping[str, Cell]) -> Task:
+    def _reading_task(self, split: Split, votes: Mapping[str, Cell], told: bool) -> Task:
         found = {name: self.cache.read(cell) for name, cell in votes.items()}
-        return partial(read_fold, self.tokens.select(()), split, found)
+        bare = self.tokens.select(())
+        if not told:
+            bare = replace(bare, generators=np.full(len(bare.labels), ""))
+        return partial(read_fold, bare, split, found)
 
     def _key(self, trial: Trial, step: str, fold: int) -> dict[str, Any]:
         return {
@@ -150,5 +165,9 @@ class Workshop:
 def _votes(tokens: Tokens, name: str, split: Split, seed: int, learner: str) -> Votes:
     import torch
 
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the networks are small: processes share the cores better than threads do
-    return votes_of(tokens, name, split, seed, LEARNERS[learner])
+    try:
+        return votes_of(tokens, name, split, seed, LEARNERS[learner])
+    finally:
+        torch.set_num_threads(threads)
