@@ -49,12 +49,14 @@ def draw_cost(aurocs: Mapping[str, Mapping[str, Interval]], forwards: Mapping[st
             aurocs.items(), sns.color_palette("colorblind", len(aurocs)), strict=True
         ):
             _points(ax, [forwards[way] for way in ways], [values[way] for way in ways], name, colour)
-        for k, place in enumerate(sorted({forwards[way] for way in ways})):
+        places = sorted({forwards[way] for way in ways})
+        for k, place in enumerate(places):
             words = ", ".join(way for way in ways if forwards[way] == place)
-            height = 0.01 + 0.06 * (k % 3)  # what costs nearly the same is not written on top of each other
-            ax.annotate(words, (place, height), xycoords=("data", "axes fraction"), ha="center", color="0.4")
+            height = 1.02 + 0.06 * (k % 2)  # what costs nearly the same is not written on top of each other
+            side = "right" if k and k == len(places) - 1 else "center"
+            ax.annotate(words, (place, height), xycoords=("data", "axes fraction"), ha=side, color="0.4")
         ax.set(xlabel="plain forwards of the reader", ylabel="AUROC of responses", xlim=(0, None))
-        ax.legend(frameon=False)
+        ax.legend(frameon=False, loc="lower right")
         return drawn
 
 
