@@ -42,7 +42,7 @@ from lrp4rag.generator import Encoded, Reader, load_reader
 from lrp4rag.generator.reader import DTYPES
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.attribute import prompt_mean
-from lrp4rag.lrp.signals import FAST, FULL, signals_of
+from lrp4rag.lrp.signals import FAST, FULL, Wanted, signals_of
 
 WAYS = ("forward", "R_response", "fast", "segments", "full")
 SEGMENTS = replace(FULL, provenance=False)
@@ -64,24 +64,16 @@ def ways(reader: Reader, one: Encoded) -> dict[str, Callable[[], object]]:
         with relevance_mode(reader.model) as flow:
             flow.push(one, prompt_mean(one))
 
-    def fast() -> None:
+    def signals(wanted: Wanted) -> None:
         with relevance_mode(reader.model) as flow:
-            signals_of(flow, one, FAST)
-
-    def segments() -> None:
-        with relevance_mode(reader.model) as flow:
-            signals_of(flow, one, SEGMENTS)
-
-    def full() -> None:
-        with relevance_mode(reader.model) as flow:
-            signals_of(flow, one, FULL)
+            signals_of(flow, one, wanted)
 
     return {
         "forward": lambda: forward(reader.model, example),
         "R_response": response,
-        "fast": fast,
-        "segments": segments,
-        "full": full,
+        "fast": lambda: signals(FAST),
+        "segments": lambda: signals(SEGMENTS),
+        "full": lambda: signals(FULL),
     }
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.features.record import Record, Values
 from lrp4rag.features.spread import concentration
+from lrp4rag.features.text import words_of
 
 _WORD = re.compile(r"\w+")
 
@@ -71,7 +72,7 @@ def pulls(record: Record) -> list[Pull]:
     prompt = [_words_at(encoded.text, start, end) for start, end in encoded.prompt_offsets]
     found = []
     for row, (start, end) in zip(record.sentences["sentences"], record.sentences["spans"], strict=True):
-        own = {match[0].lower() for match in _WORD.finditer(encoded.response[start:end])}
+        own = set(words_of(encoded.response[start:end]))
         repeated = np.array([bool(words & own) for words in prompt])
         positive = np.maximum(np.asarray(row, dtype=np.float64), 0.0)
         found.append(Pull(positive, in_passages, repeated))

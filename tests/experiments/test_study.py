@@ -128,7 +128,7 @@ def test_features_on_disk_are_the_features(rows: Rows, tmp_path: Path) -> None:
         np.testing.assert_array_equal(held.blocks[name], made.blocks[name])
     assert len(list(tmp_path.iterdir())) == 2
     np.testing.assert_array_equal(tokens_on_disk(rows, tmp_path, blocks).sentence, made.sentence)
-    assert not list(tmp_path.glob("*.part"))
+    assert not list(tmp_path.glob(".*.tmp"))
 
 
 def test_a_model_that_is_not_told_knows_nothing_of_generators(shop: Workshop) -> None:

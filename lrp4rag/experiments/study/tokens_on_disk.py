@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.token_model import Tokens
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.tokens import tokens_of
 from lrp4rag.features.blocks import Block
-from lrp4rag.files import remove_leftovers
+from lrp4rag.files import remove_leftovers, written_atomically
 
 
 def tokens_on_disk(rows: Rows, folder: Path, blocks: Mapping[str, Block]) -> Tokens:
@@ -31,7 +29,8 @@ def tokens_on_disk(rows: Rows, folder: Path, blocks: Mapping[str, Block]) -> Tok
     missing = {name: block for name, block in blocks.items() if not paths[name].is_file()}
     tokens = tokens_of(rows, missing)
     for name, table in tokens.blocks.items():
-        _write(paths[name], table)
+        with written_atomically(paths[name]) as file:
+            np.save(file, table, allow_pickle=False)
     held = {name: np.load(path, mmap_mode="r", allow_pickle=False) for name, path in paths.items()}
     return replace(tokens, blocks=held)
 
@@ -39,14 +38,3 @@ def tokens_on_disk(rows: Rows, folder: Path, blocks: Mapping[str, Block]) -> Tok
 def _digest(rows: Rows, block: dict[str, object]) -> str:
     content = json.dumps([rows.digest, FEATURE_VERSION, block])
     return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-
-def _write(path: Path, table: NDArray[np.floating]) -> None:
-    """Whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with partial.open("wb") as file:
-            np.save(file, table, allow_pickle=False)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
