@@ -104,7 +104,7 @@ def fit_best(
     """
     rows = np.arange(len(labels)) if rows is None else rows
     labels, groups = labels[rows], groups[rows]
-    best, scores = _chosen(contenders, labels, groups, rows, seed, scoring)
+    best, scores = chosen(contenders, labels, groups, rows, seed, scoring)
     model = fit(best.estimator, best.inputs[rows], labels, groups)
     return best, model if scores is None else _calibrated(best.estimator, model, scores, labels)
 
@@ -128,15 +128,16 @@ def probability_of(model: Any, inputs: NDArray[np.floating]) -> Scores:
     return np.asarray(model.predict_proba(inputs), dtype=np.float64)[:, column]
 
 
-def _chosen(
+def chosen(
     contenders: Sequence[Contender],
     labels: Labels,
     groups: Groups,
     rows: NDArray[np.intp],
-    seed: int,
-    scoring: Scoring,
+    seed: int = 0,
+    scoring: Scoring = "auroc",
 ) -> tuple[Contender, Scores | None]:
-    """The best contender, and its out-of-fold scores: None where it needs no calibration."""
+    """The best contender over inner folds of `rows`, whose `labels` and `groups` are given, and its
+    out-of-fold scores: None where it needs no calibration."""
     if len(contenders) == 1 and _gives_probabilities(contenders[0]):
         return contenders[0], None
     folds = grouped_folds(labels, groups, CALIBRATION_FOLDS, seed)

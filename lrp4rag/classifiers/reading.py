@@ -110,11 +110,11 @@ def choose_reading(
         token_threshold=best_threshold(probabilities, flags),
         sentence_top=count,
         sentence_threshold=cuts[count],
-        shifts=_shifts(slope * scores[top] + offset, labels, generators),
+        shifts=generator_shifts(slope * scores[top] + offset, labels, generators),
     )
 
 
-def _shifts(log_odds: Scores, labels: Flags, generators: Names) -> dict[str, float]:
+def generator_shifts(log_odds: Scores, labels: Flags, generators: Names) -> dict[str, float]:
     """By generator, where there are several: what is most likely to be added to responses' log odds under a
     normal prior, so that few responses shift little."""
     names = sorted({str(name) for name in generators} - {""})

@@ -96,6 +96,14 @@ def encode(
     return _fit(encoded, window, truncation)
 
 
+def encode_message(text: str, tokenizer: Any, *, chat_template: bool = True) -> list[int]:
+    """A user's message in the chat template, or as it is; control tokens are recognised in the frame only."""
+    if not chat_template:
+        return _encode_text(tokenizer, text, add_special_tokens=True)[0]
+    before, content, after = _chat_frame(tokenizer, text)
+    return _encode_framed(tokenizer, before, content, after, raw=False)[0]
+
+
 def tokens_in(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
     """Which tokens share a character with one of the spans, (tokens,)."""
     return np.array(

@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
-from lrp4rag.generator.encoding import Encoded, Truncation, encode
+from lrp4rag.generator.encoding import Encoded, Truncation, encode, encode_message
 from lrp4rag.generator.weights import (
     DEFAULT_READER,
     load_whole,
@@ -106,6 +106,10 @@ class Reader:
                 f"reader's window of {self.window}"
             )
         return encoded
+
+    def encode_message(self, text: str) -> list[int]:
+        """The tokens of a user's message, framed as prompts are."""
+        return encode_message(text, self.tokenizer, chat_template=self.identity.chat_template)
 
     def room(self, encoded: Encoded, max_new_tokens: int) -> int:
         """How many of `max_new_tokens` the window leaves for a response to this prompt."""

@@ -1,0 +1,1 @@
+"""Small bidirectional encoders that baselines read text with: embeddings, entailment, token classification."""

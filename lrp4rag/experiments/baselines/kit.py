@@ -1,0 +1,135 @@
+"""`Kit`: what baselines share: models, settings, and a folder where what took long is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lrp4rag.example import Example
+from lrp4rag.experiments.baselines.chat import Chat, LocalChat, RemoteChat
+from lrp4rag.experiments.reproduce.records import from_json, to_json
+from lrp4rag.experiments.store import key_of
+from lrp4rag.files import remove_leftovers, write_atomically
+from lrp4rag.progress import track
+
+if TYPE_CHECKING:
+    from lrp4rag.generator.reader import Reader
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Which models baselines use. `judge` is a model behind the OpenAI-compatible endpoint `judge_url` (None:
+    the reader judges); `entailment` and `detector` are hub ids or folders (None: trained in the folds)."""
+
+    reader: str = "smollm2-135m"
+    device: str | None = None
+    dtype: str = "auto"
+    judge: str | None = None
+    judge_url: str | None = None
+    entailment: str | None = None
+    token_classifier: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Kit:
+    """Models are loaded when first asked for. `folder` may be None: then nothing is kept."""
+
+    folder: Path | None = None
+    choices: Choices = Choices()
+    seed: int = 0
+    _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def reader(self) -> Reader:
+        return self._once("reader", self._load_reader)
+
+    @property
+    def chat(self) -> Chat:
+        """Whom judges ask."""
+        if self.choices.judge is not None:
+            return RemoteChat(self.choices.judge, self.choices.judge_url)
+        return LocalChat(self.reader)
+
+    def measured(
+        self,
+        name: str,
+        settings: Mapping[str, Any],
+        examples: Sequence[Example],
+        kind: type[T],
+        measure: Callable[[list[Example]], Sequence[T]],
+    ) -> list[T]:
+        """What `measure` makes of each example, from disk where it is known already.
+
+        `measure` is given examples with one source (a prompt) at a time and must not look at labels.
+        `settings` say what its values depend on beside the example.
+        """
+        missing: dict[str, list[Example]] = {}
+        held: dict[str, T] = {}
+        folder = self._folder(name, settings)
+        for example in examples:
+            key = key_of(example)
+            if (value := self._read(folder, key, kind)) is not None:
+                held[key] = value
+            elif all(key_of(one) != key for one in missing.get(example.source, [])):
+                missing.setdefault(example.source, []).append(example)
+        for key, value in track(
+            self._measure(folder, missing, measure), sum(map(len, missing.values())), f"measuring: {name}"
+        ):
+            held[key] = value
+        return [held[key_of(example)] for example in examples]
+
+    def _measure(
+        self,
+        folder: Path | None,
+        missing: Mapping[str, list[Example]],
+        measure: Callable[[list[Example]], Sequence[T]],
+    ) -> Iterator[tuple[str, T]]:
+        for group in missing.values():
+            for example, value in zip(group, measure(group), strict=True):
+                key = key_of(example)
+                if folder is not None:
+                    write_atomically(folder / f"{key}.json", json.dumps(to_json(value)) + "\n")
+                yield key, value
+
+    def _folder(self, name: str, settings: Mapping[str, Any]) -> Path | None:
+        if self.folder is None:
+            return None
+        content = json.dumps(dict(settings), sort_keys=True)
+        digest = hashlib.sha256(content.encode()).hexdigest()[:12]
+        folder = self.folder / "measured" / f"{name}-{digest}"
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(folder)
+        if not (folder / "settings.json").is_file():
+            write_atomically(folder / "settings.json", content + "\n")
+        return folder
+
+    def _read(self, folder: Path | None, key: str, kind: type[T]) -> T | None:
+        """A damaged file counts as none."""
+        known = f"{folder}/{key}"
+        if folder is not None and known not in self._loaded:
+            try:
+                self._loaded[known] = from_json(kind, json.loads((folder / f"{key}.json").read_bytes()))
+            except (FileNotFoundError, ValueError, TypeError, KeyError):
+                return None
+        return self._loaded.get(known)
+
+    def _load_reader(self) -> Reader:
+        from transformers.utils import logging
+
+        from lrp4rag.generator import load_reader
+
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        choices = self.choices
+        return load_reader(choices.reader, device=choices.device, dtype=choices.dtype)
+
+    def _once(self, name: str, load: Callable[[], T]) -> T:
+        if name not in self._loaded:
+            self._loaded[name] = load()
+        found: T = self._loaded[name]
+        return found

@@ -1,0 +1,58 @@
+"""`Measured`: a baseline that measures each response by itself, and learns only how to read the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.experiments.baselines.baseline import Facts
+from lrp4rag.experiments.baselines.contest import Champion, Contest
+from lrp4rag.experiments.baselines.suspicion import Suspicion
+from lrp4rag.experiments.baselines.tabular import Contenders, logistic
+
+if TYPE_CHECKING:
+    from lrp4rag.experiments.baselines.kit import Kit
+    from lrp4rag.experiments.rows import Rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurement:
+    """Of one response: `numbers` (K,), NaN for no answer; `suspicion` of its parts, if they are scored;
+    `asked` counts the questions put to a model, `unanswered` those without a usable reply after all tries."""
+
+    numbers: NDArray[np.float64]
+    suspicion: Suspicion | None = None
+    asked: int = 0
+    unanswered: int = 0
+
+
+Measure = Callable[["Rows", "Kit"], list[Measurement]]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """`measure` looks at no label; logistic regression reads the numbers. `names` (K,) are the numbers'. With
+    `alternatives` they contend one by one, else they are read together."""
+
+    facts: Facts
+    measure: Measure
+    names: Sequence[str]
+    alternatives: bool = False
+    marks: bool = False
+
+    def fit(self, rows: Rows, kit: Kit) -> Champion:
+        return Contest(self.facts, self._contenders, self._suspicions if self.marks else None).fit(rows, kit)
+
+    def _contenders(self, rows: Rows, kit: Kit) -> Contenders:
+        numbers = np.array([one.numbers for one in self.measure(rows, kit)])
+        if not self.alternatives:
+            return logistic(numbers, " and ".join(self.names))
+        return sum((logistic(numbers[:, [k]], name) for k, name in enumerate(self.names)), ())
+
+    def _suspicions(self, rows: Rows, kit: Kit) -> list[Suspicion]:
+        found = [one.suspicion for one in self.measure(rows, kit)]
+        return [one for one in found if one is not None]

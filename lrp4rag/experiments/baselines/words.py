@@ -1,0 +1,25 @@
+"""Baselines that count: what any system must beat."""
+
+from __future__ import annotations
+
+from lrp4rag.experiments.baselines import lexical, likelihood
+from lrp4rag.experiments.baselines.baseline import Facts
+from lrp4rag.experiments.baselines.contest import Contest
+from lrp4rag.experiments.baselines.tabular import one_number
+
+LABELS = "labelled responses"
+
+LENGTH = Contest(
+    Facts("Length", "", "text", LABELS, "none"),
+    lambda rows, _: one_number([len(row.response) for row in rows.relevances], "length"),
+)
+NOVEL_WORDS = Contest(
+    Facts("Novel words", "", "text", LABELS, "none"), lambda rows, _: lexical.novel_words(rows)
+)
+LEXICAL = Contest(
+    Facts("Six lexical features", "", "text", LABELS, "none"), lambda rows, _: lexical.lexical(rows)
+)
+LOG_PROBABILITY = Contest(
+    Facts("Log-probability", "", "reader's states", LABELS, "the reader's", needs=("signals",)),
+    lambda rows, _: likelihood.log_probability(rows),
+)

@@ -1,0 +1,118 @@
+"""One baseline in one fold: what it makes of the rows to be judged, as arrays over responses and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.classifiers.token_model import Tokens
+from lrp4rag.experiments.baselines.baseline import Baseline, Score
+from lrp4rag.experiments.baselines.kit import Kit
+from lrp4rag.experiments.localisation import Marking
+from lrp4rag.experiments.protocol import Split
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.search import Outcome
+from lrp4rag.generator.encoding import tokens_in
+
+Flags = NDArray[np.bool_]
+Scores = NDArray[np.float64]
+Numbers = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldScores:
+    """Of R rows, by number: `probabilities`, `flagged` and `answered` (R,); of their tokens, one response
+    after the other: `suspicion` and `marked` (N,), both empty where the baseline scores no parts.
+
+    `outside_rows` and `outside` (M,) are rows learned from and their probabilities by models that did not
+    learn from them.
+    """
+
+    rows: Numbers
+    probabilities: Scores
+    flagged: Flags
+    answered: Flags
+    suspicion: Scores
+    marked: Flags
+    outside_rows: Numbers
+    outside: Scores
+    chosen: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """All folds together: `marking` is None for a baseline that scores no parts, `answered` (R,) says of which
+    responses it had something to go by. `outside` has for each fold the rows judged, the rows learned from
+    whose probabilities are known, and these."""
+
+    outcome: Outcome
+    marking: Marking | None
+    answered: Flags
+    outside: tuple[tuple[Numbers, Numbers, Scores], ...]
+
+
+def run_fold(baseline: Baseline, rows: Rows, split: Split, kit: Kit) -> FoldScores:
+    """Learn from the training rows, then judge the others."""
+    own = rows.select(split.test)
+    scorer = baseline.fit(rows.select(split.train), kit)
+    scores = scorer.score(own, kit)
+    offsets = [one.encoded.response_offsets for one in own.relevances]
+    spread = [over_tokens(score, tokens) for score, tokens in zip(scores, offsets, strict=True)]
+    parts = [one for one in spread if one is not None]
+    return FoldScores(
+        rows=split.test,
+        probabilities=np.array([one.probability for one in scores]),
+        flagged=np.array([one.flagged for one in scores], dtype=bool),
+        answered=np.array([one.answered for one in scores], dtype=bool),
+        suspicion=np.concatenate([one[0] for one in parts]) if parts else np.zeros(0),
+        marked=np.concatenate([one[1] for one in parts]) if parts else np.zeros(0, dtype=bool),
+        outside_rows=split.train[scorer.outside.rows],
+        outside=scorer.outside.probabilities,
+        chosen=scorer.chosen,
+    )
+
+
+def over_tokens(score: Score, offsets: Sequence[tuple[int, int]]) -> tuple[Scores, Flags] | None:
+    """Suspicion and marks of t tokens: the highest of the parts that they share a character with. A token that
+    is in none is as little suspect as the least of them."""
+    if score.suspects is None:
+        return None
+    values = [one.score for one in score.suspects]
+    found = np.full(len(offsets), min(values, default=0.0))
+    marked = np.zeros(len(offsets), dtype=bool)
+    for one in score.suspects:
+        inside = tokens_in(offsets, [(one.start, one.end)])
+        found[inside] = np.maximum(found[inside], one.score)
+        marked |= inside & one.marked
+    return found, marked
+
+
+def gathered(folds: Iterable[FoldScores], tokens: Tokens) -> Judged:
+    """Every row once. A sentence is marked where one of its tokens is."""
+    rows, count = len(tokens.labels), len(tokens.flags)
+    probabilities, flagged = np.full((1, rows), np.nan), np.zeros((1, rows), dtype=bool)
+    answered = np.zeros(rows, dtype=bool)
+    suspicion, marked = np.full(count, np.nan), np.zeros(count, dtype=bool)
+    chosen, outside = [], []
+    for fold in folds:
+        probabilities[0, fold.rows], flagged[0, fold.rows] = fold.probabilities, fold.flagged
+        answered[fold.rows] = fold.answered
+        if len(fold.suspicion):
+            own = tokens.within(fold.rows)
+            suspicion[own], marked[own] = fold.suspicion, fold.marked
+        chosen.append(fold.chosen)
+        outside.append((fold.rows, fold.outside_rows, fold.outside))
+    whole = bool(np.isfinite(suspicion).all())
+    marking = Marking(suspicion, marked, _sentences(marked, tokens.sentence)) if whole else None
+    return Judged(Outcome(probabilities, flagged, tuple(chosen)), marking, answered, tuple(outside))
+
+
+def _sentences(marked: Flags, sentence: Numbers) -> Flags:
+    inside = sentence >= 0
+    found = np.zeros(len(marked), dtype=bool)
+    if inside.any():
+        found[inside] = (np.bincount(sentence[inside], marked[inside]) > 0)[sentence[inside]]
+    return found

@@ -1,0 +1,114 @@
+"""`Prompted`: a prompt that was read once, and what may follow it: scored, or sampled, on the same cache."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from os.path import commonprefix
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lrp4rag.errors import InputError
+from lrp4rag.generator.reader import Reader
+
+
+class Prompted:
+    """The key/value cache of a prompt's tokens; every method leaves it as it was.
+
+    Raises `InputError` for an empty prompt, or one that fills the reader's window.
+    """
+
+    def __init__(self, reader: Reader, ids: Sequence[int]) -> None:
+        if not ids:
+            raise InputError("the prompt has no tokens")
+        if reader.window is not None and len(ids) >= reader.window:
+            raise InputError(f"a prompt of {len(ids)} tokens fills the reader's window of {reader.window}")
+        self._reader, self._ids = reader, list(ids)
+        self._cache: Any = None
+        if len(ids) > 1:  # the last token is read with what follows it: its logits are needed then
+            with torch.no_grad():
+                output = reader.model(self._tensor([self._ids[:-1]]), use_cache=True, logits_to_keep=1)
+            self._cache = output.past_key_values
+
+    @torch.no_grad()
+    def logits_after(self, continuations: Sequence[Sequence[int]]) -> Tensor:
+        """The next token's logits after each continuation, (continuations, vocabulary); one may be empty.
+
+        Raises `InputError` for a continuation that does not fit into the window.
+        """
+        ids, mask = self._after(continuations)
+        model = self._reader.model
+        output = model.base_model(
+            ids[:, len(self._ids) - 1 :],
+            attention_mask=mask,
+            position_ids=(mask.cumsum(-1) - 1).clamp(min=0)[:, len(self._ids) - 1 :],
+            past_key_values=self._copies(len(ids)),
+            use_cache=True,
+        )
+        # Two answers' logits are compared, which bfloat16 would round to eighths.
+        head = model.get_output_embeddings().weight.float()
+        found: Tensor = output.last_hidden_state[:, -1].float() @ head.T
+        cap = getattr(model.config, "final_logit_softcapping", None)
+        return found if cap is None else cap * torch.tanh(found / cap)
+
+    @torch.no_grad()
+    def sample(
+        self,
+        continuations: Sequence[Sequence[int]],
+        *,
+        max_new_tokens: int,
+        temperature: float = 1.0,
+        seed: int = 0,
+    ) -> list[str]:
+        """What the reader writes after each continuation, drawn together with a seed of their own; at
+        temperature 0 the likeliest tokens. Raises `InputError` where there is no room for one."""
+        ids, mask = self._after(continuations, room=1)
+        window, tokenizer = self._reader.window, self._reader.tokenizer
+        drawing = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            output = self._reader.model.generate(
+                ids,
+                attention_mask=mask,
+                past_key_values=self._copies(len(ids)),
+                max_new_tokens=max_new_tokens
+                if window is None
+                else min(max_new_tokens, window - ids.shape[1]),
+                pad_token_id=tokenizer.eos_token_id,
+                **(drawing if temperature else {"do_sample": False}),
+            )
+        texts = tokenizer.batch_decode(output[:, ids.shape[1] :], skip_special_tokens=True)
+        return [text.strip() for text in texts]
+
+    def _after(self, continuations: Sequence[Sequence[int]], room: int = 0) -> tuple[Tensor, Tensor]:
+        """Prompt and continuation in each row, and what of it counts: padding comes before the prompt's last
+        token, so that rows end together."""
+        longest, window = max(map(len, continuations)), self._reader.window
+        if window is not None and len(self._ids) + longest + room > window:
+            raise InputError(
+                f"a prompt of {len(self._ids) + longest} tokens leaves no room in the reader's window of {window}"
+            )
+        first, last = self._ids[:-1], self._ids[-1]
+        pads = [longest - len(ids) for ids in continuations]
+        rows = [[*first, *[last] * (pad + 1), *ids] for pad, ids in zip(pads, continuations, strict=True)]
+        mask = [[1] * len(first) + [0] * pad + [1] * (longest - pad + 1) for pad in pads]
+        return self._tensor(rows), self._tensor(mask)
+
+    def _copies(self, count: int) -> Any:
+        cache = copy.deepcopy(self._cache)
+        if cache is not None and count > 1:
+            cache.batch_repeat_interleave(count)
+        return cache
+
+    def _tensor(self, ids: Sequence[Sequence[int]]) -> Tensor:
+        return torch.tensor(ids, device=self._reader.model.device)
+
+
+def prompted_together(reader: Reader, prompts: Sequence[Sequence[int]]) -> tuple[Prompted, list[list[int]]]:
+    """What several prompts begin with, read once, and what is left of each."""
+    shared = commonprefix([list(ids) for ids in prompts])
+    if not shared:
+        raise InputError("these prompts have no beginning in common")
+    return Prompted(reader, shared), [list(ids[len(shared) :]) for ids in prompts]
