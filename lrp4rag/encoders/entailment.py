@@ -67,7 +67,9 @@ class CrossEncoder:
         found = np.zeros(len(pairs))
         if not pairs:
             return found
-        encoded = self.tokenizer(*map(list, zip(*pairs, strict=True)), truncation=True, max_length=self.longest)
+        encoded = self.tokenizer(
+            *map(list, zip(*pairs, strict=True)), truncation=True, max_length=self.longest
+        )
         lengths = [len(ids) for ids in encoded["input_ids"]]
         for chosen in batches(lengths):
             part = {name: [values[k] for k in chosen] for name, values in encoded.items()}

@@ -82,10 +82,15 @@ class RemoteChat:
         return [self._choose(message, answers) for message in messages]
 
     def _choose(self, message: str, answers: tuple[str, str]) -> float | None:
-        choice = self._complete(message, max_tokens=1, temperature=0, logprobs=True, top_logprobs=TOP_LOGPROBS)[0]
+        choice = self._complete(
+            message, max_tokens=1, temperature=0, logprobs=True, top_logprobs=TOP_LOGPROBS
+        )[0]
         if choice.logprobs is None or not choice.logprobs.content:
             raise LRP4RAGError(f"{self.name} gives no log-probabilities; take another form of the judge")
-        found = {one.token.strip(): math.exp(one.logprob) for one in reversed(choice.logprobs.content[0].top_logprobs)}
+        found = {
+            one.token.strip(): math.exp(one.logprob)
+            for one in reversed(choice.logprobs.content[0].top_logprobs)
+        }
         yes, no = (found.get(answer, 0.0) for answer in answers)
         return yes / (yes + no) if yes + no else None
 
@@ -102,7 +107,9 @@ class RemoteChat:
         try:
             import openai
         except ImportError as error:
-            raise InputError("an endpoint needs the openai client: pip install 'lrp4rag[baselines]'") from error
+            raise InputError(
+                "an endpoint needs the openai client: pip install 'lrp4rag[baselines]'"
+            ) from error
         try:
             client = openai.OpenAI(base_url=self.base_url, max_retries=3)
             answer = client.chat.completions.create(

@@ -45,9 +45,7 @@ class Contest:
         threshold = None
         if self.suspicions is not None:
             threshold = threshold_of(self.suspicions(rows, kit), rows.examples)
-        return Champion(
-            self, best.label, model, Calibration.of(scores, labels, rows.generators), threshold
-        )
+        return Champion(self, best.label, model, Calibration.of(scores, labels, rows.generators), threshold)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,9 @@ def two_answers(examples: list[Example], chat: Chat) -> list[Measurement]:
     """One number: the log odds of "No" against "Yes"."""
     found = chat.choose([case_of(example) + SUPPORTED for example in examples], ANSWERS)
     return [
-        Measurement(np.array([np.nan if one is None else log_odds(one)]), asked=1, unanswered=int(one is None))
+        Measurement(
+            np.array([np.nan if one is None else log_odds(one)]), asked=1, unanswered=int(one is None)
+        )
         for one in found
     ]
 
@@ -103,9 +105,7 @@ def rubric(examples: list[Example], chat: Chat) -> list[Measurement]:
     for example in examples:
         grades = asked_until_read([case_of(example) + question for question in questions], chat, read_grade)
         worth = [WORTH[one.grade] for one in grades if one is not None]
-        made.append(
-            Measurement(_mean(worth), asked=len(questions), unanswered=len(questions) - len(worth))
-        )
+        made.append(Measurement(_mean(worth), asked=len(questions), unanswered=len(questions) - len(worth)))
     return made
 
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.chat import Chat, LocalChat, RemoteChat
 from lrp4rag.experiments.reproduce.records import from_json, to_json
@@ -17,6 +20,9 @@ from lrp4rag.files import remove_leftovers, write_atomically
 from lrp4rag.progress import track
 
 if TYPE_CHECKING:
+    from lrp4rag.encoders.embedder import Embedder
+    from lrp4rag.encoders.entailment import Entailment
+    from lrp4rag.experiments.rows import Rows
     from lrp4rag.generator.reader import Reader
 
 T = TypeVar("T")
@@ -36,18 +42,47 @@ class Choices:
     token_classifier: str | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """A model, and which of the rows asked for (R,) are fresh: it did not learn from their sources."""
+
+    model: Entailment
+    fresh: NDArray[np.bool_]
+
+
 @dataclass(frozen=True, eq=False)
 class Kit:
-    """Models are loaded when first asked for. `folder` may be None: then nothing is kept."""
+    """Models are loaded when first asked for. `folder` may be None: then nothing is kept. `lessons` are the
+    rows that weights may be trained on (None: those that a baseline is fitted with)."""
 
     folder: Path | None = None
     choices: Choices = Choices()
     seed: int = 0
+    lessons: Rows | None = None
     _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def reader(self) -> Reader:
         return self._once("reader", self._load_reader)
+
+    @property
+    def embedder(self) -> Embedder:
+        from lrp4rag.encoders.embedder import Embedder
+
+        return self._once("embedder", Embedder.load)
+
+    def entailment(self, rows: Rows) -> Trained:
+        """What tells whether a text supports a sentence: the published model that was chosen, or one that is
+        trained on the rows a fold learns from. `rows` are those a baseline learns from; it must calibrate on
+        the fresh ones of them only."""
+        from lrp4rag.encoders.entailment import CrossEncoder
+        from lrp4rag.experiments.baselines.trained import trained_entailment
+
+        chosen = self.choices.entailment
+        if chosen is not None:
+            model = self._once("entailment", lambda: CrossEncoder.load(chosen))
+            return Trained(model, np.ones(len(rows), dtype=bool))
+        return trained_entailment(rows, self)
 
     @property
     def chat(self) -> Chat:

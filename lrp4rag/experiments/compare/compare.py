@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.card import Metrics
-from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines.baseline import Baseline
 from lrp4rag.experiments.baselines.kit import Kit
 from lrp4rag.experiments.compare.folds import FoldScores, Judged, gathered, run_fold
