@@ -20,6 +20,7 @@ from lrp4rag import __version__
 from lrp4rag.cli.analyse import analyse
 from lrp4rag.cli.attribute import attribute
 from lrp4rag.cli.check import check
+from lrp4rag.cli.compare import compare
 from lrp4rag.cli.data import evaluate, train
 from lrp4rag.cli.detector import detector
 from lrp4rag.cli.generate import generate
@@ -94,6 +95,6 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 for command in (
     *(analyse, attribute, generate, extract, train, evaluate),
-    *(check, detector, store, reproduce, localise, study),
+    *(check, detector, store, reproduce, localise, study, compare),
 ):
     main.add_command(command)

@@ -49,7 +49,7 @@ JOBS = click.option("--jobs", type=click.IntRange(1), help="Processes.  [default
 
 def operating_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Options that say from which probability on a response is flagged."""
-    return _together(
+    return together(
         [
             click.option(
                 "--operating-point",
@@ -84,7 +84,7 @@ def generator_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Options of a model by itself, without examples."""
-    return _together(_model_options("The model"))(function)
+    return together(_model_options("The model"))(function)
 
 
 def _model_options(what: str) -> list[Decorator]:
@@ -130,10 +130,10 @@ def _reader_options(does: str, framing: str, composite: str) -> Decorator:
         ),
     ]
 
-    return _together(options)
+    return together(options)
 
 
-def _together(options: list[Decorator]) -> Decorator:
+def together(options: list[Decorator]) -> Decorator:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
             function = option(function)

@@ -1,1 +1,1 @@
-"""Small bidirectional encoders that baselines read text with: embeddings, entailment, token classification."""
+"""Small bidirectional encoders that baselines read with: embeddings, entailment, marks on tokens."""

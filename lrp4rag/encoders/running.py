@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,16 @@ def batches(lengths: Sequence[int], tokens: int = TOKENS_A_BATCH) -> Iterator[ND
         if end == len(order) or (end + 1 - start) * lengths[order[end]] > tokens:
             yield order[start:end]
             start = end
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """torch draws from this seed inside, and goes on as before after it."""
+    import torch
+
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
 
 
 def autocast(device: str | None = None) -> AbstractContextManager[Any]:

@@ -108,7 +108,7 @@ def localisation(
     for generator, chosen in (rows.by_generator | {ALL: np.arange(len(rows))}).items():
         part = rows.select(chosen)
         # Ranking tokens, which takes most of the time, releases Python's lock.
-        tasks = (delayed(_line)(part, tokens, chosen, marking, resamples) for marking in made.values())
+        tasks = (delayed(line_of)(part, tokens, chosen, marking, resamples) for marking in made.values())
         lines[generator] = dict(zip(made, Parallel(n_jobs=jobs, prefer="threads")(tasks), strict=True))
         responses[generator] = {
             name: outcome_metrics(outcome.select(chosen), part.labels, part.groups, resamples=resamples)
@@ -160,7 +160,8 @@ def _marking(tokens: Tokens, scores: Scores, protocol: Protocol) -> Marking:
     return Marking(scores, marked, sentences)
 
 
-def _line(part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marking, resamples: int) -> Line:
+def line_of(part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marking, resamples: int) -> Line:
+    """Metrics of a marking of all tokens on some rows: `part`, whose numbers are `chosen`."""
     spans, in_sentences = _overlaps(part, tokens, chosen, marking)
     own = tokens.within(chosen)
     return Line(

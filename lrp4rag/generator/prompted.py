@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from os.path import commonprefix
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import takewhile
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from lrp4rag.errors import InputError
 from lrp4rag.generator.reader import Reader
+
+T = TypeVar("T")
 
 
 class Prompted:
@@ -38,6 +41,9 @@ class Prompted:
 
         Raises `InputError` for a continuation that does not fit into the window.
         """
+        return torch.stack(self._together(continuations, self._logits_after))
+
+    def _logits_after(self, continuations: Sequence[Sequence[int]]) -> Tensor:
         ids, mask = self._after(continuations)
         model = self._reader.model
         output = model.base_model(
@@ -64,32 +70,53 @@ class Prompted:
     ) -> list[str]:
         """What the reader writes after each continuation, drawn together with a seed of their own; at
         temperature 0 the likeliest tokens. Raises `InputError` where there is no room for one."""
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            return self._together(
+                continuations, partial(self._sample, max_new_tokens, temperature), max_new_tokens
+            )
+
+    def _sample(
+        self, max_new_tokens: int, temperature: float, continuations: Sequence[Sequence[int]]
+    ) -> list[str]:
         ids, mask = self._after(continuations, room=1)
         window, tokenizer = self._reader.window, self._reader.tokenizer
         drawing = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            output = self._reader.model.generate(
-                ids,
-                attention_mask=mask,
-                past_key_values=self._copies(len(ids)),
-                max_new_tokens=max_new_tokens
-                if window is None
-                else min(max_new_tokens, window - ids.shape[1]),
-                pad_token_id=tokenizer.eos_token_id,
-                **(drawing if temperature else {"do_sample": False}),
-            )
+        output = self._reader.model.generate(
+            ids,
+            attention_mask=mask,
+            past_key_values=self._copies(len(ids)),
+            max_new_tokens=max_new_tokens if window is None else min(max_new_tokens, window - ids.shape[1]),
+            pad_token_id=tokenizer.eos_token_id,
+            **(drawing if temperature else {"do_sample": False}),
+        )
         texts = tokenizer.batch_decode(output[:, ids.shape[1] :], skip_special_tokens=True)
         return [text.strip() for text in texts]
+
+    def _together(
+        self,
+        continuations: Sequence[Sequence[int]],
+        run: Callable[[Sequence[Sequence[int]]], Iterable[T]],
+        new: int = 0,
+    ) -> list[T]:
+        """What `run` gives for each, which makes `new` tokens more. All are run together, or where padding
+        would take the place of tokens in a sliding window, those of one length."""
+        lengths = [len(ids) for ids in continuations]
+        window = getattr(self._reader.model.config, "sliding_window", None)
+        slides = window is not None and len(self._ids) + max(lengths) + new > window
+        found: dict[int, T] = {}
+        for length in sorted(set(lengths)) if slides else [None]:
+            own = [k for k, known in enumerate(lengths) if length in (None, known)]
+            found.update(zip(own, run([continuations[k] for k in own]), strict=True))
+        return [found[k] for k in range(len(continuations))]
 
     def _after(self, continuations: Sequence[Sequence[int]], room: int = 0) -> tuple[Tensor, Tensor]:
         """Prompt and continuation in each row, and what of it counts: padding comes before the prompt's last
         token, so that rows end together."""
         longest, window = max(map(len, continuations)), self._reader.window
         if window is not None and len(self._ids) + longest + room > window:
-            raise InputError(
-                f"a prompt of {len(self._ids) + longest} tokens leaves no room in the reader's window of {window}"
-            )
+            length = len(self._ids) + longest
+            raise InputError(f"a prompt of {length} tokens leaves no room in the reader's window of {window}")
         first, last = self._ids[:-1], self._ids[-1]
         pads = [longest - len(ids) for ids in continuations]
         rows = [[*first, *[last] * (pad + 1), *ids] for pad, ids in zip(pads, continuations, strict=True)]
@@ -108,7 +135,8 @@ class Prompted:
 
 def prompted_together(reader: Reader, prompts: Sequence[Sequence[int]]) -> tuple[Prompted, list[list[int]]]:
     """What several prompts begin with, read once, and what is left of each."""
-    shared = commonprefix([list(ids) for ids in prompts])
+    equal = takewhile(lambda column: len(set(column)) == 1, zip(*prompts, strict=False))
+    shared = [column[0] for column in equal]
     if not shared:
         raise InputError("these prompts have no beginning in common")
     return Prompted(reader, shared), [list(ids[len(shared) :]) for ids in prompts]

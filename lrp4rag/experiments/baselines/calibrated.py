@@ -39,16 +39,19 @@ class Calibration:
         rows: NDArray[np.intp] | None = None,
     ) -> Calibration:
         """From scores (M,) of labelled responses by models that did not learn from them; `rows` (M,) are
-        their numbers among the rows learned from, all of which they are by default."""
+        their numbers among the rows learned from, all of which they are by default. Where no score is
+        known, a response is flagged if hallucination is the more frequent label."""
         rows = np.arange(len(labels)) if rows is None else rows
-        known = np.isfinite(scores)
+        known, rate = np.isfinite(scores), float(labels.mean())
+        if not known.any():
+            return cls(0.0, 0.0, {}, 0.5, rate, Outside(rows, np.full(len(rows), rate)))
         sigmoid = sigmoid_of(scores[known], labels[known])
         slope, offset = -float(sigmoid.a_), -float(sigmoid.b_)
         shifts = generator_shifts(slope * scores[known] + offset, labels[known], generators[known])
-        made = cls(slope, offset, shifts, 0.5, float(labels.mean()), Outside(rows, np.zeros(0)))
+        made = cls(slope, offset, shifts, 0.5, rate, Outside(rows, np.zeros(0)))
         probabilities = made.probabilities(scores, generators)
         point = operating_points(labels, probabilities)[DEFAULT_POINT]
-        return cls(slope, offset, shifts, point.threshold, made.rate, Outside(rows, probabilities))
+        return cls(slope, offset, shifts, point.threshold, rate, Outside(rows, probabilities))
 
     def probabilities(self, scores: Scores, generators: NDArray[np.str_]) -> Scores:
         shifts = np.array([self.shifts.get(str(name), 0.0) for name in generators])

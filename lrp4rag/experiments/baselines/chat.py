@@ -84,26 +84,27 @@ class RemoteChat:
     def _choose(self, message: str, answers: tuple[str, str]) -> float | None:
         choice = self._complete(
             message, max_tokens=1, temperature=0, logprobs=True, top_logprobs=TOP_LOGPROBS
-        )[0]
+        )
         if choice.logprobs is None or not choice.logprobs.content:
             raise LRP4RAGError(f"{self.name} gives no log-probabilities; take another form of the judge")
         found = {
             one.token.strip(): math.exp(one.logprob)
             for one in reversed(choice.logprobs.content[0].top_logprobs)
         }
-        yes, no = (found.get(answer, 0.0) for answer in answers)
-        return yes / (yes + no) if yes + no else None
+        first, second = (found.get(answer, 0.0) for answer in answers)
+        return first / (first + second) if first + second else None
 
     def replies(
         self, messages: Sequence[str], *, max_tokens: int, temperature: float, seed: int
     ) -> list[str]:
         made = (
-            self._complete(message, max_tokens=max_tokens, temperature=temperature, seed=seed + k)[0]
+            self._complete(message, max_tokens=max_tokens, temperature=temperature, seed=seed + k)
             for k, message in enumerate(messages)
         )
         return [(choice.message.content or "").strip() for choice in made]
 
-    def _complete(self, message: str, **options: Any) -> list[Any]:
+    def _complete(self, message: str, **options: Any) -> Any:
+        """The endpoint's first choice."""
         try:
             import openai
         except ImportError as error:
@@ -111,10 +112,14 @@ class RemoteChat:
                 "an endpoint needs the openai client: pip install 'lrp4rag[baselines]'"
             ) from error
         try:
-            client = openai.OpenAI(base_url=self.base_url, max_retries=3)
-            answer = client.chat.completions.create(
-                model=self.model, messages=[{"role": "user", "content": message}], **options
-            )
+            with openai.OpenAI(base_url=self.base_url, max_retries=3) as client:
+                answer = client.chat.completions.create(
+                    model=self.model, messages=[{"role": "user", "content": message}], **options
+                )
         except openai.OpenAIError as error:
             raise LRP4RAGError(f"{self.name} did not answer: {error}") from error
-        return list(answer.choices)
+        # What is no endpoint may answer with a web page, which the client hands on as text.
+        choices = getattr(answer, "choices", None)
+        if not choices:
+            raise LRP4RAGError(f"{self.name} did not answer with a completion")
+        return choices[0]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lrp4rag.classifiers.calibration import chosen, fit, margin_of
+from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines.baseline import Facts, Outside, Score
 from lrp4rag.experiments.baselines.calibrated import Calibration
 from lrp4rag.experiments.baselines.suspicion import Suspicion, marked, threshold_of
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from lrp4rag.experiments.baselines.kit import Kit
     from lrp4rag.experiments.rows import Rows
 
+NOTHING = "nothing: too few responses have an answer"
+
 Make = Callable[["Rows", "Kit"], Contenders]
 Suspicions = Callable[["Rows", "Kit"], list[Suspicion]]
 
@@ -26,31 +29,40 @@ Suspicions = Callable[["Rows", "Kit"], list[Suspicion]]
 class Contest:
     """`make` gives the contenders, whose inputs may be NaN where a response has no answer; their labels must
     not depend on the rows. `suspicions`, where there are any, scores parts of each response without learning:
-    of them only the threshold is learned."""
+    of them only the threshold is learned, unless
+    the system's definition has one, `mark_from`."""
 
     facts: Facts
     make: Make
     suspicions: Suspicions | None = None
+    mark_from: float | None = None
 
     def fit(self, rows: Rows, kit: Kit) -> Champion:
         contenders = self.make(rows, kit)
         answered = np.flatnonzero(np.all([_finite(one.inputs) for one in contenders], axis=0))
         labels, groups = rows.labels, rows.groups
-        best, outside = chosen(contenders, labels[answered], groups[answered], answered, kit.seed)
-        model = fit(best.estimator, best.inputs[answered], labels[answered], groups[answered])
-        if outside is None:
-            raise ValueError(f"{best.label} calibrates itself: a contest needs scores")
         scores = np.full(len(labels), np.nan)
-        scores[answered] = outside
-        threshold = None
-        if self.suspicions is not None:
+        label, model = NOTHING, None
+        try:
+            best, outside = chosen(contenders, labels[answered], groups[answered], answered, kit.seed)
+        except InputError:
+            if len(answered) == len(labels):  # the rows are too few, not the answers
+                raise
+        else:
+            if outside is None:
+                raise ValueError(f"{best.label} calibrates itself: a contest needs scores")
+            label, scores[answered] = best.label, outside
+            model = fit(best.estimator, best.inputs[answered], labels[answered], groups[answered])
+        threshold = self.mark_from
+        if self.suspicions is not None and threshold is None:
             threshold = threshold_of(self.suspicions(rows, kit), rows.examples)
-        return Champion(self, best.label, model, Calibration.of(scores, labels, rows.generators), threshold)
+        return Champion(self, label, model, Calibration.of(scores, labels, rows.generators), threshold)
 
 
 @dataclass(frozen=True, slots=True)
 class Champion:
-    """The contender that was chosen, fitted."""
+    """The contender that was chosen, fitted; `model` is None where too few responses had an answer to learn
+    from: then no response gets one."""
 
     contest: Contest
     chosen: str
@@ -63,10 +75,12 @@ class Champion:
         return self.calibration.outside
 
     def score(self, rows: Rows, kit: Kit) -> list[Score]:
-        own = next(one for one in self.contest.make(rows, kit) if one.label == self.chosen)
-        scores, answered = np.full(len(rows), np.nan), _finite(own.inputs)
-        if answered.any():
-            scores[answered] = margin_of(self.model, own.inputs[answered])[0]
+        scores = np.full(len(rows), np.nan)
+        if self.model is not None:
+            own = next(one for one in self.contest.make(rows, kit) if one.label == self.chosen)
+            answered = _finite(own.inputs)
+            if answered.any():
+                scores[answered] = margin_of(self.model, own.inputs[answered])[0]
         suspects = None
         if self.contest.suspicions is not None and self.threshold is not None:
             suspects = [marked(one, self.threshold) for one in self.contest.suspicions(rows, kit)]

@@ -48,14 +48,14 @@ RUBRIC_FORM = (
     "For example: FAIL: the year 1912 is in no passage."
 )
 CHAIN = (
-    "Does the answer contain statements that the passages do not support? Think step by step, in two or three "
-    'sentences. Then write a last line that is either "Verdict: Yes" or "Verdict: No".'
+    "Does the answer contain statements that the passages do not support? Think step by step, in two or "
+    'three sentences. Then write a last line that is either "Verdict: Yes" or "Verdict: No".'
 )
 
 T = TypeVar("T")
 Grade = Literal["PASS", "FAIL", "UNCERTAIN"]
 WORTH: dict[Grade, float] = {"PASS": 0.0, "UNCERTAIN": 0.5, "FAIL": 1.0}
-_GRADE = re.compile(r"^\W*(PASS|FAIL|UNCERTAIN)\b\s*[:.,\-–]+\s*(\w.*)", re.DOTALL)
+_GRADE = re.compile(r"^\W*(PASS|FAIL|UNCERTAIN)\b[\s*]*[:.,\-\u2013]+[\s*]*(.*\w.*)", re.DOTALL)
 _VERDICT = re.compile(r"verdict\W*(yes|no)\b", re.IGNORECASE)
 
 
@@ -90,12 +90,7 @@ def case_of(example: Example) -> str:
 def two_answers(examples: list[Example], chat: Chat) -> list[Measurement]:
     """One number: the log odds of "No" against "Yes"."""
     found = chat.choose([case_of(example) + SUPPORTED for example in examples], ANSWERS)
-    return [
-        Measurement(
-            np.array([np.nan if one is None else log_odds(one)]), asked=1, unanswered=int(one is None)
-        )
-        for one in found
-    ]
+    return [Measurement(np.array([log_odds(one)]), asked=1, unanswered=int(one is None)) for one in found]
 
 
 def rubric(examples: list[Example], chat: Chat) -> list[Measurement]:
@@ -151,7 +146,10 @@ def asked_until_read(
     return found
 
 
-def log_odds(probability: float) -> float:
+def log_odds(probability: float | None) -> float:
+    """NaN where there is none."""
+    if probability is None:
+        return np.nan
     bounded = min(max(probability, EDGE), 1 - EDGE)
     return float(np.log(bounded / (1 - bounded)))
 
@@ -171,8 +169,7 @@ def _judge(
         settings = {"chat": chat.name, "prompts": [CASE, *prompts]}
         return kit.measured(name, settings, rows.examples, Measurement, lambda group: form(group, chat))
 
-    facts = Facts(title, paper, "text", "a sigmoid", "the judge's", slow=slow)
-    return Measured(facts, measure, (number,))
+    return Measured(Facts(title, paper, "text", "a sigmoid", "the judge's", slow=slow), measure, (number,))
 
 
 TWO_ANSWERS = _judge(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from lrp4rag.generator.reader import Reader
 
 T = TypeVar("T")
+M_co = TypeVar("M_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,35 +45,42 @@ class Choices:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trained:
+class Trained(Generic[M_co]):
     """A model, and which of the rows asked for (R,) are fresh: it did not learn from their sources."""
 
-    model: Entailment
+    model: M_co
     fresh: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Kit:
     """Models are loaded when first asked for. `folder` may be None: then nothing is kept. `lessons` are the
-    rows that weights may be trained on (None: those that a baseline is fitted with)."""
+    rows that weights may be trained on (None: those that a baseline is fitted with). A kit that does not
+    `remember` measures everything anew, for a clock."""
 
     folder: Path | None = None
     choices: Choices = Choices()
     seed: int = 0
     lessons: Rows | None = None
+    remember: bool = True
     _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """What a baseline's results depend on beside the rows."""
+        return {**asdict(self.choices), "seed": self.seed}
+
+    @property
     def reader(self) -> Reader:
-        return self._once("reader", self._load_reader)
+        return self.once("reader", self._load_reader)
 
     @property
     def embedder(self) -> Embedder:
         from lrp4rag.encoders.embedder import Embedder
 
-        return self._once("embedder", Embedder.load)
+        return self.once("embedder", Embedder.load)
 
-    def entailment(self, rows: Rows) -> Trained:
+    def entailment(self, rows: Rows) -> Trained[Entailment]:
         """What tells whether a text supports a sentence: the published model that was chosen, or one that is
         trained on the rows a fold learns from. `rows` are those a baseline learns from; it must calibrate on
         the fresh ones of them only."""
@@ -80,7 +89,7 @@ class Kit:
 
         chosen = self.choices.entailment
         if chosen is not None:
-            model = self._once("entailment", lambda: CrossEncoder.load(chosen))
+            model = self.once("entailment", lambda: CrossEncoder.load(chosen))
             return Trained(model, np.ones(len(rows), dtype=bool))
         return trained_entailment(rows, self)
 
@@ -114,7 +123,9 @@ class Kit:
             elif all(key_of(one) != key for one in missing.get(example.source, [])):
                 missing.setdefault(example.source, []).append(example)
         for key, value in track(
-            self._measure(folder, missing, measure), sum(map(len, missing.values())), f"measuring: {name}"
+            self._measure(folder, missing, kind, measure),
+            sum(map(len, missing.values())),
+            f"measuring: {name}",
         ):
             held[key] = value
         return [held[key_of(example)] for example in examples]
@@ -123,17 +134,19 @@ class Kit:
         self,
         folder: Path | None,
         missing: Mapping[str, list[Example]],
+        kind: type[T],
         measure: Callable[[list[Example]], Sequence[T]],
     ) -> Iterator[tuple[str, T]]:
         for group in missing.values():
             for example, value in zip(group, measure(group), strict=True):
-                key = key_of(example)
+                key, content = key_of(example), json.dumps(to_json(value))
                 if folder is not None:
-                    write_atomically(folder / f"{key}.json", json.dumps(to_json(value)) + "\n")
-                yield key, value
+                    write_atomically(folder / f"{key}.json", content + "\n")
+                # What is kept is what is used: arrays are rounded there.
+                yield key, from_json(kind, json.loads(content))
 
     def _folder(self, name: str, settings: Mapping[str, Any]) -> Path | None:
-        if self.folder is None:
+        if self.folder is None or not self.remember:
             return None
         content = json.dumps(dict(settings), sort_keys=True)
         digest = hashlib.sha256(content.encode()).hexdigest()[:12]
@@ -150,7 +163,7 @@ class Kit:
         if folder is not None and known not in self._loaded:
             try:
                 self._loaded[known] = from_json(kind, json.loads((folder / f"{key}.json").read_bytes()))
-            except (FileNotFoundError, ValueError, TypeError, KeyError):
+            except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
                 return None
         return self._loaded.get(known)
 
@@ -163,7 +176,16 @@ class Kit:
         choices = self.choices
         return load_reader(choices.reader, device=choices.device, dtype=choices.dtype)
 
-    def _once(self, name: str, load: Callable[[], T]) -> T:
+    @property
+    def weights_folder(self) -> Path:
+        """Of weights trained here; one that is gone with the process where nothing is kept."""
+        if self.folder is not None:
+            return self.folder / "weights"
+        made = self.once("weights folder", TemporaryDirectory)
+        return Path(made.name)
+
+    def once(self, name: str, load: Callable[[], T]) -> T:
+        """What `load` gives, loaded once under this name."""
         if name not in self._loaded:
             self._loaded[name] = load()
         found: T = self._loaded[name]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.experiments.baselines.baseline import Facts
 from lrp4rag.experiments.baselines.contest import Champion, Contest
-from lrp4rag.experiments.baselines.suspicion import Suspicion
+from lrp4rag.experiments.baselines.suspicion import NO_PARTS, Suspicion
 from lrp4rag.experiments.baselines.tabular import Contenders, logistic
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement:
-    """Of one response: `numbers` (K,), NaN for no answer; `suspicion` of its parts, if they are scored;
+    """Of one response: `numbers` (K,), NaN for no answer; `suspicion` of its parts, if they were scored;
     `asked` counts the questions put to a model, `unanswered` those without a usable reply after all tries."""
 
     numbers: NDArray[np.float64]
@@ -36,16 +36,19 @@ Measure = Callable[["Rows", "Kit"], list[Measurement]]
 @dataclass(frozen=True, slots=True)
 class Measured:
     """`measure` looks at no label; logistic regression reads the numbers. `names` (K,) are the numbers'. With
-    `alternatives` they contend one by one, else they are read together."""
+    `alternatives` they contend one by one, else they are read together. With `marks` parts are scored, as
+    for `Contest`, and marked from `mark_from` on."""
 
     facts: Facts
     measure: Measure
     names: Sequence[str]
     alternatives: bool = False
     marks: bool = False
+    mark_from: float | None = None
 
     def fit(self, rows: Rows, kit: Kit) -> Champion:
-        return Contest(self.facts, self._contenders, self._suspicions if self.marks else None).fit(rows, kit)
+        suspicions = self._suspicions if self.marks else None
+        return Contest(self.facts, self._contenders, suspicions, self.mark_from).fit(rows, kit)
 
     def _contenders(self, rows: Rows, kit: Kit) -> Contenders:
         numbers = np.array([one.numbers for one in self.measure(rows, kit)])
@@ -55,4 +58,4 @@ class Measured:
 
     def _suspicions(self, rows: Rows, kit: Kit) -> list[Suspicion]:
         found = [one.suspicion for one in self.measure(rows, kit)]
-        return [one for one in found if one is not None]
+        return [NO_PARTS if one is None else one for one in found]

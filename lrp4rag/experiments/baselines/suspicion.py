@@ -22,6 +22,10 @@ class Suspicion:
     scores: NDArray[np.float64]
 
 
+NO_PARTS = Suspicion(np.zeros((0, 2), np.intp), np.zeros(0))
+"""Of a response that there was nothing to score by."""
+
+
 def threshold_of(suspicions: Sequence[Suspicion], examples: Sequence[Example]) -> float:
     """The score from which marking a part has the best F1 over all parts of labelled responses."""
     flags = [annotated(one, example) for one, example in zip(suspicions, examples, strict=True)]

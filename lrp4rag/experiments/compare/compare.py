@@ -2,61 +2,169 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.experiments.baselines.baseline import Baseline
-from lrp4rag.experiments.baselines.kit import Kit
-from lrp4rag.experiments.compare.folds import FoldScores, Judged, gathered, run_fold
-from lrp4rag.experiments.protocol import ONCE, Protocol, Split
-from lrp4rag.experiments.reproduce.cache import Cache, Cell, Task
+from lrp4rag.classifiers.card import Metrics
+from lrp4rag.classifiers.token_model import Tokens
+from lrp4rag.experiments.baselines.baseline import Baseline, Facts
+from lrp4rag.experiments.baselines.kit import Choices, Kit
+from lrp4rag.experiments.compare.bench import Bench
+from lrp4rag.experiments.compare.folds import Judged
+from lrp4rag.experiments.compare.ours import DETECTOR, FACTS, judged_by_ours
+from lrp4rag.experiments.compare.sample import sample_of
+from lrp4rag.experiments.compare.stack import stacked
+from lrp4rag.experiments.localisation import ALL, Line, line_of
+from lrp4rag.experiments.protocol import ONCE
+from lrp4rag.experiments.reproduce.cache import Cache
 from lrp4rag.experiments.rows import Rows
-from lrp4rag.experiments.tokens import folds_of, tokens_of
+from lrp4rag.experiments.statistics import compare, outcome_metrics
+from lrp4rag.experiments.tokens import tokens_of
 
-VERSION = 1
-"""Raised whenever a fold of the same settings would come out differently."""
+PROTOCOL = ONCE
+Numbers = NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bench:
-    """Rows, their folds, and where finished folds are kept. `sample` (K,) are the rows of slow baselines."""
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """Of one system on some rows. `metrics` of responses; `behind`: our detector's less these, paired; `line`
+    of tokens, spans and sentences, None for a system that scores no parts; `answered` is the part of the
+    responses that it had something to go by for."""
 
+    metrics: Metrics
+    behind: Metrics
+    line: Line | None
+    answered: float
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of one generator, or of all: how many, how many of them hallucinated, and the systems by name."""
+
+    rows: int
+    hallucinated: int
+    systems: dict[str, Quality]
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """By generator: our detector and the best text-only baseline, combined; and by what the combination beats
+    either of them alone, paired. `chosen` is the text-only one in each fold."""
+
+    both: dict[str, Metrics]
+    adds_to_text: dict[str, Metrics]
+    adds_to_ours: dict[str, Metrics]
+    chosen: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`every` has the systems that judged all rows, `sample` all systems on the sample; by generator, and all
+    of them together. `learned` is how many responses each system learned from, on average over the folds."""
+
+    facts: dict[str, Facts]
+    every: dict[str, Part]
+    sample: dict[str, Part]
+    learned: dict[str, int]
+    stack: Stack | None
+    sources: int
+    sample_sources: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is compared, and on what. `sources` and `generators` make the sample."""
+
+    baselines: Mapping[str, Baseline]
+    sources: int
+    generators: Sequence[str]
+    choices: Choices
+    jobs: int
+    resamples: int
+    stack: bool = True
+
+
+def comparison(rows: Rows, folder: Path, study: Path, plan: Plan) -> Comparison:
+    """Run it, or what of it was not run before: `folder` keeps measurements, weights and finished folds of
+    baselines, `study` those of our detectors.
+
+    Raises `InputError` where the store lacks what a system reads, or has too few sources.
+    """
+    sample = sample_of(rows, plan.sources, plan.generators)
+    cache = Cache.open(folder / "folds", plan.jobs)
+    bench = Bench(rows, sample, Kit(folder, plan.choices), cache, PROTOCOL)
+    found = judged_by_ours(rows, sample, study, plan.jobs) | bench.judged(plan.baselines)
+    judge = _Judge(rows, tokens_of(rows, {}), found, plan.resamples)
+    everyone = {name: one for name, one in found.items() if np.isfinite(one.outcome.probabilities).all()}
+    return Comparison(
+        facts={name: FACTS[name] if name in FACTS else plan.baselines[name].facts for name in found},
+        every=judge.parts(list(everyone), np.arange(len(rows))),
+        sample=judge.parts(list(found), sample),
+        learned={name: _learned(one) for name, one in found.items()},
+        stack=_stack(rows, everyone, plan) if plan.stack else None,
+        sources=len(set(rows.groups)),
+        sample_sources=len(set(rows.groups[sample])),
+    )
+
+
+def _learned(judged: Judged) -> int:
+    return round(float(np.mean([len(rows) for _, rows, _ in judged.outside])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
     rows: Rows
-    sample: NDArray[np.intp]
-    kit: Kit
-    cache: Cache
-    protocol: Protocol = ONCE
+    tokens: Tokens
+    found: Mapping[str, Judged]
+    resamples: int
 
-    def judged(self, baselines: Mapping[str, Baseline]) -> dict[str, Judged]:
-        """Each on all rows, or on the sample where it is slow; what was run before is read."""
-        tokens = tokens_of(self.rows, {})
-        folds = folds_of(tokens, self.protocol)
-        made = {}
-        for name, baseline in baselines.items():
-            cells = [self._cell(name, baseline, k, split) for k, split in enumerate(folds)]
-            made[name] = gathered(self.cache.all(cells, name), tokens)
-        return made
+    def parts(self, names: Sequence[str], chosen: Numbers) -> dict[str, Part]:
+        """By generator, and all together where there are several."""
+        by_name = {name: np.intersect1d(own, chosen) for name, own in self.rows.by_generator.items()}
+        named = {name: own for name, own in by_name.items() if len(own)}
+        return {name: self._part(names, own) for name, own in (named | {ALL: chosen}).items()}
 
-    def _cell(self, name: str, baseline: Baseline, fold: int, split: Split) -> Cell:
-        if baseline.facts.slow:
-            kept = (part[np.isin(part, self.sample)] for part in (split.train, split.test))
-            split = Split(split.repeat, *kept)
-        key = {
-            "compare": VERSION,
-            "baseline": name,
-            "kit": self.kit.settings,
-            "rows": self.rows.digest,
-            "learned from": len(split.train),
-            "judged": len(split.test),
-            "seed": self.protocol.seed,
-            "fold": fold,
-        }
-        return Cell(key, FoldScores, partial(_task, baseline, self.rows, split, self.kit))
+    def _part(self, names: Sequence[str], chosen: Numbers) -> Part:
+        part = self.rows.select(chosen)
+        return Part(
+            rows=len(part),
+            hallucinated=int(part.labels.sum()),
+            systems={name: self._quality(name, part, chosen) for name in names},
+        )
+
+    def _quality(self, name: str, part: Rows, chosen: Numbers) -> Quality:
+        one, labels, groups = self.found[name], part.labels, part.groups
+        outcome, ours = one.outcome.select(chosen), self.found[DETECTOR].outcome.select(chosen)
+        line = None
+        if one.marking is not None and one.marks(self.tokens.within(chosen)):
+            line = line_of(part, self.tokens, chosen, one.marking, self.resamples)
+        return Quality(
+            metrics=outcome_metrics(outcome, labels, groups, resamples=self.resamples),
+            behind=compare(ours, outcome, labels, groups, resamples=self.resamples),
+            line=line,
+            answered=float(one.answered[chosen].mean()),
+        )
 
 
-def _task(baseline: Baseline, rows: Rows, split: Split, kit: Kit) -> Task:
-    return partial(run_fold, baseline, rows, split, kit)
+def _stack(rows: Rows, found: Mapping[str, Judged], plan: Plan) -> Stack | None:
+    texts = {
+        name: found[name]
+        for name, one in plan.baselines.items()
+        if one.facts.access == "text" and name in found
+    }
+    if not texts:
+        return None
+    both, alone, chosen = stacked(found[DETECTOR], texts, rows.labels)
+    made: dict[str, dict[str, Metrics]] = {"both": {}, "text": {}, "ours": {}}
+    for name, own in (rows.by_generator | {ALL: np.arange(len(rows))}).items():
+        part = rows.select(own)
+        labels, groups, stack = part.labels, part.groups, both.select(own)
+        ours = found[DETECTOR].outcome.select(own)
+        made["both"][name] = outcome_metrics(stack, labels, groups, resamples=plan.resamples)
+        made["text"][name] = compare(stack, alone.select(own), labels, groups, resamples=plan.resamples)
+        made["ours"][name] = compare(stack, ours, labels, groups, resamples=plan.resamples)
+    return Stack(made["both"], made["text"], made["ours"], chosen)

@@ -44,14 +44,19 @@ class FoldScores:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """All folds together: `marking` is None for a baseline that scores no parts, `answered` (R,) says of which
-    responses it had something to go by. `outside` has for each fold the rows judged, the rows learned from
-    whose probabilities are known, and these."""
+    """All folds together; of rows that no fold judged, numbers are NaN and flags False. `marking` is None for
+    a baseline that scores no parts, `answered` (R,) says of which responses it had something to go by.
+    `outside` has for each fold the rows judged, the rows learned from whose probabilities are known, and
+    these."""
 
     outcome: Outcome
     marking: Marking | None
     answered: Flags
     outside: tuple[tuple[Numbers, Numbers, Scores], ...]
+
+    def marks(self, tokens: Numbers) -> bool:
+        """Whether all of these tokens were scored."""
+        return self.marking is not None and bool(np.isfinite(self.marking.scores[tokens]).all())
 
 
 def run_fold(baseline: Baseline, rows: Rows, split: Split, kit: Kit) -> FoldScores:
@@ -76,8 +81,8 @@ def run_fold(baseline: Baseline, rows: Rows, split: Split, kit: Kit) -> FoldScor
 
 
 def over_tokens(score: Score, offsets: Sequence[tuple[int, int]]) -> tuple[Scores, Flags] | None:
-    """Suspicion and marks of t tokens: the highest of the parts that they share a character with. A token that
-    is in none is as little suspect as the least of them."""
+    """Suspicion and marks of t tokens: the highest of the parts that they share a character with. A token
+    that is in none is as little suspect as the least of them."""
     if score.suspects is None:
         return None
     values = [one.score for one in score.suspects]
@@ -91,7 +96,7 @@ def over_tokens(score: Score, offsets: Sequence[tuple[int, int]]) -> tuple[Score
 
 
 def gathered(folds: Iterable[FoldScores], tokens: Tokens) -> Judged:
-    """Every row once. A sentence is marked where one of its tokens is."""
+    """Every row at most once. A sentence is marked where one of its tokens is."""
     rows, count = len(tokens.labels), len(tokens.flags)
     probabilities, flagged = np.full((1, rows), np.nan), np.zeros((1, rows), dtype=bool)
     answered = np.zeros(rows, dtype=bool)
@@ -105,8 +110,8 @@ def gathered(folds: Iterable[FoldScores], tokens: Tokens) -> Judged:
             suspicion[own], marked[own] = fold.suspicion, fold.marked
         chosen.append(fold.chosen)
         outside.append((fold.rows, fold.outside_rows, fold.outside))
-    whole = bool(np.isfinite(suspicion).all())
-    marking = Marking(suspicion, marked, _sentences(marked, tokens.sentence)) if whole else None
+    scored = bool(np.isfinite(suspicion).any())
+    marking = Marking(suspicion, marked, _sentences(marked, tokens.sentence)) if scored else None
     return Judged(Outcome(probabilities, flagged, tuple(chosen)), marking, answered, tuple(outside))
 
 

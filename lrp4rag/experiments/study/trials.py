@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES
-from lrp4rag.classifiers.token_model import Tokens
+from lrp4rag.classifiers.token_model import Tokens, count_votes
 from lrp4rag.experiments.protocol import ONCE, Protocol, Split
 from lrp4rag.experiments.reproduce.cache import Cache, Cell, Task
 from lrp4rag.experiments.rows import Rows
@@ -70,6 +70,24 @@ class Workshop:
         found = self._run(trials, label)
         return located_of([result for results in found.values() for result in results], self.tokens)
 
+    def outside(self, trial: Trial) -> list[NDArray[np.float64]]:
+        """In each fold, the probabilities (train,) of the responses learned from, by members that had not
+        learned from them."""
+        votes = self.votes_cells(trial)
+        cells = [
+            Cell(
+                self._key(trial, "outside", k) | self._settings(trial),
+                NDArray[np.float64],
+                partial(
+                    self._outside_task, split, {name: cells[k] for name, cells in votes.items()}, trial.told
+                ),
+            )
+            for k, split in enumerate(self.folds(trial))
+        ]
+        if not all(map(self.cache.holds, cells)):
+            self.cache.all([cell for own in votes.values() for cell in own], "votes")
+        return self.cache.all(cells, "probabilities of training rows")
+
     def folds(self, trial: Trial) -> list[Split]:
         learn = judged = None
         if trial.judged is not None:
@@ -98,15 +116,9 @@ class Workshop:
     def reading_cells(self, trial: Trial) -> list[Cell]:
         """A cell for each fold, which reads those of the votes."""
         votes = self.votes_cells(trial)
-        settings: dict[str, Any] = {
-            "blocks": {name: asdict(self.blocks[name]) for name in trial.blocks},
-            "point": RULES[DEFAULT_POINT].words,
-        }
-        if not trial.told:
-            settings["told"] = False
         return [
             Cell(
-                self._key(trial, "reading", k) | settings,
+                self._key(trial, "reading", k) | self._settings(trial),
                 FoldResult,
                 partial(
                     self._reading_task,
@@ -135,11 +147,27 @@ class Workshop:
         return partial(_votes, self.tokens.select((name,)), name, split, self.protocol.seed, learner)
 
     def _reading_task(self, split: Split, votes: Mapping[str, Cell], told: bool) -> Task:
-        found = {name: self.cache.read(cell) for name, cell in votes.items()}
+        return partial(read_fold, self._bare(told), split, self._held(votes))
+
+    def _outside_task(self, split: Split, votes: Mapping[str, Cell], told: bool) -> Task:
+        outside = {name: one.outside for name, one in self._held(votes).items()}
+        return partial(_outside, self._bare(told), split.train, outside)
+
+    def _held(self, votes: Mapping[str, Cell]) -> dict[str, Votes]:
+        return {name: self.cache.read(cell) for name, cell in votes.items()}
+
+    def _bare(self, told: bool) -> Tokens:
+        """The tokens without features, and without generators unless models are told."""
         bare = self.tokens.select(())
-        if not told:
-            bare = replace(bare, generators=np.full(len(bare.labels), ""))
-        return partial(read_fold, bare, split, found)
+        return bare if told else replace(bare, generators=np.full(len(bare.labels), ""))
+
+    def _settings(self, trial: Trial) -> dict[str, Any]:
+        """What a reading of votes depends on."""
+        settings: dict[str, Any] = {
+            "blocks": {name: asdict(self.blocks[name]) for name in trial.blocks},
+            "point": RULES[DEFAULT_POINT].words,
+        }
+        return settings if trial.told else settings | {"told": False}
 
     def _key(self, trial: Trial, step: str, fold: int) -> dict[str, Any]:
         return {
@@ -160,6 +188,12 @@ class Workshop:
         inside = set(groups[train])
         known = [source for source in order if source in inside]
         return train[np.isin(groups[train], known[:sources])]
+
+
+def _outside(
+    tokens: Tokens, rows: NDArray[np.intp], votes: Mapping[str, NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    return count_votes(tokens, rows, votes).probabilities
 
 
 def _votes(tokens: Tokens, name: str, split: Split, seed: int, learner: str) -> Votes:

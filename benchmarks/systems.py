@@ -1,0 +1,132 @@
+"""What one more response costs each system that `lrp4rag compare` compares: seconds, peak memory, and plain
+forwards of the reader in the same process.
+
+    python -m benchmarks.systems --store STORE --out FILE [--system NAME ...]
+
+Each system runs in a process of its own, with its models loaded and nothing kept between responses. It learns
+from rows of the store first (models that are trained in the folds are read from STORE/baselines, or trained).
+Baselines on the reader's states are charged an eager forward that keeps states and attention.
+
+Keys of --out:
+
+    systems       by name: seconds and forwards of a response (the median), peak_bytes
+    conditions    reader, precision, threads and number of responses, in words
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+import numpy as np
+import torch
+
+from benchmarks.common import forget_peak, peak_resident, timed
+from benchmarks.stream import silence
+from lrp4rag.analysis import analyse
+from lrp4rag.classifiers import Detector
+from lrp4rag.experiments.baselines.kit import Kit
+from lrp4rag.experiments.baselines.registry import BASELINES
+from lrp4rag.experiments.compare.ours import BUNDLED
+from lrp4rag.experiments.compare.sample import sample_of
+from lrp4rag.experiments.protocol import ONCE
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.tokens import folds_of, tokens_of
+
+Call = Callable[[int], object]
+
+
+def call_of(name: str, rows: Rows, learn: np.ndarray, lessons: np.ndarray, kit: Kit) -> Call:
+    """What judges the row of a number from scratch."""
+    if name in BUNDLED:
+        detector = Detector.load(BUNDLED[name])
+        return lambda k: analyse(rows.examples[k], kit.reader, detector)
+    baseline = BASELINES[name]
+    kit = replace(kit, lessons=rows.select(lessons))
+    scorer, forgetful = baseline.fit(rows.select(learn), kit), replace(kit, remember=False)
+
+    def judge(k: int) -> None:
+        if baseline.facts.needs:
+            states_of(rows, k, kit)
+        scorer.score(rows.select([k]), forgetful)
+
+    return judge
+
+
+def ids_of(rows: Rows, k: int, kit: Kit) -> torch.Tensor:
+    encoded = kit.reader.encode(rows.examples[k])
+    return torch.tensor([[*encoded.prompt_ids, *encoded.response_ids]], device=kit.reader.model.device)
+
+
+@torch.no_grad()
+def states_of(rows: Rows, k: int, kit: Kit) -> None:
+    model = kit.reader.model
+    model.set_attn_implementation("eager")
+    model(ids_of(rows, k, kit), output_hidden_states=True, output_attentions=True)
+    model.set_attn_implementation("sdpa")
+
+
+@torch.no_grad()
+def forward(rows: Rows, k: int, kit: Kit) -> None:
+    kit.reader.model(ids_of(rows, k, kit))
+
+
+def measure(name: str, store: Path, responses: int) -> dict[str, Any]:
+    rows, kit = Rows.open(store), Kit(store / "baselines")
+    split = folds_of(tokens_of(rows, {}), ONCE)[0]
+    sample = sample_of(rows)
+    learn, judged = (part[np.isin(part, sample)] for part in (split.train, split.test))
+    call = call_of(name, rows, learn, split.train, kit)
+    warm, *some = judged[: responses + 1].tolist()
+    call(warm)
+    forward(rows, warm, kit)
+    forget_peak()
+    taken = [timed(partial(call, k)) for k in some]
+    peak = peak_resident()
+    plain = [timed(partial(forward, rows, k, kit)) for k in some]
+    return {"seconds": median(taken), "forwards": median(taken) / median(plain), "peak_bytes": peak}
+
+
+def in_a_process(name: str, store: Path, responses: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.systems", "--store", str(store.resolve()), "--only", name]
+    root = Path(__file__).resolve().parents[1]
+    done = subprocess.run(
+        [*command, "--responses", str(responses)], check=True, stdout=subprocess.PIPE, text=True, cwd=root
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@click.command(context_settings={"max_content_width": 110})
+@click.option("--store", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write JSON here.")
+@click.option("--system", "systems", multiple=True, help="Only this; repeat it for several.")
+@click.option("--responses", default=5, show_default=True, type=click.IntRange(1), help="Judged by each.")
+@click.option("--only", hidden=True)
+def main(store: Path, out: Path | None, systems: tuple[str, ...], responses: int, only: str | None) -> None:
+    """Cost of one response, for every system."""
+    silence()
+    if only is not None:
+        click.echo(json.dumps(measure(only, store, responses)))
+        return
+    known = json.loads(out.read_text())["systems"] if out is not None and out.exists() else {}
+    for name in systems or (*BUNDLED, *BASELINES):
+        known[name] = in_a_process(name, store, responses)
+        one = known[name]
+        gigabytes = one["peak_bytes"] / 1e9
+        click.echo(f"{name:<24}{one['seconds']:>8.2f} s{one['forwards']:>8.1f} forwards{gigabytes:>8.2f} GB")
+        if out is not None:
+            conditions = f"{Kit().choices.reader}, {torch.get_num_threads()} threads, median of {responses}"
+            out.write_text(json.dumps({"systems": known, "conditions": conditions}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""RAGulator's classifiers of engineered features: a response is as suspect as its most suspect sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.classifiers.calibration import chosen, fit, margin_of
+from lrp4rag.experiments.baselines.baseline import Facts, Outside, Score
+from lrp4rag.experiments.baselines.calibrated import Calibration
+from lrp4rag.experiments.baselines.ragulator.features import Features, features_of
+from lrp4rag.experiments.baselines.ragulator.labelling import SOURCES, Source
+from lrp4rag.experiments.baselines.ragulator.trees import Classifier, contenders, outside_scores, split
+from lrp4rag.experiments.baselines.suspicion import Suspicion, marked, threshold_of
+
+if TYPE_CHECKING:
+    from lrp4rag.encoders.entailment import Entailment
+    from lrp4rag.experiments.baselines.kit import Kit
+    from lrp4rag.experiments.rows import Rows
+
+Scores = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Ragulator:
+    """`classifiers` contend on sentences whose labels come from `labels`; calibration and threshold come from
+    labelled responses. All learn from rows that are fresh to the cross-encoder."""
+
+    facts: Facts
+    classifiers: tuple[Classifier, ...]
+    labels: Source = "simulated"
+
+    def fit(self, rows: Rows, kit: Kit) -> Fitted:
+        """Raises `InputError` where there are too few sources, or a library is missing."""
+        trained = kit.entailment(rows)
+        fresh = np.flatnonzero(trained.fresh)
+        own = rows.select(fresh)
+        features = features_of(own.examples, trained.model, kit)
+        lessons = SOURCES[self.labels](own.examples, features, trained.model, kit)
+        candidates = contenders(self.classifiers, lessons.inputs, kit.seed)
+        every = np.arange(len(lessons.labels))
+        best, _ = chosen(candidates, lessons.labels, lessons.groups, every, kit.seed)
+        outside = outside_scores(best.estimator, lessons, [one.numbers for one in features], kit.seed)
+        suspicions = [Suspicion(one.spans, scores) for one, scores in zip(features, outside, strict=True)]
+        return Fitted(
+            trained.model,
+            fit(best.estimator, lessons.inputs, lessons.labels, lessons.groups),
+            best.label,
+            Calibration.of(response_scores(suspicions), own.labels, own.generators, fresh),
+            threshold_of(suspicions, own.examples),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """The classifier that was chosen, and the cross-encoder that its last feature comes from."""
+
+    model: Entailment
+    classifier: Any
+    chosen: str
+    calibration: Calibration
+    threshold: float
+
+    @property
+    def outside(self) -> Outside:
+        return self.calibration.outside
+
+    def score(self, rows: Rows, kit: Kit) -> list[Score]:
+        suspicions = self.suspicions(features_of(rows.examples, self.model, kit))
+        suspects = [marked(one, self.threshold) for one in suspicions]
+        return self.calibration.verdicts(response_scores(suspicions), rows.generators, suspects)
+
+    def suspicions(self, features: Sequence[Features]) -> list[Suspicion]:
+        inputs = [one.numbers for one in features]
+        scores = split(margin_of(self.classifier, np.concatenate(inputs))[0], inputs)
+        return [Suspicion(one.spans, own) for one, own in zip(features, scores, strict=True)]
+
+
+def response_scores(suspicions: Sequence[Suspicion]) -> Scores:
+    """The highest score of a sentence of each response, (R,)."""
+    return np.array([one.scores.max() for one in suspicions])
+
+
+def _facts(which: str, training: str) -> Facts:
+    return Facts(
+        f"RAGulator ({which})",
+        "arXiv 2411.03920",
+        "text",
+        training,
+        "MiniLM (22M), cross-encoder trained in the folds",
+    )
+
+
+SIMULATED = "simulated pairs; cross-encoder: annotated spans"
+RAGULATOR_FOREST = Ragulator(_facts("random forest", SIMULATED), ("random forest",))
+RAGULATOR_LIGHTGBM = Ragulator(_facts("LightGBM", SIMULATED), ("LightGBM",))
+RAGULATOR_ANNOTATED = Ragulator(
+    _facts("annotated", "annotated spans"), ("random forest", "LightGBM"), "annotated"
+)

@@ -1,0 +1,108 @@
+"""Encoders that are trained in the folds, on the rows a fold learns from less some sources that stay fresh.
+
+Each is kept in a folder of the kit, named after the rows and settings it was made with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.encoders.entailment import CrossEncoder
+from lrp4rag.encoders.running import seeded
+from lrp4rag.encoders.training import Training, finetune
+from lrp4rag.encoders.weights import MINILM, load_encoder
+from lrp4rag.example import Example
+from lrp4rag.experiments.baselines.kit import Kit, Trained
+from lrp4rag.experiments.baselines.lessons import CHUNK_WORDS, UNRELATED, lessons_of
+
+if TYPE_CHECKING:
+    from lrp4rag.experiments.rows import Rows
+
+FRESH = 0.2
+"""The part of the sources that weights are not trained on, so that their users can be calibrated."""
+ENTAILMENT = Training(epochs=2, rate=1e-4)
+LONGEST = 256
+LABELS = {0: "not supported", 1: "supported"}
+
+
+def trained_entailment(rows: Rows, kit: Kit) -> Trained[CrossEncoder]:
+    """A cross-encoder from MiniLM, trained on annotated sentences of the kit's lessons."""
+    lessons = kit.lessons or rows
+    known = learned_sources(lessons, kit.seed)
+    settings = {"kind": "entailment", "training": asdict(ENTAILMENT), "chunk": CHUNK_WORDS, "far": UNRELATED}
+    folder = kept(
+        kit, lessons, settings, lambda folder: train_entailment(examples_of(lessons, known), kit, folder)
+    )
+    model = kit.once(str(folder), lambda: replace(CrossEncoder.load(str(folder)), name=folder.name))
+    return Trained(model, ~np.isin(rows.groups, known))
+
+
+def train_entailment(examples: list[Example], kit: Kit, folder: Path) -> None:
+    """Train on labelled examples and save model and tokenizer to a folder."""
+    from transformers import AutoModelForSequenceClassification
+
+    with seeded(kit.seed):  # the new head is drawn
+        model, tokenizer = load_encoder(
+            MINILM,
+            AutoModelForSequenceClassification,
+            num_labels=len(LABELS),
+            id2label=LABELS,
+            label2id={label: k for k, label in LABELS.items()},
+        )
+    lessons = lessons_of(examples, kit.embedder, kit.seed)
+    encoded = tokenizer(
+        [one.pair[0] for one in lessons],
+        [one.pair[1] for one in lessons],
+        truncation="only_first",
+        max_length=LONGEST,
+    )
+    items = [
+        {name: values[k] for name, values in encoded.items()} | {"labels": int(one.supported)}
+        for k, one in enumerate(lessons)
+    ]
+    save(finetune(model, tokenizer, items, ENTAILMENT, "training entailment"), tokenizer, folder)
+
+
+def learned_sources(rows: Rows, seed: int) -> NDArray[np.str_]:
+    """The sources that weights are trained on, drawn once."""
+    order: NDArray[np.str_] = np.random.default_rng(seed).permutation(np.unique(rows.groups))
+    return order[: round((1 - FRESH) * len(order))]
+
+
+def kept(kit: Kit, rows: Rows, settings: dict[str, Any], make: Callable[[Path], None]) -> Path:
+    """The folder of what `make` writes, written once: whole or not at all."""
+    content = json.dumps([settings, rows.digest, kit.seed], sort_keys=True)
+    name = f"{settings['kind']}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+    place = kit.weights_folder / name
+    if not place.is_dir():
+        partial = place.with_name(f".{name}.{os.getpid()}.tmp")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        try:
+            make(partial)
+            partial.replace(place)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    return place
+
+
+def save(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Weights as safetensors."""
+    model.save_pretrained(folder, safe_serialization=True)
+    if tokenizer is not None:
+        tokenizer.save_pretrained(folder)
+
+
+def examples_of(rows: Rows, sources: NDArray[np.str_]) -> list[Example]:
+    inside = set(sources.tolist())
+    return [example for example in rows.examples if example.source in inside]

@@ -1,0 +1,78 @@
+"""`Bench`: runs baselines in the folds of a protocol, and keeps every finished fold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.errors import InputError
+from lrp4rag.experiments.baselines.baseline import Baseline
+from lrp4rag.experiments.baselines.kit import Kit
+from lrp4rag.experiments.compare.folds import FoldScores, Judged, gathered, run_fold
+from lrp4rag.experiments.protocol import Protocol, Split
+from lrp4rag.experiments.reproduce.cache import Cache, Cell, Task
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.tokens import folds_of, tokens_of
+from lrp4rag.progress import track
+
+VERSION = 1
+"""Raised whenever a fold of the same settings would come out differently."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bench:
+    """Rows, models, and where finished folds are kept. `sample` are the numbers of the rows that slow
+    baselines learn from and judge, in the same folds as all."""
+
+    rows: Rows
+    sample: NDArray[np.intp]
+    kit: Kit
+    cache: Cache
+    protocol: Protocol
+
+    def judged(self, baselines: Mapping[str, Baseline]) -> dict[str, Judged]:
+        """Each on all rows, or on the sample; what was run before is read.
+
+        Raises `InputError` where the store lacks what a baseline reads.
+        """
+        for name, baseline in baselines.items():
+            for part in baseline.facts.needs:
+                if not self.rows.has(part):
+                    raise InputError(f"{name} reads {part}, which the store has not of every row")
+        tokens = tokens_of(self.rows, {})
+        folds = folds_of(tokens, self.protocol)
+        made = {}
+        for name, baseline in baselines.items():
+            cells = [self._cell(name, baseline, k, split) for k, split in enumerate(folds)]
+            self._run([cell for cell in cells if not self.cache.holds(cell)], name)
+            made[name] = gathered([self.cache.read(cell) for cell in cells], tokens)
+        return made
+
+    def _run(self, cells: list[Cell], name: str) -> None:
+        """One by one in this process: models use all cores, and are loaded once."""
+        for cell in track(cells, len(cells), f"{name}, folds"):
+            self.cache.run(cell)
+
+    def _cell(self, name: str, baseline: Baseline, fold: int, split: Split) -> Cell:
+        kit = replace(self.kit, lessons=self.rows.select(split.train))
+        if baseline.facts.slow:
+            train, test = (part[np.isin(part, self.sample)] for part in (split.train, split.test))
+            split = Split(split.repeat, train, test)
+        key = {
+            "compare": VERSION,
+            "baseline": name,
+            "kit": self.kit.settings,
+            "rows": self.rows.digest,
+            "sample": self.rows.select(self.sample).digest if baseline.facts.slow else "",
+            "seed": self.protocol.seed,
+            "fold": fold,
+        }
+        return Cell(key, FoldScores, partial(_task, baseline, self.rows, split, kit))
+
+
+def _task(baseline: Baseline, rows: Rows, split: Split, kit: Kit) -> Task:
+    return partial(run_fold, baseline, rows, split, kit)

@@ -1,0 +1,159 @@
+"""The page of a comparison: Markdown, a table of every metric and a figure, with no number typed by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment
+
+from lrp4rag.classifiers.card import Interval, package_versions
+from lrp4rag.experiments.compare.compare import PROTOCOL, Comparison, Part, Plan, Quality
+from lrp4rag.experiments.compare.costs import Costs
+from lrp4rag.experiments.compare.ours import DETECTOR, FACTS, OF_SAMPLE
+from lrp4rag.experiments.compare.published import reports
+from lrp4rag.experiments.compare.sample import SEED
+from lrp4rag.experiments.figures.compare import draw_cost
+from lrp4rag.experiments.figures.style import save, save_table
+from lrp4rag.experiments.localisation import ALL
+from lrp4rag.experiments.reproduce.records import to_json
+from lrp4rag.experiments.reproduce.words import difference, percent, verdict, with_interval
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.files import write_atomically
+from lrp4rag.templates import markdown_templates
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TEMPLATES = Path(__file__).parent / "templates"
+METRICS = ("auprc", "balanced_accuracy", "accuracy", "precision", "recall", "f1", "ece")
+
+
+def write_page(
+    found: Comparison, rows: Rows, out: Path, command: str, plan: Plan, costs: Costs | None
+) -> list[Path]:
+    """README.md, metrics.csv, results.json and, where costs are known, the figure."""
+    out.mkdir(parents=True, exist_ok=True)
+    claims = [name for name in found.sample if name != ALL] or [ALL]
+    verdicts = {name: {where: _verdict(found, name, where) for where in claims} for name in found.facts}
+    files = [save_table(metrics_table(found), out / "metrics.csv")]
+    if costs is not None:
+        forwards = {name: one.forwards for name, one in costs.systems.items()}
+        aurocs = {name: _aurocs(found.sample[name]) for name in claims}
+        files += save(draw_cost(aurocs, forwards, tuple(FACTS)), out / "cost")
+    page = (
+        _environment()
+        .get_template("page.md.j2")
+        .render(
+            found=found,
+            command=command,
+            rows=len(rows),
+            generators=[name for name in found.every if name != ALL],
+            reader=rows.store.configuration.reader["name"],
+            protocol=PROTOCOL.words,
+            resamples=plan.resamples,
+            seed=SEED,
+            sample_names=claims,
+            of_sample=OF_SAMPLE,
+            ours=tuple(FACTS),
+            detector=DETECTOR,
+            metrics=METRICS,
+            claims=claims,
+            verdicts=verdicts,
+            unbeaten=[
+                f"{name} ({', '.join(where for where in claims if not _beaten(found, name, where))})"
+                for name in found.facts
+                if name not in FACTS and not all(_beaten(found, name, where) for where in claims)
+            ],
+            costs=costs,
+            published=reports(),
+        )
+    )
+    write_atomically(out / "README.md", page)
+    record = {
+        "command": command,
+        "protocol": PROTOCOL.words,
+        "resamples": plan.resamples,
+        "rows": rows.digest,
+        "choices": to_json(plan.choices),
+        "versions": package_versions(),
+        "costs": to_json(costs),
+        **to_json(found),
+    }
+    write_atomically(out / "results.json", json.dumps(_rounded(record), separators=(",", ":")) + "\n")
+    return [out / "README.md", out / "results.json", *files]
+
+
+def metrics_table(found: Comparison) -> pd.DataFrame:
+    """Every metric with its interval, a row for each system, generator and set of rows."""
+    import pandas as pd
+
+    lines = []
+    for rows, parts in (("all", found.every), ("sample", found.sample)):
+        for generator, part in parts.items():
+            for name, one in part.systems.items():
+                for metric, interval in _metrics(one).items():
+                    lines.append(
+                        {"rows": rows, "generator": generator, "system": name, "metric": metric}
+                        | {"value": interval.value, "low": interval.low, "high": interval.high}
+                    )
+    return pd.DataFrame(lines)
+
+
+def _metrics(one: Quality) -> dict[str, Interval]:
+    found = dict(one.metrics) | {f"behind: {name}": value for name, value in one.behind.items()}
+    if one.line is not None:
+        for kind, metrics in (("token", one.line.tokens), ("span", one.line.spans)):
+            found |= {f"{kind} {name}": value for name, value in metrics.items()}
+        found |= {f"sentence {name}": value for name, value in one.line.sentences.items()}
+    return found
+
+
+def _quality(found: Comparison, name: str, generator: str) -> Quality:
+    """On all rows where the system judged all."""
+    parts = found.every if name in found.every[ALL].systems else found.sample
+    return parts[generator].systems[name]
+
+
+def _beaten(found: Comparison, name: str, generator: str) -> bool:
+    return verdict(_quality(found, name, generator).behind["auroc"]) == "holds"
+
+
+def _verdict(found: Comparison, name: str, generator: str) -> str:
+    behind = _quality(found, name, generator).behind["auroc"]
+    return f"{'yes' if _beaten(found, name, generator) else 'no'}, {difference(behind)}"
+
+
+def _aurocs(part: Part) -> dict[str, Interval]:
+    return {name: one.metrics["auroc"] for name, one in part.systems.items()}
+
+
+def _ranked(systems: Mapping[str, Quality]) -> list[str]:
+    """Names, the highest AUROC first."""
+    return sorted(systems, key=lambda name: -(systems[name].metrics["auroc"].value or 0.0))
+
+
+def _silent(systems: Mapping[str, Quality]) -> dict[str, str]:
+    return {name: percent(1 - one.answered) for name, one in systems.items() if one.answered < 1}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return round(value, 5) if isinstance(value, float) else value
+
+
+def _environment() -> Environment:
+    environment = markdown_templates(TEMPLATES)
+    environment.filters |= {
+        "interval": with_interval,
+        "signed": difference,
+        "ranked": _ranked,
+        "silent": _silent,
+        "page": lambda name: name,
+    }
+    return environment

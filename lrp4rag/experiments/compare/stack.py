@@ -1,0 +1,67 @@
+"""Combinations: what the white-box detector adds to a text-only system, and the reverse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from lrp4rag.experiments.compare.folds import Judged
+from lrp4rag.experiments.search import THRESHOLD, Outcome
+
+EDGE = 1e-6  # of a probability, so that its log odds are finite
+Labels = NDArray[np.bool_]
+
+
+def stacked(
+    ours: Judged, others: Mapping[str, Judged], labels: Labels
+) -> tuple[Outcome, Outcome, tuple[str, ...]]:
+    """Logistic regression on the log odds of ours and of the best of the others; the outcome of that one
+    alone; and which it was in each fold.
+
+    In each fold, both the best (by AUROC) and the weights are found on rows learned from, by probabilities of
+    models that had not learned from them. All must have the same folds.
+    """
+    probabilities = np.full(ours.outcome.probabilities.shape, np.nan)
+    alone, alone_flagged = probabilities.copy(), np.zeros(probabilities.shape, dtype=bool)
+    chosen = []
+    for fold, (test, rows, values) in enumerate(ours.outside):
+        own = _whole(rows, values, len(labels))
+        theirs = {name: _whole(*one.outside[fold][1:], len(labels)) for name, one in others.items()}
+        best = max(theirs, key=lambda name: _auroc(theirs[name], labels))
+        both = np.stack([own, theirs[best]], axis=1)
+        known = np.isfinite(both).all(axis=1)
+        model = LogisticRegression().fit(_log_odds(both[known]), labels[known])
+        judged = np.stack(
+            [ours.outcome.probabilities[0, test], others[best].outcome.probabilities[0, test]], axis=1
+        )
+        probabilities[0, test] = model.predict_proba(_log_odds(judged))[:, 1]
+        alone[0, test] = others[best].outcome.probabilities[0, test]
+        alone_flagged[0, test] = others[best].outcome.flagged[0, test]
+        chosen.append(best)
+    names = tuple(chosen)
+    return (
+        Outcome(probabilities, probabilities >= THRESHOLD, names),
+        Outcome(alone, alone_flagged, names),
+        names,
+    )
+
+
+def _whole(rows: NDArray[np.intp], values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    found = np.full(count, np.nan)
+    found[rows] = values
+    return found
+
+
+def _auroc(values: NDArray[np.float64], labels: Labels) -> float:
+    known = np.isfinite(values)
+    return float(roc_auc_score(labels[known], values[known]))
+
+
+def _log_odds(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = logit(np.clip(probabilities, EDGE, 1 - EDGE))
+    return found

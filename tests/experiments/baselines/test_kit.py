@@ -1,0 +1,161 @@
+"""What baselines share: measurements are kept one by one, and read when they are there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lrp4rag.example import Example, Label
+from lrp4rag.experiments.baselines.chat import LocalChat, RemoteChat
+from lrp4rag.experiments.baselines.kit import Choices, Kit
+from lrp4rag.experiments.baselines.measurement import Measurement
+from lrp4rag.experiments.baselines.suspicion import Suspicion
+from lrp4rag.experiments.store import key_of
+from lrp4rag.generator import Reader
+from tests.tiny import bridge_example
+
+ROWS = [
+    bridge_example(1),
+    bridge_example(2),
+    bridge_example(1, response="Nobody knows."),
+    bridge_example(3),
+]
+
+
+@dataclass
+class Meter:
+    """Measures a response's length; `broken` is a source it fails on."""
+
+    broken: str = ""
+    factor: float = 1.0
+    groups: list[list[Example]] = field(default_factory=list)
+
+    def __call__(self, group: list[Example]) -> list[Measurement]:
+        if group[0].source == self.broken:
+            raise RuntimeError("out of order")
+        self.groups.append(group)
+        return [self.of(example) for example in group]
+
+    def of(self, example: Example) -> Measurement:
+        length = len(example.response)
+        suspicion = Suspicion(np.array([[0, length]]), np.array([self.factor / 3]))
+        return Measurement(np.array([length * self.factor, np.nan]), suspicion, asked=2, unanswered=1)
+
+
+def lengths(found: Sequence[Measurement]) -> list[float]:
+    return [float(one.numbers[0]) for one in found]
+
+
+def measure(kit: Kit, meter: Meter, rows: Sequence[Example] = ROWS, **settings: object) -> list[Measurement]:
+    return kit.measured("length", settings, rows, Measurement, meter)
+
+
+EXPECTED = [float(len(row.response)) for row in ROWS]
+
+
+# Measuring.
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_responses_to_one_source_are_measured_together(tmp_path: Path, keeps: bool) -> None:
+    meter = Meter()
+    found = measure(Kit(tmp_path if keeps else None), meter)
+    assert lengths(found) == EXPECTED
+    assert meter.groups == [[ROWS[0], ROWS[2]], [ROWS[1]], [ROWS[3]]]
+
+
+def test_equal_responses_are_measured_once(tmp_path: Path) -> None:
+    meter = Meter()
+    twin = replace(ROWS[0], id="twin", labels=(Label(0, 2),))
+    assert lengths(measure(Kit(tmp_path), meter, [ROWS[0], twin])) == [EXPECTED[0]] * 2
+    assert meter.groups == [[ROWS[0]]]
+
+
+def test_what_was_measured_is_kept(tmp_path: Path) -> None:
+    first = measure(Kit(tmp_path), Meter())
+    for kit in (Kit(tmp_path), Kit(tmp_path, Choices(dtype="float32"), seed=3)):
+        meter = Meter()
+        again = measure(kit, meter, ROWS[::-1])
+        assert meter.groups == []
+        for one, other in zip(first, again[::-1], strict=True):
+            # To the last digit: what is read is what was used at first.
+            assert np.array_equal(one.numbers, other.numbers, equal_nan=True)
+            assert np.array_equal(one.suspicion.scores, other.suspicion.scores)
+            assert np.array_equal(one.suspicion.spans, other.suspicion.spans)
+            assert (one.asked, one.unanswered) == (other.asked, other.unanswered) == (2, 1)
+
+
+def test_after_a_failure_it_goes_on_where_it_was(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="out of order"):
+        measure(Kit(tmp_path), Meter(broken=ROWS[1].source))
+    meter = Meter()
+    assert lengths(measure(Kit(tmp_path), meter)) == EXPECTED
+    assert meter.groups == [[ROWS[1]], [ROWS[3]]]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff\xfe", b"null", b"[1]", b"{}", b'{"numbers": [1], "x": 2}']
+)
+def test_a_damaged_file_is_measured_again(tmp_path: Path, content: bytes) -> None:
+    measure(Kit(tmp_path), Meter())
+    (file,) = tmp_path.rglob(f"{key_of(ROWS[1])}.json")
+    whole = file.read_bytes()
+    file.write_bytes(content)
+    meter = Meter()
+    assert lengths(measure(Kit(tmp_path), meter)) == EXPECTED
+    assert meter.groups == [[ROWS[1]]]
+    assert file.read_bytes() == whole
+
+
+def test_other_settings_are_another_folder(tmp_path: Path) -> None:
+    kit, meter = Kit(tmp_path), Meter()
+    measure(kit, meter, ROWS[:1], model="a")
+    assert lengths(measure(kit, Meter(factor=2.0), ROWS[:1], model="b")) == [2 * EXPECTED[0]]
+    assert lengths(measure(kit, meter, ROWS[:1], model="a")) == EXPECTED[:1]
+    assert len(meter.groups) == 1
+    folders = sorted((tmp_path / "measured").iterdir())
+    assert all(folder.name.startswith("length-") for folder in folders)
+    told = [json.loads((folder / "settings.json").read_text()) for folder in folders]
+    assert sorted(one["model"] for one in told) == ["a", "b"]
+
+
+def test_without_a_folder_nothing_is_kept() -> None:
+    kit, meter = Kit(), Meter()
+    for _ in range(2):
+        assert lengths(measure(kit, meter, ROWS[:1])) == EXPECTED[:1]
+    assert len(meter.groups) == 2
+
+
+def test_half_written_files_of_killed_runs_are_removed(tmp_path: Path) -> None:
+    measure(Kit(tmp_path), Meter(), ROWS[:1])
+    (folder,) = (tmp_path / "measured").iterdir()
+    (folder / ".x.json.none.tmp").write_text("{")
+    measure(Kit(tmp_path), Meter(), ROWS[:1])
+    assert sorted(file.name for file in folder.iterdir()) == sorted(
+        [f"{key_of(ROWS[0])}.json", "settings.json"]
+    )
+
+
+# Models.
+
+
+def test_the_reader_judges_unless_another_model_is_chosen(reader_folder: Path, hash_cache: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LRP4RAG_CACHE", str(hash_cache))
+        kit = Kit(choices=Choices(reader=str(reader_folder), device="cpu", dtype="float32"))
+        reader: Reader = kit.reader
+    assert kit.reader is reader  # loaded once
+    assert reader.identity.name == "tiny"
+    assert kit.chat == LocalChat(reader)
+    assert Kit(choices=Choices(judge="m", judge_url="u")).chat == RemoteChat("m", "u")
+
+
+def test_settings_tell_every_choice() -> None:
+    assert Kit().settings == Kit(Path("elsewhere")).settings
+    others = [Kit(seed=1), Kit(choices=Choices(judge="m")), Kit(choices=Choices(entailment="hhem"))]
+    assert all(kit.settings != Kit().settings for kit in others)
