@@ -19,6 +19,7 @@ import click
 from lrp4rag import __version__
 from lrp4rag.cli.analyse import analyse
 from lrp4rag.cli.attribute import attribute
+from lrp4rag.cli.baseline import baseline
 from lrp4rag.cli.check import check
 from lrp4rag.cli.compare import compare
 from lrp4rag.cli.data import evaluate, train
@@ -95,6 +96,6 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 for command in (
     *(analyse, attribute, generate, extract, train, evaluate),
-    *(check, detector, store, reproduce, localise, study, compare),
+    *(check, detector, store, reproduce, localise, study, baseline, compare),
 ):
     main.add_command(command)

@@ -15,12 +15,7 @@ from lrp4rag.errors import InputError
 if TYPE_CHECKING:
     pass
 
-STORE = click.option(
-    "--store",
-    required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Store of labelled responses (lrp4rag extract --parts relevance,signals,states).",
-)
+STORE_HELP = "Store of labelled responses (lrp4rag extract --parts relevance,signals,states)."
 WORK = click.option(
     "--work",
     type=click.Path(path_type=Path),
@@ -65,7 +60,12 @@ def model_choices(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command(short_help="Compare every system with our detectors, from a store.")
-@STORE
+@click.option(
+    "--store",
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help=STORE_HELP,
+)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the page.")
 @click.option(
     "--baselines",

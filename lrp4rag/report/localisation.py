@@ -28,17 +28,17 @@ def print_localisation(found: Localisation, protocol: str) -> None:
         console.print(table)
         whole = Table("whole responses", *VERDICT.values(), show_lines=True)
         for name, metrics in found.responses[generator].items():
-            cells = [_stacked(metrics[metric]) for metric in VERDICT]
+            cells = [stacked(metrics[metric]) for metric in VERDICT]
             whole.add_row(name, *cells, style="dim" if name in CONTROLS else None)
         console.print(whole)
 
 
 def _cells(line: Line) -> list[str]:
     values = (line.tokens["auroc"], line.tokens["auprc"], line.spans["f1"], line.sentences["f1"])
-    return [_stacked(value) for value in values]
+    return [stacked(value) for value in values]
 
 
-def _stacked(interval: Interval) -> str:
+def stacked(interval: Interval) -> str:
     """The value over its interval: a table of eighty characters has room for four."""
     if interval.value is None:
         return "-"

@@ -53,7 +53,8 @@ def out_of_context(support: NDArray[np.float64]) -> NDArray[np.float64]:
     return smallest
 
 
-def _measured(rows: Rows, kit: Kit, model: Entailment) -> list[Measurement]:
+def read_windows(rows: Rows, kit: Kit, model: Entailment) -> list[Measurement]:
+    """Of each response; suspicion is that of its sentences."""
     settings = {"entailment": model.name, "words": WINDOW_WORDS}
     return kit.measured(
         "ragulator-windows", settings, rows.examples, Measurement, lambda group: measure(group, model)
@@ -68,5 +69,5 @@ _FACTS = Facts(
     "MiniLM (22M), cross-encoder trained in the folds",
 )
 RAGULATOR_ENCODER = entailed(
-    _FACTS, lambda model: Measured(_FACTS, partial(_measured, model=model), (NUMBER,), marks=True)
+    _FACTS, lambda model: Measured(_FACTS, partial(read_windows, model=model), (NUMBER,), marks=True)
 )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lrp4rag.encoders.chunks import chunks_of
 from lrp4rag.encoders.weights import MINILM
 from lrp4rag.example import Example
+from lrp4rag.experiments.baselines.lessons import CHUNK_WORDS
 from lrp4rag.experiments.baselines.ragulator.ngrams import SMOOTHING, NGrams, stems
 from lrp4rag.experiments.store import key_of
 from lrp4rag.sentences import split_sentences
@@ -27,7 +28,6 @@ FEATURES = (
     "largest similarity to a sentence of the context",
     "largest relevance of a chunk of the context",
 )
-CHUNK_WORDS = 160  # as long as those that the cross-encoder learns from
 RERANKED = 2  # chunks that the cross-encoder is given, those most similar: it costs far more than all else
 
 Numbers = NDArray[np.float64]

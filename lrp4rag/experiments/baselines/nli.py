@@ -1,0 +1,50 @@
+"""Entailment models as they are used alone: AlignScore (arXiv 2305.16739), MiniCheck (arXiv 2404.10774), HHEM.
+
+A response is split into sentences and the context into chunks; a sentence is worth its best chunk's support. The
+mean of the sentences (AlignScore's) and the least of them (MiniCheck's: one that is not supported is enough)
+contend.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lrp4rag.experiments.baselines.baseline import Facts
+from lrp4rag.experiments.baselines.measurement import Measured, Measurement
+from lrp4rag.experiments.baselines.ragulator.encoder import read_windows
+from lrp4rag.experiments.baselines.suspicion import NO_PARTS
+from lrp4rag.experiments.baselines.taught import entailed
+
+if TYPE_CHECKING:
+    from lrp4rag.encoders.entailment import Entailment
+    from lrp4rag.experiments.baselines.kit import Kit
+    from lrp4rag.experiments.rows import Rows
+
+NAMES = ("mean support of sentences", "least support of a sentence")
+
+
+def support_of(doubts: np.ndarray) -> np.ndarray:
+    """The two numbers, from 1 - the best chunk's support of each sentence (S,)."""
+    return np.array([1 - doubts.mean(), 1 - doubts.max()])
+
+
+def measure(rows: Rows, kit: Kit, model: Entailment) -> list[Measurement]:
+    """What RAGulator's encoder measures, read otherwise."""
+    found = read_windows(rows, kit, model)
+    return [replace(one, numbers=support_of((one.suspicion or NO_PARTS).scores)) for one in found]
+
+
+FACTS = Facts(
+    "Entailment of sentences (HHEM, MiniCheck, AlignScore)",
+    "arXiv 2305.16739, 2404.10774",
+    "text",
+    "annotated spans",
+    "MiniLM (22M), cross-encoder trained in the folds",
+)
+ENTAILMENT = entailed(
+    FACTS, lambda model: Measured(FACTS, partial(measure, model=model), NAMES, alternatives=True, marks=True)
+)

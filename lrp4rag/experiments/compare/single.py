@@ -1,0 +1,104 @@
+"""One baseline by itself: cross-validated on a store, or learned from it to judge other responses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.classifiers.card import Metrics
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example
+from lrp4rag.experiments.baselines.baseline import Baseline, Score
+from lrp4rag.experiments.baselines.kit import Kit
+from lrp4rag.experiments.baselines.registry import baseline_named
+from lrp4rag.experiments.compare.bench import Bench
+from lrp4rag.experiments.compare.compare import PROTOCOL
+from lrp4rag.experiments.extract import extract
+from lrp4rag.experiments.localisation import ALL, Line, line_of
+from lrp4rag.experiments.reproduce.cache import Cache
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.statistics import outcome_metrics
+from lrp4rag.experiments.tokens import tokens_of
+from lrp4rag.parts import RELEVANCE
+
+
+@dataclass(frozen=True, slots=True)
+class CrossValidated:
+    """Of a baseline on the rows that it judged (`examples`): their scores, and by generator the metrics of
+    responses and of tokens, spans and sentences (None where it scores no parts)."""
+
+    examples: tuple[Example, ...]
+    scores: tuple[Score, ...]
+    responses: dict[str, Metrics]
+    lines: dict[str, Line | None]
+    answered: float
+    chosen: tuple[str, ...]
+
+
+def cross_validate(
+    name: str, rows: Rows, sample: NDArray[np.intp], kit: Kit, resamples: int
+) -> CrossValidated:
+    """Under the comparison's protocol; finished folds are kept in the kit's folder, and shared with it.
+
+    Raises `InputError` for an unknown baseline, or where the store lacks what it reads.
+    """
+    if kit.folder is None:
+        raise InputError("a cross-validation needs a folder to keep its folds in")
+    baseline = baseline_named(name)
+    bench = Bench(rows, sample, kit, Cache.open(kit.folder / "folds"), PROTOCOL)
+    judged = bench.judged({name: baseline})[name]
+    chosen = sample if baseline.facts.slow else np.arange(len(rows))
+    tokens = tokens_of(rows, {})
+    responses, lines = {}, {}
+    by_name = {one: np.intersect1d(own, chosen) for one, own in rows.by_generator.items()}
+    for generator, own in ({one: own for one, own in by_name.items() if len(own)} | {ALL: chosen}).items():
+        part = rows.select(own)
+        responses[generator] = outcome_metrics(
+            judged.outcome.select(own), part.labels, part.groups, resamples=resamples
+        )
+        scored = judged.marking is not None and judged.marks(tokens.within(own))
+        lines[generator] = (
+            line_of(part, tokens, own, judged.marking, resamples) if scored and judged.marking else None
+        )
+    probabilities, flagged = judged.outcome.probabilities[0], judged.outcome.flagged[0]
+    return CrossValidated(
+        examples=rows.select(chosen).examples,
+        scores=tuple(
+            Score(float(probabilities[k]), bool(flagged[k]), None, bool(judged.answered[k])) for k in chosen
+        ),
+        responses=responses,
+        lines=lines,
+        answered=float(judged.answered[chosen].mean()),
+        chosen=judged.outcome.chosen,
+    )
+
+
+def judge_others(baseline: Baseline, rows: Rows, examples: Sequence[Example], kit: Kit) -> list[Score]:
+    """Learn from all of the rows and judge other examples, whose parts are extracted first where the baseline
+    reads any. Raises `InputError` for an example without a response, or with one of the rows' sources."""
+    known = {one.content_hash for one in rows.examples}
+    for one in examples:
+        if one.response is None:
+            raise InputError(f"'{one.id}' has no response to judge", field="response")
+        if one.content_hash in known:
+            raise InputError(
+                f"'{one.id}' has question and passages of the store that is learned from: its score would be "
+                "too good"
+            )
+    store = rows.store
+    if baseline.facts.needs:
+        if kit.folder is None:
+            raise InputError("what this baseline reads must be extracted, into a folder")
+        configuration = store.configuration
+        parts = dict.fromkeys((RELEVANCE, *baseline.facts.needs))
+        done = extract(
+            examples, kit.reader, kit.folder / "judged", composite=configuration.composite, parts=list(parts)
+        )
+        if done.failures:
+            id_, why = next(iter(done.failures.items()))
+            raise InputError(f"'{id_}': {why}")
+        store = done.store
+    return baseline.fit(rows, kit).score(Rows(store, tuple(examples)), kit)
