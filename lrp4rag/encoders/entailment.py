@@ -9,9 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.encoders.running import autocast, batches
+from lrp4rag.encoders.running import autocast, batches, tokens_read
 from lrp4rag.encoders.weights import load_encoder
 from lrp4rag.errors import InputError
+
+LONGEST = 512  # tokens of a pair
 
 Pair = tuple[str, str]
 """Premise and hypothesis."""
@@ -49,16 +51,18 @@ class CrossEncoder:
     @classmethod
     def load(cls, name: str) -> CrossEncoder:
         """A hub id, a short name of `PUBLISHED`, or a folder. Raises `InputError` for a model that needs code
-        of its own, has pickled weights only, or no label that means support."""
+        of its own, has pickled weights only, no trained head, or no label that means support."""
         from transformers import AutoModelForSequenceClassification
 
-        model, tokenizer = load_encoder(PUBLISHED.get(name, name), AutoModelForSequenceClassification)
+        model, tokenizer = load_encoder(
+            PUBLISHED.get(name, name), AutoModelForSequenceClassification, whole=True
+        )
         return cls(name, model, tokenizer, support_label(model.config, name))
 
     @property
     def longest(self) -> int:
         """Tokens of a pair that are read."""
-        return int(min(self.model.config.max_position_embeddings, self.tokenizer.model_max_length, 512))
+        return tokens_read(self.model.config, self.tokenizer, LONGEST)
 
     def __call__(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
         """What exceeds `longest` is cut off the longer one of a pair."""

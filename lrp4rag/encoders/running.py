@@ -1,4 +1,4 @@
-"""What running any encoder over many texts shares: batches of like lengths, and the fastest precision."""
+"""What running any encoder over many texts shares: windows, batches of like lengths, fast precision."""
 
 from __future__ import annotations
 
@@ -20,6 +20,21 @@ def batches(lengths: Sequence[int], tokens: int = TOKENS_A_BATCH) -> Iterator[ND
         if end == len(order) or (end + 1 - start) * lengths[order[end]] > tokens:
             yield order[start:end]
             start = end
+
+
+def tokens_read(config: Any, tokenizer: Any, most: int) -> int:
+    """How many tokens a model is given at once: at most `most`, and what positions and tokenizer allow."""
+    return int(min(getattr(config, "max_position_embeddings", most), tokenizer.model_max_length, most))
+
+
+def encoded_pair(tokenizer: Any, first: str, second: str, longest: int, **options: Any) -> Any:
+    """Two texts as one input of at most `longest` tokens. The first is cut off; so is the second where it
+    leaves no room for the first."""
+    room = longest - tokenizer.num_special_tokens_to_add(pair=True)
+    fits = len(tokenizer(second, add_special_tokens=False, verbose=False)["input_ids"]) < room
+    return tokenizer(
+        first, second, truncation="only_first" if fits else "longest_first", max_length=longest, **options
+    )
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.encoders.running import autocast, batches
+from lrp4rag.encoders.running import autocast, batches, encoded_pair, tokens_read
 from lrp4rag.encoders.training import IGNORED, Item, padded
 from lrp4rag.encoders.weights import load_encoder
 from lrp4rag.errors import InputError
@@ -46,17 +46,19 @@ class TokenClassifier:
 
     @classmethod
     def load(cls, name: str) -> TokenClassifier:
-        """A hub id or a folder. Raises `InputError` where the model has not two labels."""
+        """A hub id or a folder. Raises `InputError` as `load_encoder` does, and where the model has not two
+        labels."""
         from transformers import AutoModelForTokenClassification
 
-        model, tokenizer = load_encoder(name, AutoModelForTokenClassification)
+        model, tokenizer = load_encoder(name, AutoModelForTokenClassification, whole=True)
         if model.config.num_labels != 2:
             raise InputError(f"'{name}' has {model.config.num_labels} labels of tokens, not 2")
         return cls(name, model, tokenizer)
 
     @property
     def longest(self) -> int:
-        return window_of(self.model.config)
+        """Tokens of a window that are read."""
+        return tokens_read(self.model.config, self.tokenizer, LONGEST)
 
     def __call__(self, windows: Sequence[Window]) -> list[TokenScores]:
         """Of each window's piece; spans are those of the response."""
@@ -75,23 +77,12 @@ class TokenClassifier:
         return [one for one in found if one is not None]
 
 
-def window_of(config: Any) -> int:
-    """How many tokens a model of this configuration is given at once."""
-    return int(min(config.max_position_embeddings, LONGEST))
-
-
 def encoded_window(
     window: Window, tokenizer: Any, longest: int
 ) -> tuple[Item, NDArray[np.intp], NDArray[np.intp]]:
     """The model's input, the response's characters of each token of the piece (T, 2), and the places of these
-    tokens in the input (T,). Context is cut off where both do not fit."""
-    encoded = tokenizer(
-        window.context,
-        window.piece,
-        truncation="only_first",
-        max_length=longest,
-        return_offsets_mapping=True,
-    )
+    tokens in the input (T,). Context is cut off where both do not fit (see `encoded_pair`)."""
+    encoded = encoded_pair(tokenizer, window.context, window.piece, longest, return_offsets_mapping=True)
     offsets = encoded.pop("offset_mapping")
     places = [k for k, which in enumerate(encoded.sequence_ids(0)) if which == 1]
     spans = np.array([offsets[k] for k in places], dtype=np.intp).reshape(-1, 2) + window.start

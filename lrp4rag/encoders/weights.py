@@ -23,17 +23,26 @@ def resolve_encoder(name: str) -> str:
     return str(Path(found.origin).parent / "model")
 
 
-def load_encoder(name: str, kind: Any, **options: Any) -> tuple[Any, Any]:
+def load_encoder(name: str, kind: Any, *, whole: bool = False, **options: Any) -> tuple[Any, Any]:
     """Model and tokenizer; `kind` is a class of transformers that loads models. No remote code is run, and
-    pickled weights are not loaded. Raises `InputError` where they cannot be."""
+    pickled weights are not loaded. Raises `InputError` where they cannot be, and for a model that must be
+    `whole` where its files lack weights (transformers makes them up at random)."""
     from transformers import AutoTokenizer
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     place = resolve_encoder(name)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(place)
-        model = kind.from_pretrained(place, use_safetensors=True, **options)
+        # Where this is not said, transformers asks whether to run remote code.
+        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
+        model, found = kind.from_pretrained(
+            place, use_safetensors=True, trust_remote_code=False, output_loading_info=True, **options
+        )
     except Exception as error:  # transformers raises many kinds for folders it cannot read
         raise InputError(f"cannot load encoder '{name}': {error}") from error
+    missing = sorted(found["missing_keys"])
+    if whole and missing:
+        raise InputError(
+            f"'{name}' is not trained for this: {len(missing)} weights are missing, among them {missing[0]}"
+        )
     return model.eval(), tokenizer

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lrp4rag.experiments.baselines.baseline import Facts
     from lrp4rag.experiments.compare.single import CrossValidated
 
-METRICS = {"auroc": "AUROC", "auprc": "AUPRC", "accuracy": "accuracy", "f1": "F1", "ece": "ECE"}
+METRICS = {"auroc": "AUROC", "accuracy": "accuracy", "f1": "F1", "ece": "ECE"}
 
 
 def print_baselines(facts: Mapping[str, Facts]) -> None:
@@ -32,7 +32,8 @@ def print_baselines(facts: Mapping[str, Facts]) -> None:
 def print_baseline(found: CrossValidated, facts: Facts) -> None:
     """A line for each generator, with 95 % intervals."""
     console = Console()
-    console.print(f"{facts.title} {facts.paper}; weights: {facts.weights}", style="dim")
+    described = f" ({facts.paper})" if facts.paper else ""
+    console.print(f"{facts.title}{described}; weights: {facts.weights}", style="dim")
     table = Table("", *METRICS.values(), "token AUROC", "span F1", show_lines=True)
     for generator, metrics in found.responses.items():
         line = found.lines[generator]

@@ -67,20 +67,24 @@ def trained_llm(rows: Rows, kit: Kit) -> Trained[SequenceClassifier]:
 
 
 def train_llm(examples: list[Example], kit: Kit, folder: Path) -> None:
-    """Train an adapter and the head on labelled examples, and save both to a folder."""
+    """Train an adapter and the head on labelled examples, and save both to a folder.
+
+    Raises `InputError` for a reader without such a head, or without the projections that are adapted.
+    """
     peft = require_peft()
     reader = kit.reader
+    lora = peft.LoraConfig(
+        task_type=peft.TaskType.SEQ_CLS,
+        r=RANK,
+        lora_alpha=ALPHA,
+        lora_dropout=DROPOUT,
+        target_modules=list(TARGETS),
+    )
     with seeded(kit.seed):  # head and adapter are drawn
-        adapted = peft.get_peft_model(
-            _headed(kit),
-            peft.LoraConfig(
-                task_type=peft.TaskType.SEQ_CLS,
-                r=RANK,
-                lora_alpha=ALPHA,
-                lora_dropout=DROPOUT,
-                target_modules=list(TARGETS),
-            ),
-        )
+        try:
+            adapted = peft.get_peft_model(_headed(kit), lora)
+        except ValueError as error:
+            raise InputError(f"LoRA cannot adapt {reader.identity}: {error}") from error
     items = [item_of(example, reader) | {"labels": int(bool(example.labels))} for example in examples]
     save(finetune(adapted, reader.tokenizer, items, TRAINING, "fine-tuning the reader"), None, folder)
 

@@ -11,14 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lrp4rag.encoders.chunks import chunk_spans, chunks_of
-from lrp4rag.encoders.running import seeded
-from lrp4rag.encoders.token_classifier import (
-    TokenClassifier,
-    TokenScores,
-    Window,
-    labelled_window,
-    window_of,
-)
+from lrp4rag.encoders.running import seeded, tokens_read
+from lrp4rag.encoders.token_classifier import LONGEST, TokenClassifier, TokenScores, Window, labelled_window
 from lrp4rag.encoders.training import Training, finetune
 from lrp4rag.encoders.weights import MINILM, load_encoder
 from lrp4rag.example import Example
@@ -85,7 +79,7 @@ def train_classifier(examples: list[Example], kit: Kit, folder: Path) -> None:
 
     with seeded(kit.seed):  # the new head is drawn
         model, tokenizer = load_encoder(MINILM, AutoModelForTokenClassification, num_labels=2)
-    longest = window_of(model.config)
+    longest = tokens_read(model.config, tokenizer, LONGEST)
     items = [
         labelled_window(window, [(one.start, one.end) for one in example.labels or ()], tokenizer, longest)
         for example in examples
@@ -109,7 +103,8 @@ def measure(rows: Rows, kit: Kit, model: TokenClassifier) -> list[Measurement]:
 def _measurement(pieces: list[TokenScores]) -> Measurement:
     spans = np.concatenate([one.spans for one in pieces])
     probabilities = np.concatenate([one.probabilities for one in pieces])
-    return Measurement(np.array([log_odds(float(probabilities.max()))]), Suspicion(spans, probabilities))
+    highest = float(probabilities.max()) if len(probabilities) else None
+    return Measurement(np.array([log_odds(highest)]), Suspicion(spans, probabilities))
 
 
 FACTS = Facts(

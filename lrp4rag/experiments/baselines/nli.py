@@ -1,8 +1,7 @@
-"""Entailment models as they are used alone: AlignScore (arXiv 2305.16739), MiniCheck (arXiv 2404.10774), HHEM.
+"""Entailment models used alone, as AlignScore (arXiv 2305.16739), MiniCheck (arXiv 2404.10774) and HHEM are.
 
-A response is split into sentences and the context into chunks; a sentence is worth its best chunk's support. The
-mean of the sentences (AlignScore's) and the least of them (MiniCheck's: one that is not supported is enough)
-contend.
+A response is split into sentences and the context into chunks; a sentence is worth its best chunk's support.
+The mean of the sentences (AlignScore's) and the least of them (one that is not supported is enough) contend.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.encoders.entailment import CrossEncoder
-from lrp4rag.encoders.running import seeded
+from lrp4rag.encoders.running import encoded_pair, seeded
 from lrp4rag.encoders.training import Training, finetune
 from lrp4rag.encoders.weights import MINILM, load_encoder
 from lrp4rag.example import Example
@@ -60,15 +60,8 @@ def train_entailment(examples: list[Example], kit: Kit, folder: Path) -> None:
             label2id={label: k for k, label in LABELS.items()},
         )
     lessons = lessons_of(examples, kit.embedder, kit.seed)
-    encoded = tokenizer(
-        [one.pair[0] for one in lessons],
-        [one.pair[1] for one in lessons],
-        truncation="only_first",
-        max_length=LONGEST,
-    )
     items = [
-        {name: values[k] for name, values in encoded.items()} | {"labels": int(one.supported)}
-        for k, one in enumerate(lessons)
+        dict(encoded_pair(tokenizer, *one.pair, LONGEST)) | {"labels": int(one.supported)} for one in lessons
     ]
     save(finetune(model, tokenizer, items, ENTAILMENT, "training entailment"), tokenizer, folder)
 
@@ -90,7 +83,8 @@ def kept(kit: Kit, rows: Rows, settings: dict[str, Any], make: Callable[[Path], 
         partial.mkdir(parents=True)
         try:
             make(partial)
-            partial.replace(place)
+            if not place.is_dir():  # another process may have been faster
+                partial.replace(place)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     return place

@@ -1,4 +1,4 @@
-"""Baselines that count: what any system must beat."""
+"""Baselines that count and need no paper: what any system must beat."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from lrp4rag.experiments.baselines import lexical, likelihood
 from lrp4rag.experiments.baselines.baseline import Facts
 from lrp4rag.experiments.baselines.contest import Contest
 from lrp4rag.experiments.baselines.tabular import one_number
+from lrp4rag.features.text import words_of
 
 LABELS = "labelled responses"
 
 LENGTH = Contest(
     Facts("Length", "", "text", LABELS, "none"),
-    lambda rows, _: one_number([len(row.response) for row in rows.relevances], "length"),
+    lambda rows, _: one_number([len(words_of(one.response or "")) for one in rows.examples], "words"),
 )
 NOVEL_WORDS = Contest(
     Facts("Novel words", "", "text", LABELS, "none"), lambda rows, _: lexical.novel_words(rows)

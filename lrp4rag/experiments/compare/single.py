@@ -9,19 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Metrics
+from lrp4rag.classifiers.localise import merged_spans
+from lrp4rag.classifiers.token_model import Tokens
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.experiments.baselines.baseline import Baseline, Score
+from lrp4rag.experiments.baselines.baseline import Baseline, Score, Suspect
 from lrp4rag.experiments.baselines.kit import Kit
 from lrp4rag.experiments.baselines.registry import baseline_named
 from lrp4rag.experiments.compare.bench import Bench
 from lrp4rag.experiments.compare.compare import PROTOCOL
+from lrp4rag.experiments.compare.folds import Judged
 from lrp4rag.experiments.extract import extract
 from lrp4rag.experiments.localisation import ALL, Line, line_of
 from lrp4rag.experiments.reproduce.cache import Cache
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.statistics import outcome_metrics
 from lrp4rag.experiments.tokens import tokens_of
+from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.parts import RELEVANCE
 
 
@@ -63,16 +67,32 @@ def cross_validate(
         lines[generator] = (
             line_of(part, tokens, own, judged.marking, resamples) if scored and judged.marking else None
         )
-    probabilities, flagged = judged.outcome.probabilities[0], judged.outcome.flagged[0]
     return CrossValidated(
         examples=rows.select(chosen).examples,
-        scores=tuple(
-            Score(float(probabilities[k]), bool(flagged[k]), None, bool(judged.answered[k])) for k in chosen
-        ),
+        scores=tuple(_score(rows, tokens, judged, int(k)) for k in chosen),
         responses=responses,
         lines=lines,
         answered=float(judged.answered[chosen].mean()),
         chosen=judged.outcome.chosen,
+    )
+
+
+def _score(rows: Rows, tokens: Tokens, judged: Judged, row: int) -> Score:
+    """Of one response; its suspects are runs of marked tokens, with the highest of their scores."""
+    suspects = None
+    if judged.marking is not None and judged.marks(own := tokens.within(np.array([row]))):
+        scores, marked = judged.marking.scores[own], judged.marking.marked[own]
+        offsets = rows.relevances[row].encoded.response_offsets
+        suspects = tuple(
+            Suspect(start, end, float(scores[tokens_in(offsets, [(start, end)])].max()), True)
+            for start, end in merged_spans(marked, offsets, rows.examples[row].response or "")
+        )
+    outcome = judged.outcome
+    return Score(
+        float(outcome.probabilities[0, row]),
+        bool(outcome.flagged[0, row]),
+        suspects,
+        bool(judged.answered[row]),
     )
 
 

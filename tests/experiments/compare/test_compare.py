@@ -1,0 +1,204 @@
+"""The comparison on a small store: all systems, all rows and the sample, the page, and going on."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lrp4rag.classifiers import committee
+from lrp4rag.errors import InputError
+from lrp4rag.experiments.baselines.baseline import Facts
+from lrp4rag.experiments.baselines.contest import Contest
+from lrp4rag.experiments.baselines.kit import Choices
+from lrp4rag.experiments.baselines.measurement import Measured, Measurement
+from lrp4rag.experiments.baselines.suspicion import Suspicion
+from lrp4rag.experiments.baselines.tabular import one_number
+from lrp4rag.experiments.baselines.words import LENGTH
+from lrp4rag.experiments.compare import compare, ours
+from lrp4rag.experiments.compare.compare import Comparison, Plan, comparison
+from lrp4rag.experiments.compare.costs import Cost, Costs, read_costs
+from lrp4rag.experiments.compare.page import metrics_table, write_page
+from lrp4rag.experiments.compare.sample import sample_of
+from lrp4rag.experiments.localisation import ALL
+from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.study.trials import Trial
+from tests.experiments.test_localisation import stored
+
+SOURCES = 30
+
+
+def _coin(rows: Rows, kit: object) -> tuple:
+    """As good as chance, and silent for every fifth response."""
+    noise = [zlib.crc32(one.id.encode()) % 7 for one in rows.examples]
+    values = [np.nan if k % 5 == 4 else value for k, value in enumerate(noise)]
+    return one_number(values, "coin")
+
+
+def _first_word(rows: Rows, kit: object) -> list[Measurement]:
+    """A long response is suspect, and of each the first word."""
+    return [
+        Measurement(
+            np.array([float(len(one.response))]),
+            Suspicion(np.array([[0, 5], [5, len(one.response)]]), np.array([1.0, 0.0])),
+        )
+        for one in rows.examples
+    ]
+
+
+FIRST_WORD = Facts("First word", "", "text", "labels", "none")
+BASELINES = {
+    "length": LENGTH,
+    "first-word": Measured(FIRST_WORD, _first_word, ("l",), marks=True),
+    "coin": Contest(Facts("Coin", "a paper", "text", "labels", "none", slow=True), _coin),
+}
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    return stored(tmp_path_factory.mktemp("store"), count=50)
+
+
+@pytest.fixture(scope="module")
+def small():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ours, "FULL_BLOCKS", ("relevance", "state"))
+        patch.setattr(ours, "FAST_BLOCKS", ("relevance",))
+        trials = {ours.DETECTOR: Trial(("relevance", "state")), ours.FAST: Trial(("relevance",))}
+        patch.setattr(ours, "TRIALS", trials)
+        patch.setattr(committee, "EPOCHS", 4)
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return Plan(BASELINES, SOURCES, ("g1",), Choices(), jobs=1, resamples=20)
+
+
+@pytest.fixture(scope="module")
+def found(rows: Rows, small: object, plan: Plan, tmp_path_factory) -> tuple[Comparison, Path]:
+    folder = tmp_path_factory.mktemp("work")
+    return comparison(rows, folder / "baselines", folder / "study", plan), folder
+
+
+def test_fast_systems_judge_all_rows_and_all_the_sample(found, rows: Rows, plan: Plan) -> None:
+    result, _ = found
+    assert list(result.every) == ["g1", "g2", ALL]
+    assert list(result.sample) == ["g1", ALL]
+    assert set(result.every["g2"].systems) == {ours.DETECTOR, ours.FAST, "length", "first-word"}
+    assert set(result.sample["g1"].systems) == {ours.DETECTOR, ours.FAST, ours.OF_SAMPLE, *BASELINES}
+    assert result.sample["g1"].rows == len(sample_of(rows, SOURCES, ("g1",))) == SOURCES
+    assert result.sources == 50
+    assert result.sample_sources == SOURCES
+    # Four of five rows are learned from: of all, and of the sample.
+    assert result.learned["length"] == result.learned[ours.DETECTOR] == 80
+    assert result.learned["coin"] == result.learned[ours.OF_SAMPLE] == 24
+
+
+def test_differences_are_ours_less_theirs(found) -> None:
+    result, _ = found
+    systems = result.every["g1"].systems
+    assert systems[ours.DETECTOR].metrics["auroc"].value > 0.9
+    assert systems[ours.DETECTOR].behind["auroc"].value == 0
+    ahead = systems["length"].behind["auroc"]
+    expected = systems[ours.DETECTOR].metrics["auroc"].value - systems["length"].metrics["auroc"].value
+    assert ahead.value == pytest.approx(expected)
+    assert ahead.low > 0
+
+
+def test_parts_and_answers(found) -> None:
+    result, _ = found
+    systems = result.every[ALL].systems
+    assert systems["length"].line is None
+    assert systems["first-word"].line.tokens["auroc"].value > 0.5
+    assert systems[ours.DETECTOR].line.tokens["auroc"].value > 0.9
+    assert result.sample["g1"].systems["coin"].answered < 1
+    assert systems["length"].answered == 1
+
+
+def test_the_stack_is_there(found, rows: Rows, plan: Plan) -> None:
+    result, folder = found
+    assert set(result.stack.both) == {"g1", "g2", ALL}
+    assert set(result.stack.chosen) <= {"length", "first-word"}  # the coin is slow
+    both, added = result.stack.both["g1"]["auroc"], result.stack.adds_to_ours["g1"]["auroc"]
+    alone = result.every["g1"].systems[ours.DETECTOR].metrics["auroc"]
+    assert both.value - added.value == pytest.approx(alone.value)
+    bare = comparison(rows, folder / "baselines", folder / "study", replace(plan, stack=False))
+    assert bare.stack is None
+
+
+def test_what_was_run_is_not_run_again(found, rows: Rows, plan: Plan, monkeypatch) -> None:
+    result, folder = found
+
+    @dataclass(frozen=True)
+    class Refusing:
+        facts: Facts
+
+        def fit(self, *_: object) -> None:
+            raise AssertionError("a fold was run again")
+
+    baselines = {name: Refusing(one.facts) for name, one in BASELINES.items()}
+    again = comparison(rows, folder / "baselines", folder / "study", replace(plan, baselines=baselines))
+    assert again.every["g1"].systems["length"] == result.every["g1"].systems["length"]
+    assert again.sample["g1"].systems["coin"] == result.sample["g1"].systems["coin"]
+
+
+def test_a_store_without_what_a_baseline_reads_is_told_before_anything_runs(
+    rows: Rows, found, plan: Plan
+) -> None:
+    needy = Contest(Facts("Needy", "", "text", "labels", "none", needs=("sentences",)), _coin)
+    _, folder = found
+    with pytest.raises(InputError, match="needy reads sentences, which the store has not of every row"):
+        comparison(rows, folder / "b", folder / "study", replace(plan, baselines={"needy": needy}))
+
+
+def test_the_page_has_its_figures_from_the_record(found, rows: Rows, plan: Plan, tmp_path: Path) -> None:
+    result, _ = found
+    costs = Costs({name: Cost(0.5, k + 0.5, 10**9) for k, name in enumerate(result.facts)}, "two threads")
+    files = write_page(result, rows, tmp_path / "out", "lrp4rag compare", plan, costs)
+    page = (tmp_path / "out" / "README.md").read_text()
+    record = json.loads((tmp_path / "out" / "results.json").read_text())
+    value = record["every"]["g1"]["systems"][ours.DETECTOR]["metrics"]["auroc"]["value"]
+    assert f"| **{ours.DETECTOR}** | {value:.3f}" in page
+    assert "coin for " in page  # of how many responses it gave no answer
+    assert "![AUROC against plain forwards of the reader](cost.png)" in page
+    assert "Published figures" in page
+    assert "| length | yes, +" in page
+    assert all(path.is_file() and path.stat().st_size for path in files)
+    assert tmp_path / "out" / "cost.png" in files
+    for block in page.split("\n\n"):
+        lines = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({line.count("|") for line in lines}) <= 1
+        assert not lines or lines[1].startswith("|---")
+    bare = write_page(result, rows, tmp_path / "bare", "lrp4rag compare", plan, None)
+    assert "Quality against cost" not in (tmp_path / "bare" / "README.md").read_text()
+    assert not any(path.suffix == ".png" for path in bare)
+
+
+def test_the_table_has_every_metric(found) -> None:
+    table = metrics_table(found[0])
+    one = table[(table.rows == "all") & (table.generator == "g1") & (table.system == "first-word")]
+    assert {"auroc", "ece", "behind: auroc", "token auroc", "span f1", "sentence f1"} <= set(one.metric)
+    kinds = table["rows"]
+    assert set(kinds) == {"all", "sample"}
+
+
+def test_costs_are_read_and_others_refused(tmp_path: Path) -> None:
+    path = tmp_path / "costs.json"
+    path.write_text(
+        json.dumps({"systems": {"a": {"seconds": 1, "forwards": 2, "peak_bytes": 3}}, "conditions": "c"})
+    )
+    assert read_costs(path) == Costs({"a": Cost(1, 2, 3)}, "c")
+    for content in ("[]", "{}", "no", '{"systems": {"a": {}}, "conditions": ""}'):
+        path.write_text(content)
+        with pytest.raises(InputError, match=r"not what python -m benchmarks\.systems wrote"):
+            read_costs(path)
+
+
+def test_the_protocol_is_grouped() -> None:
+    assert compare.PROTOCOL.grouped
+    assert compare.PROTOCOL.leaks == "refused"

@@ -1,0 +1,59 @@
+"""One baseline by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lrp4rag.errors import InputError
+from lrp4rag.experiments.baselines import registry
+from lrp4rag.experiments.baselines.kit import Kit
+from lrp4rag.experiments.compare.sample import sample_of
+from lrp4rag.experiments.compare.single import cross_validate, judge_others
+from lrp4rag.experiments.rows import Rows
+from tests.experiments.compare.test_compare import BASELINES
+from tests.experiments.labelled import examples
+from tests.experiments.test_localisation import stored
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    return stored(tmp_path_factory.mktemp("store"), count=40)
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "BASELINES", BASELINES)
+
+
+def test_marks_become_spans_of_the_response(rows: Rows, tmp_path: Path) -> None:
+    found = cross_validate("first-word", rows, sample_of(rows, 20), Kit(tmp_path), 20)
+    assert len(found.scores) == len(rows)
+    assert found.answered == 1
+    for example, score in zip(found.examples, found.scores, strict=True):
+        assert score.suspects[0].start == 0
+        assert example.response[: score.suspects[0].end].split()[0] == example.response.split()[0]
+    assert found.lines["g1"] is not None
+
+
+def test_a_slow_one_is_judged_on_the_sample(rows: Rows, tmp_path: Path) -> None:
+    sample = sample_of(rows, 30, ("g1",))
+    found = cross_validate("coin", rows, sample, Kit(tmp_path), 20)
+    assert [one.id for one in found.examples] == [rows.examples[k].id for k in sample]
+    assert set(found.responses) == {"g1", "all"}
+    assert all(score.suspects is None for score in found.scores)
+    assert found.answered < 1
+    assert not all(score.answered for score in found.scores)
+
+
+def test_others_are_judged_by_all_rows(rows: Rows) -> None:
+    others = examples(6, first=300)
+    scores = judge_others(BASELINES["length"], rows, others, Kit())
+    assert len(scores) == 6
+    lengths = [len(one.response.split()) for one in others]
+    assert len({score.probability for score in scores}) == len(set(lengths))
+    with pytest.raises(InputError, match="has question and passages of the store"):
+        judge_others(BASELINES["length"], rows, [rows.examples[0]], Kit())
+    assert np.isfinite([score.probability for score in scores]).all()
