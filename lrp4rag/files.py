@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,11 +31,12 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete half-written files of processes that are gone; those of living ones are left alone."""
+    """Delete half-written files and folders of processes that are gone; those of living ones are left
+    alone."""
     for partial in folder.glob(".*.tmp"):
         owner = partial.name.split(".")[-2]
         if not (owner.isdecimal() and int(owner) != os.getpid() and _alive(int(owner))):
-            partial.unlink(missing_ok=True)
+            shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)
 
 
 def _alive(process: int) -> bool:

@@ -25,11 +25,11 @@ class Embedder:
     tokenizer: Any
 
     @classmethod
-    def load(cls, name: str = MINILM) -> Embedder:
+    def load(cls, name: str = MINILM, device: str | None = None) -> Embedder:
         """Raises `InputError` where the weights cannot be had."""
         from transformers import AutoModel
 
-        return cls(*load_encoder(name, AutoModel))
+        return cls(*load_encoder(name, AutoModel, device=device))
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
         """(texts, d); what exceeds `LONGEST` tokens is not read."""

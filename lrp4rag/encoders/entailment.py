@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.encoders.running import autocast, batches, tokens_read
+from lrp4rag.encoders.t5 import load_hhem, load_minicheck
 from lrp4rag.encoders.weights import load_encoder
 from lrp4rag.errors import InputError
 
@@ -18,12 +19,6 @@ LONGEST = 512  # tokens of a pair
 Pair = tuple[str, str]
 """Premise and hypothesis."""
 
-PUBLISHED = {
-    "hhem": "vectara/hallucination_evaluation_model",
-    "minicheck": "lytang/MiniCheck-RoBERTa-Large",
-    "alignscore": "yzha/AlignScore",
-}
-"""Hub ids of published models by their short names."""
 SUPPORT = ("entailment", "entail", "supported", "consistent", "factual", "aligned")
 """What the label of support is called."""
 
@@ -38,6 +33,11 @@ class Entailment(Protocol):
         """That each premise supports its hypothesis, (pairs,)."""
 
 
+PUBLISHED: dict[str, Callable[..., Entailment]] = {"hhem": load_hhem, "minicheck": load_minicheck}
+"""Published models that transformers does not load by itself, by their short names."""
+PICKLED = ("alignscore", "yzha/AlignScore")
+
+
 @dataclass(frozen=True, slots=True)
 class CrossEncoder:
     """A sequence classifier that reads premise and hypothesis together; `support` is the number of the label
@@ -49,14 +49,12 @@ class CrossEncoder:
     support: int | None
 
     @classmethod
-    def load(cls, name: str) -> CrossEncoder:
-        """A hub id, a short name of `PUBLISHED`, or a folder. Raises `InputError` for a model that needs code
-        of its own, has pickled weights only, no trained head, or no label that means support."""
+    def load(cls, name: str, device: str | None = None) -> CrossEncoder:
+        """A hub id or a folder. Raises `InputError` for a model that needs code of its own, has pickled
+        weights only, no trained head, or no label that means support."""
         from transformers import AutoModelForSequenceClassification
 
-        model, tokenizer = load_encoder(
-            PUBLISHED.get(name, name), AutoModelForSequenceClassification, whole=True
-        )
+        model, tokenizer = load_encoder(name, AutoModelForSequenceClassification, device=device, whole=True)
         return cls(name, model, tokenizer, support_label(model.config, name))
 
     @property
@@ -85,6 +83,16 @@ class CrossEncoder:
             else:
                 found[chosen] = torch.softmax(logits, -1)[:, self.support].cpu().numpy()
         return found
+
+
+def load_entailment(name: str, device: str | None = None) -> Entailment:
+    """A short name of `PUBLISHED`, or what `CrossEncoder.load` takes, and raises."""
+    if name in PICKLED:
+        raise InputError(
+            "AlignScore's checkpoints are pickled, which is not loaded; convert its three-label head to a "
+            "folder with safetensors (labels entailment, neutral, contradiction) and name that"
+        )
+    return PUBLISHED[name](device=device) if name in PUBLISHED else CrossEncoder.load(name, device)
 
 
 def support_label(config: Any, name: str) -> int | None:

@@ -45,12 +45,12 @@ class TokenClassifier:
     tokenizer: Any
 
     @classmethod
-    def load(cls, name: str) -> TokenClassifier:
+    def load(cls, name: str, device: str | None = None) -> TokenClassifier:
         """A hub id or a folder. Raises `InputError` as `load_encoder` does, and where the model has not two
         labels."""
         from transformers import AutoModelForTokenClassification
 
-        model, tokenizer = load_encoder(name, AutoModelForTokenClassification, whole=True)
+        model, tokenizer = load_encoder(name, AutoModelForTokenClassification, device=device, whole=True)
         if model.config.num_labels != 2:
             raise InputError(f"'{name}' has {model.config.num_labels} labels of tokens, not 2")
         return cls(name, model, tokenizer)

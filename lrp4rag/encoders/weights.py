@@ -23,18 +23,31 @@ def resolve_encoder(name: str) -> str:
     return str(Path(found.origin).parent / "model")
 
 
-def load_encoder(name: str, kind: Any, *, whole: bool = False, **options: Any) -> tuple[Any, Any]:
-    """Model and tokenizer; `kind` is a class of transformers that loads models. No remote code is run, and
-    pickled weights are not loaded. Raises `InputError` where they cannot be, and for a model that must be
-    `whole` where its files lack weights (transformers makes them up at random)."""
+def load_encoder(
+    name: str,
+    kind: Any,
+    *,
+    tokenizer: str | None = None,
+    device: str | None = None,
+    whole: bool = False,
+    **options: Any,
+) -> tuple[Any, Any]:
+    """Model and tokenizer, on `device` (default: CUDA where there is one). `kind` is a class of transformers
+    that loads models; `tokenizer` says where that comes from, if from elsewhere.
+
+    No remote code is run, and pickled weights are not loaded. Raises `InputError` where they cannot be, and
+    for a model that must be `whole` where its files lack weights (transformers makes them up at random).
+    """
     from transformers import AutoTokenizer
     from transformers.utils import logging
+
+    from lrp4rag.generator.reader import check_device
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     place = resolve_encoder(name)
     try:
         # Where this is not said, transformers asks whether to run remote code.
-        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
+        words = AutoTokenizer.from_pretrained(tokenizer or place, trust_remote_code=False)
         model, found = kind.from_pretrained(
             place, use_safetensors=True, trust_remote_code=False, output_loading_info=True, **options
         )
@@ -45,4 +58,4 @@ def load_encoder(name: str, kind: Any, *, whole: bool = False, **options: Any) -
         raise InputError(
             f"'{name}' is not trained for this: {len(missing)} weights are missing, among them {missing[0]}"
         )
-    return model.eval(), tokenizer
+    return model.to(check_device(device)).eval(), words

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from lrp4rag.encoders import entailment
-from lrp4rag.encoders.entailment import PUBLISHED, CrossEncoder, support_label
+from lrp4rag.encoders.entailment import CrossEncoder, support_label
 from lrp4rag.encoders.running import batches
 from lrp4rag.errors import InputError
 from tests.encoders.tiny import WORDS, save_tiny_classifier, save_tiny_encoder, save_tiny_marker
@@ -120,26 +120,6 @@ def test_what_exceeds_the_longest_is_cut_off_the_longer_text(tiny: CrossEncoder)
 def test_a_folder_is_named_as_it_was_asked_for(tmp_path: Path) -> None:
     folder = save_tiny_classifier(tmp_path / "bert")
     assert CrossEncoder.load(folder).name == folder
-
-
-def test_short_names_are_hub_ids(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def loader(name: str, kind: Any, **options: Any) -> tuple[Any, Any]:
-        asked.append(name)
-        return SimpleNamespace(config=labels("no", "supported")), None
-
-    monkeypatch.setattr(entailment, "load_encoder", loader)
-    found = [CrossEncoder.load(name) for name in ("minicheck", "hhem", "alignscore", "someone/else")]
-    assert asked == [
-        "lytang/MiniCheck-RoBERTa-Large",
-        "vectara/hallucination_evaluation_model",
-        "yzha/AlignScore",
-        "someone/else",
-    ]
-    assert [one.name for one in found] == ["minicheck", "hhem", "alignscore", "someone/else"]
-    assert [one.support for one in found] == [1] * 4
-    assert set(PUBLISHED) == {"minicheck", "hhem", "alignscore"}
 
 
 def test_models_that_were_not_trained_for_it_are_refused(tmp_path: Path) -> None:

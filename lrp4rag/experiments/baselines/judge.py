@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lrp4rag.experiments.rows import Rows
 
 ANSWERS = ("No", "Yes")
-TRIES = 3
+TRIES = 2
 RETRY_TEMPERATURE = 0.7
 REASON_TOKENS = 40
 VOTES, VOTE_TOKENS, VOTE_TEMPERATURE = 3, 96, 0.7
@@ -169,7 +169,9 @@ def _judge(
         settings = {"chat": chat.name, "prompts": [CASE, *prompts]}
         return kit.measured(name, settings, rows.examples, Measurement, lambda group: form(group, chat))
 
-    return Measured(Facts(title, paper, "text", "a sigmoid", "the judge's", slow=slow), measure, (number,))
+    return Measured(
+        Facts(title, paper, "text", "a sigmoid", "the judge's", slow=slow, choice="judge"), measure, (number,)
+    )
 
 
 TWO_ANSWERS = _judge(

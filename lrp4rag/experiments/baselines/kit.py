@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -33,7 +35,8 @@ M_co = TypeVar("M_co", covariant=True)
 @dataclass(frozen=True, slots=True)
 class Choices:
     """Which models baselines use. `judge` is a model behind the OpenAI-compatible endpoint `judge_url` (None:
-    the reader judges); `entailment` and `detector` are hub ids or folders (None: trained in the folds)."""
+    the reader judges); `entailment` and `token_classifier` are hub ids or folders (None: trained in the
+    folds)."""
 
     reader: str = "smollm2-135m"
     device: str | None = None
@@ -78,18 +81,18 @@ class Kit:
     def embedder(self) -> Embedder:
         from lrp4rag.encoders.embedder import Embedder
 
-        return self.once("embedder", Embedder.load)
+        return self.once("embedder", lambda: Embedder.load(device=self.choices.device))
 
     def entailment(self, rows: Rows) -> Trained[Entailment]:
         """What tells whether a text supports a sentence: the published model that was chosen, or one that is
         trained on the rows a fold learns from. `rows` are those a baseline learns from; it must calibrate on
         the fresh ones of them only."""
-        from lrp4rag.encoders.entailment import CrossEncoder
+        from lrp4rag.encoders.entailment import load_entailment
         from lrp4rag.experiments.baselines.trained import trained_entailment
 
         chosen = self.choices.entailment
         if chosen is not None:
-            model = self.once("entailment", lambda: CrossEncoder.load(chosen))
+            model = self.once("entailment", lambda: load_entailment(chosen, self.choices.device))
             return Trained(model, np.ones(len(rows), dtype=bool))
         return trained_entailment(rows, self)
 
@@ -181,8 +184,7 @@ class Kit:
         """Of weights trained here; one that is gone with the process where nothing is kept."""
         if self.folder is not None:
             return self.folder / "weights"
-        made = self.once("weights folder", TemporaryDirectory)
-        return Path(made.name)
+        return self.once("weights folder", _temporary)
 
     def once(self, name: str, load: Callable[[], T]) -> T:
         """What `load` gives, loaded once under this name."""
@@ -190,3 +192,9 @@ class Kit:
             self._loaded[name] = load()
         found: T = self._loaded[name]
         return found
+
+
+def _temporary() -> Path:
+    folder = mkdtemp(prefix="lrp4rag-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)

@@ -63,13 +63,15 @@ def trained_classifier(rows: Rows, kit: Kit) -> Trained[TokenClassifier]:
     """The published model that was chosen, or one trained on the kit's lessons from MiniLM."""
     chosen = kit.choices.token_classifier
     if chosen is not None:
-        model = kit.once("token classifier", lambda: TokenClassifier.load(chosen))
+        model = kit.once("token classifier", lambda: TokenClassifier.load(chosen, kit.choices.device))
         return Trained(model, np.ones(len(rows), dtype=bool))
     lessons = kit.lessons or rows
     known = learned_sources(lessons, kit.seed)
     settings = {"kind": "lettuce", "training": asdict(TRAINING), "words": [CONTEXT_WORDS, PIECE_WORDS]}
     folder = kept(kit, lessons, settings, lambda to: train_classifier(examples_of(lessons, known), kit, to))
-    model = kit.once(str(folder), lambda: replace(TokenClassifier.load(str(folder)), name=folder.name))
+    model = kit.once(
+        str(folder), lambda: replace(TokenClassifier.load(str(folder), kit.choices.device), name=folder.name)
+    )
     return Trained(model, ~np.isin(rows.groups, known))
 
 
@@ -78,7 +80,13 @@ def train_classifier(examples: list[Example], kit: Kit, folder: Path) -> None:
     from transformers import AutoModelForTokenClassification
 
     with seeded(kit.seed):  # the new head is drawn
-        model, tokenizer = load_encoder(MINILM, AutoModelForTokenClassification, num_labels=2)
+        model, tokenizer = load_encoder(
+            MINILM,
+            AutoModelForTokenClassification,
+            device=kit.choices.device,
+            num_labels=2,
+            attention_probs_dropout_prob=TRAINING.attention_dropout,
+        )
     longest = tokens_read(model.config, tokenizer, LONGEST)
     items = [
         labelled_window(window, [(one.start, one.end) for one in example.labels or ()], tokenizer, longest)
@@ -113,6 +121,7 @@ FACTS = Facts(
     "text",
     "annotated spans",
     "MiniLM (22M) with a head on tokens, trained in the folds",
+    choice="token_classifier",
 )
 LETTUCE = Taught(
     FACTS,

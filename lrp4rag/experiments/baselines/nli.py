@@ -43,6 +43,7 @@ FACTS = Facts(
     "text",
     "annotated spans",
     "MiniLM (22M), cross-encoder trained in the folds",
+    choice="entailment",
 )
 ENTAILMENT = entailed(
     FACTS, lambda model: Measured(FACTS, partial(measure, model=model), NAMES, alternatives=True, marks=True)

@@ -24,6 +24,7 @@ from lrp4rag.encoders.weights import MINILM, load_encoder
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.kit import Kit, Trained
 from lrp4rag.experiments.baselines.lessons import CHUNK_WORDS, UNRELATED, lessons_of
+from lrp4rag.files import remove_leftovers
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.rows import Rows
@@ -43,7 +44,9 @@ def trained_entailment(rows: Rows, kit: Kit) -> Trained[CrossEncoder]:
     folder = kept(
         kit, lessons, settings, lambda folder: train_entailment(examples_of(lessons, known), kit, folder)
     )
-    model = kit.once(str(folder), lambda: replace(CrossEncoder.load(str(folder)), name=folder.name))
+    model = kit.once(
+        str(folder), lambda: replace(CrossEncoder.load(str(folder), kit.choices.device), name=folder.name)
+    )
     return Trained(model, ~np.isin(rows.groups, known))
 
 
@@ -55,7 +58,9 @@ def train_entailment(examples: list[Example], kit: Kit, folder: Path) -> None:
         model, tokenizer = load_encoder(
             MINILM,
             AutoModelForSequenceClassification,
+            device=kit.choices.device,
             num_labels=len(LABELS),
+            attention_probs_dropout_prob=ENTAILMENT.attention_dropout,
             id2label=LABELS,
             label2id={label: k for k, label in LABELS.items()},
         )
@@ -78,9 +83,10 @@ def kept(kit: Kit, rows: Rows, settings: dict[str, Any], make: Callable[[Path], 
     name = f"{settings['kind']}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
     place = kit.weights_folder / name
     if not place.is_dir():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(place.parent)
         partial = place.with_name(f".{name}.{os.getpid()}.tmp")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+        partial.mkdir()
         try:
             make(partial)
             if not place.is_dir():  # another process may have been faster

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +87,12 @@ class Plan:
     resamples: int
     stack: bool = True
 
+    def facts(self, name: str) -> Facts:
+        """A baseline's, with the weights that were chosen."""
+        facts = self.baselines[name].facts
+        chosen = getattr(self.choices, facts.choice) if facts.choice else None
+        return facts if chosen is None else replace(facts, weights=str(chosen))
+
 
 def comparison(rows: Rows, folder: Path, study: Path, plan: Plan) -> Comparison:
     """Run it, or what of it was not run before: `folder` keeps measurements, weights and finished folds of
@@ -101,7 +107,7 @@ def comparison(rows: Rows, folder: Path, study: Path, plan: Plan) -> Comparison:
     judge = _Judge(rows, tokens_of(rows, {}), found, plan.resamples)
     everyone = {name: one for name, one in found.items() if np.isfinite(one.outcome.probabilities).all()}
     return Comparison(
-        facts={name: FACTS[name] if name in FACTS else plan.baselines[name].facts for name in found},
+        facts={name: FACTS[name] if name in FACTS else plan.facts(name) for name in found},
         every=judge.parts(list(everyone), np.arange(len(rows))),
         sample=judge.parts(list(found), sample),
         learned={name: _learned(one) for name, one in found.items()},

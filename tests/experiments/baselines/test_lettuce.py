@@ -200,7 +200,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     folder = save_tiny_encoder(tmp_path / "minilm", initializer_range=0.1)
     monkeypatch.setattr(lettuce, "MINILM", folder)
     monkeypatch.setattr(lettuce, "TRAINING", QUICK)
-    monkeypatch.setattr(Embedder, "load", WordVectors)
+    monkeypatch.setattr(Embedder, "load", lambda **_: WordVectors())
     monkeypatch.setattr(reader, "fastest_dtype", lambda device: "float32")
     return folder
 

@@ -125,6 +125,7 @@ _FACTS = Facts(
     "text",
     "annotated spans, labelled responses",
     "MiniLM (22M), cross-encoder trained in the folds",
+    choice="entailment",
 )
 GROUNDED = entailed(
     _FACTS, lambda model: Measured(_FACTS, partial(_measured, model=model), NAMES, marks=True)

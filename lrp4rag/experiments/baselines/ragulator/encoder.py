@@ -67,6 +67,7 @@ _FACTS = Facts(
     "text",
     "annotated spans",
     "MiniLM (22M), cross-encoder trained in the folds",
+    choice="entailment",
 )
 RAGULATOR_ENCODER = entailed(
     _FACTS, lambda model: Measured(_FACTS, partial(read_windows, model=model), (NUMBER,), marks=True)
