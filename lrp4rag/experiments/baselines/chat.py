@@ -48,6 +48,8 @@ class LocalChat:
 
         from lrp4rag.generator.prompted import prompted_together
 
+        if not messages:
+            return []
         first = [self._first_token(answer) for answer in answers]
         if first[0] == first[1]:
             raise InputError(f"'{answers[0]}' and '{answers[1]}' begin with the same token of this reader")

@@ -44,8 +44,7 @@ RUBRIC = {
     "outside knowledge": "Is the answer free of facts that are known from elsewhere only?",
 }
 RUBRIC_FORM = (
-    "{question} Reply on one line with PASS (yes), FAIL (no) or UNCERTAIN, then a colon and a short reason. "
-    "For example: FAIL: the year 1912 is in no passage."
+    "{question} Reply on one line with PASS (yes), FAIL (no) or UNCERTAIN, then a colon and a short reason."
 )
 CHAIN = (
     "Does the answer contain statements that the passages do not support? Think step by step, in two or "

@@ -69,6 +69,7 @@ def write_page(
             ],
             costs=costs,
             published=reports(),
+            choices=plan.choices,
         )
     )
     write_atomically(out / "README.md", page)
