@@ -18,7 +18,7 @@ from lrp4rag.experiments.baselines.baseline import Facts
 from lrp4rag.experiments.baselines.kit import Kit, Trained
 from lrp4rag.experiments.baselines.measurement import Measured, Measurement
 from lrp4rag.experiments.baselines.taught import Taught
-from lrp4rag.experiments.baselines.trained import examples_of, kept, learned_sources, save
+from lrp4rag.experiments.baselines.trained import save, trained_here
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.rows import Rows
@@ -54,16 +54,13 @@ class SequenceClassifier:
 
 def trained_llm(rows: Rows, kit: Kit) -> Trained[SequenceClassifier]:
     """Trained on the rows given, which are few: every one costs a forward and a backward pass."""
-    known = learned_sources(rows, kit.seed)
     settings = {
         "kind": "lora",
         "reader": kit.reader.identity.digest,
         "training": asdict(TRAINING),
         "lora": [RANK, ALPHA, DROPOUT, *TARGETS],
     }
-    folder = kept(kit, rows, settings, lambda to: train_llm(examples_of(rows, known), kit, to))
-    model = kit.once(str(folder), lambda: load_llm(folder, kit))
-    return Trained(model, ~np.isin(rows.groups, known))
+    return trained_here(rows, kit, settings, train_llm, lambda folder: load_llm(folder, kit), lessons=rows)
 
 
 def train_llm(examples: list[Example], kit: Kit, folder: Path) -> None:

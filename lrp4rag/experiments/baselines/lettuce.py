@@ -22,7 +22,7 @@ from lrp4rag.experiments.baselines.kit import Kit, Trained
 from lrp4rag.experiments.baselines.measurement import Measured, Measurement
 from lrp4rag.experiments.baselines.suspicion import Suspicion
 from lrp4rag.experiments.baselines.taught import Taught
-from lrp4rag.experiments.baselines.trained import examples_of, kept, learned_sources, save
+from lrp4rag.experiments.baselines.trained import save, trained_here
 
 if TYPE_CHECKING:
     from lrp4rag.encoders.embedder import Embedder
@@ -65,14 +65,12 @@ def trained_classifier(rows: Rows, kit: Kit) -> Trained[TokenClassifier]:
     if chosen is not None:
         model = kit.once("token classifier", lambda: TokenClassifier.load(chosen, kit.choices.device))
         return Trained(model, np.ones(len(rows), dtype=bool))
-    lessons = kit.lessons or rows
-    known = learned_sources(lessons, kit.seed)
+
+    def load(folder: Path) -> TokenClassifier:
+        return replace(TokenClassifier.load(str(folder), kit.choices.device), name=folder.name)
+
     settings = {"kind": "lettuce", "training": asdict(TRAINING), "words": [CONTEXT_WORDS, PIECE_WORDS]}
-    folder = kept(kit, lessons, settings, lambda to: train_classifier(examples_of(lessons, known), kit, to))
-    model = kit.once(
-        str(folder), lambda: replace(TokenClassifier.load(str(folder), kit.choices.device), name=folder.name)
-    )
-    return Trained(model, ~np.isin(rows.groups, known))
+    return trained_here(rows, kit, settings, train_classifier, load)
 
 
 def train_classifier(examples: list[Example], kit: Kit, folder: Path) -> None:

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ from lrp4rag.files import remove_leftovers
 if TYPE_CHECKING:
     from lrp4rag.experiments.rows import Rows
 
+M = TypeVar("M")
+
 FRESH = 0.2
 """The part of the sources that weights are not trained on, so that their users can be calibrated."""
 ENTAILMENT = Training(epochs=2, rate=1e-4)
@@ -36,18 +38,31 @@ LONGEST = 256
 LABELS = {0: "not supported", 1: "supported"}
 
 
+def trained_here(
+    rows: Rows,
+    kit: Kit,
+    settings: dict[str, Any],
+    train: Callable[[list[Example], Kit, Path], None],
+    load: Callable[[Path], M],
+    lessons: Rows | None = None,
+) -> Trained[M]:
+    """The model that `train` makes of the kit's lessons (or others), less the sources that stay fresh, and
+    `load` reads; trained once for the same lessons and settings."""
+    learned = lessons or kit.lessons or rows
+    known = learned_sources(learned, kit.seed)
+    folder = kept(kit, learned, settings, lambda to: train(examples_of(learned, known), kit, to))
+    model = kit.once(str(folder), lambda: load(folder))
+    return Trained(model, ~np.isin(rows.groups, known))
+
+
 def trained_entailment(rows: Rows, kit: Kit) -> Trained[CrossEncoder]:
     """A cross-encoder from MiniLM, trained on annotated sentences of the kit's lessons."""
-    lessons = kit.lessons or rows
-    known = learned_sources(lessons, kit.seed)
+
+    def load(folder: Path) -> CrossEncoder:
+        return replace(CrossEncoder.load(str(folder), kit.choices.device), name=folder.name)
+
     settings = {"kind": "entailment", "training": asdict(ENTAILMENT), "chunk": CHUNK_WORDS, "far": UNRELATED}
-    folder = kept(
-        kit, lessons, settings, lambda folder: train_entailment(examples_of(lessons, known), kit, folder)
-    )
-    model = kit.once(
-        str(folder), lambda: replace(CrossEncoder.load(str(folder), kit.choices.device), name=folder.name)
-    )
-    return Trained(model, ~np.isin(rows.groups, known))
+    return trained_here(rows, kit, settings, train_entailment, load)
 
 
 def train_entailment(examples: list[Example], kit: Kit, folder: Path) -> None:

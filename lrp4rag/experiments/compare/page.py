@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment
 
@@ -18,7 +18,7 @@ from lrp4rag.experiments.compare.sample import SEED
 from lrp4rag.experiments.figures.compare import draw_cost
 from lrp4rag.experiments.figures.style import save, save_table
 from lrp4rag.experiments.localisation import ALL
-from lrp4rag.experiments.reproduce.records import to_json
+from lrp4rag.experiments.reproduce.records import rounded, to_json
 from lrp4rag.experiments.reproduce.words import difference, percent, verdict, with_interval
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.files import write_atomically
@@ -83,7 +83,7 @@ def write_page(
         "costs": to_json(costs),
         **to_json(found),
     }
-    write_atomically(out / "results.json", json.dumps(_rounded(record), separators=(",", ":")) + "\n")
+    write_atomically(out / "results.json", json.dumps(rounded(record), separators=(",", ":")) + "\n")
     return [out / "README.md", out / "results.json", *files]
 
 
@@ -138,14 +138,6 @@ def _ranked(systems: Mapping[str, Quality]) -> list[str]:
 
 def _silent(systems: Mapping[str, Quality]) -> dict[str, str]:
     return {name: percent(1 - one.answered) for name, one in systems.items() if one.answered < 1}
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_rounded(item) for item in value]
-    return round(value, 5) if isinstance(value, float) else value
 
 
 def _environment() -> Environment:

@@ -55,6 +55,15 @@ def _(value: list[Any] | tuple[Any, ...]) -> list[Any]:
     return [to_json(item) for item in value]
 
 
+def rounded(value: Any, decimals: int = 5) -> Any:
+    """What `to_json` gives, with fewer decimals, for a page."""
+    if isinstance(value, dict):
+        return {key: rounded(item, decimals) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item, decimals) for item in value]
+    return round(value, decimals) if isinstance(value, float) else value
+
+
 def from_json(kind: Any, data: Any) -> Any:
     """What `to_json` wrote of a value of this type. None among the elements of an array becomes NaN."""
     if get_origin(kind) is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment
 
@@ -14,7 +13,7 @@ from lrp4rag.experiments.figures.reliability import draw as draw_reliability
 from lrp4rag.experiments.figures.study import draw_cost, draw_curve
 from lrp4rag.experiments.figures.style import save
 from lrp4rag.experiments.localisation import ALL, RELEVANCE_VECTOR, Localisation
-from lrp4rag.experiments.reproduce.records import to_json
+from lrp4rag.experiments.reproduce.records import rounded, to_json
 from lrp4rag.experiments.reproduce.words import number, verdict, with_interval
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.study.plan import (
@@ -83,7 +82,7 @@ def write_page(
         "forwards": dict(costs),
         **to_json(found),
     }
-    write_atomically(out / "results.json", json.dumps(_rounded(record), separators=(",", ":")) + "\n")
+    write_atomically(out / "results.json", json.dumps(rounded(record), separators=(",", ":")) + "\n")
     return [out / "README.md", out / "results.json", *files]
 
 
@@ -93,14 +92,6 @@ def _aurocs(ways: Localisation) -> dict[str, dict[str, Interval]]:
         for name, lines in ways.responses.items()
         if name != ALL
     }
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_rounded(item) for item in value]
-    return round(value, 5) if isinstance(value, float) else value
 
 
 def _environment() -> Environment:
