@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
+from math import log10
 from typing import TYPE_CHECKING
 
 from lrp4rag.classifiers.card import Interval
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEAST = 0.01  # plain forwards: what costs next to nothing is drawn here
-GAP = 0.012  # of the axis, between labels
+GAP = 0.014  # of AUROC, between labels
+WIDTH = 0.9  # of a label, in powers of ten
 
 
 def draw_cost(
@@ -44,27 +45,28 @@ def _panel(
     ax.axhline(0.5, color="0.6", lw=0.8, ls=":")
     for name, (x, y, low, high) in known.items():
         colour = DETECTOR if name in ours else CONTROL
-        ax.errorbar(x, y, yerr=[[y - low], [high - y]], color=colour, marker="o", ms=4, lw=0.8, capsize=2)
-    heights = _apart([y for _, y, _, _ in known.values()], GAP)
-    for (name, (x, y, _, _)), height in zip(known.items(), heights, strict=True):
-        colour = DETECTOR if name in ours else "0.25"
+        ax.vlines(x, low, high, color=colour, lw=1.2, alpha=0.35)
+        ax.plot(x, y, "o", color=colour, ms=4.5)
+    for name, height in _apart({name: (x, y) for name, (x, y, _, _) in known.items()}).items():
         ax.annotate(
             name,
-            (x, y),
-            xytext=(8, (height - y) * 600),
-            textcoords="offset points",
-            fontsize=7,
-            color=colour,
+            (known[name][0] * 1.1, height),
+            fontsize=7.5,
+            color=DETECTOR if name in ours else "0.2",
             va="center",
             weight="bold" if name in ours else "normal",
         )
     ax.set_xlim(LEAST / 2, max(x for x, _, _, _ in known.values()) * 8)
 
 
-def _apart(values: list[float], gap: float) -> list[float]:
-    """The values moved up where they are closer than `gap` to the next lower one."""
-    order = sorted(range(len(values)), key=values.__getitem__)
-    found = list(values)
-    for low, high in pairwise(order):
-        found[high] = max(found[high], found[low] + gap)
-    return found
+def _apart(places: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+    """Heights of labels: those that would be written over one that is lower are moved up."""
+    heights: dict[str, float] = {}
+    for name in sorted(places, key=lambda name: places[name][1]):
+        x, height = places[name]
+        taken = sorted(heights[other] for other in heights if abs(log10(x / places[other][0])) < WIDTH)
+        for other in taken:
+            if abs(height - other) < GAP:
+                height = other + GAP
+        heights[name] = height
+    return heights
