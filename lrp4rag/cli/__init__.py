@@ -24,6 +24,7 @@ from lrp4rag.cli.check import check
 from lrp4rag.cli.compare import compare
 from lrp4rag.cli.data import evaluate, train
 from lrp4rag.cli.detector import detector
+from lrp4rag.cli.entailment import entailment
 from lrp4rag.cli.generate import generate
 from lrp4rag.cli.localise import localise
 from lrp4rag.cli.reproduce import reproduce
@@ -96,6 +97,6 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 for command in (
     *(analyse, attribute, generate, extract, train, evaluate),
-    *(check, detector, store, reproduce, localise, study, baseline, compare),
+    *(check, detector, store, reproduce, localise, study, baseline, compare, entailment),
 ):
     main.add_command(command)

@@ -88,10 +88,11 @@ class Kit:
         trained on the rows a fold learns from. `rows` are those a baseline learns from; it must calibrate on
         the fresh ones of them only."""
         from lrp4rag.encoders.entailment import load_entailment
-        from lrp4rag.experiments.baselines.trained import trained_entailment
+        from lrp4rag.experiments.baselines.trained import refuse_learned, trained_entailment
 
         chosen = self.choices.entailment
         if chosen is not None:
+            refuse_learned(chosen, self.lessons or rows)
             model = self.once("entailment", lambda: load_entailment(chosen, self.choices.device))
             return Trained(model, np.ones(len(rows), dtype=bool))
         return trained_entailment(rows, self)

@@ -21,10 +21,11 @@ from lrp4rag.encoders.entailment import CrossEncoder
 from lrp4rag.encoders.running import encoded_pair, seeded
 from lrp4rag.encoders.training import Training, finetune
 from lrp4rag.encoders.weights import MINILM, load_encoder
+from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.kit import Kit, Trained
 from lrp4rag.experiments.baselines.lessons import CHUNK_WORDS, UNRELATED, lessons_of
-from lrp4rag.files import remove_leftovers
+from lrp4rag.files import remove_leftovers, write_atomically
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.rows import Rows
@@ -35,6 +36,8 @@ FRESH = 0.2
 """The part of the sources that weights are not trained on, so that their users can be calibrated."""
 ENTAILMENT = Training(epochs=2, rate=1e-4)
 LONGEST = 256
+LESSONS = "lrp4rag_lessons.json"
+"""Beside the weights: hashes of the question and passages that they learned from."""
 LABELS = {0: "not supported", 1: "supported"}
 
 
@@ -84,6 +87,22 @@ def train_entailment(examples: list[Example], kit: Kit, folder: Path) -> None:
         dict(encoded_pair(tokenizer, *one.pair, LONGEST)) | {"labels": int(one.supported)} for one in lessons
     ]
     save(finetune(model, tokenizer, items, ENTAILMENT, "training entailment"), tokenizer, folder)
+    hashes = sorted({example.content_hash for example in examples})
+    write_atomically(folder / LESSONS, json.dumps(hashes) + "\n")
+
+
+def refuse_learned(name: str, rows: Rows) -> None:
+    """Raise `InputError` where a model that was trained here has learned from these rows' sources."""
+    note = Path(name) / LESSONS
+    if note.is_file():
+        known = set(json.loads(note.read_text()))
+        seen = [example.id for example in rows.examples if example.content_hash in known]
+        if seen:
+            raise InputError(
+                f"this model has learned from {len(seen)} of the responses (first: '{seen[0]}'); train it on "
+                "others, or leave --entailment out, which trains it inside the folds",
+                path=name,
+            )
 
 
 def learned_sources(rows: Rows, seed: int) -> NDArray[np.str_]:

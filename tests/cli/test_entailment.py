@@ -1,0 +1,49 @@
+"""`lrp4rag entailment`, with a tiny encoder in MiniLM's place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lrp4rag.encoders.embedder import Embedder
+from lrp4rag.encoders.entailment import CrossEncoder
+from lrp4rag.encoders.training import Training
+from lrp4rag.experiments.baselines import trained
+from tests.encoders.tiny import save_tiny_encoder
+from tests.experiments.baselines.entailed_kit import WordVectors
+from tests.experiments.labelled import examples, write_jsonl
+from tests.experiments.test_localisation import stored
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(trained, "MINILM", save_tiny_encoder(tmp_path / "tiny"))
+    monkeypatch.setattr(Embedder, "load", lambda **_: WordVectors())
+    monkeypatch.setattr(trained, "ENTAILMENT", Training(epochs=1, batch=8))
+
+
+def test_a_model_is_trained_and_refused_where_it_has_learned(run, tmp_path: Path) -> None:
+    data = write_jsonl(examples(20), tmp_path / "train.jsonl")
+    out = tmp_path / "model"
+    assert str(out) in run("entailment", data, "--out", out).stdout
+    model = CrossEncoder.load(str(out))
+    assert model.support == 1
+    assert ((model([("a bridge", "it is")]) >= 0) & (model([("a bridge", "it is")]) <= 1)).all()
+    assert list(out.glob("*.safetensors"))
+    assert not list(out.glob("*.bin"))
+    store = stored(tmp_path / "store", count=20).store.folder
+    options = ["--store", store, "--entailment", out, "--work", tmp_path / "work", "--resamples", 20]
+    refused = run("baseline", "entailment", *options, code=2)
+    assert "has learned from" in refused.stderr
+
+
+def test_bad_input_is_told(run, tmp_path: Path) -> None:
+    data = write_jsonl(examples(4), tmp_path / "train.jsonl")
+    bare = tmp_path / "bare.jsonl"
+    bare.write_text('{"question": "Who?", "passages": ["She."], "response": "She.", "labels": []}\n')
+    for arguments, words in (
+        ([data, "--out", tmp_path], "needs a new or empty folder"),
+        ([bare, "--out", tmp_path / "m"], "no response here has annotated spans"),
+    ):
+        assert words in run("entailment", *arguments, code=2).stderr
