@@ -22,6 +22,7 @@ from lrp4rag.experiments.localisation import ALL, Line, line_of
 from lrp4rag.experiments.protocol import ONCE
 from lrp4rag.experiments.reproduce.cache import Cache
 from lrp4rag.experiments.rows import Rows
+from lrp4rag.experiments.search import Outcome
 from lrp4rag.experiments.statistics import compare, outcome_metrics
 from lrp4rag.experiments.tokens import tokens_of
 
@@ -53,12 +54,14 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Stack:
     """By generator: our detector and the best text-only baseline, combined; and by what the combination beats
-    either of them alone, paired. `chosen` is the text-only one in each fold."""
+    either of them alone, paired. `chosen` is the text-only one in each fold. `each` has, for every baseline
+    that judged all rows, by what its combination with our detector beats that."""
 
     both: dict[str, Metrics]
     adds_to_text: dict[str, Metrics]
     adds_to_ours: dict[str, Metrics]
     chosen: tuple[str, ...]
+    each: dict[str, dict[str, Metrics]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +167,35 @@ def _stack(rows: Rows, found: Mapping[str, Judged], plan: Plan) -> Stack | None:
     }
     if not texts:
         return None
-    both, alone, chosen = stacked(found[DETECTOR], texts, rows.labels)
-    made: dict[str, dict[str, Metrics]] = {"both": {}, "text": {}, "ours": {}}
-    for name, own in (rows.by_generator | {ALL: np.arange(len(rows))}).items():
-        part = rows.select(own)
-        labels, groups, stack = part.labels, part.groups, both.select(own)
-        ours = found[DETECTOR].outcome.select(own)
-        made["both"][name] = outcome_metrics(stack, labels, groups, resamples=plan.resamples)
-        made["text"][name] = compare(stack, alone.select(own), labels, groups, resamples=plan.resamples)
-        made["ours"][name] = compare(stack, ours, labels, groups, resamples=plan.resamples)
-    return Stack(made["both"], made["text"], made["ours"], chosen)
+    parts = rows.by_generator | {ALL: np.arange(len(rows))}
+
+    def ahead(stack: Outcome, of: Outcome) -> dict[str, Metrics]:
+        return {
+            name: compare(
+                stack.select(own),
+                of.select(own),
+                rows.labels[own],
+                rows.groups[own],
+                resamples=plan.resamples,
+            )
+            for name, own in parts.items()
+        }
+
+    ours = found[DETECTOR]
+    best = stacked(ours, texts, rows.labels)
+    return Stack(
+        both={
+            name: outcome_metrics(
+                best.both.select(own), rows.labels[own], rows.groups[own], resamples=plan.resamples
+            )
+            for name, own in parts.items()
+        },
+        adds_to_text=ahead(best.both, best.alone),
+        adds_to_ours=ahead(best.both, ours.outcome),
+        chosen=best.both.chosen,
+        each={
+            name: ahead(stacked(ours, {name: one}, rows.labels).both, ours.outcome)
+            for name, one in found.items()
+            if name in plan.baselines
+        },
+    )

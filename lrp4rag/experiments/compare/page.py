@@ -38,6 +38,7 @@ def write_page(
     out.mkdir(parents=True, exist_ok=True)
     claims = [name for name in found.sample if name != ALL] or [ALL]
     verdicts = {name: {where: _verdict(found, name, where) for where in claims} for name in found.facts}
+    added = {name: {where: _added(found, name, where) for where in claims} for name in found.facts}
     files = [save_table(metrics_table(found), out / "metrics.csv")]
     if costs is not None:
         forwards = {name: one.forwards for name, one in costs.systems.items()}
@@ -62,6 +63,7 @@ def write_page(
             metrics=METRICS,
             claims=claims,
             verdicts=verdicts,
+            added=added,
             unbeaten=[
                 f"{name} ({', '.join(where for where in claims if not _beaten(found, name, where))})"
                 for name in found.facts
@@ -125,6 +127,13 @@ def _beaten(found: Comparison, name: str, generator: str) -> bool:
 def _verdict(found: Comparison, name: str, generator: str) -> str:
     behind = _quality(found, name, generator).behind["auroc"]
     return f"{'yes' if _beaten(found, name, generator) else 'no'}, {difference(behind)}"
+
+
+def _added(found: Comparison, name: str, generator: str) -> str:
+    """By what a system combined with ours beats ours, where that is known."""
+    if found.stack is None or name not in found.stack.each:
+        return ""
+    return difference(found.stack.each[name][generator]["auroc"])
 
 
 def _aurocs(part: Part) -> dict[str, Interval]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +18,16 @@ EDGE = 1e-6  # of a probability, so that its log odds are finite
 Labels = NDArray[np.bool_]
 
 
-def stacked(
-    ours: Judged, others: Mapping[str, Judged], labels: Labels
-) -> tuple[Outcome, Outcome, tuple[str, ...]]:
-    """Logistic regression on the log odds of ours and of the best of the others; the outcome of that one
-    alone; and which it was in each fold.
+@dataclass(frozen=True, slots=True, eq=False)
+class Stacked:
+    """`both` combined, and the other one `alone`; `chosen` of both says which it was in each fold."""
+
+    both: Outcome
+    alone: Outcome
+
+
+def stacked(ours: Judged, others: Mapping[str, Judged], labels: Labels) -> Stacked:
+    """Logistic regression on the log odds of ours and of the best of the others.
 
     In each fold, both the best (by AUROC) and the weights are found on rows learned from, by probabilities of
     models that had not learned from them. All must have the same folds.
@@ -44,10 +50,8 @@ def stacked(
         alone_flagged[0, test] = others[best].outcome.flagged[0, test]
         chosen.append(best)
     names = tuple(chosen)
-    return (
-        Outcome(probabilities, probabilities >= THRESHOLD, names),
-        Outcome(alone, alone_flagged, names),
-        names,
+    return Stacked(
+        Outcome(probabilities, probabilities >= THRESHOLD, names), Outcome(alone, alone_flagged, names)
     )
 
 

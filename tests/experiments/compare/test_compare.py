@@ -127,6 +127,8 @@ def test_the_stack_is_there(found, rows: Rows, plan: Plan) -> None:
     both, added = result.stack.both["g1"]["auroc"], result.stack.adds_to_ours["g1"]["auroc"]
     alone = result.every["g1"].systems[ours.DETECTOR].metrics["auroc"]
     assert both.value - added.value == pytest.approx(alone.value)
+    assert set(result.stack.each) == {"length", "first-word"}
+    assert result.stack.each["length"]["g1"]["auroc"].value < 0.1
     bare = comparison(rows, folder / "baselines", folder / "study", replace(plan, stack=False))
     assert bare.stack is None
 

@@ -34,7 +34,8 @@ def noise() -> np.random.Generator:
 
 def test_two_that_err_elsewhere_are_better_together(noise: np.random.Generator) -> None:
     first, second = (LABELS + noise.normal(0, 1, COUNT) for _ in range(2))
-    both, alone, chosen = stacked(judged(first), {"text": judged(second)}, LABELS)
+    found = stacked(judged(first), {"text": judged(second)}, LABELS)
+    both, alone, chosen = found.both, found.alone, found.both.chosen
     values = [roc_auc_score(LABELS, values) for values in (both.probabilities[0], first, second)]
     assert values[0] > max(values[1:]) + 0.03
     assert set(chosen) == {"text"}
@@ -47,9 +48,9 @@ def test_the_best_is_chosen_by_rows_learned_from(noise: np.random.Generator) -> 
     strong = LABELS + noise.normal(0, 0.5, COUNT)
     # One looks good on the rows judged only, the other on those learned from only.
     boasting, modest = judged(strong, outside=weak), judged(weak, outside=strong)
-    _, alone, chosen = stacked(judged(ours), {"boasting": boasting, "modest": modest}, LABELS)
-    assert set(chosen) == {"modest"}
-    assert alone.probabilities[0] == pytest.approx(1 / (1 + np.exp(-weak)))
+    found = stacked(judged(ours), {"boasting": boasting, "modest": modest}, LABELS)
+    assert set(found.both.chosen) == {"modest"}
+    assert found.alone.probabilities[0] == pytest.approx(1 / (1 + np.exp(-weak)))
 
 
 def test_weights_come_from_rows_that_both_know(noise: np.random.Generator) -> None:
@@ -57,5 +58,5 @@ def test_weights_come_from_rows_that_both_know(noise: np.random.Generator) -> No
     few = judged(theirs, rows=slice(0, 60))
     wrong = np.where(np.arange(COUNT) < 80, theirs, -50.0 * (LABELS - 0.5))
     spoiled = judged(theirs, outside=wrong, rows=slice(0, 60))
-    first, second = (stacked(judged(ours), {"text": one}, LABELS)[0] for one in (few, spoiled))
+    first, second = (stacked(judged(ours), {"text": one}, LABELS).both for one in (few, spoiled))
     assert first.probabilities == pytest.approx(second.probabilities)
