@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lrp4rag.cli.options import JOBS, RESAMPLES, shown_command, together
 from lrp4rag.errors import InputError
-
-if TYPE_CHECKING:
-    pass
 
 STORE_HELP = "Store of labelled responses (lrp4rag extract --parts relevance,signals,states)."
 WORK = click.option(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import click
@@ -29,6 +31,11 @@ def entailment(data: str, out: Path, device: str | None) -> None:
     examples = [one for one in load_examples(data) if one.labels is not None]
     if not any(one.labels for one in examples):
         raise InputError("no response here has annotated spans to learn from", path=data)
-    out.mkdir(parents=True, exist_ok=True)
-    train_entailment(examples, Kit(choices=Choices(device=device)), out)
+    partial = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    partial.mkdir(parents=True)
+    try:
+        train_entailment(examples, Kit(choices=Choices(device=device)), partial)
+        partial.replace(out)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
     click.echo(f"wrote {out}")

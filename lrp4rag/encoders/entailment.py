@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.encoders.running import autocast, batches, tokens_read
 from lrp4rag.encoders.t5 import load_hhem, load_minicheck
-from lrp4rag.encoders.weights import load_encoder
+from lrp4rag.encoders.weights import identified, load_encoder
 from lrp4rag.errors import InputError
 
 LONGEST = 512  # tokens of a pair
@@ -55,7 +55,7 @@ class CrossEncoder:
         from transformers import AutoModelForSequenceClassification
 
         model, tokenizer = load_encoder(name, AutoModelForSequenceClassification, device=device, whole=True)
-        return cls(name, model, tokenizer, support_label(model.config, name))
+        return cls(identified(name), model, tokenizer, support_label(model.config, name))
 
     @property
     def longest(self) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.encoders.running import autocast, batches, encoded_pair, tokens_read
 from lrp4rag.encoders.training import IGNORED, Item, padded
-from lrp4rag.encoders.weights import load_encoder
+from lrp4rag.encoders.weights import identified, load_encoder
 from lrp4rag.errors import InputError
 from lrp4rag.generator.encoding import tokens_in
 
@@ -53,7 +53,7 @@ class TokenClassifier:
         model, tokenizer = load_encoder(name, AutoModelForTokenClassification, device=device, whole=True)
         if model.config.num_labels != 2:
             raise InputError(f"'{name}' has {model.config.num_labels} labels of tokens, not 2")
-        return cls(name, model, tokenizer)
+        return cls(identified(name), model, tokenizer)
 
     @property
     def longest(self) -> int:

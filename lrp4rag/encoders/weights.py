@@ -23,6 +23,15 @@ def resolve_encoder(name: str) -> str:
     return str(Path(found.origin).parent / "model")
 
 
+def identified(name: str) -> str:
+    """A model's name; of a folder its last part and a hash of its weights, which may change while the name
+    does not."""
+    from lrp4rag.generator.weights import weights_hash
+
+    folder = Path(name)
+    return f"{folder.name} ({weights_hash(folder)[:16]})" if folder.is_dir() else name
+
+
 def load_encoder(
     name: str,
     kind: Any,

@@ -36,6 +36,11 @@ def test_a_model_is_trained_and_refused_where_it_has_learned(run, tmp_path: Path
     options = ["--store", store, "--entailment", out, "--work", tmp_path / "work", "--resamples", 20]
     refused = run("baseline", "entailment", *options, code=2)
     assert "has learned from" in refused.stderr
+    other = write_jsonl(examples(20, first=50), tmp_path / "other.jsonl")
+    run("entailment", other, "--out", tmp_path / "second")
+    options[3] = tmp_path / "second"
+    unseen = write_jsonl(examples(2, first=50), tmp_path / "unseen.jsonl")
+    assert "has learned from" in run("baseline", "entailment", unseen, *options, code=2).stderr
 
 
 def test_bad_input_is_told(run, tmp_path: Path) -> None:

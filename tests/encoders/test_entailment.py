@@ -117,9 +117,15 @@ def test_what_exceeds_the_longest_is_cut_off_the_longer_text(tiny: CrossEncoder)
     assert 0 < found[2] < 1
 
 
-def test_a_folder_is_named_as_it_was_asked_for(tmp_path: Path) -> None:
-    folder = save_tiny_classifier(tmp_path / "bert")
-    assert CrossEncoder.load(folder).name == folder
+def test_a_folder_is_named_by_its_last_part_and_its_weights(tmp_path: Path) -> None:
+    """What is kept under a model's name must not be taken for that of other weights in its place."""
+    first = CrossEncoder.load(save_tiny_classifier(tmp_path / "bert"))
+    again = CrossEncoder.load(str(tmp_path / "bert"))
+    other = CrossEncoder.load(save_tiny_classifier(tmp_path / "bert", seed=1))
+    assert first.name == again.name
+    assert first.name.startswith("bert (")
+    assert other.name != first.name
+    assert str(tmp_path) not in first.name
 
 
 def test_models_that_were_not_trained_for_it_are_refused(tmp_path: Path) -> None:

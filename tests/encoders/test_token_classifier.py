@@ -95,7 +95,8 @@ def test_probabilities_are_those_of_the_pieces_tokens(monkeypatch: pytest.Monkey
 def test_a_loaded_model_gives_the_second_labels_probability(tmp_path: Path) -> None:
     folder = save_tiny_marker(tmp_path / "marker")
     model = TokenClassifier.load(folder)
-    assert (model.name, model.longest) == (folder, 512)
+    assert model.name.startswith("marker (")
+    assert model.longest == 512
     found = model(WINDOWS)
     for window, scores in zip(WINDOWS, found, strict=True):
         encoded = TOKENIZER(window.context, window.piece, return_tensors="pt")

@@ -127,7 +127,11 @@ def _headed(kit: Kit) -> Any:
     reader = kit.reader
     with seeded(kit.seed):
         model = AutoModelForSequenceClassification.from_pretrained(
-            resolve(kit.choices.reader), num_labels=2, dtype=torch.float32, use_safetensors=True
+            resolve(kit.choices.reader),
+            num_labels=2,
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=False,
         )
     model.config.pad_token_id = _padding(reader.tokenizer)
     return model.to(reader.model.device)

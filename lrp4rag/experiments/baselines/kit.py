@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.chat import Chat, LocalChat, RemoteChat
 from lrp4rag.experiments.reproduce.records import from_json, to_json
@@ -71,7 +72,12 @@ class Kit:
     @property
     def settings(self) -> dict[str, Any]:
         """What a baseline's results depend on beside the rows."""
-        return {**asdict(self.choices), "seed": self.seed}
+        from lrp4rag.encoders.weights import identified
+
+        choices = self.choices
+        own = {name: getattr(choices, name) for name in ("entailment", "token_classifier")}
+        known = {name: None if one is None else identified(one) for name, one in own.items()}
+        return {**asdict(choices), **known, "seed": self.seed}
 
     @property
     def reader(self) -> Reader:
@@ -88,11 +94,10 @@ class Kit:
         trained on the rows a fold learns from. `rows` are those a baseline learns from; it must calibrate on
         the fresh ones of them only."""
         from lrp4rag.encoders.entailment import load_entailment
-        from lrp4rag.experiments.baselines.trained import refuse_learned, trained_entailment
+        from lrp4rag.experiments.baselines.trained import trained_entailment
 
         chosen = self.choices.entailment
         if chosen is not None:
-            refuse_learned(chosen, self.lessons or rows)
             model = self.once("entailment", lambda: load_entailment(chosen, self.choices.device))
             return Trained(model, np.ones(len(rows), dtype=bool))
         return trained_entailment(rows, self)
@@ -100,6 +105,8 @@ class Kit:
     @property
     def chat(self) -> Chat:
         """Whom judges ask."""
+        if self.choices.judge_url is not None and self.choices.judge is None:
+            raise InputError("an endpoint was given and no model: name it with --judge")
         if self.choices.judge is not None:
             return RemoteChat(self.choices.judge, self.choices.judge_url)
         return LocalChat(self.reader)
@@ -114,7 +121,8 @@ class Kit:
     ) -> list[T]:
         """What `measure` makes of each example, from disk where it is known already.
 
-        `measure` is given examples with one source (a prompt) at a time and must not look at labels.
+        `measure` is given examples with one question and the same passages at a time and must not look at
+        labels.
         `settings` say what its values depend on beside the example.
         """
         missing: dict[str, list[Example]] = {}
@@ -124,8 +132,8 @@ class Kit:
             key = key_of(example)
             if (value := self._read(folder, key, kind)) is not None:
                 held[key] = value
-            elif all(key_of(one) != key for one in missing.get(example.source, [])):
-                missing.setdefault(example.source, []).append(example)
+            elif all(key_of(one) != key for one in missing.get(example.content_hash, [])):
+                missing.setdefault(example.content_hash, []).append(example)
         for key, value in track(
             self._measure(folder, missing, kind, measure),
             sum(map(len, missing.values())),

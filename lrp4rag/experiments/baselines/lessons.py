@@ -33,23 +33,26 @@ def lessons_of(examples: list[Example], embedder: Embedder, seed: int) -> list[L
     span touches it. As many supported ones are drawn as there are others; half as many again are paired with
     the chunk of another source, which does not support them (RAGulator's way, arXiv 2411.03920)."""
     generator = np.random.default_rng(seed)
-    sentences, flags, sources = [], [], []
+    sentences, flags, owners = [], [], []
     for example in examples:
         for text, flag in sentences_with_flags(example):
             sentences.append(text)
             flags.append(flag)
-            sources.append(example.source)
+            owners.append(example)
     flagged = np.array(flags, dtype=bool)
     wrong = np.flatnonzero(flagged)
     right = generator.permutation(np.flatnonzero(~flagged))[: len(wrong)]
-    own = {example.source: chunks_of(example.passages, CHUNK_WORDS) for example in examples}
+    own = {example.content_hash: chunks_of(example.passages, CHUNK_WORDS) for example in examples}
     chosen = np.sort(np.concatenate([wrong, right]))
-    nearest = nearest_chunks([sentences[k] for k in chosen], [own[sources[k]] for k in chosen], embedder)
+    nearest = nearest_chunks(
+        [sentences[k] for k in chosen], [own[owners[k].content_hash] for k in chosen], embedder
+    )
     made = [Lesson((chunk, sentences[k]), not flagged[k]) for k, chunk in zip(chosen, nearest, strict=True)]
-    names = sorted(own)
+    of_source = {example.source: own[example.content_hash] for example in examples}
+    names = sorted(of_source)
     for k in right[: int(UNRELATED * len(right))] if len(names) > 1 else ():
-        other = names[(names.index(sources[k]) + generator.integers(1, len(names))) % len(names)]
-        made.append(Lesson((str(generator.choice(own[other])), sentences[k]), False))
+        other = names[(names.index(owners[k].source) + generator.integers(1, len(names))) % len(names)]
+        made.append(Lesson((str(generator.choice(of_source[other])), sentences[k]), False))
     return made
 
 

@@ -157,7 +157,7 @@ def _by_asking(rows: Rows, kit: Kit) -> list[Measurement]:
     return _measure(rows, kit, "selfcheck-prompt", settings, partial(denied, chat=chat))
 
 
-def _facts(way: str, weights: str, training: str = "a sigmoid") -> Facts:
+def _facts(way: str, weights: str, training: str = "a sigmoid", choice: str = "") -> Facts:
     return Facts(
         f"SelfCheckGPT, {way}",
         "arXiv 2303.08896",
@@ -165,6 +165,7 @@ def _facts(way: str, weights: str, training: str = "a sigmoid") -> Facts:
         training,
         f"the reader's samples{weights}",
         slow=True,
+        choice=choice,
     )
 
 
@@ -172,8 +173,10 @@ SELFCHECK_EMBEDDING = Measured(
     _facts("embeddings", ", all-MiniLM-L6-v2"), _by_embedding, ("mean distance",), marks=True
 )
 SELFCHECK_NGRAM = Measured(_facts("n-gram", ""), _by_ngrams, NGRAM_NAMES, alternatives=True, marks=True)
-_NLI = _facts("NLI", ", a model of entailment", "annotated sentences, a sigmoid")
+_NLI = _facts("NLI", ", the cross-encoder of the folds", "annotated sentences, a sigmoid", "entailment")
 SELFCHECK_NLI = entailed(
     _NLI, lambda model: Measured(_NLI, partial(_by_entailment, model=model), ("mean doubt",), marks=True)
 )
-SELFCHECK_PROMPT = Measured(_facts("prompt", ", the judge's"), _by_asking, ("mean denial",), marks=True)
+SELFCHECK_PROMPT = Measured(
+    _facts("prompt", ", the judge's", choice="judge"), _by_asking, ("mean denial",), marks=True
+)

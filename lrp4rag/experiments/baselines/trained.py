@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,7 +24,7 @@ from lrp4rag.encoders.weights import MINILM, load_encoder
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.kit import Kit, Trained
-from lrp4rag.experiments.baselines.lessons import CHUNK_WORDS, UNRELATED, lessons_of
+from lrp4rag.experiments.baselines.lessons import CHUNK_WORDS, SHORTEST, UNRELATED, lessons_of
 from lrp4rag.files import remove_leftovers, write_atomically
 
 if TYPE_CHECKING:
@@ -64,7 +64,13 @@ def trained_entailment(rows: Rows, kit: Kit) -> Trained[CrossEncoder]:
     def load(folder: Path) -> CrossEncoder:
         return replace(CrossEncoder.load(str(folder), kit.choices.device), name=folder.name)
 
-    settings = {"kind": "entailment", "training": asdict(ENTAILMENT), "chunk": CHUNK_WORDS, "far": UNRELATED}
+    settings = {
+        "kind": "entailment",
+        "training": asdict(ENTAILMENT),
+        "words": [CHUNK_WORDS, SHORTEST],
+        "unrelated": UNRELATED,
+        "tokens": LONGEST,
+    }
     return trained_here(rows, kit, settings, train_entailment, load)
 
 
@@ -91,12 +97,12 @@ def train_entailment(examples: list[Example], kit: Kit, folder: Path) -> None:
     write_atomically(folder / LESSONS, json.dumps(hashes) + "\n")
 
 
-def refuse_learned(name: str, rows: Rows) -> None:
-    """Raise `InputError` where a model that was trained here has learned from these rows' sources."""
-    note = Path(name) / LESSONS
-    if note.is_file():
+def refuse_learned(name: str | None, examples: Sequence[Example]) -> None:
+    """Raise `InputError` where a model that was trained here has learned from these examples' sources."""
+    note = Path(name or "") / LESSONS
+    if name is not None and note.is_file():
         known = set(json.loads(note.read_text()))
-        seen = [example.id for example in rows.examples if example.content_hash in known]
+        seen = [example.id for example in examples if example.content_hash in known]
         if seen:
             raise InputError(
                 f"this model has learned from {len(seen)} of the responses (first: '{seen[0]}'); train it on "
@@ -113,7 +119,7 @@ def learned_sources(rows: Rows, seed: int) -> NDArray[np.str_]:
 
 def kept(kit: Kit, rows: Rows, settings: dict[str, Any], make: Callable[[Path], None]) -> Path:
     """The folder of what `make` writes, written once: whole or not at all."""
-    content = json.dumps([settings, rows.digest, kit.seed], sort_keys=True)
+    content = json.dumps([settings, rows.digest, kit.seed, FRESH, MINILM], sort_keys=True)
     name = f"{settings['kind']}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
     place = kit.weights_folder / name
     if not place.is_dir():

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.token_model import Tokens
+from lrp4rag.encoders.weights import identified
 from lrp4rag.experiments.baselines.baseline import Baseline, Facts
 from lrp4rag.experiments.baselines.kit import Choices, Kit
+from lrp4rag.experiments.baselines.trained import refuse_learned
 from lrp4rag.experiments.compare.bench import Bench
 from lrp4rag.experiments.compare.folds import Judged
 from lrp4rag.experiments.compare.ours import DETECTOR, FACTS, judged_by_ours
@@ -94,7 +96,7 @@ class Plan:
         """A baseline's, with the weights that were chosen."""
         facts = self.baselines[name].facts
         chosen = getattr(self.choices, facts.choice) if facts.choice else None
-        return facts if chosen is None else replace(facts, weights=str(chosen))
+        return facts if chosen is None else replace(facts, weights=identified(chosen))
 
 
 def comparison(rows: Rows, folder: Path, study: Path, plan: Plan) -> Comparison:
@@ -103,6 +105,7 @@ def comparison(rows: Rows, folder: Path, study: Path, plan: Plan) -> Comparison:
 
     Raises `InputError` where the store lacks what a system reads, or has too few sources.
     """
+    refuse_learned(plan.choices.entailment, rows.examples)
     sample = sample_of(rows, plan.sources, plan.generators)
     cache = Cache.open(folder / "folds", plan.jobs)
     bench = Bench(rows, sample, Kit(folder, plan.choices), cache, PROTOCOL)

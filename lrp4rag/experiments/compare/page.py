@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment
 
 from lrp4rag.classifiers.card import Interval, package_versions
+from lrp4rag.errors import InputError
+from lrp4rag.experiments.baselines.kit import Kit
 from lrp4rag.experiments.compare.compare import PROTOCOL, Comparison, Part, Plan, Quality
 from lrp4rag.experiments.compare.costs import Costs
 from lrp4rag.experiments.compare.ours import DETECTOR, FACTS, OF_SAMPLE
@@ -43,6 +45,8 @@ def write_page(
     if costs is not None:
         forwards = {name: one.forwards for name, one in costs.systems.items()}
         aurocs = {name: _aurocs(found.sample[name]) for name in claims}
+        if not forwards.keys() & found.facts.keys():
+            raise InputError("the costs are of none of these systems; measure them (benchmarks.systems)")
         files += save(draw_cost(aurocs, forwards, tuple(FACTS)), out / "cost")
     page = (
         _environment()
@@ -80,7 +84,7 @@ def write_page(
         "protocol": PROTOCOL.words,
         "resamples": plan.resamples,
         "rows": rows.digest,
-        "choices": to_json(plan.choices),
+        "choices": Kit(choices=plan.choices).settings,
         "versions": package_versions(),
         "costs": to_json(costs),
         **to_json(found),
@@ -156,6 +160,5 @@ def _environment() -> Environment:
         "signed": difference,
         "ranked": _ranked,
         "silent": _silent,
-        "page": lambda name: name,
     }
     return environment

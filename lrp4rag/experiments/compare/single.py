@@ -16,6 +16,7 @@ from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.baseline import Baseline, Score, Suspect
 from lrp4rag.experiments.baselines.kit import Kit
 from lrp4rag.experiments.baselines.registry import baseline_named
+from lrp4rag.experiments.baselines.trained import refuse_learned
 from lrp4rag.experiments.compare.bench import Bench
 from lrp4rag.experiments.compare.compare import PROTOCOL
 from lrp4rag.experiments.compare.folds import Judged
@@ -52,6 +53,7 @@ def cross_validate(
     if kit.folder is None:
         raise InputError("a cross-validation needs a folder to keep its folds in")
     baseline = baseline_named(name)
+    refuse_learned(kit.choices.entailment, rows.examples)
     bench = Bench(rows, sample, kit, Cache.open(kit.folder / "folds"), PROTOCOL)
     judged = bench.judged({name: baseline})[name]
     chosen = sample if baseline.facts.slow else np.arange(len(rows))
@@ -108,14 +110,25 @@ def judge_others(baseline: Baseline, rows: Rows, examples: Sequence[Example], ki
                 f"'{one.id}' has question and passages of the store that is learned from: its score would be "
                 "too good"
             )
+    refuse_learned(kit.choices.entailment, examples)
     store = rows.store
     if baseline.facts.needs:
+        if kit.reader.identity.digest != store.configuration.reader["digest"]:
+            raise InputError(
+                f"the store was read by {store.configuration.reader['name']}, and {kit.choices.reader} is "
+                "another reader or frames prompts otherwise; name the store's (--reader)"
+            )
         if kit.folder is None:
             raise InputError("what this baseline reads must be extracted, into a folder")
         configuration = store.configuration
         parts = dict.fromkeys((RELEVANCE, *baseline.facts.needs))
         done = extract(
-            examples, kit.reader, kit.folder / "judged", composite=configuration.composite, parts=list(parts)
+            examples,
+            kit.reader,
+            kit.folder / "judged",
+            composite=configuration.composite,
+            truncation=configuration.truncation,
+            parts=list(parts),
         )
         if done.failures:
             id_, why = next(iter(done.failures.items()))

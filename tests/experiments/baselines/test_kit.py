@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Label
 from lrp4rag.experiments.baselines.chat import LocalChat, RemoteChat
 from lrp4rag.experiments.baselines.kit import Choices, Kit
@@ -159,3 +160,19 @@ def test_settings_tell_every_choice() -> None:
     assert Kit().settings == Kit(Path("elsewhere")).settings
     others = [Kit(seed=1), Kit(choices=Choices(judge="m")), Kit(choices=Choices(entailment="hhem"))]
     assert all(kit.settings != Kit().settings for kit in others)
+
+
+def test_one_source_with_other_passages_is_another_group() -> None:
+    """A source may be named by the user: what is read once for a group is its passages."""
+    meter = Meter()
+    one, other = (replace(example, source="doc") for example in (ROWS[0], ROWS[1]))
+    Kit().measured("length", {}, [one, other, replace(ROWS[2], source="doc")], Measurement, meter)
+    assert [[example.passages for example in group] for group in meter.groups] == [
+        [ROWS[0].passages, ROWS[0].passages],
+        [ROWS[1].passages],
+    ]
+
+
+def test_an_endpoint_without_a_model_is_refused() -> None:
+    with pytest.raises(InputError, match="name it with --judge"):
+        _ = Kit(choices=Choices(judge_url="http://localhost")).chat

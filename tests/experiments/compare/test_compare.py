@@ -32,7 +32,7 @@ from tests.experiments.test_localisation import stored
 SOURCES = 30
 
 
-def _coin(rows: Rows, kit: object) -> tuple:
+def coin_flips(rows: Rows, kit: object) -> tuple:
     """As good as chance, and silent for every fifth response."""
     noise = [zlib.crc32(one.id.encode()) % 7 for one in rows.examples]
     values = [np.nan if k % 5 == 4 else value for k, value in enumerate(noise)]
@@ -54,7 +54,7 @@ FIRST_WORD = Facts("First word", "", "text", "labels", "none")
 BASELINES = {
     "length": LENGTH,
     "first-word": Measured(FIRST_WORD, _first_word, ("l",), marks=True),
-    "coin": Contest(Facts("Coin", "a paper", "text", "labels", "none", slow=True), _coin),
+    "coin": Contest(Facts("Coin", "a paper", "text", "labels", "none", slow=True), coin_flips),
 }
 
 
@@ -152,7 +152,7 @@ def test_what_was_run_is_not_run_again(found, rows: Rows, plan: Plan, monkeypatc
 def test_a_store_without_what_a_baseline_reads_is_told_before_anything_runs(
     rows: Rows, found, plan: Plan
 ) -> None:
-    needy = Contest(Facts("Needy", "", "text", "labels", "none", needs=("sentences",)), _coin)
+    needy = Contest(Facts("Needy", "", "text", "labels", "none", needs=("sentences",)), coin_flips)
     _, folder = found
     with pytest.raises(InputError, match="needy reads sentences, which the store has not of every row"):
         comparison(rows, folder / "b", folder / "study", replace(plan, baselines={"needy": needy}))
@@ -179,6 +179,12 @@ def test_the_page_has_its_figures_from_the_record(found, rows: Rows, plan: Plan,
     bare = write_page(result, rows, tmp_path / "bare", "lrp4rag compare", plan, None)
     assert "Quality against cost" not in (tmp_path / "bare" / "README.md").read_text()
     assert not any(path.suffix == ".png" for path in bare)
+
+
+def test_costs_of_other_systems_are_refused(found, rows: Rows, plan: Plan, tmp_path: Path) -> None:
+    costs = Costs({"another": Cost(1, 1, 1)}, "")
+    with pytest.raises(InputError, match="the costs are of none of these systems"):
+        write_page(found[0], rows, tmp_path / "out", "lrp4rag compare", plan, costs)
 
 
 def test_the_table_has_every_metric(found) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines import registry
+from lrp4rag.experiments.baselines.baseline import Facts
+from lrp4rag.experiments.baselines.contest import Contest
 from lrp4rag.experiments.baselines.kit import Kit
 from lrp4rag.experiments.compare.sample import sample_of
 from lrp4rag.experiments.compare.single import cross_validate, judge_others
 from lrp4rag.experiments.rows import Rows
-from tests.experiments.compare.test_compare import BASELINES
+from tests.experiments.compare.test_compare import BASELINES, coin_flips
 from tests.experiments.labelled import examples
 from tests.experiments.test_localisation import stored
 
@@ -57,3 +60,11 @@ def test_others_are_judged_by_all_rows(rows: Rows) -> None:
     with pytest.raises(InputError, match="has question and passages of the store"):
         judge_others(BASELINES["length"], rows, [rows.examples[0]], Kit())
     assert np.isfinite([score.probability for score in scores]).all()
+
+
+def test_signals_of_another_reader_are_refused(rows: Rows, tmp_path: Path) -> None:
+    needy = Contest(Facts("Needy", "", "reader's states", "labels", "none", needs=("signals",)), coin_flips)
+    kit = Kit(tmp_path)
+    kit.once("reader", lambda: SimpleNamespace(identity=SimpleNamespace(digest="another")))
+    with pytest.raises(InputError, match="the store was read by tiny, and smollm2-135m is another reader"):
+        judge_others(needy, rows, examples(2, first=300), kit)

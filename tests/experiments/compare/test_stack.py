@@ -41,6 +41,8 @@ def test_two_that_err_elsewhere_are_better_together(noise: np.random.Generator) 
     assert set(chosen) == {"text"}
     assert alone.probabilities[0] == pytest.approx(1 / (1 + np.exp(-second)))
     assert np.isfinite(both.probabilities).all()
+    # As many are flagged as are hallucinated, about: the rule of every system.
+    assert both.flagged.mean() == pytest.approx(0.5, abs=0.05)
 
 
 def test_the_best_is_chosen_by_rows_learned_from(noise: np.random.Generator) -> None:

@@ -92,6 +92,7 @@ def _facts(which: str, training: str) -> Facts:
         "text",
         training,
         "MiniLM (22M), cross-encoder trained in the folds",
+        choice="entailment",
     )
 
 
