@@ -59,13 +59,16 @@ class Score:
     parts that were scored by themselves, tokens or sentences (None where the baseline cannot tell).
 
     `answered` is False where the baseline had nothing to go by (a judge that gave no usable reply): the
-    probability is then how often responses are hallucinated.
+    probability is then how often responses are hallucinated. `asked` counts the questions that were put to a
+    model, `unanswered` those to which it gave no usable reply: they are left out of the score.
     """
 
     probability: float
     flagged: bool
     suspects: tuple[Suspect, ...] | None = None
     answered: bool = True
+    asked: int = 0
+    unanswered: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 NOTHING = "nothing: too few responses have an answer"
 
 Make = Callable[["Rows", "Kit"], Contenders]
+Replies = Callable[["Rows", "Kit"], list[tuple[int, int]]]
 Suspicions = Callable[["Rows", "Kit"], list[Suspicion]]
 
 
@@ -30,12 +31,14 @@ class Contest:
     """`make` gives the contenders, whose inputs may be NaN where a response has no answer; their labels must
     not depend on the rows. `suspicions`, where there are any, scores parts of each response without learning:
     of them only the threshold is learned, unless
-    the system's definition has one, `mark_from`."""
+    the system's definition has one, `mark_from`. `replies` counts for each response the questions asked and
+    those left unanswered, where a model was asked."""
 
     facts: Facts
     make: Make
     suspicions: Suspicions | None = None
     mark_from: float | None = None
+    replies: Replies | None = None
 
     def fit(self, rows: Rows, kit: Kit) -> Champion:
         contenders = self.make(rows, kit)
@@ -84,7 +87,14 @@ class Champion:
         suspects = None
         if self.contest.suspicions is not None and self.threshold is not None:
             suspects = [marked(one, self.threshold) for one in self.contest.suspicions(rows, kit)]
-        return self.calibration.verdicts(scores, rows.generators, suspects)
+        found = self.calibration.verdicts(scores, rows.generators, suspects)
+        if self.contest.replies is None:
+            return found
+        counts = self.contest.replies(rows, kit)
+        return [
+            replace(one, asked=asked, unanswered=unanswered)
+            for one, (asked, unanswered) in zip(found, counts, strict=True)
+        ]
 
 
 def _finite(inputs: np.ndarray) -> np.ndarray:

@@ -48,13 +48,17 @@ class Measured:
 
     def fit(self, rows: Rows, kit: Kit) -> Champion:
         suspicions = self._suspicions if self.marks else None
-        return Contest(self.facts, self._contenders, suspicions, self.mark_from).fit(rows, kit)
+        contest = Contest(self.facts, self._contenders, suspicions, self.mark_from, self._replies)
+        return contest.fit(rows, kit)
 
     def _contenders(self, rows: Rows, kit: Kit) -> Contenders:
         numbers = np.array([one.numbers for one in self.measure(rows, kit)])
         if not self.alternatives:
             return logistic(numbers, " and ".join(self.names))
         return sum((logistic(numbers[:, [k]], name) for k, name in enumerate(self.names)), ())
+
+    def _replies(self, rows: Rows, kit: Kit) -> list[tuple[int, int]]:
+        return [(one.asked, one.unanswered) for one in self.measure(rows, kit)]
 
     def _suspicions(self, rows: Rows, kit: Kit) -> list[Suspicion]:
         found = [one.suspicion for one in self.measure(rows, kit)]

@@ -36,12 +36,14 @@ Numbers = NDArray[np.intp]
 class Quality:
     """Of one system on some rows. `metrics` of responses; `behind`: our detector's less these, paired; `line`
     of tokens, spans and sentences, None for a system that scores no parts; `answered` is the part of the
-    responses that it had something to go by for."""
+    responses that it had something to go by for, `unreadable` the part of the questions to a model that had
+    no usable reply."""
 
     metrics: Metrics
     behind: Metrics
     line: Line | None
     answered: float
+    unreadable: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,7 @@ class _Judge:
             behind=compare(ours, outcome, labels, groups, resamples=self.resamples),
             line=line,
             answered=float(one.answered[chosen].mean()),
+            unreadable=one.unreadable(chosen),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ class FoldScores:
     """Of R rows, by number: `probabilities`, `flagged` and `answered` (R,); of their tokens, one response
     after the other: `suspicion` and `marked` (N,), both empty where the baseline scores no parts.
 
+    `asked` and `unanswered` (R,) count questions to a model and those without a usable reply.
     `outside_rows` and `outside` (M,) are rows learned from and their probabilities by models that did not
     learn from them.
     """
@@ -40,6 +41,8 @@ class FoldScores:
     outside_rows: Numbers
     outside: Scores
     chosen: str
+    asked: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    unanswered: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +56,13 @@ class Judged:
     marking: Marking | None
     answered: Flags
     outside: tuple[tuple[Numbers, Numbers, Scores], ...]
+    asked: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    unanswered: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+
+    def unreadable(self, rows: Numbers) -> float:
+        """The part of the questions about some rows that had no usable reply; 0 where none was asked."""
+        asked = int(self.asked[rows].sum()) if len(self.asked) else 0
+        return float(self.unanswered[rows].sum()) / asked if asked else 0.0
 
     def marks(self, tokens: Numbers) -> bool:
         """Whether all of these tokens were scored."""
@@ -77,6 +87,8 @@ def run_fold(baseline: Baseline, rows: Rows, split: Split, kit: Kit) -> FoldScor
         outside_rows=split.train[scorer.outside.rows],
         outside=scorer.outside.probabilities,
         chosen=scorer.chosen,
+        asked=np.array([one.asked for one in scores], dtype=np.intp),
+        unanswered=np.array([one.unanswered for one in scores], dtype=np.intp),
     )
 
 
@@ -102,7 +114,10 @@ def gathered(folds: Iterable[FoldScores], tokens: Tokens) -> Judged:
     answered = np.zeros(rows, dtype=bool)
     suspicion, marked = np.full(count, np.nan), np.zeros(count, dtype=bool)
     chosen, outside = [], []
+    asked, unanswered = np.zeros(rows, dtype=np.intp), np.zeros(rows, dtype=np.intp)
     for fold in folds:
+        if len(fold.asked):
+            asked[fold.rows], unanswered[fold.rows] = fold.asked, fold.unanswered
         probabilities[0, fold.rows], flagged[0, fold.rows] = fold.probabilities, fold.flagged
         answered[fold.rows] = fold.answered
         if len(fold.suspicion):
@@ -112,7 +127,8 @@ def gathered(folds: Iterable[FoldScores], tokens: Tokens) -> Judged:
         outside.append((fold.rows, fold.outside_rows, fold.outside))
     scored = bool(np.isfinite(suspicion).any())
     marking = Marking(suspicion, marked, _sentences(marked, tokens.sentence)) if scored else None
-    return Judged(Outcome(probabilities, flagged, tuple(chosen)), marking, answered, tuple(outside))
+    outcome = Outcome(probabilities, flagged, tuple(chosen))
+    return Judged(outcome, marking, answered, tuple(outside), asked, unanswered)
 
 
 def _sentences(marked: Flags, sentence: Numbers) -> Flags:

@@ -150,7 +150,12 @@ def _ranked(systems: Mapping[str, Quality]) -> list[str]:
 
 
 def _silent(systems: Mapping[str, Quality]) -> dict[str, str]:
-    return {name: percent(1 - one.answered) for name, one in systems.items() if one.answered < 1}
+    """What had no usable reply: a part of the questions, and of the responses none at all."""
+    return {
+        name: f"{percent(one.unreadable)} of the questions, {percent(1 - one.answered)} of the responses"
+        for name, one in systems.items()
+        if one.answered < 1 or one.unreadable
+    }
 
 
 def _environment() -> Environment:

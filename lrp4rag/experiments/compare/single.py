@@ -95,6 +95,8 @@ def _score(rows: Rows, tokens: Tokens, judged: Judged, row: int) -> Score:
         bool(outcome.flagged[0, row]),
         suspects,
         bool(judged.answered[row]),
+        int(judged.asked[row]),
+        int(judged.unanswered[row]),
     )
 
 

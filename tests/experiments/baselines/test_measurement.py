@@ -83,3 +83,19 @@ def test_what_a_model_learned_from_is_not_used_to_read_its_numbers(rows: Rows) -
     own = rows.select(range(40, 50))
     # Whatever kit it is scored with.
     assert [score.flagged for score in scorer.score(own, Kit())] == own.labels.tolist()
+
+
+def test_questions_without_a_usable_reply_are_told_with_the_score(tmp_path) -> None:
+    made = examples(24)
+    rows = Rows(extraction(made, tmp_path / "s").store, tuple(made))
+
+    def measure(rows: Rows, kit: object) -> list[Measurement]:
+        return [
+            Measurement(np.array([float(len(one.response))]), asked=5, unanswered=k % 3)
+            for k, one in enumerate(rows.examples)
+        ]
+
+    scorer = Measured(FACTS, measure, ("length",)).fit(rows, Kit())
+    scores = scorer.score(rows.select(range(6)), Kit())
+    assert [one.asked for one in scores] == [5] * 6
+    assert [one.unanswered for one in scores] == [0, 1, 2, 0, 1, 2]

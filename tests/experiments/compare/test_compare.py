@@ -166,7 +166,7 @@ def test_the_page_has_its_figures_from_the_record(found, rows: Rows, plan: Plan,
     record = json.loads((tmp_path / "out" / "results.json").read_text())
     value = record["every"]["g1"]["systems"][ours.DETECTOR]["metrics"]["auroc"]["value"]
     assert f"| **{ours.DETECTOR}** | {value:.3f}" in page
-    assert "coin for " in page  # of how many responses it gave no answer
+    assert "coin, 0.0 % of the questions, " in page  # of how many responses it gave no answer
     assert "![AUROC against plain forwards of the reader](cost.png)" in page
     assert "Published figures" in page
     assert "| length | yes, +" in page
