@@ -60,7 +60,8 @@ class Score:
 
     `answered` is False where the baseline had nothing to go by (a judge that gave no usable reply): the
     probability is then how often responses are hallucinated. `asked` counts the questions that were put to a
-    model, `unanswered` those to which it gave no usable reply: they are left out of the score.
+    model, `unanswered` those to which it gave no usable reply: they are left out of the score. `notes` are
+    the model's reasons.
     """
 
     probability: float
@@ -69,6 +70,7 @@ class Score:
     answered: bool = True
     asked: int = 0
     unanswered: int = 0
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +22,16 @@ if TYPE_CHECKING:
 NOTHING = "nothing: too few responses have an answer"
 
 Make = Callable[["Rows", "Kit"], Contenders]
-Replies = Callable[["Rows", "Kit"], list[tuple[int, int]]]
 Suspicions = Callable[["Rows", "Kit"], list[Suspicion]]
+
+
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """Of a model that was asked about a response: see `Score`."""
+
+    asked: int
+    unanswered: int
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +39,14 @@ class Contest:
     """`make` gives the contenders, whose inputs may be NaN where a response has no answer; their labels must
     not depend on the rows. `suspicions`, where there are any, scores parts of each response without learning:
     of them only the threshold is learned, unless
-    the system's definition has one, `mark_from`. `replies` counts for each response the questions asked and
-    those left unanswered, where a model was asked."""
+    the system's definition has one, `mark_from`. `replies` tells of each response what a model was
+    asked, if one was."""
 
     facts: Facts
     make: Make
     suspicions: Suspicions | None = None
     mark_from: float | None = None
-    replies: Replies | None = None
+    replies: Callable[[Rows, Kit], list[Replies]] | None = None
 
     def fit(self, rows: Rows, kit: Kit) -> Champion:
         contenders = self.make(rows, kit)
@@ -90,11 +98,8 @@ class Champion:
         found = self.calibration.verdicts(scores, rows.generators, suspects)
         if self.contest.replies is None:
             return found
-        counts = self.contest.replies(rows, kit)
-        return [
-            replace(one, asked=asked, unanswered=unanswered)
-            for one, (asked, unanswered) in zip(found, counts, strict=True)
-        ]
+        told = self.contest.replies(rows, kit)
+        return [replace(one, **asdict(own)) for one, own in zip(found, told, strict=True)]
 
 
 def _finite(inputs: np.ndarray) -> np.ndarray:

@@ -99,7 +99,13 @@ def rubric(examples: list[Example], chat: Chat) -> list[Measurement]:
     for example in examples:
         grades = asked_until_read([case_of(example) + question for question in questions], chat, read_grade)
         worth = [WORTH[one.grade] for one in grades if one is not None]
-        made.append(Measurement(_mean(worth), asked=len(questions), unanswered=len(questions) - len(worth)))
+        notes = tuple(
+            f"{name}: {one.grade}: {one.reason}"
+            for name, one in zip(RUBRIC, grades, strict=True)
+            if one is not None
+        )
+        unanswered = len(questions) - len(worth)
+        made.append(Measurement(_mean(worth), None, len(questions), unanswered, notes))
     return made
 
 

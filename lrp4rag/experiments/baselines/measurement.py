@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.experiments.baselines.baseline import Facts
-from lrp4rag.experiments.baselines.contest import Champion, Contest
+from lrp4rag.experiments.baselines.contest import Champion, Contest, Replies
 from lrp4rag.experiments.baselines.suspicion import NO_PARTS, Suspicion
 from lrp4rag.experiments.baselines.tabular import Contenders, logistic
 
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement:
     """Of one response: `numbers` (K,), NaN for no answer; `suspicion` of its parts, if they were scored;
-    `asked` counts the questions put to a model, `unanswered` those without a usable reply after all tries."""
+    `asked` counts the questions put to a model, `unanswered` those without a usable reply after all tries,
+    `notes` are reasons that it gave."""
 
     numbers: NDArray[np.float64]
     suspicion: Suspicion | None = None
     asked: int = 0
     unanswered: int = 0
+    notes: tuple[str, ...] = ()
 
 
 Measure = Callable[["Rows", "Kit"], list[Measurement]]
@@ -57,8 +59,8 @@ class Measured:
             return logistic(numbers, " and ".join(self.names))
         return sum((logistic(numbers[:, [k]], name) for k, name in enumerate(self.names)), ())
 
-    def _replies(self, rows: Rows, kit: Kit) -> list[tuple[int, int]]:
-        return [(one.asked, one.unanswered) for one in self.measure(rows, kit)]
+    def _replies(self, rows: Rows, kit: Kit) -> list[Replies]:
+        return [Replies(one.asked, one.unanswered, one.notes) for one in self.measure(rows, kit)]
 
     def _suspicions(self, rows: Rows, kit: Kit) -> list[Suspicion]:
         found = [one.suspicion for one in self.measure(rows, kit)]

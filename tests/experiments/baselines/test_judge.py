@@ -148,6 +148,8 @@ def test_a_question_that_is_never_answered_is_not_scored() -> None:
     (found,) = judge.rubric([bridge_example()], chat)
     assert found.numbers == pytest.approx((0.5 + 3) / 4)  # of the four that were answered
     assert (found.asked, found.unanswered) == (5, 1)
+    assert found.notes[0] == "support: UNCERTAIN: x"
+    assert len(found.notes) == 4
     assert [len(messages) for messages in chat.asked] == [5] + [1] * (judge.TRIES - 1)
 
 
