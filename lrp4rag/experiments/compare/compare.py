@@ -17,7 +17,7 @@ from lrp4rag.experiments.baselines.kit import Choices, Kit
 from lrp4rag.experiments.baselines.trained import refuse_learned
 from lrp4rag.experiments.compare.bench import Bench
 from lrp4rag.experiments.compare.folds import Judged
-from lrp4rag.experiments.compare.ours import DETECTOR, FACTS, judged_by_ours
+from lrp4rag.experiments.compare.ours import DETECTOR, FACTS, OF_SAMPLE, judged_by_ours
 from lrp4rag.experiments.compare.sample import sample_of
 from lrp4rag.experiments.compare.stack import stacked
 from lrp4rag.experiments.localisation import ALL, Line, line_of
@@ -34,13 +34,15 @@ Numbers = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Of one system on some rows. `metrics` of responses; `behind`: our detector's less these, paired; `line`
+    """Of one system on some rows. `metrics` of responses; `behind`: our detector's less these, paired, and
+    `behind_sample` the same of ours that learned from the sample, None where that judged nothing; `line`
     of tokens, spans and sentences, None for a system that scores no parts; `answered` is the part of the
     responses that it had something to go by for, `unreadable` the part of the questions to a model that had
     no usable reply."""
 
     metrics: Metrics
     behind: Metrics
+    behind_sample: Metrics | None
     line: Line | None
     answered: float
     unreadable: float = 0.0
@@ -153,12 +155,18 @@ class _Judge:
     def _quality(self, name: str, part: Rows, chosen: Numbers) -> Quality:
         one, labels, groups = self.found[name], part.labels, part.groups
         outcome, ours = one.outcome.select(chosen), self.found[DETECTOR].outcome.select(chosen)
+        few = self.found[OF_SAMPLE].outcome.select(chosen) if OF_SAMPLE in self.found else None
+        if few is not None and not np.isfinite(few.probabilities).all():
+            few = None
         line = None
         if one.marking is not None and one.marks(self.tokens.within(chosen)):
             line = line_of(part, self.tokens, chosen, one.marking, self.resamples)
         return Quality(
             metrics=outcome_metrics(outcome, labels, groups, resamples=self.resamples),
             behind=compare(ours, outcome, labels, groups, resamples=self.resamples),
+            behind_sample=None
+            if few is None
+            else compare(few, outcome, labels, groups, resamples=self.resamples),
             line=line,
             answered=float(one.answered[chosen].mean()),
             unreadable=one.unreadable(chosen),

@@ -108,6 +108,10 @@ def test_differences_are_ours_less_theirs(found) -> None:
     expected = systems[ours.DETECTOR].metrics["auroc"].value - systems["length"].metrics["auroc"].value
     assert ahead.value == pytest.approx(expected)
     assert ahead.low > 0
+    assert systems["length"].behind_sample is None  # it did not judge these
+    coin = result.sample["g1"].systems["coin"]
+    few = result.sample["g1"].systems[ours.OF_SAMPLE].metrics["auroc"].value
+    assert coin.behind_sample["auroc"].value == pytest.approx(few - coin.metrics["auroc"].value)
 
 
 def test_parts_and_answers(found) -> None:
