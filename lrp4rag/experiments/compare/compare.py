@@ -36,14 +36,16 @@ Numbers = NDArray[np.intp]
 class Quality:
     """Of one system on some rows. `metrics` of responses; `behind`: our detector's less these, paired, and
     `behind_sample` the same of ours that learned from the sample, None where that judged nothing; `line`
-    of tokens, spans and sentences, None for a system that scores no parts; `answered` is the part of the
-    responses that it had something to go by for, `unreadable` the part of the questions to a model that had
-    no usable reply."""
+    of tokens, spans and sentences and `by_marks`, metrics of calling a response hallucinated where a token of
+    it is marked (LettuceDetect's definition), None for a system that scores no parts; `answered` is the
+    part of the responses that it had something to go by for, `unreadable` the part of the questions to a
+    model that had no usable reply."""
 
     metrics: Metrics
     behind: Metrics
     behind_sample: Metrics | None
     line: Line | None
+    by_marks: Metrics | None
     answered: float
     unreadable: float = 0.0
 
@@ -158,9 +160,12 @@ class _Judge:
         few = self.found[OF_SAMPLE].outcome.select(chosen) if OF_SAMPLE in self.found else None
         if few is not None and not np.isfinite(few.probabilities).all():
             few = None
-        line = None
+        line = by_marks = None
         if one.marking is not None and one.marks(self.tokens.within(chosen)):
             line = line_of(part, self.tokens, chosen, one.marking, self.resamples)
+            marked = np.isin(chosen, self.tokens.owner[one.marking.marked])
+            told = replace(outcome, flagged=marked[None])
+            by_marks = outcome_metrics(told, labels, groups, resamples=self.resamples)
         return Quality(
             metrics=outcome_metrics(outcome, labels, groups, resamples=self.resamples),
             behind=compare(ours, outcome, labels, groups, resamples=self.resamples),
@@ -168,6 +173,7 @@ class _Judge:
             if few is None
             else compare(few, outcome, labels, groups, resamples=self.resamples),
             line=line,
+            by_marks=by_marks,
             answered=float(one.answered[chosen].mean()),
             unreadable=one.unreadable(chosen),
         )

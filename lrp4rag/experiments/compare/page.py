@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TEMPLATES = Path(__file__).parent / "templates"
+DECISIONS = ("accuracy", "precision", "recall", "f1")
 METRICS = ("auprc", "balanced_accuracy", "accuracy", "precision", "recall", "f1", "ece")
 
 
@@ -111,6 +112,10 @@ def metrics_table(found: Comparison) -> pd.DataFrame:
 
 def _metrics(one: Quality) -> dict[str, Interval]:
     found = dict(one.metrics) | {f"behind: {name}": value for name, value in one.behind.items()}
+    if one.by_marks is not None:
+        found |= {
+            f"by marks: {name}": one.by_marks[name] for name in ("accuracy", "precision", "recall", "f1")
+        }
     if one.line is not None:
         for kind, metrics in (("token", one.line.tokens), ("span", one.line.spans)):
             found |= {f"{kind} {name}": value for name, value in metrics.items()}

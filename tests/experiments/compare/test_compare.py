@@ -114,10 +114,14 @@ def test_differences_are_ours_less_theirs(found) -> None:
     assert coin.behind_sample["auroc"].value == pytest.approx(few - coin.metrics["auroc"].value)
 
 
-def test_parts_and_answers(found) -> None:
+def test_parts_and_answers(found, rows: Rows) -> None:
     result, _ = found
     systems = result.every[ALL].systems
     assert systems["length"].line is None
+    assert systems["length"].by_marks is None
+    everything = systems["first-word"].by_marks  # of each response the first word is marked
+    assert everything["recall"].value == 1
+    assert everything["precision"].value == pytest.approx(rows.labels.mean())
     assert systems["first-word"].line.tokens["auroc"].value > 0.5
     assert systems[ours.DETECTOR].line.tokens["auroc"].value > 0.9
     assert result.sample["g1"].systems["coin"].answered < 1
