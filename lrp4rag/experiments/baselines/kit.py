@@ -60,7 +60,7 @@ class Trained(Generic[M_co]):
 class Kit:
     """Models are loaded when first asked for. `folder` may be None: then nothing is kept. `lessons` are the
     rows that weights may be trained on (None: those that a baseline is fitted with). A kit that does not
-    `remember` measures everything anew, for a clock."""
+    `remember` leaves the folder's measurements alone, for a clock: it knows only what it measured itself."""
 
     folder: Path | None = None
     choices: Choices = Choices()
@@ -127,10 +127,12 @@ class Kit:
         """
         missing: dict[str, list[Example]] = {}
         held: dict[str, T] = {}
-        folder = self._folder(name, settings)
+        content = json.dumps(dict(settings), sort_keys=True)
+        place = f"{name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+        folder = self._folder(place, content)
         for example in examples:
             key = key_of(example)
-            if (value := self._read(folder, key, kind)) is not None:
+            if (value := self._read(place, folder, key, kind)) is not None:
                 held[key] = value
             elif all(key_of(one) != key for one in missing.get(example.content_hash, [])):
                 missing.setdefault(example.content_hash, []).append(example)
@@ -139,7 +141,8 @@ class Kit:
             sum(map(len, missing.values())),
             f"measuring: {name}",
         ):
-            held[key] = value
+            # A baseline asks for numbers, parts and replies one by one: each response is measured once.
+            held[key] = self._loaded[f"{place}/{key}"] = value
         return [held[key_of(example)] for example in examples]
 
     def _measure(
@@ -157,21 +160,19 @@ class Kit:
                 # What is kept is what is used: arrays are rounded there.
                 yield key, from_json(kind, json.loads(content))
 
-    def _folder(self, name: str, settings: Mapping[str, Any]) -> Path | None:
+    def _folder(self, place: str, content: str) -> Path | None:
         if self.folder is None or not self.remember:
             return None
-        content = json.dumps(dict(settings), sort_keys=True)
-        digest = hashlib.sha256(content.encode()).hexdigest()[:12]
-        folder = self.folder / "measured" / f"{name}-{digest}"
+        folder = self.folder / "measured" / place
         folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(folder)
         if not (folder / "settings.json").is_file():
             write_atomically(folder / "settings.json", content + "\n")
         return folder
 
-    def _read(self, folder: Path | None, key: str, kind: type[T]) -> T | None:
+    def _read(self, place: str, folder: Path | None, key: str, kind: type[T]) -> T | None:
         """A damaged file counts as none."""
-        known = f"{folder}/{key}"
+        known = f"{place}/{key}"
         if folder is not None and known not in self._loaded:
             try:
                 self._loaded[known] = from_json(kind, json.loads((folder / f"{key}.json").read_bytes()))

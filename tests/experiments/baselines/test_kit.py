@@ -125,11 +125,25 @@ def test_other_settings_are_another_folder(tmp_path: Path) -> None:
     assert sorted(one["model"] for one in told) == ["a", "b"]
 
 
-def test_without_a_folder_nothing_is_kept() -> None:
+def test_without_a_folder_a_kit_knows_only_what_it_measured_itself() -> None:
     kit, meter = Kit(), Meter()
     for _ in range(2):
         assert lengths(measure(kit, meter, ROWS[:1])) == EXPECTED[:1]
+    assert len(meter.groups) == 1
+    measure(Kit(), meter, ROWS[:1])
     assert len(meter.groups) == 2
+
+
+def test_a_clock_measures_what_a_folder_holds_once(tmp_path: Path) -> None:
+    """A score asks for numbers, parts and replies, which must not be paid for three times."""
+    measure(Kit(tmp_path), Meter())
+    (folder,) = (tmp_path / "measured").iterdir()
+    before = {file: file.stat().st_mtime_ns for file in folder.iterdir()}
+    kit, meter = Kit(tmp_path, remember=False), Meter()
+    for _ in range(3):
+        assert lengths(measure(kit, meter)) == EXPECTED
+    assert len(meter.groups) == 3
+    assert {file: file.stat().st_mtime_ns for file in folder.iterdir()} == before
 
 
 def test_half_written_files_of_killed_runs_are_removed(tmp_path: Path) -> None:
