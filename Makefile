@@ -51,8 +51,9 @@ detector: $(VENV)/.installed ## extract states from RAGTruth, train the bundled 
 	$(BIN)/python -m benchmarks.verdict --out $(STORES)/costs.json
 	$(BIN)/lrp4rag study --store $(STORES)/states --costs $(STORES)/costs.json --out docs/results/detector
 
-# The systems that people would compare with, on the same rows, after `make detector`: hours on 2 cores, most of them for what
-# is trained in the folds and for samples of the reader. It goes on where it was killed.
+# The systems that people would compare with, on the same rows, after `make detector`. What docs/results/compare/scores has of these
+# rows is read; without that it takes hours on 2 cores, most of them for what is trained in the folds and for samples of the
+# reader. It goes on where it was killed.
 compare: $(VENV)/.installed ## judge RAGTruth by every baseline, and make docs/results/compare
 	$(BIN)/lrp4rag compare --store $(STORES)/states --out docs/results/compare
 	$(BIN)/python -m benchmarks.systems --store $(STORES)/states --out $(STORES)/systems.json

@@ -1,4 +1,4 @@
-"""`lrp4rag compare` and `lrp4rag baseline`: the systems people would compare with."""
+"""`lrp4rag compare`, and the options that say which models baselines use."""
 
 from __future__ import annotations
 
@@ -90,6 +90,12 @@ def model_choices(function: Callable[..., Any]) -> Callable[..., Any]:
     show_default=True,
     help="Combine our detector with the best text-only system.",
 )
+@click.option(
+    "--scores",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of each system's scores: those of the same rows and settings are read, their systems not "
+    "run.  [default: OUT/scores]",
+)
 @model_choices
 @RESAMPLES
 @JOBS
@@ -101,6 +107,7 @@ def compare(
     sources: int,
     costs: Path | None,
     stack: bool,
+    scores: Path | None,
     resamples: int,
     jobs: int | None,
     work: Path | None,
@@ -110,11 +117,12 @@ def compare(
 
     Folds are grouped by source, and every choice is made inside them. Slow systems are judged on a sample of
     llama-2-7b-chat's and llama-2-13b-chat's responses. Kill it and run it again at any time: what was
-    measured, trained or judged is kept.
+    measured, trained or judged is kept. To set a system of your own beside ours without running ours, copy
+    the scores of docs/results/compare to OUT, or name them.
     """
     from lrp4rag.experiments.baselines.kit import Choices
     from lrp4rag.experiments.baselines.registry import baselines_named
-    from lrp4rag.experiments.compare.compare import Plan, comparison
+    from lrp4rag.experiments.compare.compare import Plan, comparison, judged
     from lrp4rag.experiments.compare.costs import read_costs
     from lrp4rag.experiments.compare.page import write_page
     from lrp4rag.experiments.compare.sample import GENERATORS
@@ -133,7 +141,8 @@ def compare(
         stack=stack,
     )
     rows = Rows.open(store)
-    found = comparison(rows, work or store / "baselines", store / "study", plan)
+    scores = scores or out / "scores"
+    found = comparison(rows, judged(rows, work or store / "baselines", store / "study", scores, plan), plan)
     command = shown_command(click.get_current_context().find_root().obj)
     files = write_page(found, rows, out, command, plan, measured)
     click.echo(f"wrote {files[0]} and {len(files) - 1} files beside it")

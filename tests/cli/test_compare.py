@@ -71,6 +71,11 @@ def test_the_comparison_is_a_page(run, quick: None, folder: Path, tmp_path: Path
     for words in ("novel-words", "Quality against cost", "Together", f"--store={folder.name}"):
         assert words in page or words.replace("=", " ") in page
     assert str(tmp_path) not in page + (tmp_path / "page" / "results.json").read_text()
+    scores = {file.name for file in (tmp_path / "page" / "scores").iterdir()}
+    assert {"lrp4rag.json.xz", "lrp4rag-fast.json.xz", "length.json.xz"} < scores
+    run(*command, "--work", tmp_path / "none")  # they are read: nothing is judged again
+    assert not list((tmp_path / "none" / "folds").iterdir())
+    assert (tmp_path / "page" / "README.md").read_text() == page.replace("--work work", "--work none")
 
 
 def test_bad_input_is_told(run, folder: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines.baseline import Baseline
 from lrp4rag.experiments.baselines.kit import Kit
 from lrp4rag.experiments.compare.folds import FoldScores, Judged, gathered, run_fold
+from lrp4rag.experiments.compare.scores import System
 from lrp4rag.experiments.protocol import Protocol, Split
 from lrp4rag.experiments.reproduce.cache import Cache, Cell, Task
 from lrp4rag.experiments.rows import Rows
@@ -37,36 +39,22 @@ class Bench:
     protocol: Protocol
 
     def judged(self, baselines: Mapping[str, Baseline]) -> dict[str, Judged]:
-        """Each on all rows, or on the sample; what was run before is read.
+        """Each on all rows, or on the sample; folds that were run before are read. Raises as `check` does."""
+        self.check(baselines)
+        return {name: self.system(name, baseline).run() for name, baseline in baselines.items()}
 
-        Raises `InputError` where the store lacks what a baseline reads, or a package is missing.
-        """
-        for name, baseline in baselines.items():  # now rather than after hours
+    def check(self, baselines: Mapping[str, Baseline]) -> None:
+        """Now rather than after hours: raises `InputError` where the store lacks what a baseline reads, or a
+        package is missing."""
+        for name, baseline in baselines.items():
             for part in baseline.facts.needs:
                 if not self.rows.has(part):
                     raise InputError(f"{name} reads {part}, which the store has not of every row")
             for module in baseline.facts.modules:
                 if find_spec(module) is None:
                     raise InputError(f"{name} needs {module}, which is not installed: {INSTALL}")
-        tokens = tokens_of(self.rows, {})
-        folds = folds_of(tokens, self.protocol)
-        made = {}
-        for name, baseline in baselines.items():
-            cells = [self._cell(name, baseline, k, split) for k, split in enumerate(folds)]
-            self._run([cell for cell in cells if not self.cache.holds(cell)], name)
-            made[name] = gathered([self.cache.read(cell) for cell in cells], tokens)
-        return made
 
-    def _run(self, cells: list[Cell], name: str) -> None:
-        """One by one in this process: models use all cores, and are loaded once."""
-        for cell in track(cells, len(cells), f"{name}, folds"):
-            self.cache.run(cell)
-
-    def _cell(self, name: str, baseline: Baseline, fold: int, split: Split) -> Cell:
-        kit = replace(self.kit, lessons=self.rows.select(split.train))
-        if baseline.facts.slow:
-            train, test = (part[np.isin(part, self.sample)] for part in (split.train, split.test))
-            split = Split(split.repeat, train, test)
+    def system(self, name: str, baseline: Baseline) -> System:
         key = {
             "compare": VERSION,
             "baseline": name,
@@ -74,8 +62,26 @@ class Bench:
             "rows": self.rows.digest,
             "sample": self.rows.select(self.sample).digest if baseline.facts.slow else "",
             "seed": self.protocol.seed,
-            "fold": fold,
         }
+        return System(key, partial(self._judged, baseline, key))
+
+    def _judged(self, baseline: Baseline, key: dict[str, Any]) -> Judged:
+        tokens = tokens_of(self.rows, {})
+        folds = enumerate(folds_of(tokens, self.protocol))
+        cells = [self._cell(baseline, key | {"fold": k}, split) for k, split in folds]
+        self._run([cell for cell in cells if not self.cache.holds(cell)], key["baseline"])
+        return gathered([self.cache.read(cell) for cell in cells], tokens)
+
+    def _run(self, cells: list[Cell], name: str) -> None:
+        """One by one in this process: models use all cores, and are loaded once."""
+        for cell in track(cells, len(cells), f"{name}, folds"):
+            self.cache.run(cell)
+
+    def _cell(self, baseline: Baseline, key: dict[str, Any], split: Split) -> Cell:
+        kit = replace(self.kit, lessons=self.rows.select(split.train))
+        if baseline.facts.slow:
+            train, test = (part[np.isin(part, self.sample)] for part in (split.train, split.test))
+            split = Split(split.repeat, train, test)
         return Cell(key, FoldScores, partial(_task, baseline, self.rows, split, kit))
 
 

@@ -17,8 +17,9 @@ from lrp4rag.experiments.baselines.kit import Choices, Kit
 from lrp4rag.experiments.baselines.trained import refuse_learned
 from lrp4rag.experiments.compare.bench import Bench
 from lrp4rag.experiments.compare.folds import Judged
-from lrp4rag.experiments.compare.ours import DETECTOR, FACTS, OF_SAMPLE, judged_by_ours
+from lrp4rag.experiments.compare.ours import DETECTOR, FACTS, OF_SAMPLE, our_systems
 from lrp4rag.experiments.compare.sample import sample_of
+from lrp4rag.experiments.compare.scores import Scores
 from lrp4rag.experiments.compare.stack import stacked
 from lrp4rag.experiments.localisation import ALL, Line, line_of
 from lrp4rag.experiments.protocol import ONCE
@@ -105,17 +106,32 @@ class Plan:
         return facts if chosen is None else replace(facts, weights=identified(chosen))
 
 
-def comparison(rows: Rows, folder: Path, study: Path, plan: Plan) -> Comparison:
-    """Run it, or what of it was not run before: `folder` keeps measurements, weights and finished folds of
-    baselines, `study` those of our detectors.
+def judged(rows: Rows, folder: Path, study: Path, scores: Path, plan: Plan) -> dict[str, Judged]:
+    """What every system makes of the rows: read from the folder `scores` where that has it, else run, and
+    written there at once. `folder` keeps measurements, weights and finished folds of baselines, `study`
+    those of our detectors.
 
     Raises `InputError` where the store lacks what a system reads, or has too few sources.
     """
     refuse_learned(plan.choices.entailment, rows.examples)
     sample = sample_of(rows, plan.sources, plan.generators)
-    cache = Cache.open(folder / "folds", plan.jobs)
-    bench = Bench(rows, sample, Kit(folder, plan.choices), cache, PROTOCOL)
-    found = judged_by_ours(rows, sample, study, plan.jobs) | bench.judged(plan.baselines)
+    bench = Bench(rows, sample, Kit(folder, plan.choices), Cache.open(folder / "folds", plan.jobs), PROTOCOL)
+    systems = our_systems(rows, sample, study, plan.jobs)
+    systems |= {name: bench.system(name, one) for name, one in plan.baselines.items()}
+    tokens = len(tokens_of(rows, {}).flags)
+    shelf = Scores(scores, tuple(example.id for example in rows.examples), tokens)
+    known = {name: shelf.read(name, one.key) for name, one in systems.items()}
+    bench.check({name: one for name, one in plan.baselines.items() if known[name] is None})
+    found = {}
+    for name, one in systems.items():
+        have = known[name]
+        found[name] = shelf.write(name, one.key, one.run()) if have is None else have
+    return found
+
+
+def comparison(rows: Rows, found: Mapping[str, Judged], plan: Plan) -> Comparison:
+    """Of what systems made of the rows."""
+    sample = sample_of(rows, plan.sources, plan.generators)
     judge = _Judge(rows, tokens_of(rows, {}), found, plan.resamples)
     everyone = {name: one for name, one in found.items() if np.isfinite(one.outcome.probabilities).all()}
     return Comparison(

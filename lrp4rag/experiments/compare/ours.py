@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.experiments.baselines.baseline import Facts
 from lrp4rag.experiments.compare.folds import Judged
+from lrp4rag.experiments.compare.scores import System
 from lrp4rag.experiments.localisation import Marking
+from lrp4rag.experiments.protocol import ONCE
 from lrp4rag.experiments.rows import Rows
-from lrp4rag.experiments.study.trials import Trial, Workshop
+from lrp4rag.experiments.search import Outcome
+from lrp4rag.experiments.study.trials import VERSION, Trial, Workshop
 from lrp4rag.experiments.tokens import Located
 from lrp4rag.features.blocks import FAST_BLOCKS, FULL_BLOCKS, blocks_named
 from lrp4rag.parts import SIGNALS, STATES
@@ -33,17 +40,35 @@ _FACTS = Facts(
 FACTS = dict.fromkeys((DETECTOR, FAST, OF_SAMPLE), _FACTS)
 
 
-def judged_by_ours(rows: Rows, sample: NDArray[np.intp], folder: Path, jobs: int) -> dict[str, Judged]:
+def our_systems(rows: Rows, sample: NDArray[np.intp], folder: Path, jobs: int) -> dict[str, System]:
     """The full and the fast detector on all rows; and the full one that learned from rows of the sample only,
-    as slow baselines do. Raises `InputError` where the store lacks signals or states."""
-    blocks = blocks_named([*FULL_BLOCKS, *FAST_BLOCKS])
-    shop = Workshop.open(rows, folder, blocks, jobs)
-    made = {name: _judged(shop, TRIALS[name], one) for name, one in shop.run(TRIALS, "detectors").items()}
+    as slow baselines do. Running one raises `InputError` where the store lacks signals or states."""
+    made = {
+        name: System(_key(trial, rows), partial(_run, trial, rows, folder, jobs))
+        for name, trial in TRIALS.items()
+    }
     if len(sample) < len(rows):
-        few = Workshop.open(rows.select(sample), folder, blocks_named(FULL_BLOCKS), jobs)
-        located = few.run({OF_SAMPLE: TRIALS[DETECTOR]}, "detector of the sample")[OF_SAMPLE]
-        made[OF_SAMPLE] = _spread(_judged(few, TRIALS[DETECTOR], located), sample, rows)
+        trial, few = TRIALS[DETECTOR], rows.select(sample)
+        made[OF_SAMPLE] = System(
+            _key(trial, few), lambda: _spread(_run(trial, few, folder, jobs), sample, rows)
+        )
     return made
+
+
+def _key(trial: Trial, rows: Rows) -> dict[str, Any]:
+    return {
+        "study": VERSION,
+        "features": FEATURE_VERSION,
+        "blocks": {name: asdict(block) for name, block in blocks_named(trial.blocks).items()},
+        "learner": trial.learner,
+        "rows": rows.digest,
+        "seed": ONCE.seed,
+    }
+
+
+def _run(trial: Trial, rows: Rows, folder: Path, jobs: int) -> Judged:
+    shop = Workshop.open(rows, folder, blocks_named(trial.blocks), jobs)
+    return _judged(shop, trial, shop.run({"": trial}, "our detector")[""])
 
 
 def _judged(shop: Workshop, trial: Trial, found: Located) -> Judged:
@@ -60,8 +85,6 @@ def _judged(shop: Workshop, trial: Trial, found: Located) -> Judged:
 
 def _spread(judged: Judged, sample: NDArray[np.intp], rows: Rows) -> Judged:
     """The same with the numbers of all rows; those outside the sample have no answer."""
-    from lrp4rag.experiments.search import Outcome
-
     probabilities, flagged = np.full((1, len(rows)), np.nan), np.zeros((1, len(rows)), dtype=bool)
     probabilities[:, sample], flagged[:, sample] = judged.outcome.probabilities, judged.outcome.flagged
     answered = np.zeros(len(rows), dtype=bool)

@@ -64,6 +64,15 @@ def rounded(value: Any, decimals: int = 5) -> Any:
     return round(value, decimals) if isinstance(value, float) else value
 
 
+def rounded_to(value: Any, digits: int) -> Any:
+    """The same with so many significant digits, to keep less of it."""
+    if isinstance(value, dict):
+        return {key: rounded_to(item, digits) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded_to(item, digits) for item in value]
+    return float(f"{value:.{digits}g}") if isinstance(value, float) else value
+
+
 def from_json(kind: Any, data: Any) -> Any:
     """What `to_json` wrote of a value of this type. None among the elements of an array becomes NaN."""
     if get_origin(kind) is not None:
@@ -99,6 +108,6 @@ def _array(inner: tuple[Any, ...], data: Any) -> NDArray[Any]:
 def _rounded(item: Any) -> Any:
     if isinstance(item, list):
         return [_rounded(each) for each in item]
-    if isinstance(item, float):
-        return float(f"{item:.{DIGITS}g}") if math.isfinite(item) else None
-    return item
+    if isinstance(item, float) and not math.isfinite(item):
+        return None
+    return rounded_to(item, DIGITS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,13 +21,15 @@ from lrp4rag.experiments.baselines.suspicion import Suspicion
 from lrp4rag.experiments.baselines.tabular import one_number
 from lrp4rag.experiments.baselines.words import LENGTH
 from lrp4rag.experiments.compare import compare, ours
-from lrp4rag.experiments.compare.compare import Comparison, Plan, comparison
+from lrp4rag.experiments.compare.compare import Comparison, Plan, comparison, judged
 from lrp4rag.experiments.compare.costs import Cost, Costs, read_costs
 from lrp4rag.experiments.compare.page import metrics_table, write_page
 from lrp4rag.experiments.compare.sample import sample_of
 from lrp4rag.experiments.localisation import ALL
+from lrp4rag.experiments.reproduce.records import to_json
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.study.trials import Trial
+from lrp4rag.parts import STATES
 from tests.experiments.test_localisation import stored
 
 SOURCES = 30
@@ -82,7 +85,12 @@ def plan() -> Plan:
 @pytest.fixture(scope="module")
 def found(rows: Rows, small: object, plan: Plan, tmp_path_factory) -> tuple[Comparison, Path]:
     folder = tmp_path_factory.mktemp("work")
-    return comparison(rows, folder / "baselines", folder / "study", plan), folder
+    return compared(rows, folder, plan, "scores"), folder
+
+
+def compared(rows: Rows, folder: Path, plan: Plan, scores: str) -> Comparison:
+    found = judged(rows, folder / "baselines", folder / "study", folder / scores, plan)
+    return comparison(rows, found, plan)
 
 
 def test_fast_systems_judge_all_rows_and_all_the_sample(found, rows: Rows, plan: Plan) -> None:
@@ -137,11 +145,13 @@ def test_the_stack_is_there(found, rows: Rows, plan: Plan) -> None:
     assert both.value - added.value == pytest.approx(alone.value)
     assert set(result.stack.each) == {"length", "first-word"}
     assert result.stack.each["length"]["g1"]["auroc"].value < 0.1
-    bare = comparison(rows, folder / "baselines", folder / "study", replace(plan, stack=False))
+    bare = compared(rows, folder, replace(plan, stack=False), "scores")
     assert bare.stack is None
 
 
-def test_what_was_run_is_not_run_again(found, rows: Rows, plan: Plan, monkeypatch) -> None:
+@pytest.mark.parametrize("scores", ["scores", "none"])
+def test_what_was_run_is_not_run_again(found, rows: Rows, plan: Plan, scores: str) -> None:
+    """Neither where the scores are there, nor where the folds are."""
     result, folder = found
 
     @dataclass(frozen=True)
@@ -152,9 +162,27 @@ def test_what_was_run_is_not_run_again(found, rows: Rows, plan: Plan, monkeypatc
             raise AssertionError("a fold was run again")
 
     baselines = {name: Refusing(one.facts) for name, one in BASELINES.items()}
-    again = comparison(rows, folder / "baselines", folder / "study", replace(plan, baselines=baselines))
-    assert again.every["g1"].systems["length"] == result.every["g1"].systems["length"]
-    assert again.sample["g1"].systems["coin"] == result.sample["g1"].systems["coin"]
+    again = compared(rows, folder, replace(plan, baselines=baselines), scores)
+    assert to_json(again) == to_json(result)
+
+
+def test_with_scores_neither_folds_nor_parts_of_the_store_are_needed(
+    found, rows: Rows, plan: Plan, tmp_path: Path
+) -> None:
+    """As for somebody who sets a system of their own beside those of a page."""
+    result, folder = found
+    shutil.copytree(folder / "scores", tmp_path / "scores")
+    shutil.copytree(rows.store.folder, tmp_path / "store", ignore=shutil.ignore_patterns("states", "signals"))
+    own = Contest(
+        Facts("Own", "", "text", "labels", "none"), lambda rows, kit: one_number(rows.labels, "own")
+    )
+    few = Rows.open(tmp_path / "store")
+    assert not few.has(STATES)
+    beside = compared(few, tmp_path, replace(plan, baselines=BASELINES | {"own": own}), "scores")
+    assert beside.every["g1"].systems["own"].metrics["auroc"].value == 1
+    for name, one in result.every["g1"].systems.items():
+        assert to_json(beside.every["g1"].systems[name]) == to_json(one)
+    assert (tmp_path / "scores" / "own.json.xz").is_file()
 
 
 def test_a_store_without_what_a_baseline_reads_is_told_before_anything_runs(
@@ -163,13 +191,13 @@ def test_a_store_without_what_a_baseline_reads_is_told_before_anything_runs(
     needy = Contest(Facts("Needy", "", "text", "labels", "none", needs=("sentences",)), coin_flips)
     _, folder = found
     with pytest.raises(InputError, match="needy reads sentences, which the store has not of every row"):
-        comparison(rows, folder / "b", folder / "study", replace(plan, baselines={"needy": needy}))
+        compared(rows, folder, replace(plan, baselines={"needy": needy}), "scores")
 
 
 def test_a_missing_package_is_told_before_anything_runs(rows, found, plan) -> None:
     needy = Contest(Facts("Needy", "", "text", "labels", "none", modules=("no_such_package",)), coin_flips)
     with pytest.raises(InputError, match=r"needy needs no_such_package, which is not installed: pip install"):
-        comparison(rows, found[1] / "b", found[1] / "study", replace(plan, baselines={"needy": needy}))
+        compared(rows, found[1], replace(plan, baselines={"needy": needy}), "scores")
 
 
 def test_the_page_has_its_figures_from_the_record(found, rows: Rows, plan: Plan, tmp_path: Path) -> None:
