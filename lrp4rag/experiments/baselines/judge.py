@@ -9,7 +9,7 @@ and then counted as unanswered: it is never scored.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ANSWERS = ("No", "Yes")
 TRIES = 2
+TOGETHER = 12  # messages that a local reader answers at a time: their caches lie in memory side by side
 RETRY_TEMPERATURE = 0.7
 REASON_TOKENS = 40
 VOTES, VOTE_TOKENS, VOTE_TEMPERATURE = 3, 96, 0.7
@@ -95,9 +96,9 @@ def two_answers(examples: list[Example], chat: Chat) -> list[Measurement]:
 def rubric(examples: list[Example], chat: Chat) -> list[Measurement]:
     """One number: the mean worth of the answered questions, FAIL 1, UNCERTAIN 1/2 and PASS 0."""
     questions = [RUBRIC_FORM.format(question=question) for question in RUBRIC.values()]
+    messages = [case_of(example) + question for example in examples for question in questions]
     made = []
-    for example in examples:
-        grades = asked_until_read([case_of(example) + question for question in questions], chat, read_grade)
+    for grades in batched(asked_until_read(messages, chat, read_grade), len(questions)):
         worth = [WORTH[one.grade] for one in grades if one is not None]
         notes = tuple(
             f"{name}: {one.grade}: {one.reason}"
@@ -111,15 +112,12 @@ def rubric(examples: list[Example], chat: Chat) -> list[Measurement]:
 
 def chain_poll(examples: list[Example], chat: Chat) -> list[Measurement]:
     """One number: the share of votes that something is not supported."""
+    messages = [case_of(example) + CHAIN for example in examples for _ in range(VOTES)]
+    replies = asked_until_read(
+        messages, chat, read_vote, max_tokens=VOTE_TOKENS, temperature=VOTE_TEMPERATURE
+    )
     made = []
-    for example in examples:
-        votes = asked_until_read(
-            [case_of(example) + CHAIN] * VOTES,
-            chat,
-            read_vote,
-            max_tokens=VOTE_TOKENS,
-            temperature=VOTE_TEMPERATURE,
-        )
+    for votes in batched(replies, VOTES):
         known = [float(vote) for vote in votes if vote is not None]
         made.append(Measurement(_mean(known), asked=VOTES, unanswered=VOTES - len(known)))
     return made
@@ -134,21 +132,25 @@ def asked_until_read(
     temperature: float = 0.0,
 ) -> list[T | None]:
     """What `read` makes of the reply to each message; those it makes nothing of are asked again, not at
-    temperature 0, until `TRIES` are used up: then None."""
+    temperature 0, until `TRIES` are used up: then None. `TOGETHER` are asked at a time."""
     found: list[T | None] = [None] * len(messages)
     for attempt in range(TRIES):
         open_ones = [k for k, value in enumerate(found) if value is None]
-        if not open_ones:
-            break
-        replies = chat.replies(
-            [messages[k] for k in open_ones],
-            max_tokens=max_tokens,
-            temperature=temperature if not attempt else max(temperature, RETRY_TEMPERATURE),
-            seed=attempt * len(messages),
-        )
-        for k, reply in zip(open_ones, replies, strict=True):
-            found[k] = read(reply)
+        for some in batched(open_ones, TOGETHER):
+            replies = chat.replies(
+                [messages[k] for k in some],
+                max_tokens=max_tokens,
+                temperature=temperature if not attempt else max(temperature, RETRY_TEMPERATURE),
+                seed=attempt * len(messages) + some[0],
+            )
+            for k, reply in zip(some, replies, strict=True):
+                found[k] = read(reply)
     return found
+
+
+def batched(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Runs of so many, the last of what is left."""
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def log_odds(probability: float | None) -> float:
