@@ -30,6 +30,21 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
         partial.unlink(missing_ok=True)
 
 
+@contextmanager
+def folder_written_whole(folder: Path) -> Iterator[Path]:
+    """A hidden folder beside it to write into, which takes its place at the end, unless another process has
+    filled one there; nothing is left where that fails."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    partial.mkdir()
+    try:
+        yield partial
+        if not folder.is_dir() or not any(folder.iterdir()):
+            partial.replace(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
 def remove_leftovers(folder: Path) -> None:
     """Delete half-written files and folders of processes that are gone; those of living ones are left
     alone."""

@@ -1,4 +1,4 @@
-"""Sentences of a text as character spans."""
+"""Sentences of a text, as character spans or as texts."""
 
 from __future__ import annotations
 
@@ -19,3 +19,8 @@ def split_sentences(text: str, language: str = "en") -> list[tuple[int, int]]:
                 start = offset + line.start() + line.group().index(stripped)
                 spans.append((start, start + len(stripped)))
     return spans
+
+
+def sentences_of(text: str | None) -> list[str]:
+    """The sentences themselves; none of what is missing."""
+    return [(text or "")[start:end] for start, end in split_sentences(text or "")]

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from lrp4rag.files import remove_leftovers, write_atomically
+from lrp4rag.files import folder_written_whole, remove_leftovers, write_atomically
 
 
 def test_a_file_is_written_whole(tmp_path):
@@ -35,3 +35,33 @@ def test_leftovers_of_dead_processes_go_and_of_living_ones_stay(tmp_path):
         (tmp_path / name).write_text("x")
     remove_leftovers(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f".b.{os.getppid()}.tmp", "kept.tmp"]
+
+
+def test_a_folder_is_written_whole(tmp_path):
+    place = tmp_path / "new" / "model"
+    with folder_written_whole(place) as partial:
+        (partial / "a").write_text("1")
+        assert not place.exists()
+    assert [path.name for path in place.parent.iterdir()] == ["model"]
+    assert (place / "a").read_text() == "1"
+
+
+def test_a_folder_takes_the_place_of_an_empty_one_only(tmp_path):
+    place = tmp_path / "model"
+    place.mkdir()
+    for content in "12":
+        with folder_written_whole(place) as partial:
+            (partial / "a").write_text(content)
+    assert (place / "a").read_text() == "1"
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_of_a_failure_no_folder_is_left(tmp_path):
+    def fail():
+        with folder_written_whole(tmp_path / "model") as partial:
+            (partial / "a").write_text("1")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,6 @@
 import pytest
 
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentences import sentences_of, split_sentences
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,4 @@ from lrp4rag.sentences import split_sentences
 )
 def test_spans_are_the_sentences(text, sentences):
     assert [text[start:end] for start, end in split_sentences(text)] == sentences
+    assert sentences_of(text) == sentences

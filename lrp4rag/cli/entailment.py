@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
 import click
 
 from lrp4rag.errors import InputError
+from lrp4rag.files import folder_written_whole
 
 
 @click.command(short_help="Train a small cross-encoder of entailment on labelled responses.")
@@ -31,11 +30,6 @@ def entailment(data: str, out: Path, device: str | None) -> None:
     examples = [one for one in load_examples(data) if one.labels is not None]
     if not any(one.labels for one in examples):
         raise InputError("no response here has annotated spans to learn from", path=data)
-    partial = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    partial.mkdir(parents=True)
-    try:
+    with folder_written_whole(out) as partial:
         train_entailment(examples, Kit(choices=Choices(device=device)), partial)
-        partial.replace(out)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     click.echo(f"wrote {out}")

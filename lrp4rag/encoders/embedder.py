@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.encoders.running import autocast, batches
+from lrp4rag.encoders.running import autocast, padded_batches
 from lrp4rag.encoders.weights import MINILM, load_encoder
 
 LONGEST = 256  # tokens: what all-MiniLM-L6-v2 was trained on
@@ -39,10 +39,7 @@ class Embedder:
         if not texts:
             return found
         encoded = self.tokenizer(list(texts), truncation=True, max_length=LONGEST)
-        lengths = [len(ids) for ids in encoded["input_ids"]]
-        for chosen in batches(lengths):
-            part = {name: [encoded[name][k] for k in chosen] for name in ("input_ids", "attention_mask")}
-            padded = self.tokenizer.pad(part, return_tensors="pt").to(self.model.device)
+        for chosen, padded in padded_batches(encoded, self.tokenizer, self.model.device):
             with torch.no_grad(), autocast(str(self.model.device)):
                 states = self.model(**padded).last_hidden_state.float()
             inside = padded["attention_mask"][..., None]

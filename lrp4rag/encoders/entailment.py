@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.encoders.running import autocast, batches, tokens_read
+from lrp4rag.encoders.running import autocast, padded_batches, tokens_read
 from lrp4rag.encoders.t5 import load_hhem, load_minicheck
 from lrp4rag.encoders.weights import identified, load_encoder
 from lrp4rag.errors import InputError
@@ -72,10 +72,7 @@ class CrossEncoder:
         encoded = self.tokenizer(
             *map(list, zip(*pairs, strict=True)), truncation=True, max_length=self.longest
         )
-        lengths = [len(ids) for ids in encoded["input_ids"]]
-        for chosen in batches(lengths):
-            part = {name: [values[k] for k in chosen] for name, values in encoded.items()}
-            padded = self.tokenizer.pad(part, return_tensors="pt").to(self.model.device)
+        for chosen, padded in padded_batches(encoded, self.tokenizer, self.model.device):
             with torch.no_grad(), autocast(str(self.model.device)):
                 logits = self.model(**padded).logits.float()
             if self.support is None:

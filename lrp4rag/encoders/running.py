@@ -22,6 +22,13 @@ def batches(lengths: Sequence[int], tokens: int = TOKENS_A_BATCH) -> Iterator[ND
             start = end
 
 
+def padded_batches(encoded: Any, tokenizer: Any, device: Any) -> Iterator[tuple[NDArray[np.intp], Any]]:
+    """What a tokenizer made of many texts, as tensors: the numbers of a batch's texts, and the batch."""
+    for chosen in batches([len(ids) for ids in encoded["input_ids"]]):
+        part = {name: [values[k] for k in chosen] for name, values in encoded.items()}
+        yield chosen, tokenizer.pad(part, return_tensors="pt").to(device)
+
+
 def tokens_read(config: Any, tokenizer: Any, most: int) -> int:
     """How many tokens a model is given at once: at most `most`, and what positions and tokenizer allow."""
     return int(min(getattr(config, "max_position_embeddings", most), tokenizer.model_max_length, most))

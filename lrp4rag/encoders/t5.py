@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.encoders.running import autocast, batches
+from lrp4rag.encoders.running import autocast, padded_batches
 from lrp4rag.encoders.weights import load_encoder
 
 HHEM, FLAN = "vectara/hallucination_evaluation_model", "google/flan-t5-base"
@@ -46,9 +46,7 @@ class T5Entailment:
         found = np.zeros(len(pairs))
         texts = [self.prompt.format(premise=premise, hypothesis=text) for premise, text in pairs]
         encoded = self.tokenizer(texts, truncation=True, max_length=LONGEST) if texts else {"input_ids": []}
-        for chosen in batches([len(ids) for ids in encoded["input_ids"]]):
-            part = {name: [encoded[name][k] for k in chosen] for name in ("input_ids", "attention_mask")}
-            padded = self.tokenizer.pad(part, return_tensors="pt").to(self.model.device)
+        for chosen, padded in padded_batches(encoded, self.tokenizer, self.model.device):
             with torch.no_grad(), autocast(str(self.model.device)):
                 logits = self._logits(padded).float()
             found[chosen] = torch.softmax(logits, -1)[:, 1].cpu().numpy()

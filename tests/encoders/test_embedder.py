@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.encoders import embedder
+from lrp4rag.encoders import embedder, running
 from lrp4rag.encoders.embedder import Embedder
 from lrp4rag.encoders.running import batches
 from lrp4rag.encoders.weights import MINILM
@@ -36,7 +36,7 @@ def test_a_vector_is_the_mean_of_its_tokens_states_whatever_is_padded(
     expected = [by_hand(tiny, text) for text in TEXTS]
     assert not np.allclose(expected[0], expected[1], atol=0.01)
     for tokens in (4096, 12):
-        monkeypatch.setattr(embedder, "batches", partial(batches, tokens=tokens))
+        monkeypatch.setattr(running, "batches", partial(batches, tokens=tokens))
         found = tiny(TEXTS)
         assert found.dtype == np.float32
         assert found == pytest.approx(np.array(expected), abs=1e-5)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.encoders import entailment
+from lrp4rag.encoders import running
 from lrp4rag.encoders.entailment import CrossEncoder, support_label
 from lrp4rag.encoders.running import batches
 from lrp4rag.errors import InputError
@@ -96,7 +96,7 @@ def test_pairs_keep_their_order_though_they_are_read_by_length(
     alone = np.concatenate([tiny([pair]) for pair in PAIRS])
     assert len(set(alone.round(3))) == len(PAIRS)
     for tokens in (4096, 40, 1):
-        monkeypatch.setattr(entailment, "batches", partial(batches, tokens=tokens))
+        monkeypatch.setattr(running, "batches", partial(batches, tokens=tokens))
         assert tiny(PAIRS) == pytest.approx(alone, abs=1e-5)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.experiments.baselines.extras import extra
 
 if TYPE_CHECKING:
     from lrp4rag.generator.reader import Reader
@@ -107,12 +108,7 @@ class RemoteChat:
 
     def _complete(self, message: str, **options: Any) -> Any:
         """The endpoint's first choice."""
-        try:
-            import openai
-        except ImportError as error:
-            raise InputError(
-                "an endpoint needs the openai client: pip install 'lrp4rag[baselines]'"
-            ) from error
+        openai = extra("openai")
         try:
             with openai.OpenAI(base_url=self.base_url, max_retries=3) as client:
                 answer = client.chat.completions.create(

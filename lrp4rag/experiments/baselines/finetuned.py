@@ -15,6 +15,7 @@ from lrp4rag.encoders.training import Item, Training, finetune, padded
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.baseline import Facts
+from lrp4rag.experiments.baselines.extras import extra
 from lrp4rag.experiments.baselines.kit import Kit, Trained
 from lrp4rag.experiments.baselines.measurement import Measured, Measurement
 from lrp4rag.experiments.baselines.taught import Taught
@@ -68,7 +69,7 @@ def train_llm(examples: list[Example], kit: Kit, folder: Path) -> None:
 
     Raises `InputError` for a reader without such a head, or without the projections that are adapted.
     """
-    peft = require_peft()
+    peft = extra("peft")
     reader = kit.reader
     lora = peft.LoraConfig(
         task_type=peft.TaskType.SEQ_CLS,
@@ -88,7 +89,7 @@ def train_llm(examples: list[Example], kit: Kit, folder: Path) -> None:
 
 def load_llm(folder: Path, kit: Kit) -> SequenceClassifier:
     """The reader with the adapter and head of a folder."""
-    model = require_peft().PeftModel.from_pretrained(_headed(kit), folder)
+    model = extra("peft").PeftModel.from_pretrained(_headed(kit), folder)
     return SequenceClassifier(folder.name, model.eval(), kit.reader)
 
 
@@ -106,15 +107,6 @@ def measure(rows: Rows, kit: Kit, model: SequenceClassifier) -> list[Measurement
         return [Measurement(np.array([value])) for value in model(examples)]
 
     return kit.measured("fine-tuned", {"model": model.name}, rows.examples, Measurement, group)
-
-
-def require_peft() -> Any:
-    """Raises `InputError` that says how to get it."""
-    try:
-        import peft
-    except ImportError as error:
-        raise InputError("fine-tuning needs peft: pip install 'lrp4rag[baselines]'") from error
-    return peft
 
 
 def _headed(kit: Kit) -> Any:

@@ -24,7 +24,7 @@ from lrp4rag.experiments.baselines.suspicion import Suspicion
 from lrp4rag.experiments.baselines.taught import entailed
 from lrp4rag.experiments.store import key_of
 from lrp4rag.features.text import words_of
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentences import sentences_of, split_sentences
 
 if TYPE_CHECKING:
     from lrp4rag.encoders.embedder import Embedder
@@ -57,7 +57,7 @@ def checked(examples: Sequence[Example], samples: Sequence[Samples], doubt: Doub
     are judged together."""
     spans = [split_sentences(example.response or "") for example in examples]
     pairs = [
-        [(text, sentence) for sentence in sentences_of(example.response or "") for text in own.texts]
+        [(text, sentence) for sentence in sentences_of(example.response) for text in own.texts]
         for example, own in zip(examples, samples, strict=True)
     ]
     doubts = doubt([pair for own in pairs for pair in own])
@@ -120,10 +120,6 @@ def _statistics(words: list[str], models: list[NGrams]) -> list[float]:
     """Of a sentence without words, nothing is surprising."""
     surprises = [model.surprise(words) for model in models]
     return [float(of(one)) if len(one) else 0.0 for one in surprises for of in (np.mean, np.max)]
-
-
-def sentences_of(text: str) -> list[str]:
-    return [text[start:end] for start, end in split_sentences(text)]
 
 
 def _measure(rows: Rows, kit: Kit, name: str, settings: dict[str, Any], doubt: Doubt) -> list[Measurement]:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -25,7 +23,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.kit import Kit, Trained
 from lrp4rag.experiments.baselines.lessons import CHUNK_WORDS, SHORTEST, UNRELATED, lessons_of
-from lrp4rag.files import remove_leftovers, write_atomically
+from lrp4rag.files import folder_written_whole, remove_leftovers, write_atomically
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.rows import Rows
@@ -123,16 +121,9 @@ def kept(kit: Kit, rows: Rows, settings: dict[str, Any], make: Callable[[Path], 
     name = f"{settings['kind']}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
     place = kit.weights_folder / name
     if not place.is_dir():
-        place.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(place.parent)
-        partial = place.with_name(f".{name}.{os.getpid()}.tmp")
-        partial.mkdir()
-        try:
+        with folder_written_whole(place) as partial:
             make(partial)
-            if not place.is_dir():  # another process may have been faster
-                partial.replace(place)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
     return place
 
 

@@ -204,6 +204,6 @@ def test_without_peft_it_says_what_to_install(
     kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(InputError, match=r"fine-tuning needs peft: pip install 'lrp4rag\[baselines\]'"):
+    with pytest.raises(InputError, match=r"this baseline needs peft: pip install 'lrp4rag\[baselines\]'"):
         FINE_TUNED.fit(rows_of(EXAMPLES, tmp_path / "s"), kit)
     assert not any((tmp_path / "kit" / "weights").iterdir())

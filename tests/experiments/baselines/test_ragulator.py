@@ -18,6 +18,7 @@ from lrp4rag.experiments.baselines.ragulator.sentences import (
 )
 from lrp4rag.experiments.baselines.suspicion import Suspicion
 from lrp4rag.experiments.rows import Rows
+from lrp4rag.sentences import sentences_of
 from tests.experiments.baselines.entailed_kit import StandInKit, WordSupport, towns
 from tests.tiny import bridge_example
 
@@ -149,7 +150,7 @@ def test_fitted_on_fresh_rows_it_finds_what_no_passage_says(baseline, monkeypatc
     kit = StandInKit(stale=frozenset(stale))
     scorer = baseline.fit(Rows(None, tuple(given)), kit)
     assert not {text for _, text in kit.model.pairs} & {
-        text for one in given[:8] for text in features.sentences_of(one)
+        text for one in given[:8] for text in sentences_of(one.response)
     }
     assert scorer.outside.rows.tolist() == list(range(8, 40))
     assert len(scorer.outside.probabilities) == 32

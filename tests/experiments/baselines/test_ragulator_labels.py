@@ -9,6 +9,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines.ragulator import features, labelling
 from lrp4rag.experiments.baselines.ragulator.label_by_prompt import RETRY_TEMPERATURE, ask, read_indices
 from lrp4rag.experiments.baselines.ragulator.simulate import SENTENCES, couples, simulated
+from lrp4rag.sentences import sentences_of
 from tests.experiments.baselines.entailed_kit import StandInKit, towns
 
 
@@ -29,7 +30,7 @@ def test_sentences_go_to_other_sources_of_those_given_only(count):
     for one, example in zip(simulated(given, 0), given, strict=True):
         assert passages[one.elsewhere.passages] == one.elsewhere.source != example.source
         assert {one.elsewhere.source, example.source} <= set(one.couple.split(" and "))
-        assert set(features.sentences_of(one.elsewhere)) <= set(features.sentences_of(example))
+        assert set(sentences_of(one.elsewhere.response)) <= set(sentences_of(example.response))
         assert one.elsewhere.labels is None
         assert len(one.own) == min(SENTENCES, 2)
 
@@ -108,7 +109,7 @@ def test_replies_become_labels_and_unusable_ones_become_none():
 
 def test_sentences_without_a_usable_reply_are_no_lessons():
     given = towns(2)
-    texts = [text for one in given for text in features.sentences_of(one)]
+    texts = [text for one in given for text in sentences_of(one.response)]
     kit = StandInKit(speaker=Scripted(dict(zip(texts, ["1", "what?", "2", "none"], strict=True))))
     found = features.features_of(given, kit.model, kit)
     lessons = labelling.from_replies(given, found, kit.model, kit)

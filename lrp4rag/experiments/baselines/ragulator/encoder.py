@@ -13,10 +13,9 @@ from lrp4rag.encoders.chunks import chunks_of
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.baseline import Facts
 from lrp4rag.experiments.baselines.measurement import Measured, Measurement
-from lrp4rag.experiments.baselines.ragulator.features import sentences_of
 from lrp4rag.experiments.baselines.suspicion import Suspicion
 from lrp4rag.experiments.baselines.taught import entailed
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentences import sentences_of, split_sentences
 
 if TYPE_CHECKING:
     from lrp4rag.encoders.entailment import Entailment
@@ -35,7 +34,7 @@ def windows_of(example: Example) -> list[str]:
 def measure(group: Sequence[Example], model: Entailment) -> list[Measurement]:
     """Of responses to one source; all pairs are read together."""
     windows = windows_of(group[0])
-    texts = [sentences_of(example) for example in group]
+    texts = [sentences_of(example.response) for example in group]
     support = model([(window, text) for own in texts for text in own for window in windows])
     places = np.cumsum([len(own) for own in texts])[:-1]
     parts = np.split(out_of_context(support.reshape(-1, len(windows))), places)

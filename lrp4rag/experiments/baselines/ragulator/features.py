@@ -15,7 +15,7 @@ from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.lessons import CHUNK_WORDS
 from lrp4rag.experiments.baselines.ragulator.ngrams import SMOOTHING, NGrams, stems
 from lrp4rag.experiments.store import key_of
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentences import sentences_of, split_sentences
 
 if TYPE_CHECKING:
     from lrp4rag.encoders.entailment import Entailment
@@ -80,11 +80,11 @@ def features_of(examples: Sequence[Example], model: Entailment, kit: Kit) -> lis
 
 def compare(group: Sequence[Example], kit: Kit) -> list[Compared]:
     """Of responses to one source, whose passages are counted and embedded once."""
-    context = [text[start:end] for text in group[0].passages for start, end in split_sentences(text)]
+    context = [sentence for text in group[0].passages for sentence in sentences_of(text)]
     chunks = chunks_of(group[0].passages, CHUNK_WORDS)
     counts = NGrams.of(map(stems, context))
     spans = [split_sentences(example.response or "") for example in group]
-    texts = [sentences_of(example) for example in group]
+    texts = [sentences_of(example.response) for example in group]
     vectors = kit.embedder([*context, *chunks, *(text for own in texts for text in own)])
     known, wider, rest = np.split(vectors, [len(context), len(context) + len(chunks)])
     made = []
@@ -109,14 +109,8 @@ def rerank(
     pairs = [
         (chunks[k], text)
         for example, rows in zip(group, chosen, strict=True)
-        for text, row in zip(sentences_of(example), rows, strict=True)
+        for text, row in zip(sentences_of(example.response), rows, strict=True)
         for k in row
     ]
     parts = np.split(model(pairs), np.cumsum([rows.size for rows in chosen])[:-1])
     return [Relevance(part.reshape(rows.shape).max(axis=1)) for part, rows in zip(parts, chosen, strict=True)]
-
-
-def sentences_of(example: Example) -> list[str]:
-    """Of the response."""
-    text = example.response or ""
-    return [text[start:end] for start, end in split_sentences(text)]

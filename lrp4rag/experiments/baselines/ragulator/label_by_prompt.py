@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.judge import RETRY_TEMPERATURE, TRIES, asked_until_read
-from lrp4rag.experiments.baselines.ragulator.features import sentences_of
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentences import sentences_of
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.baselines.chat import Chat
@@ -56,9 +55,9 @@ def prompted_labels(examples: Sequence[Example], kit: Kit) -> list[NDArray[np.fl
 
 def ask(group: Sequence[Example], chat: Chat) -> list[Asked]:
     """About responses to one source, all their sentences together."""
-    context = [text[start:end] for text in group[0].passages for start, end in split_sentences(text)]
+    context = [sentence for text in group[0].passages for sentence in sentences_of(text)]
     numbered = "\n".join(f"{k}. {sentence}" for k, sentence in enumerate(context, start=1))
-    texts = [sentences_of(example) for example in group]
+    texts = [sentences_of(example.response) for example in group]
     messages = [CASE.format(context=numbered, sentence=text) + QUESTION for own in texts for text in own]
     found = asked_until_read(
         messages, chat, partial(read_indices, count=len(context)), max_tokens=REPLY_TOKENS

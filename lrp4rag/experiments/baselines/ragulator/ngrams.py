@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from lrp4rag.experiments.baselines.ragulator.extras import extra
+from lrp4rag.experiments.baselines.extras import extra
 from lrp4rag.features.text import words_of
 
 SMOOTHING = 1.0

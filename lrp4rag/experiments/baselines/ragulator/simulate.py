@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.experiments.baselines.ragulator.features import sentences_of
+from lrp4rag.sentences import sentences_of
 
 SENTENCES = 4  # drawn of each response, at most
 
@@ -38,7 +38,7 @@ def simulated(examples: Sequence[Example], seed: int) -> list[Simulated]:
     for example in examples:
         couple = couple_of[example.source]
         lender = couple[(couple.index(example.source) + 1) % len(couple)]
-        texts = sentences_of(example)
+        texts = sentences_of(example.response)
         own = np.sort(generator.permutation(len(texts))[:SENTENCES])
         elsewhere = context[lender].with_response("\n".join(texts[k] for k in own))
         made.append(Simulated(" and ".join(couple), own, elsewhere))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, Contender, fit, grouped_folds, margin_of
-from lrp4rag.experiments.baselines.ragulator.extras import extra
+from lrp4rag.experiments.baselines.extras import extra
 from lrp4rag.experiments.baselines.ragulator.labelling import Lessons
 
 Classifier = Literal["random forest", "LightGBM"]

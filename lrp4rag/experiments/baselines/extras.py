@@ -1,4 +1,4 @@
-"""Libraries that only this baseline needs."""
+"""Libraries that only some baselines need."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ def extra(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise InputError(f"RAGulator needs {module}: pip install 'lrp4rag[baselines]'") from error
+        raise InputError(f"this baseline needs {module}: pip install 'lrp4rag[baselines]'") from error
