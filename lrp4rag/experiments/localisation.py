@@ -105,7 +105,7 @@ def localisation(
         verdicts |= whole(rows, protocol, beside, jobs)
     lines, responses, counts, hallucinated = {}, {}, {}, {}
     chosen_by = tuple(f"{name}: {one}" for name, model in models.items() for one in model.outcome.chosen)
-    for generator, chosen in (rows.by_generator | {ALL: np.arange(len(rows))}).items():
+    for generator, chosen in parts_of(rows).items():
         part = rows.select(chosen)
         # Ranking tokens, which takes most of the time, releases Python's lock.
         tasks = (delayed(line_of)(part, tokens, chosen, marking, resamples) for marking in made.values())
@@ -158,6 +158,13 @@ def _marking(tokens: Tokens, scores: Scores, protocol: Protocol) -> Marking:
         marked[test] = scores[test] >= best_threshold(scores[train], tokens.flags[train])
         sentences[test] = inside[test] & (means[test] >= best_threshold(means[own], annotated[own]))
     return Marking(scores, marked, sentences)
+
+
+def parts_of(rows: Rows, chosen: NDArray[np.intp] | None = None) -> dict[str, NDArray[np.intp]]:
+    """The numbers of the chosen rows (default: all) by generator, and of all of them."""
+    chosen = np.arange(len(rows)) if chosen is None else chosen
+    by_name = {name: np.intersect1d(own, chosen) for name, own in rows.by_generator.items()}
+    return {name: own for name, own in by_name.items() if len(own)} | {ALL: chosen}
 
 
 def line_of(part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marking, resamples: int) -> Line:

@@ -21,7 +21,7 @@ from lrp4rag.experiments.compare.ours import DETECTOR, FACTS, OF_SAMPLE, our_sys
 from lrp4rag.experiments.compare.sample import sample_of
 from lrp4rag.experiments.compare.scores import Scores
 from lrp4rag.experiments.compare.stack import stacked
-from lrp4rag.experiments.localisation import ALL, Line, line_of
+from lrp4rag.experiments.localisation import Line, parts_of
 from lrp4rag.experiments.protocol import ONCE
 from lrp4rag.experiments.reproduce.cache import Cache
 from lrp4rag.experiments.rows import Rows
@@ -157,10 +157,7 @@ class _Judge:
     resamples: int
 
     def parts(self, names: Sequence[str], chosen: Numbers) -> dict[str, Part]:
-        """By generator, and all together where there are several."""
-        by_name = {name: np.intersect1d(own, chosen) for name, own in self.rows.by_generator.items()}
-        named = {name: own for name, own in by_name.items() if len(own)}
-        return {name: self._part(names, own) for name, own in (named | {ALL: chosen}).items()}
+        return {name: self._part(names, own) for name, own in parts_of(self.rows, chosen).items()}
 
     def _part(self, names: Sequence[str], chosen: Numbers) -> Part:
         part = self.rows.select(chosen)
@@ -176,9 +173,8 @@ class _Judge:
         few = self.found[OF_SAMPLE].outcome.select(chosen) if OF_SAMPLE in self.found else None
         if few is not None and not np.isfinite(few.probabilities).all():
             few = None
-        line = by_marks = None
-        if one.marking is not None and one.marks(self.tokens.within(chosen)):
-            line = line_of(part, self.tokens, chosen, one.marking, self.resamples)
+        line, by_marks = one.line(part, self.tokens, chosen, self.resamples), None
+        if one.marking is not None and line is not None:
             marked = np.isin(chosen, self.tokens.owner[one.marking.marked])
             told = replace(outcome, flagged=marked[None])
             by_marks = outcome_metrics(told, labels, groups, resamples=self.resamples)
@@ -203,7 +199,7 @@ def _stack(rows: Rows, found: Mapping[str, Judged], plan: Plan) -> Stack | None:
     }
     if not texts:
         return None
-    parts = rows.by_generator | {ALL: np.arange(len(rows))}
+    parts = parts_of(rows)
 
     def ahead(stack: Outcome, of: Outcome) -> dict[str, Metrics]:
         return {

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lrp4rag.classifiers.token_model import Tokens
 from lrp4rag.experiments.baselines.baseline import Baseline, Score
 from lrp4rag.experiments.baselines.kit import Kit
-from lrp4rag.experiments.localisation import Marking
+from lrp4rag.experiments.localisation import Line, Marking, line_of
 from lrp4rag.experiments.protocol import Split
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.search import Outcome
@@ -67,6 +67,13 @@ class Judged:
     def marks(self, tokens: Numbers) -> bool:
         """Whether all of these tokens were scored."""
         return self.marking is not None and bool(np.isfinite(self.marking.scores[tokens]).all())
+
+    def line(self, part: Rows, tokens: Tokens, chosen: Numbers, resamples: int) -> Line | None:
+        """Metrics of tokens, spans and sentences of rows, `part`, whose numbers are `chosen`; None where not
+        all of them were scored."""
+        if self.marking is None or not self.marks(tokens.within(chosen)):
+            return None
+        return line_of(part, tokens, chosen, self.marking, resamples)
 
 
 def run_fold(baseline: Baseline, rows: Rows, split: Split, kit: Kit) -> FoldScores:

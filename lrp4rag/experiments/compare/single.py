@@ -21,7 +21,7 @@ from lrp4rag.experiments.compare.bench import Bench
 from lrp4rag.experiments.compare.compare import PROTOCOL
 from lrp4rag.experiments.compare.folds import Judged
 from lrp4rag.experiments.extract import extract
-from lrp4rag.experiments.localisation import ALL, Line, line_of
+from lrp4rag.experiments.localisation import Line, parts_of
 from lrp4rag.experiments.reproduce.cache import Cache
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.statistics import outcome_metrics
@@ -59,16 +59,12 @@ def cross_validate(
     chosen = sample if baseline.facts.slow else np.arange(len(rows))
     tokens = tokens_of(rows, {})
     responses, lines = {}, {}
-    by_name = {one: np.intersect1d(own, chosen) for one, own in rows.by_generator.items()}
-    for generator, own in ({one: own for one, own in by_name.items() if len(own)} | {ALL: chosen}).items():
+    for generator, own in parts_of(rows, chosen).items():
         part = rows.select(own)
         responses[generator] = outcome_metrics(
             judged.outcome.select(own), part.labels, part.groups, resamples=resamples
         )
-        scored = judged.marking is not None and judged.marks(tokens.within(own))
-        lines[generator] = (
-            line_of(part, tokens, own, judged.marking, resamples) if scored and judged.marking else None
-        )
+        lines[generator] = judged.line(part, tokens, own, resamples)
     return CrossValidated(
         examples=rows.select(chosen).examples,
         scores=tuple(_score(rows, tokens, judged, int(k)) for k in chosen),
