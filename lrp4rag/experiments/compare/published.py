@@ -14,13 +14,14 @@ class Report:
     source: str
 
 
+LETTUCE = "arXiv 2502.17125"
+_ALL_TASKS = "on RAGTruth, all tasks (test)"
 _OTHERS = (
-    Report(
-        "LettuceDetect-base, ModernBERT (149M)", "span F1 0.615 on RAGTruth QA (test)", "arXiv 2502.17125"
-    ),
-    Report(
-        "LettuceDetect-large, ModernBERT (395M)", "span F1 0.644 on RAGTruth QA (test)", "arXiv 2502.17125"
-    ),
+    Report("LettuceDetect-base, ModernBERT (149M)", "span F1 0.615 on RAGTruth QA (test)", LETTUCE),
+    Report("LettuceDetect-large, ModernBERT (395M)", "span F1 0.644 on RAGTruth QA (test)", LETTUCE),
+    Report("LettuceDetect-large, ModernBERT (395M)", f"response F1 0.792 {_ALL_TASKS}", LETTUCE),
+    Report("fine-tuned llama-2-13b", f"response F1 0.787 {_ALL_TASKS}", f"RAGTruth, as cited in {LETTUCE}"),
+    Report("prompt gpt-4", f"response F1 0.634 {_ALL_TASKS}", f"RAGTruth, as cited in {LETTUCE}"),
 )
 
 
