@@ -70,9 +70,10 @@ def write_page(
             verdicts=verdicts,
             added=added,
             unbeaten=[
-                f"{name} ({', '.join(where for where in claims if not _beaten(found, name, where))})"
+                _unbeaten(found, name, where)
                 for name in found.facts
-                if name not in FACTS and not all(_beaten(found, name, where) for where in claims)
+                for where in claims
+                if name not in FACTS and not _beaten(found, name, where)
             ],
             costs=costs,
             published=reports(),
@@ -143,6 +144,17 @@ def _added(found: Comparison, name: str, generator: str) -> str:
     if found.stack is None or name not in found.stack.each:
         return ""
     return difference(found.stack.each[name][generator]["auroc"])
+
+
+def _unbeaten(found: Comparison, name: str, where: str) -> str:
+    """By how much it is not, in one place and over all rows that the system judged, and what it adds."""
+    one, every = (_quality(found, name, place).behind["auroc"] for place in (where, ALL))
+    parts = found.every if name in found.every[ALL].systems else found.sample
+    told = f"**{name}** on {where}: ours is ahead by {difference(one)}"
+    if where != ALL:
+        told += f", and by {difference(every)} on all {parts[ALL].rows} responses that {name} judged"
+    added = _added(found, name, where)
+    return f"{told}. Combined with ours it adds {added}." if added else f"{told}."
 
 
 def _aurocs(part: Part) -> dict[str, Interval]:

@@ -20,13 +20,14 @@ from lrp4rag.experiments.baselines.measurement import Measured, Measurement
 from lrp4rag.experiments.baselines.suspicion import Suspicion
 from lrp4rag.experiments.baselines.tabular import one_number
 from lrp4rag.experiments.baselines.words import LENGTH
-from lrp4rag.experiments.compare import compare, ours
+from lrp4rag.experiments.compare import compare, ours, page
 from lrp4rag.experiments.compare.compare import Comparison, Plan, comparison, judged
 from lrp4rag.experiments.compare.costs import Cost, Costs, read_costs
 from lrp4rag.experiments.compare.page import metrics_table, write_page
 from lrp4rag.experiments.compare.sample import sample_of
 from lrp4rag.experiments.localisation import ALL
 from lrp4rag.experiments.reproduce.records import to_json
+from lrp4rag.experiments.reproduce.words import difference
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.study.trials import Trial
 from lrp4rag.parts import STATES
@@ -221,6 +222,23 @@ def test_the_page_has_its_figures_from_the_record(found, rows: Rows, plan: Plan,
     bare = write_page(result, rows, tmp_path / "bare", "lrp4rag compare", plan, None)
     assert "Quality against cost" not in (tmp_path / "bare" / "README.md").read_text()
     assert not any(path.suffix == ".png" for path in bare)
+
+
+def test_the_page_says_what_is_not_beaten_and_by_how_much(
+    found, rows: Rows, plan: Plan, tmp_path, monkeypatch
+) -> None:
+    result, _ = found
+    beaten = page._beaten
+    monkeypatch.setattr(
+        page, "_beaten", lambda found, name, where: name != "length" and beaten(found, name, where)
+    )
+    write_page(result, rows, tmp_path, "lrp4rag compare", plan, None)
+    text = (tmp_path / "README.md").read_text()
+    (told,) = [line for line in text.splitlines() if line.startswith("* **length** on g1: ours is ahead by ")]
+    behind = result.every[ALL].systems["length"].behind["auroc"]
+    assert f"and by {difference(behind)} on all {len(rows)} responses that length judged" in told
+    assert told.endswith(f"it adds {difference(result.stack.each['length']['g1']['auroc'])}.")
+    assert "| length | no, +" in text
 
 
 def test_costs_of_other_systems_are_refused(found, rows: Rows, plan: Plan, tmp_path: Path) -> None:
