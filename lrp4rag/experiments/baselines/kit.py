@@ -196,11 +196,12 @@ class Kit:
             return self.folder / "weights"
         return self.once("weights folder", _temporary)
 
-    def once(self, name: str, load: Callable[[], T]) -> T:
-        """What `load` gives, loaded once under this name."""
-        if name not in self._loaded:
-            self._loaded[name] = load()
-        found: T = self._loaded[name]
+    def once(self, name: str, load: Callable[[], T], of: str = "") -> T:
+        """What `load` gives, loaded once under this name; where there is one `of` each fold, the last one."""
+        if name not in self._loaded or self._loaded[name][0] != of:
+            self._loaded.pop(name, None)  # before the next one takes as much memory
+            self._loaded[name] = of, load()
+        found: T = self._loaded[name][1]
         return found
 
 

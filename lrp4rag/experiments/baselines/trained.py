@@ -52,7 +52,7 @@ def trained_here(
     learned = lessons or kit.lessons or rows
     known = learned_sources(learned, kit.seed)
     folder = kept(kit, learned, settings, lambda to: train(examples_of(learned, known), kit, to))
-    model = kit.once(str(folder), lambda: load(folder))
+    model = kit.once(settings["kind"], lambda: load(folder), of=str(folder))
     return Trained(model, ~np.isin(rows.groups, known))
 
 

@@ -170,6 +170,19 @@ def test_the_reader_judges_unless_another_model_is_chosen(reader_folder: Path, h
     assert Kit(choices=Choices(judge="m", judge_url="u")).chat == RemoteChat("m", "u")
 
 
+def test_of_models_of_several_folds_the_last_is_held() -> None:
+    kit, loads = Kit(), []
+
+    def load(fold: str) -> str:
+        loads.append(fold)
+        return fold.upper()
+
+    found = [kit.once("trained", lambda fold=fold: load(fold), of=fold) for fold in "aabba"]
+    assert found == list("AABBA")
+    assert loads == list("aba")
+    assert replace(kit, seed=1).once("trained", lambda: load("x"), of="a") == "A"  # kits of one run share it
+
+
 def test_settings_tell_every_choice() -> None:
     assert Kit().settings == Kit(Path("elsewhere")).settings
     others = [Kit(seed=1), Kit(choices=Choices(judge="m")), Kit(choices=Choices(entailment="hhem"))]

@@ -36,7 +36,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def kit_of(reader: Reader, folder: Path | None = None, seed: int = 0) -> Kit:
-    return Kit(folder, seed=seed, _loaded={"reader": reader})
+    kit = Kit(folder, seed=seed)
+    kit.once("reader", lambda: reader)
+    return kit
 
 
 def test_responses_to_a_prompt_share_their_samples(
