@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, TypeVar
 
@@ -15,6 +18,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.generator.reader import Reader
 
 T = TypeVar("T")
+TOGETHER = 16  # continuations run at a time: the prompt's cache lies in memory once for each
 
 
 class Prompted:
@@ -41,7 +45,9 @@ class Prompted:
 
         Raises `InputError` for a continuation that does not fit into the window.
         """
-        return torch.stack(self._together(continuations, self._logits_after))
+        return torch.stack(
+            self._together(continuations, lambda own: self._logits_after([continuations[k] for k in own]))
+        )
 
     def _logits_after(self, continuations: Sequence[Sequence[int]]) -> Tensor:
         ids, mask = self._after(continuations)
@@ -68,27 +74,43 @@ class Prompted:
         temperature: float = 1.0,
         seed: int = 0,
     ) -> list[str]:
-        """What the reader writes after each continuation, drawn together with a seed of their own; at
-        temperature 0 the likeliest tokens. Raises `InputError` where there is no room for one."""
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            return self._together(
-                continuations, partial(self._sample, max_new_tokens, temperature), max_new_tokens
-            )
+        """What the reader writes after each continuation; at temperature 0 the likeliest tokens. Each draws by
+        itself, from prompt, continuation and seed: it does not matter what is asked beside it, and
+        equal ones draw differently. Raises `InputError` where there is no room for one."""
+        draws = self._draws(continuations, seed)
+
+        def run(own: Sequence[int]) -> list[str]:
+            noise = [Noise(draws[k], temperature) for k in own] if temperature else []
+            return self._sample([continuations[k] for k in own], noise, max_new_tokens)
+
+        return self._together(continuations, run, max_new_tokens)
+
+    def _draws(self, continuations: Sequence[Sequence[int]], seed: int) -> list[int]:
+        """A seed for each."""
+        met: Counter[tuple[int, ...]] = Counter()
+        made = []
+        for ids in map(tuple, continuations):
+            content = json.dumps([seed, met[ids], *self._ids, *ids])
+            made.append(int(hashlib.sha256(content.encode()).hexdigest()[:15], 16))
+            met[ids] += 1
+        return made
 
     def _sample(
-        self, max_new_tokens: int, temperature: float, continuations: Sequence[Sequence[int]]
+        self, continuations: Sequence[Sequence[int]], noise: Sequence[Noise], max_new_tokens: int
     ) -> list[str]:
         ids, mask = self._after(continuations, room=1)
         window, tokenizer = self._reader.window, self._reader.tokenizer
-        drawing = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
+        def drawn(_: Tensor, logits: Tensor) -> Tensor:
+            return torch.stack([one(row) for one, row in zip(noise, logits, strict=True)])
+
         output = self._reader.model.generate(
             ids,
             attention_mask=mask,
             past_key_values=self._copies(len(ids)),
             max_new_tokens=max_new_tokens if window is None else min(max_new_tokens, window - ids.shape[1]),
             pad_token_id=tokenizer.eos_token_id,
-            **(drawing if temperature else {"do_sample": False}),
+            do_sample=False,
+            logits_processor=[drawn] if noise else [],
         )
         texts = tokenizer.batch_decode(output[:, ids.shape[1] :], skip_special_tokens=True)
         return [text.strip() for text in texts]
@@ -96,18 +118,20 @@ class Prompted:
     def _together(
         self,
         continuations: Sequence[Sequence[int]],
-        run: Callable[[Sequence[Sequence[int]]], Iterable[T]],
+        run: Callable[[Sequence[int]], Iterable[T]],
         new: int = 0,
     ) -> list[T]:
-        """What `run` gives for each, which makes `new` tokens more. All are run together, or where padding
-        would take the place of tokens in a sliding window, those of one length."""
+        """What `run` gives for each, by their numbers, and makes `new` tokens more. `TOGETHER` are run at a
+        time; where padding would take the place of tokens in a sliding window, those of one length."""
         lengths = [len(ids) for ids in continuations]
         window = getattr(self._reader.model.config, "sliding_window", None)
         slides = window is not None and len(self._ids) + max(lengths) + new > window
         found: dict[int, T] = {}
         for length in sorted(set(lengths)) if slides else [None]:
             own = [k for k, known in enumerate(lengths) if length in (None, known)]
-            found.update(zip(own, run([continuations[k] for k in own]), strict=True))
+            for start in range(0, len(own), TOGETHER):
+                some = own[start : start + TOGETHER]
+                found.update(zip(some, run(some), strict=True))
         return [found[k] for k in range(len(continuations))]
 
     def _after(self, continuations: Sequence[Sequence[int]], room: int = 0) -> tuple[Tensor, Tensor]:
@@ -131,6 +155,23 @@ class Prompted:
 
     def _tensor(self, ids: Sequence[Sequence[int]]) -> Tensor:
         return torch.tensor(ids, device=self._reader.model.device)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Gumbel noise on one text's logits: the largest is then a draw from their softmax at a temperature."""
+
+    seed: int
+    temperature: float
+    _generator: torch.Generator = field(default_factory=torch.Generator, repr=False)
+
+    def __post_init__(self) -> None:
+        self._generator.manual_seed(self.seed)
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """(vocabulary,), another draw at each call."""
+        uniform = torch.rand(len(logits), generator=self._generator).to(logits.device)
+        return logits.float() / self.temperature - torch.log(-torch.log(uniform))
 
 
 def prompted_together(reader: Reader, prompts: Sequence[Sequence[int]]) -> tuple[Prompted, list[list[int]]]:

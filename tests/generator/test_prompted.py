@@ -12,8 +12,8 @@ from torch import Tensor
 from transformers import MistralConfig, MistralForCausalLM
 
 from lrp4rag.errors import InputError
-from lrp4rag.generator import Reader, load_reader
-from lrp4rag.generator.prompted import Prompted, prompted_together
+from lrp4rag.generator import Reader, load_reader, prompted
+from lrp4rag.generator.prompted import Noise, Prompted, prompted_together
 from tests.tiny import random_tokens, save_tiny_reader, tiny_config, tiny_llama
 
 CONTINUATIONS = ([5, 9, 2, 14, 7], [], [30], [8, 8, 41])
@@ -131,6 +131,31 @@ def test_a_seed_gives_the_same_samples_and_leaves_the_global_generator_alone(rea
     assert first == again != other
     assert len(set(first)) == 4  # equal continuations are not sampled alike
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_sample_does_not_depend_on_what_is_sampled_beside_it(reader: Reader, monkeypatch) -> None:
+    ids = prompt_of(9)
+    several = [[5, 6], [7, 8], [5, 6]]
+
+    def drawn(prompt: Sequence[int], rest: Sequence[Sequence[int]]) -> list[str]:
+        return Prompted(reader, prompt).sample(rest, max_new_tokens=8, temperature=1.5, seed=7)
+
+    found = drawn(ids, several)
+    assert drawn(ids, several[:1]) == found[:1]
+    assert drawn(ids, several[1:2]) == found[1:2]
+    assert drawn(ids, several[1:]) == [found[1], found[0]]  # the second of its kind there, the first here
+    assert drawn([*ids, 5], [[6], [6]]) == [found[0], found[2]]  # nor on where the prompt is cut
+    monkeypatch.setattr(prompted, "TOGETHER", 2)
+    assert drawn(ids, several) == found
+
+
+def test_noise_draws_from_the_softmax() -> None:
+    logits = torch.tensor([0.0, 1.0, 2.0, -1.0])
+    noise = Noise(3, temperature=0.5)
+    draws = torch.stack([noise(logits) for _ in range(4000)]).argmax(-1)
+    expected = torch.softmax(logits / 0.5, -1)
+    found = torch.bincount(draws, minlength=4) / 4000
+    assert found.numpy() == pytest.approx(expected.numpy(), abs=0.025)
 
 
 def test_samples_end_at_the_window(reader: Reader) -> None:

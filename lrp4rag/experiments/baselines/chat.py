@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,6 +14,7 @@ from lrp4rag.experiments.baselines.extras import extra
 if TYPE_CHECKING:
     from lrp4rag.generator.reader import Reader
 
+OPENAI = "https://api.openai.com/v1"
 TOP_LOGPROBS = 20  # the most that the endpoint gives
 
 
@@ -30,7 +32,7 @@ class Chat(Protocol):
     def replies(
         self, messages: Sequence[str], *, max_tokens: int, temperature: float, seed: int
     ) -> list[str]:
-        """One reply to each message; equal messages get replies of their own."""
+        """One reply to each message, which depends on no other; equal ones get replies of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,12 @@ class RemoteChat:
     base_url: str | None = None
 
     @property
+    def url(self) -> str:
+        return self.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
+
+    @property
     def name(self) -> str:
-        return f"{self.model} at {self.base_url or 'api.openai.com'}"
+        return f"{self.model} at {self.url}"
 
     def choose(self, messages: Sequence[str], answers: tuple[str, str]) -> list[float | None]:
         return [self._choose(message, answers) for message in messages]
@@ -100,9 +106,10 @@ class RemoteChat:
     def replies(
         self, messages: Sequence[str], *, max_tokens: int, temperature: float, seed: int
     ) -> list[str]:
+        met = [messages[:k].count(message) for k, message in enumerate(messages)]
         made = (
-            self._complete(message, max_tokens=max_tokens, temperature=temperature, seed=seed + k)
-            for k, message in enumerate(messages)
+            self._complete(message, max_tokens=max_tokens, temperature=temperature, seed=1000 * seed + k)
+            for k, message in zip(met, messages, strict=True)
         )
         return [(choice.message.content or "").strip() for choice in made]
 
@@ -110,7 +117,7 @@ class RemoteChat:
         """The endpoint's first choice."""
         openai = extra("openai")
         try:
-            with openai.OpenAI(base_url=self.base_url, max_retries=3) as client:
+            with openai.OpenAI(base_url=self.url, max_retries=3) as client:
                 answer = client.chat.completions.create(
                     model=self.model, messages=[{"role": "user", "content": message}], **options
                 )

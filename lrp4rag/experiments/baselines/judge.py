@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 ANSWERS = ("No", "Yes")
 TRIES = 2
-TOGETHER = 12  # messages that a local reader answers at a time: their caches lie in memory side by side
 RETRY_TEMPERATURE = 0.7
 REASON_TOKENS = 40
 VOTES, VOTE_TOKENS, VOTE_TEMPERATURE = 3, 96, 0.7
@@ -132,19 +131,20 @@ def asked_until_read(
     temperature: float = 0.0,
 ) -> list[T | None]:
     """What `read` makes of the reply to each message; those it makes nothing of are asked again, not at
-    temperature 0, until `TRIES` are used up: then None. `TOGETHER` are asked at a time."""
+    temperature 0, until `TRIES` are used up: then None."""
     found: list[T | None] = [None] * len(messages)
     for attempt in range(TRIES):
         open_ones = [k for k, value in enumerate(found) if value is None]
-        for some in batched(open_ones, TOGETHER):
-            replies = chat.replies(
-                [messages[k] for k in some],
-                max_tokens=max_tokens,
-                temperature=temperature if not attempt else max(temperature, RETRY_TEMPERATURE),
-                seed=attempt * len(messages) + some[0],
-            )
-            for k, reply in zip(some, replies, strict=True):
-                found[k] = read(reply)
+        if not open_ones:
+            break
+        replies = chat.replies(
+            [messages[k] for k in open_ones],
+            max_tokens=max_tokens,
+            temperature=temperature if not attempt else max(temperature, RETRY_TEMPERATURE),
+            seed=attempt,
+        )
+        for k, reply in zip(open_ones, replies, strict=True):
+            found[k] = read(reply)
     return found
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lrp4rag.example import Example
-from lrp4rag.experiments.store import key_of
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.baselines.kit import Kit
@@ -48,7 +47,7 @@ def _drawn(prompts: list[Example], kit: Kit) -> list[Samples]:
             [[]] * COUNT,
             max_new_tokens=MAX_NEW_TOKENS,
             temperature=TEMPERATURE,
-            seed=kit.seed + int(key_of(example)[:8], 16),  # no two prompts draw alike
+            seed=kit.seed,
         )
         made.append(Samples(tuple(text for text in texts if text)))
     return made
