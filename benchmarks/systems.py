@@ -51,12 +51,12 @@ def call_of(name: str, rows: Rows, learn: np.ndarray, lessons: np.ndarray, kit: 
         return lambda k: analyse(rows.examples[k], kit.reader, detector)
     baseline = BASELINES[name]
     kit = replace(kit, lessons=rows.select(lessons))
-    scorer, forgetful = baseline.fit(rows.select(learn), kit), replace(kit, remember=False)
+    scorer = baseline.fit(rows.select(learn), kit)
 
     def judge(k: int) -> None:
         if baseline.facts.needs:
             states_of(rows, k, kit)
-        scorer.score(rows.select([k]), forgetful)
+        scorer.score(rows.select([k]), kit.forgetful)
 
     return judge
 

@@ -32,15 +32,15 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def folder_written_whole(folder: Path) -> Iterator[Path]:
-    """A hidden folder beside it to write into, which takes its place at the end, unless another process has
-    filled one there; nothing is left where that fails."""
+    """A hidden folder beside it to write into, which takes its place at the end; nothing is left where that
+    fails. Raises `OSError` where another process has filled one there."""
     folder.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder.parent)
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     partial.mkdir()
     try:
         yield partial
-        if not folder.is_dir() or not any(folder.iterdir()):
-            partial.replace(folder)
+        partial.replace(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

@@ -47,12 +47,16 @@ def test_a_folder_is_written_whole(tmp_path):
 
 
 def test_a_folder_takes_the_place_of_an_empty_one_only(tmp_path):
-    place = tmp_path / "model"
-    place.mkdir()
-    for content in "12":
-        with folder_written_whole(place) as partial:
+    def write(content):
+        with folder_written_whole(tmp_path / "model") as partial:
             (partial / "a").write_text(content)
-    assert (place / "a").read_text() == "1"
+
+    (tmp_path / "model").mkdir()
+    (tmp_path / f".model.{os.getpid()}.tmp").mkdir()  # of a killed process that had the same number
+    write("1")
+    with pytest.raises(OSError, match="not empty"):
+        write("2")
+    assert (tmp_path / "model" / "a").read_text() == "1"
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 

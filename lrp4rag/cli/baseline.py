@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     help="Sources of the sample that a slow system learns from, and is judged on.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Write scores here, a line of JSON a response.")
+@click.option("--anew", is_flag=True, help="Run folds again, whatever is kept of them.")
 @model_choices
 @RESAMPLES
 @WORK
@@ -38,6 +39,7 @@ def baseline(
     store: Path | None,
     sources: int,
     out: Path | None,
+    anew: bool,
     resamples: int,
     work: Path | None,
     **models: Any,
@@ -76,7 +78,7 @@ def baseline(
         return
     from lrp4rag.experiments.compare.single import cross_validate
 
-    found = cross_validate(name, rows, sample, kit, resamples)
+    found = cross_validate(name, rows, sample, kit, resamples, anew=anew)
     if out is not None:
         _write(list(found.examples), list(found.scores), out)
     from lrp4rag.report.comparison import print_baseline

@@ -92,9 +92,15 @@ def model_choices(function: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option(
     "--scores",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of each system's scores: those of the same rows and settings are read, their systems not "
-    "run.  [default: OUT/scores]",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Scores of another comparison (docs/results/compare/scores): where rows and settings are the same "
+    "they are read, as those in OUT/scores always are, and the system is not run.",
+)
+@click.option(
+    "--anew",
+    default="",
+    metavar="NAMES",
+    help="Baselines to run whatever is kept of their folds and scores, separated by commas.",
 )
 @model_choices
 @RESAMPLES
@@ -108,6 +114,7 @@ def compare(
     costs: Path | None,
     stack: bool,
     scores: Path | None,
+    anew: str,
     resamples: int,
     jobs: int | None,
     work: Path | None,
@@ -117,8 +124,7 @@ def compare(
 
     Folds are grouped by source, and every choice is made inside them. Slow systems are judged on a sample of
     llama-2-7b-chat's and llama-2-13b-chat's responses. Kill it and run it again at any time: what was
-    measured, trained or judged is kept. To set a system of your own beside ours without running ours, copy
-    the scores of docs/results/compare to OUT, or name them.
+    measured, trained or judged is kept, and each system's scores are in OUT/scores.
     """
     from lrp4rag.experiments.baselines.kit import Choices
     from lrp4rag.experiments.baselines.registry import baselines_named
@@ -132,17 +138,23 @@ def compare(
         raise InputError("the page needs a folder", path=out)
     measured = None if costs is None else read_costs(costs)
     plan = Plan(
-        baselines=baselines_named(name.strip() for name in names.split(",")),
+        baselines=baselines_named(_names(names)),
         sources=sources,
         generators=GENERATORS,
         choices=Choices(**models),
         jobs=jobs or os.cpu_count() or 1,
         resamples=resamples,
         stack=stack,
+        anew=frozenset(baselines_named(_names(anew))),
     )
     rows = Rows.open(store)
-    scores = scores or out / "scores"
-    found = comparison(rows, judged(rows, work or store / "baselines", store / "study", scores, plan), plan)
+    kept = judged(rows, work or store / "baselines", store / "study", out / "scores", plan, scores)
+    found = comparison(rows, {name: one.judged for name, one in kept.items()}, plan)
     command = shown_command(click.get_current_context().find_root().obj)
-    files = write_page(found, rows, out, command, plan, measured)
+    versions = {name: one.versions for name, one in kept.items()}
+    files = write_page(found, rows, out, command, plan, measured, versions)
     click.echo(f"wrote {files[0]} and {len(files) - 1} files beside it")
+
+
+def _names(listed: str) -> list[str]:
+    return [name.strip() for name in listed.split(",") if name.strip()]

@@ -74,8 +74,8 @@ class Prompted:
         temperature: float = 1.0,
         seed: int = 0,
     ) -> list[str]:
-        """What the reader writes after each continuation; at temperature 0 the likeliest tokens. Each draws by
-        itself, from prompt, continuation and seed: it does not matter what is asked beside it, and
+        """What the reader writes after each continuation; at temperature 0 the likeliest tokens. Each draws
+        by itself, from prompt, continuation and seed: it does not matter what is asked beside it, and
         equal ones draw differently. Raises `InputError` where there is no room for one."""
         draws = self._draws(continuations, seed)
 
@@ -100,6 +100,7 @@ class Prompted:
     ) -> list[str]:
         ids, mask = self._after(continuations, room=1)
         window, tokenizer = self._reader.window, self._reader.tokenizer
+
         def drawn(_: Tensor, logits: Tensor) -> Tensor:
             return torch.stack([one(row) for one, row in zip(noise, logits, strict=True)])
 

@@ -46,6 +46,9 @@ def test_one_is_cross_validated_and_goes_on(run, folder: Path, tmp_path: Path) -
     assert len(list((tmp_path / "work" / "folds").glob("*.json"))) == 5
     again = run("baseline", "novel-words", *options).stdout
     assert result.stdout.endswith(again)
+    times = {file: file.stat().st_mtime_ns for file in (tmp_path / "work" / "folds").iterdir()}
+    assert run("baseline", "novel-words", *options, "--anew").stdout.endswith(again)
+    assert all(file.stat().st_mtime_ns > time for file, time in times.items())
 
 
 def test_one_judges_other_responses(run, folder: Path, tmp_path: Path) -> None:
@@ -75,6 +78,10 @@ def test_the_comparison_is_a_page(run, quick: None, folder: Path, tmp_path: Path
     assert {"lrp4rag.json.xz", "lrp4rag-fast.json.xz", "length.json.xz"} < scores
     run(*command, "--work", tmp_path / "none")  # they are read: nothing is judged again
     assert not list((tmp_path / "none" / "folds").iterdir())
+    elsewhere = ["compare", "--store", folder, "--out", tmp_path / "other", *options, "--anew", "length"]
+    run(*elsewhere, "--work", tmp_path / "more", "--scores", tmp_path / "page" / "scores")
+    assert {file.name for file in (tmp_path / "other" / "scores").iterdir()} == scores
+    assert len(list((tmp_path / "more" / "folds").iterdir())) == 5  # of the one that was to be run
     assert (tmp_path / "page" / "README.md").read_text() == page.replace("--work work", "--work none")
 
 

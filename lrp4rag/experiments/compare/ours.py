@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.features import FEATURE_VERSION
+from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES
 from lrp4rag.experiments.baselines.baseline import Facts
 from lrp4rag.experiments.compare.folds import Judged
 from lrp4rag.experiments.compare.scores import System
@@ -50,7 +50,8 @@ def our_systems(rows: Rows, sample: NDArray[np.intp], folder: Path, jobs: int) -
     if len(sample) < len(rows):
         trial, few = TRIALS[DETECTOR], rows.select(sample)
         made[OF_SAMPLE] = System(
-            _key(trial, few), lambda: _spread(_run(trial, few, folder, jobs), sample, rows)
+            _key(trial, few) | {"among": rows.digest},
+            lambda: _spread(_run(trial, few, folder, jobs), sample, rows),
         )
     return made
 
@@ -58,11 +59,11 @@ def our_systems(rows: Rows, sample: NDArray[np.intp], folder: Path, jobs: int) -
 def _key(trial: Trial, rows: Rows) -> dict[str, Any]:
     return {
         "study": VERSION,
-        "features": FEATURE_VERSION,
+        "trial": asdict(trial),
+        "point": RULES[DEFAULT_POINT].words,
         "blocks": {name: asdict(block) for name, block in blocks_named(trial.blocks).items()},
-        "learner": trial.learner,
         "rows": rows.digest,
-        "seed": ONCE.seed,
+        "protocol": ONCE.words,
     }
 
 

@@ -35,9 +35,16 @@ METRICS = ("auprc", "balanced_accuracy", "accuracy", "precision", "recall", "f1"
 
 
 def write_page(
-    found: Comparison, rows: Rows, out: Path, command: str, plan: Plan, costs: Costs | None
+    found: Comparison,
+    rows: Rows,
+    out: Path,
+    command: str,
+    plan: Plan,
+    costs: Costs | None,
+    versions: Mapping[str, dict[str, str]],
 ) -> list[Path]:
-    """README.md, metrics.csv, results.json and, where costs are known, the figure."""
+    """README.md, metrics.csv, results.json and, where costs are known, the figure. `versions` are those of
+    the packages that made each system's scores."""
     out.mkdir(parents=True, exist_ok=True)
     claims = [name for name in found.sample if name != ALL] or [ALL]
     verdicts = {name: {where: _verdict(found, name, where) for where in claims} for name in found.facts}
@@ -88,6 +95,7 @@ def write_page(
         "rows": rows.digest,
         "choices": Kit(choices=plan.choices).settings,
         "versions": package_versions(),
+        "scores": dict(versions),
         "costs": to_json(costs),
         **to_json(found),
     }
@@ -150,11 +158,19 @@ def _unbeaten(found: Comparison, name: str, where: str) -> str:
     """By how much it is not, in one place and over all rows that the system judged, and what it adds."""
     one, every = (_quality(found, name, place).behind["auroc"] for place in (where, ALL))
     parts = found.every if name in found.every[ALL].systems else found.sample
-    told = f"**{name}** on {where}: ours is ahead by {difference(one)}"
+    told = f"**{name}** on {where}: {difference(one)} behind ours"
     if where != ALL:
-        told += f", and by {difference(every)} on all {parts[ALL].rows} responses that {name} judged"
-    added = _added(found, name, where)
-    return f"{told}. Combined with ours it adds {added}." if added else f"{told}."
+        told += f", and {difference(every)} on all {parts[ALL].rows} responses that it judged"
+        told += ": one generator's are too few to tell" if verdict(every) == "holds" else ""
+    if found.stack is None or name not in found.stack.each:
+        return f"{told}."
+    added = found.stack.each[name][where]["auroc"]
+    means = (
+        "it knows what ours does not"
+        if verdict(added) == "holds"
+        else "it is not shown to know more than ours"
+    )
+    return f"{told}. Combined with ours it adds {difference(added)}: {means}."
 
 
 def _aurocs(part: Part) -> dict[str, Interval]:

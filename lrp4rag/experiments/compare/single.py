@@ -44,9 +44,10 @@ class CrossValidated:
 
 
 def cross_validate(
-    name: str, rows: Rows, sample: NDArray[np.intp], kit: Kit, resamples: int
+    name: str, rows: Rows, sample: NDArray[np.intp], kit: Kit, resamples: int, *, anew: bool = False
 ) -> CrossValidated:
-    """Under the comparison's protocol; finished folds are kept in the kit's folder, and shared with it.
+    """Under the comparison's protocol; finished folds are kept in the kit's folder, shared with it, and with
+    `anew` run again.
 
     Raises `InputError` for an unknown baseline, or where the store lacks what it reads.
     """
@@ -55,7 +56,8 @@ def cross_validate(
     baseline = baseline_named(name)
     refuse_learned(kit.choices.entailment, rows.examples)
     bench = Bench(rows, sample, kit, Cache.open(kit.folder / "folds"), PROTOCOL)
-    judged = bench.judged({name: baseline})[name]
+    bench.check({name: baseline})
+    judged = bench.system(name, baseline, anew=anew).run()
     chosen = sample if baseline.facts.slow else np.arange(len(rows))
     tokens = tokens_of(rows, {})
     responses, lines = {}, {}

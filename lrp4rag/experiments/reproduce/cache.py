@@ -71,6 +71,10 @@ class Cache:
             self._values[cell.name] = from_json(cell.kind, record["value"])
         return self._values.get(cell.name)
 
+    def forget(self, cell: Cell) -> None:
+        self._values.pop(cell.name, None)
+        self.path(cell).unlink(missing_ok=True)
+
     def seconds(self, cells: Sequence[Cell]) -> float:
         """How long the cells took, each on one core, whenever that was."""
         records = (self._read(cell) for cell in {cell.name: cell for cell in cells}.values())

@@ -12,6 +12,7 @@ import pytest
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Label
+from lrp4rag.experiments.baselines.baseline import Facts
 from lrp4rag.experiments.baselines.chat import LocalChat, RemoteChat
 from lrp4rag.experiments.baselines.kit import Choices, Kit
 from lrp4rag.experiments.baselines.measurement import Measurement
@@ -139,10 +140,15 @@ def test_a_clock_measures_what_a_folder_holds_once(tmp_path: Path) -> None:
     measure(Kit(tmp_path), Meter())
     (folder,) = (tmp_path / "measured").iterdir()
     before = {file: file.stat().st_mtime_ns for file in folder.iterdir()}
-    kit, meter = Kit(tmp_path, remember=False), Meter()
-    for _ in range(3):
-        assert lengths(measure(kit, meter)) == EXPECTED
-    assert len(meter.groups) == 3
+    kit = Kit(tmp_path)
+    measure(kit, Meter())  # as fitting does
+    meter = Meter()
+    for expected in (3, 6):  # of one response, and of the next
+        clock = kit.forgetful
+        for _ in range(3):
+            assert lengths(measure(clock, meter)) == EXPECTED
+        assert len(meter.groups) == expected
+    assert clock.once("model", lambda: 1) == kit.once("model", lambda: 2)  # models are shared
     assert {file: file.stat().st_mtime_ns for file in folder.iterdir()} == before
 
 
@@ -181,6 +187,33 @@ def test_of_models_of_several_folds_the_last_is_held() -> None:
     assert found == list("AABBA")
     assert loads == list("aba")
     assert replace(kit, seed=1).once("trained", lambda: load("x"), of="a") == "A"  # kits of one run share it
+
+
+def test_settings_of_a_baseline_are_those_it_depends_on(tmp_path: Path) -> None:
+    def facts(choice: str) -> Facts:
+        return Facts("", "", "text", "", "", choice=choice)
+
+    judged, entailed = Choices(judge="m", judge_url="u"), Choices(entailment="hhem", device="cuda")
+    for choice, choices in (("", judged), ("", entailed), ("judge", entailed), ("entailment", judged)):
+        assert Kit(choices=choices).settings_of(facts(choice)) == Kit().settings_of(facts(choice))
+    for choice, choices in (("judge", judged), ("entailment", entailed), ("", Choices(reader="r"))):
+        assert Kit(choices=choices).settings_of(facts(choice)) != Kit().settings_of(facts(choice))
+    # Of a folder its weights count, and its place is told nobody.
+    folders = [tmp_path / place / "model" for place in ("one", "two")]
+    for k, folder in enumerate(folders):
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").write_bytes(bytes([k]))
+    one, two = (Kit(choices=Choices(reader=str(folder))).settings["reader"] for folder in folders)
+    assert one != two
+    assert str(tmp_path) not in one
+
+
+def test_an_endpoint_is_told_by_the_address_that_is_asked(monkeypatch) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    plain = Kit(choices=Choices(judge="m"))
+    assert plain.settings["judge_url"] == "https://api.openai.com/v1"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://elsewhere/v1")
+    assert plain.settings["judge_url"] == plain.chat.url == "http://elsewhere/v1"
 
 
 def test_settings_tell_every_choice() -> None:

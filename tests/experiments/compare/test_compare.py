@@ -15,17 +15,19 @@ from lrp4rag.classifiers import committee
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines.baseline import Facts
 from lrp4rag.experiments.baselines.contest import Contest
-from lrp4rag.experiments.baselines.kit import Choices
+from lrp4rag.experiments.baselines.kit import Choices, Kit
 from lrp4rag.experiments.baselines.measurement import Measured, Measurement
 from lrp4rag.experiments.baselines.suspicion import Suspicion
 from lrp4rag.experiments.baselines.tabular import one_number
 from lrp4rag.experiments.baselines.words import LENGTH
 from lrp4rag.experiments.compare import compare, ours, page
+from lrp4rag.experiments.compare.bench import Bench
 from lrp4rag.experiments.compare.compare import Comparison, Plan, comparison, judged
 from lrp4rag.experiments.compare.costs import Cost, Costs, read_costs
 from lrp4rag.experiments.compare.page import metrics_table, write_page
 from lrp4rag.experiments.compare.sample import sample_of
 from lrp4rag.experiments.localisation import ALL
+from lrp4rag.experiments.reproduce.cache import Cache
 from lrp4rag.experiments.reproduce.records import to_json
 from lrp4rag.experiments.reproduce.words import difference
 from lrp4rag.experiments.rows import Rows
@@ -34,6 +36,7 @@ from lrp4rag.parts import STATES
 from tests.experiments.test_localisation import stored
 
 SOURCES = 30
+VERSIONS = {"length": {"torch": "1"}}
 
 
 def coin_flips(rows: Rows, kit: object) -> tuple:
@@ -91,7 +94,7 @@ def found(rows: Rows, small: object, plan: Plan, tmp_path_factory) -> tuple[Comp
 
 def compared(rows: Rows, folder: Path, plan: Plan, scores: str) -> Comparison:
     found = judged(rows, folder / "baselines", folder / "study", folder / scores, plan)
-    return comparison(rows, found, plan)
+    return comparison(rows, {name: one.judged for name, one in found.items()}, plan)
 
 
 def test_fast_systems_judge_all_rows_and_all_the_sample(found, rows: Rows, plan: Plan) -> None:
@@ -167,6 +170,49 @@ def test_what_was_run_is_not_run_again(found, rows: Rows, plan: Plan, scores: st
     assert to_json(again) == to_json(result)
 
 
+def test_what_is_to_be_run_anew_is(found, rows: Rows, plan: Plan, tmp_path: Path) -> None:
+    result, folder = found
+    shutil.copytree(folder, tmp_path / "work")
+    other = Contest(BASELINES["length"].facts, lambda rows, kit: one_number(rows.labels, "other"))
+    changed = replace(plan, baselines=BASELINES | {"length": other})
+    kept = compared(rows, tmp_path / "work", changed, "scores")
+    assert kept.every["g1"].systems["length"] == result.every["g1"].systems["length"]
+    for anew in (frozenset({"length"}), frozenset()):  # once is enough
+        again = compared(rows, tmp_path / "work", replace(changed, anew=anew), "scores")
+        assert again.every["g1"].systems["length"].metrics["auroc"].value == 1
+        assert to_json(again.every["g1"].systems["first-word"]) == to_json(
+            kept.every["g1"].systems["first-word"]
+        )
+
+
+def test_scores_depend_on_what_may_change_them(rows: Rows, small: object, tmp_path: Path) -> None:
+    """Keys differ where scores may, of systems that judge all rows and of those that judge a sample."""
+
+    def keys(rows: Rows = rows, sources: int = SOURCES, **choices: str) -> dict[str, object]:
+        sample = sample_of(rows, sources, ("g1",))
+        kit = Kit(tmp_path, Choices(**choices))
+        bench = Bench(rows, sample, kit, Cache.open(tmp_path / "folds"), compare.PROTOCOL)
+        systems = ours.our_systems(rows, sample, tmp_path, 1)
+        systems |= {name: bench.system(name, one) for name, one in BASELINES.items()}
+        return {name: one.key for name, one in systems.items()}
+
+    def changed(**others: object) -> set[str]:
+        return {name for name, key in keys(**others).items() if key != keys()[name]}
+
+    everything = set(keys())
+    relabelled = tuple(replace(one, labels=()) for one in rows.examples)
+    assert changed() == set()
+    assert changed(rows=rows.select(np.arange(99))) == everything
+    assert changed(rows=Rows(rows.store, rows.examples[::-1])) == everything
+    assert changed(rows=Rows(rows.store, relabelled)) == everything
+    # Rows of another generator leave the sample as it is, and shift the places of its rows.
+    more = rows.select(np.flatnonzero(rows.generators == "g1"))
+    assert changed(rows=more) == everything
+    assert changed(sources=20) == {ours.OF_SAMPLE, "coin"}
+    assert changed(reader="another") == set(BASELINES)
+    assert changed(device="cuda") == changed(judge="m") == changed(entailment="hhem") == set()
+
+
 def test_with_scores_neither_folds_nor_parts_of_the_store_are_needed(
     found, rows: Rows, plan: Plan, tmp_path: Path
 ) -> None:
@@ -204,11 +250,12 @@ def test_a_missing_package_is_told_before_anything_runs(rows, found, plan) -> No
 def test_the_page_has_its_figures_from_the_record(found, rows: Rows, plan: Plan, tmp_path: Path) -> None:
     result, _ = found
     costs = Costs({name: Cost(0.5, k + 0.5, 10**9) for k, name in enumerate(result.facts)}, "two threads")
-    files = write_page(result, rows, tmp_path / "out", "lrp4rag compare", plan, costs)
+    files = write_page(result, rows, tmp_path / "out", "lrp4rag compare", plan, costs, VERSIONS)
     page = (tmp_path / "out" / "README.md").read_text()
     record = json.loads((tmp_path / "out" / "results.json").read_text())
     value = record["every"]["g1"]["systems"][ours.DETECTOR]["metrics"]["auroc"]["value"]
     assert f"| **{ours.DETECTOR}** | {value:.3f}" in page
+    assert record["scores"] == VERSIONS
     assert "coin, 0.0 % of the questions, " in page  # of how many responses it gave no answer
     assert "![AUROC against plain forwards of the reader](cost.png)" in page
     assert "Published figures" in page
@@ -219,7 +266,7 @@ def test_the_page_has_its_figures_from_the_record(found, rows: Rows, plan: Plan,
         lines = [line for line in block.splitlines() if line.startswith("|")]
         assert len({line.count("|") for line in lines}) <= 1
         assert not lines or lines[1].startswith("|---")
-    bare = write_page(result, rows, tmp_path / "bare", "lrp4rag compare", plan, None)
+    bare = write_page(result, rows, tmp_path / "bare", "lrp4rag compare", plan, None, VERSIONS)
     assert "Quality against cost" not in (tmp_path / "bare" / "README.md").read_text()
     assert not any(path.suffix == ".png" for path in bare)
 
@@ -232,19 +279,21 @@ def test_the_page_says_what_is_not_beaten_and_by_how_much(
     monkeypatch.setattr(
         page, "_beaten", lambda found, name, where: name != "length" and beaten(found, name, where)
     )
-    write_page(result, rows, tmp_path, "lrp4rag compare", plan, None)
+    write_page(result, rows, tmp_path, "lrp4rag compare", plan, None, VERSIONS)
     text = (tmp_path / "README.md").read_text()
-    (told,) = [line for line in text.splitlines() if line.startswith("* **length** on g1: ours is ahead by ")]
+    (told,) = [line for line in text.splitlines() if line.startswith("* **length** on g1: +")]
     behind = result.every[ALL].systems["length"].behind["auroc"]
-    assert f"and by {difference(behind)} on all {len(rows)} responses that length judged" in told
-    assert told.endswith(f"it adds {difference(result.stack.each['length']['g1']['auroc'])}.")
+    assert (
+        f"and {difference(behind)} on all {len(rows)} responses that it judged: one generator's are" in told
+    )
+    assert f"it adds {difference(result.stack.each['length']['g1']['auroc'])}: it " in told
     assert "| length | no, +" in text
 
 
 def test_costs_of_other_systems_are_refused(found, rows: Rows, plan: Plan, tmp_path: Path) -> None:
     costs = Costs({"another": Cost(1, 1, 1)}, "")
     with pytest.raises(InputError, match="the costs are of none of these systems"):
-        write_page(found[0], rows, tmp_path / "out", "lrp4rag compare", plan, costs)
+        write_page(found[0], rows, tmp_path / "out", "lrp4rag compare", plan, costs, VERSIONS)
 
 
 def test_the_table_has_every_metric(found) -> None:

@@ -13,7 +13,7 @@ import pytest
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.compare import scores as module
 from lrp4rag.experiments.compare.folds import Judged
-from lrp4rag.experiments.compare.scores import Scores
+from lrp4rag.experiments.compare.scores import Kept, Scores
 from lrp4rag.experiments.localisation import Marking
 from lrp4rag.experiments.reproduce.records import to_json
 from lrp4rag.experiments.search import Outcome
@@ -36,9 +36,10 @@ def shelf(tmp_path: Path) -> Scores:
 
 def test_what_is_read_is_what_was_written(shelf: Scores) -> None:
     kept = shelf.write("some system", KEY, JUDGED)
-    again = shelf.read("some system", dict(reversed(KEY.items())))
-    assert again is not None
-    assert to_json(again) == to_json(kept)
+    read = shelf.read("some system", dict(reversed(KEY.items())))
+    assert read is not None
+    assert to_json(read) == to_json(kept)
+    again = read.judged
     assert again.outcome.probabilities.tolist()[0][0] == 0.12346
     assert np.isnan(again.outcome.probabilities[0, 1])
     assert again.marking.scores.tolist()[:2] == [0.988, 1e-7]
@@ -51,11 +52,25 @@ def test_what_is_read_is_what_was_written(shelf: Scores) -> None:
     assert record["ids"] == ["a", "b"]
     assert record["system"] == "some system"
     assert "torch" in record["versions"]
+    assert record["versions"] == read.versions
+
+
+def test_what_was_read_elsewhere_is_kept_as_it_is(shelf: Scores, tmp_path: Path) -> None:
+    made = Kept(shelf.write("b", KEY, JUDGED).judged, {"torch": "1.0"})
+    other = replace(shelf, folder=tmp_path / "other")
+    other.keep("b", KEY, made)
+    assert to_json(other.read("b", KEY)) == to_json(made)
+
+
+def test_scores_that_are_no_probabilities_keep_more_digits(shelf: Scores) -> None:
+    marking = replace(JUDGED.marking, scores=np.array([-121.64, -121.56, np.nan]))
+    kept = shelf.write("b", KEY, replace(JUDGED, marking=marking))
+    assert kept.judged.marking.scores.tolist()[:2] == [-121.64, -121.56]
 
 
 def test_a_system_without_parts_has_no_marking(shelf: Scores) -> None:
-    assert shelf.write("b", KEY, replace(JUDGED, marking=None)).marking is None
-    assert shelf.read("b", KEY).marking is None
+    assert shelf.write("b", KEY, replace(JUDGED, marking=None)).judged.marking is None
+    assert shelf.read("b", KEY).judged.marking is None
 
 
 def test_other_settings_are_not_read(shelf: Scores) -> None:
@@ -79,7 +94,13 @@ def test_names_are_file_names(shelf: Scores) -> None:
 
 
 def _packed(change: dict[str, object], value: dict[str, object] | None = None) -> bytes:
-    record = {"format": 1, "key": KEY, "ids": ["a", "b"], "scores": to_json(JUDGED) | (value or {})}
+    record = {
+        "format": 1,
+        "key": module._whole(KEY),
+        "versions": {},
+        "ids": ["a", "b"],
+        "scores": to_json(JUDGED) | (value or {}),
+    }
     return lzma.compress(json.dumps(record | change).encode())
 
 
@@ -92,9 +113,12 @@ def _packed(change: dict[str, object], value: dict[str, object] | None = None) -
         lzma.compress(b"[]"),
         lzma.compress(b"{}"),
         _packed({})[:-20],
-        _packed({"ids": ["a", "c"]}),
         _packed({"scores": {}}),
         _packed({}, {"answered": [True]}),
+        _packed({}, {"asked": [1]}),
+        _packed({}, {"asked": [10**30, 1]}),
+        _packed({}, {"outside": [[[0], [77], [0.5]]]}),
+        _packed({}, {"outside": [[[0], [1], []]]}),
         _packed({}, {"outcome": {"probabilities": [[0.1]], "flagged": [[True]]}}),
         _packed({}, {"marking": {"scores": [1.0], "marked": [True], "sentences": [True]}}),
     ],
@@ -116,7 +140,8 @@ def test_a_file_that_unpacks_to_too_much_is_refused(shelf: Scores, monkeypatch) 
         shelf.read("b", KEY)
 
 
-def test_other_formats_are_run_anew(shelf: Scores) -> None:
+@pytest.mark.parametrize("change", [{"format": 0}, {"ids": ["a", "c"]}, {"key": KEY}])
+def test_other_formats_responses_and_versions_are_run_anew(shelf: Scores, change: dict[str, object]) -> None:
     shelf.folder.mkdir()
-    shelf.path("b").write_bytes(_packed({"format": 0}))
+    shelf.path("b").write_bytes(_packed(change))
     assert shelf.read("b", KEY) is None
