@@ -118,12 +118,22 @@ def test_the_fast_detector_tells_the_planted_hallucination_too():
     assert row["relevance_of"] == "passages"
 
 
-def test_precisions_agree_on_the_verdict():
+def test_precisions_agree_on_the_verdict(tmp_path):
     """The detector learned from bfloat16, which is how stores are made; analyse reads in float32."""
-    rows = [
-        json.loads(lrp4rag("analyse", EXAMPLES / f"{name}.json", "--dtype", dtype, "--json").stdout)
-        for name in ("grounded", "hallucinated")
+    path = tmp_path / "both.jsonl"
+    path.write_text(
+        "\n".join(
+            json.dumps(json.loads((EXAMPLES / f"{name}.json").read_text()))
+            for name in ("grounded", "hallucinated")
+        )
+    )
+    full, half = (
+        [
+            json.loads(line)
+            for line in lrp4rag("analyse", path, "--dtype", dtype, "--json").stdout.splitlines()
+        ]
         for dtype in ("float32", "bfloat16")
-    ]
-    for first, second in zip(rows[::2], rows[1::2], strict=True):
+    )
+    assert len(full) == len(half) == 2
+    for first, second in zip(full, half, strict=True):
         assert first["probability"] == pytest.approx(second["probability"], abs=0.05)

@@ -48,9 +48,19 @@ def analysed(tmp_path: Path, parts: dict, *options: object) -> dict:
     return row
 
 
-@pytest.mark.parametrize("options", [(), ("--fast",)], ids=["default", "fast"])
 @pytest.mark.parametrize("name", CASES)
-def test_it_says_what_is_unlike(name: str, options: tuple[str, ...], tmp_path: Path) -> None:
+def test_it_says_what_is_unlike(name: str, tmp_path: Path) -> None:
+    require_unlike(name, tmp_path, "--fast")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "one word" else pytest.mark.slow) for name in CASES]
+)
+def test_the_default_detector_says_it_too(name: str, tmp_path: Path) -> None:
+    require_unlike(name, tmp_path)
+
+
+def require_unlike(name: str, tmp_path: Path, *options: str) -> None:
     parts, expected = CASES[name]
     row = analysed(tmp_path, parts, *options)
     assert 0 <= row["probability"] <= 1
