@@ -27,8 +27,8 @@ class Facts:
     * `title` as the literature names it, `paper` where it is described.
     * `access`: what it must be given beside prompt and response. `training`: what it learns from.
     * `weights`: what computes; where these are not the published ones, its row is not the published system's.
-    * `modules`: optional packages that it imports. `choice`: the field of `Choices` that names other weights,
-      which stand in their place then.
+    * `modules`: optional packages that it imports. `choices`: the fields of `Choices` that name other
+      weights, which stand in their place then.
     * `needs`: parts of a store that it reads. `slow`: too slow for all rows of a large store, so that it is
       judged on a sample of them.
     """
@@ -40,7 +40,7 @@ class Facts:
     weights: str
     needs: tuple[str, ...] = ()
     slow: bool = False
-    choice: str = ""
+    choices: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
 
 

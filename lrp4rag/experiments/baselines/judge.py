@@ -177,7 +177,9 @@ def _judge(
         return kit.measured(name, settings, rows.examples, Measurement, lambda group: form(group, chat))
 
     return Measured(
-        Facts(title, paper, "text", "a sigmoid", "the judge's", slow=slow, choice="judge"), measure, (number,)
+        Facts(title, paper, "text", "a sigmoid", "the judge's", slow=slow, choices=("judge",)),
+        measure,
+        (number,),
     )
 
 

@@ -86,7 +86,7 @@ class Kit:
 
     def settings_of(self, facts: Facts) -> dict[str, Any]:
         """Those that a baseline depends on."""
-        unused = {"entailment", "token_classifier", "judge"} - {facts.choice}
+        unused = {"entailment", "token_classifier", "judge"}.difference(facts.choices)
         if "judge" in unused:
             unused.add("judge_url")
         return {name: value for name, value in self.settings.items() if name not in unused}

