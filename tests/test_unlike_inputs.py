@@ -48,14 +48,17 @@ def analysed(tmp_path: Path, parts: dict, *options: object) -> dict:
     return row
 
 
-@pytest.mark.parametrize("name", CASES)
+def some(*slow: str) -> list[object]:
+    """The cases, of which these take long."""
+    return [pytest.param(name, marks=pytest.mark.slow if name in slow else ()) for name in CASES]
+
+
+@pytest.mark.parametrize("name", some("a summary of one passage", "a table"))
 def test_it_says_what_is_unlike(name: str, tmp_path: Path) -> None:
     require_unlike(name, tmp_path, "--fast")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "one word" else pytest.mark.slow) for name in CASES]
-)
+@pytest.mark.parametrize("name", some(*(CASES.keys() - {"one word"})))
 def test_the_default_detector_says_it_too(name: str, tmp_path: Path) -> None:
     require_unlike(name, tmp_path)
 
