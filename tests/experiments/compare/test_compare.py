@@ -32,6 +32,7 @@ from lrp4rag.experiments.reproduce.records import to_json
 from lrp4rag.experiments.reproduce.words import difference
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.study.trials import Trial
+from lrp4rag.experiments.tokens import tokens_of
 from lrp4rag.parts import STATES
 from tests.experiments.test_localisation import stored
 
@@ -191,7 +192,8 @@ def test_scores_depend_on_what_may_change_them(rows: Rows, small: object, tmp_pa
     def keys(rows: Rows = rows, sources: int = SOURCES, **choices: str) -> dict[str, object]:
         sample = sample_of(rows, sources, ("g1",))
         kit = Kit(tmp_path, Choices(**choices))
-        bench = Bench(rows, sample, kit, Cache.open(tmp_path / "folds"), compare.PROTOCOL)
+        cache = Cache.open(tmp_path / "folds")
+        bench = Bench(rows, tokens_of(rows, {}), sample, kit, cache, compare.PROTOCOL)
         systems = ours.our_systems(rows, sample, tmp_path, 1)
         systems |= {name: bench.system(name, one) for name, one in BASELINES.items()}
         return {name: one.key for name, one in systems.items()}
