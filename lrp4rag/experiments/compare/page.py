@@ -183,9 +183,11 @@ def _ranked(systems: Mapping[str, Quality]) -> list[str]:
 
 
 def _silent(systems: Mapping[str, Quality]) -> dict[str, str]:
-    """What had no usable reply: a part of the questions, and of the responses none at all."""
+    """What had no usable reply: a part of the questions, where any were asked of each response, and of the
+    responses none at all."""
     return {
-        name: f"{percent(one.unreadable)} of the questions, {percent(1 - one.answered)} of the responses"
+        name: (f"{percent(one.unreadable)} of the questions, " if one.unreadable else "")
+        + f"{percent(1 - one.answered)} of the responses"
         for name, one in systems.items()
         if one.answered < 1 or one.unreadable
     }
