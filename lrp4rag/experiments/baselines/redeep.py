@@ -68,6 +68,7 @@ class Redeep:
             "embedder": MINILM,
             "top": TOP_PERCENT,
             "decimals": DECIMALS,
+            "tokens": "where they are predicted",
         }
         found = kit.measured(
             "redeep",

@@ -32,15 +32,15 @@ Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RedeepScores:
-    """Of t response tokens and s sentences; L layers with H heads.
+    """Of t response tokens and s sentences; L layers with H heads. Tokens are measured where they are
+    predicted, sentences at their own tokens, as in the authors' code.
 
-    * `ecs` (L, H, t), -1 to 1: the cosine between the reader's last state (after its final norm) of the
-      response token itself, not of the position that predicts it, and the mean of those of the prompt tokens
-      that the head attends to most from there.
+    * `ecs` (L, H, t), -1 to 1: the cosine between the reader's last state (after its final norm) and the mean
+      of those of the prompt tokens that the head attends to most from there.
     * `pks` (L, t), 0 to log 2: the Jensen-Shannon divergence, in nats, between the next-token distributions
-      that the logit lens reads before and after the layer's feed-forward part at that token.
+      that the logit lens reads before and after the layer's feed-forward part.
     * `chunk_ecs` (L, H, s), -1 to 1: the cosine between embeddings of the sentence and of the passages'
-      sentence to which the head's mean attention is highest. `chunk_pks` (L, s): means of `pks`.
+      sentence to which the head's mean attention is highest. `chunk_pks` (L, s): means of the divergence.
     * `tokens` (t, 2) and `spans` (s, 2): characters of the response.
     """
 
@@ -78,9 +78,9 @@ def redeep_scores(reader: Reader, embed: Embed, example: Example) -> RedeepScore
     chosen = torch.stack(trace.sources).cpu().numpy()
     return RedeepScores(
         ecs=_short(ecs),
-        pks=_short(pks),
+        pks=_short(pks[:, :-1]),
         chunk_ecs=_short(likeness[np.arange(len(sentences)), chosen]),
-        chunk_pks=_short(pks @ of_sentence.T),
+        chunk_pks=_short(pks[:, 1:] @ of_sentence.T),
         tokens=np.array(encoded.response_offsets),
         spans=np.array([(one.start, one.end) for one in sentences]),
     )
@@ -105,16 +105,17 @@ def averages(units: Sequence[Unit], tokens: int) -> Floats:
 
 
 def external_context(read: Tensor, final: Tensor) -> Tensor:
-    """External context scores (H, t), from what each head reads (H, t, n) and last states (n + t, d)."""
+    """External context scores (H, t), from what each head reads where tokens are predicted (H, t, n) and last
+    states (n + t, d)."""
     import torch.nn.functional as F
 
     n = read.shape[-1]
     # A sum has the direction of the mean.
-    return F.cosine_similarity(read.to(final.dtype) @ final[:n], final[n:], dim=-1)
+    return F.cosine_similarity(read.to(final.dtype) @ final[:n], final[n - 1 : -1], dim=-1)
 
 
 def parametric_knowledge(model: Any, trace: Trace) -> Iterator[Tensor]:
-    """Parametric knowledge scores (t,) of each layer; a few rows of the vocabulary are held at a time."""
+    """Parametric knowledge scores (1 + t,) of each layer; a few rows of the vocabulary are held at a time."""
     import torch
 
     from lrp4rag.lrp.families import family_of

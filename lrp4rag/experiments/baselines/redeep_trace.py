@@ -19,9 +19,10 @@ class Trace:
     """n prompt and t response tokens, d features; lists have an item for each layer, real ones are float32.
 
     * `final` (n + t, d): last states, after the final norm.
-    * `before`, `after` (t, d): the residual around the layer's feed-forward part, at response tokens.
-    * `read` (H, t, n): which prompt tokens each head attends to most from a response token.
-    * `sources` (H, s): the source chunk that each head attends to most from a response chunk.
+    * `before`, `after` (1 + t, d): the residual around the layer's feed-forward part, at the prompt's last
+      token and the response's.
+    * `read` (H, t, n): which prompt tokens each head attends to most where a response token is predicted.
+    * `sources` (H, s): the source chunk that each head attends to most from a response chunk's own tokens.
     """
 
     final: Tensor
@@ -66,16 +67,16 @@ class _Hooks:
 
     def attended(self, _module: Any, _inputs: Any, output: tuple[Tensor, Tensor]) -> None:
         n = self.of_source.shape[1]
-        attention = output[1][0, :, n:, :n].float()
-        self.read.append(most_attended(attention))
-        self.sources.append((self.of_chunk @ attention @ self.of_source.T).argmax(-1))
+        attention = output[1][0, :, n - 1 :, :n].float()
+        self.read.append(most_attended(attention[:, :-1]))
+        self.sources.append((self.of_chunk @ attention[:, 1:] @ self.of_source.T).argmax(-1))
 
     def entered(self, _module: Any, inputs: tuple[Tensor, ...]) -> None:
-        self.before.append(inputs[0][0, self.of_source.shape[1] :].float())
+        self.before.append(inputs[0][0, self.of_source.shape[1] - 1 :].float())
 
     def left(self, _module: Any, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> None:
         hidden = output[0] if isinstance(output, tuple) else output
-        self.after.append(hidden[0, self.of_source.shape[1] :].float())
+        self.after.append(hidden[0, self.of_source.shape[1] - 1 :].float())
 
 
 def most_attended(attention: Tensor) -> Tensor:

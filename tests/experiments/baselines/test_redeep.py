@@ -42,7 +42,8 @@ def embed(texts):
 
 
 def plain(model, ids, n):
-    """Attention (L, H, t, n), last states, and divergences (L, t), as transformers and scipy give them."""
+    """Attention (L, H, 1 + t, n), last states, and divergences (L, 1 + t), from the prompt's last token
+    on, as transformers and scipy give them."""
     added = []
     hooks = [
         layer.self_attn.register_forward_hook(lambda *call: added.append(call[2][0][0]))
@@ -56,11 +57,11 @@ def plain(model, ids, n):
             before = state[0] + attended
             after = before + layer.mlp(layer.post_attention_layernorm(before))
             shares = [model.lm_head(model.model.norm(one)).softmax(-1).numpy() for one in (before, after)]
-            knowledge.append(jensenshannon(*shares, axis=1)[n:] ** 2)
+            knowledge.append(jensenshannon(*shares, axis=1)[n - 1 :] ** 2)
     model.set_attn_implementation("sdpa")
     for hook in hooks:
         hook.remove()
-    attention = torch.stack(output.attentions)[:, 0, :, n:, :n].numpy()
+    attention = torch.stack(output.attentions)[:, 0, :, n - 1 :, :n].numpy()
     return attention, output.hidden_states[-1][0].numpy(), np.array(knowledge)
 
 
@@ -78,12 +79,12 @@ def test_scores_are_those_of_a_plain_computation(reader):
     n, t = len(encoded.prompt_ids), len(encoded.response_ids)
     attention, final, knowledge = plain(reader.model, [*encoded.prompt_ids, *encoded.response_ids], n)
     scores = redeep_scores(reader, embed, example)
-    assert scores.ecs.shape == attention.shape[:3] == (2, 6, t)
+    assert scores.ecs.shape == (2, 6, t)
     for layer, head, token in np.ndindex(scores.ecs.shape):
         read = np.argsort(-attention[layer, head, token])[: n // 10]
-        expected = cosine(final[read].mean(axis=0), final[n + token])
+        expected = cosine(final[read].mean(axis=0), final[n + token - 1])  # where it is predicted
         assert scores.ecs[layer, head, token] == pytest.approx(expected, abs=1e-4)
-    assert scores.pks == pytest.approx(knowledge, abs=1e-4)
+    assert scores.pks == pytest.approx(knowledge[:, :-1], abs=1e-4)
     assert scores.pks.max() > 0.01
     assert scores.tokens.tolist() == [list(span) for span in encoded.response_offsets]
 
@@ -93,7 +94,7 @@ def test_chunks_are_paired_by_mean_attention(reader):
     encoded = reader.encode(example)
     n = len(encoded.prompt_ids)
     ids = [*encoded.prompt_ids, *encoded.response_ids]
-    attention, _, _ = plain(reader.model, ids, n)
+    attention, _, knowledge = plain(reader.model, ids, n)
     scores = redeep_scores(reader, embed, example)
     assert scores.spans.tolist() == [list(span) for span in split_sentences(RESPONSE)]
     sources = passage_sentences(encoded)
@@ -101,9 +102,9 @@ def test_chunks_are_paired_by_mean_attention(reader):
         # A token is its last character's: what is white space alone is that of the sentence before.
         last = np.array(encoded.response_offsets)[:, 1] - 1
         own = np.flatnonzero(np.searchsorted(scores.spans[:, 0], last, side="right") - 1 == k)
-        assert scores.chunk_pks[:, k] == pytest.approx(scores.pks[:, own].mean(axis=1), abs=1e-4)
+        assert scores.chunk_pks[:, k] == pytest.approx(knowledge[:, 1:][:, own].mean(axis=1), abs=1e-4)
         for layer, head in np.ndindex(scores.ecs.shape[:2]):
-            rows = attention[layer, head, own]
+            rows = attention[layer, head, 1:][own]
             looked_at = max(sources, key=lambda one: rows[:, list(one.tokens)].mean())
             expected = cosine(*embed([RESPONSE[start:end], looked_at.label]))
             assert scores.chunk_ecs[layer, head, k] == pytest.approx(expected, abs=1e-4)
@@ -149,8 +150,9 @@ def test_a_tenth_of_the_prompt_is_read_and_at_least_one_token():
 
 
 def test_context_is_a_cosine_with_the_mean_of_what_is_read():
-    final = torch.tensor([[1.0, 0], [0, 1], [2, 2]])  # two prompt tokens, one response token
-    read = torch.tensor([[[True, False]], [[True, True]]])
+    # Two prompt tokens, of which the second predicts the one response token.
+    final = torch.tensor([[1.0, 0], [2, 2], [0, 1]])
+    read = torch.tensor([[[True, False]], [[False, True]]])
     assert external_context(read, final)[:, 0].tolist() == pytest.approx([0.5**0.5, 1])
 
 
