@@ -54,8 +54,12 @@ CHAIN = (
 T = TypeVar("T")
 Grade = Literal["PASS", "FAIL", "UNCERTAIN"]
 WORTH: dict[Grade, float] = {"PASS": 0.0, "UNCERTAIN": 0.5, "FAIL": 1.0}
-_GRADE = re.compile(r"^\W*(PASS|FAIL|UNCERTAIN)\b[\s*]*[:.,\-\u2013]+[\s*]*(.*\w.*)", re.DOTALL)
-_VERDICT = re.compile(r"verdict\W*(yes|no)\b", re.IGNORECASE)
+# What repeats the instruction, or names several grades or verdicts, is no answer.
+_GRADE = re.compile(
+    r"^\W*(PASS|FAIL|UNCERTAIN)\b[\s*]*[:.\-\u2013]+[\s*]*((?!.*\b(?:PASS|FAIL|UNCERTAIN)\b).*\w.*)",
+    re.DOTALL,
+)
+_VERDICT = re.compile(r"(?:^|[.!?])\W*verdict\W*(yes|no)\W*$", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class Graded:
 
 
 def read_grade(reply: str) -> Graded | None:
-    """None where the reply does not begin with a grade and give a reason."""
+    """None where the reply does not begin with a grade and give a reason, which names no grade."""
     found = _GRADE.match(reply)
     if found is None:
         return None
@@ -76,7 +80,7 @@ def read_grade(reply: str) -> Graded | None:
 
 
 def read_vote(reply: str) -> bool | None:
-    """Whether the last verdict is that something is not supported; None where there is none."""
+    """Whether the last verdict at a line's end says that something is not supported; None without one."""
     found = _VERDICT.findall(reply)
     return found[-1].lower() == "yes" if found else None
 
@@ -169,11 +173,13 @@ Form = Callable[[list[Example], "Chat"], list[Measurement]]
 
 
 def _judge(
-    name: str, title: str, paper: str, number: str, form: Form, prompts: list[str], *, slow: bool = False
+    name: str, title: str, paper: str, number: str, form: Form, words: list[str], *, slow: bool = False
 ) -> Measured:
+    """`words` say what is asked, how often, and which replies are read: what is kept depends on them."""
+
     def measure(rows: Rows, kit: Kit) -> list[Measurement]:
         chat = kit.chat
-        settings = {"chat": chat.name, "prompts": [CASE, *prompts]}
+        settings = {"chat": chat.name, "prompts": [CASE, *words]}
         return kit.measured(name, settings, rows.examples, Measurement, lambda group: form(group, chat))
 
     return Measured(
@@ -197,7 +203,7 @@ RUBRIC_JUDGE = _judge(
     "",
     "questions failed",
     rubric,
-    [RUBRIC_FORM, *RUBRIC.values(), f"{TRIES}, {REASON_TOKENS}, {RETRY_TEMPERATURE}"],
+    [RUBRIC_FORM, *RUBRIC.values(), f"{TRIES}, {REASON_TOKENS}, {RETRY_TEMPERATURE}", _GRADE.pattern],
     slow=True,
 )
 CHAIN_POLL = _judge(
@@ -206,6 +212,6 @@ CHAIN_POLL = _judge(
     "arXiv 2310.18344",
     "share of votes",
     chain_poll,
-    [CHAIN, f"{TRIES}, {VOTES}, {VOTE_TOKENS}, {VOTE_TEMPERATURE}"],
+    [CHAIN, f"{TRIES}, {VOTES}, {VOTE_TOKENS}, {VOTE_TEMPERATURE}", _VERDICT.pattern],
     slow=True,
 )

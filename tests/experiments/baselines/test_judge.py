@@ -76,6 +76,10 @@ def test_a_grade_is_read_with_its_reason(reply: str, expected: Graded) -> None:
         "fail: x",
         "PASS/FAIL: x",
         "PASS (yes), FAIL",
+        "PASS, FAIL or UNCERTAIN",
+        "PASS: yes, FAIL: no",
+        "PASS (yes), FAIL (no) or UNCERTAIN, then a colon and a short reason.",
+        "UNCERTAIN: PASS or\nFAIL",
         "I say FAIL: x",
         "It was opened.",
     ],
@@ -86,9 +90,24 @@ def test_what_is_no_grade_with_a_reason_is_not_read(reply: str) -> None:
 
 def test_the_last_verdict_is_the_vote() -> None:
     assert read_vote("The year is new.\nVerdict: Yes") is True
-    assert read_vote("Verdict: yes? I think again.\n**Verdict:** No.") is False
-    for reply in ("", "Yes", "Verdict:", "Verdict: Not known", "My verdict is that yes"):
-        assert read_vote(reply) is None
+    assert read_vote("Verdict: yes?\nI think again.\n**Verdict:** No.") is False
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "Yes",
+        "Verdict:",
+        "Verdict: Not known",
+        "My verdict is that yes",
+        "Verdict: Yes or No",
+        "Verdict: Yes/No",
+        judge.CHAIN,
+    ],
+)
+def test_what_is_no_line_with_a_verdict_is_no_vote(reply: str) -> None:
+    assert read_vote(reply) is None
 
 
 def test_log_odds() -> None:
