@@ -38,9 +38,8 @@ class Replies:
 class Contest:
     """`make` gives the contenders, whose inputs may be NaN where a response has no answer; their labels must
     not depend on the rows. `suspicions`, where there are any, scores parts of each response without learning:
-    of them only the threshold is learned, unless
-    the system's definition has one, `mark_from`. `replies` tells of each response what a model was
-    asked, if one was."""
+    of them only the threshold is learned, unless the system has one by definition (`mark_from`). `replies`
+    tells of each response what a model was asked, if one was."""
 
     facts: Facts
     make: Make

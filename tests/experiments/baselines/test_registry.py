@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +12,9 @@ import numpy as np
 import pytest
 
 from lrp4rag.errors import InputError
+from lrp4rag.experiments import baselines
 from lrp4rag.experiments.baselines.kit import Kit
-from lrp4rag.experiments.baselines.registry import BASELINES, baseline_named, baselines_named
+from lrp4rag.experiments.baselines.registry import BASELINES, baseline_named, baselines_named, resolved
 from lrp4rag.experiments.rows import Rows
 from tests.experiments.labelled import examples, extraction
 
@@ -46,18 +49,23 @@ def test_every_page_is_in_the_index() -> None:
     assert pages == set(re.findall(r"\]\(([\w-]+\.md)\)", INDEX))
 
 
-def test_the_example_of_a_new_baseline_runs_as_it_stands(tmp_path: Path) -> None:
+def test_the_example_of_a_new_baseline_runs_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code, line = re.findall(r"```python\n(.*?)```", INDEX, re.DOTALL)
-    made: dict = {}
-    exec(compile(code, "hedges.py", "exec"), made)
-    assert made["share"]("It may rain, perhaps.") == 0.5
-    assert 'hedges": hedges.HEDGING' in line
+    (tmp_path / "hedges.py").write_text(code)
+    monkeypatch.setattr(baselines, "__path__", [*baselines.__path__, str(tmp_path)])
+    ((name, place),) = ast.literal_eval(f"{{{line}}}").items()
+    monkeypatch.delitem(sys.modules, "lrp4rag.experiments.baselines.hedges", raising=False)
+    hedging = resolved(place)
+    assert name == "hedges"
+    assert sys.modules["lrp4rag.experiments.baselines.hedges"].share("It may rain, perhaps.") == 0.5
     # What is annotated hedges.
     labelled = [
         replace(one, response=f"{one.response} It may be so.") if one.hallucinated else one
         for one in examples(40)
     ]
     rows = Rows(extraction(labelled, tmp_path / "s").store, tuple(labelled))
-    scorer = made["HEDGING"].fit(rows.select(np.arange(30)), Kit())
+    scorer = hedging.fit(rows.select(np.arange(30)), Kit())
     scores = scorer.score(rows.select(np.arange(30, 40)), Kit())
     assert [one.flagged for one in scores] == rows.labels[30:].tolist()
