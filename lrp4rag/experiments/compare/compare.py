@@ -118,7 +118,7 @@ def judged(
 
     Raises `InputError` where the store lacks what a system reads, or has too few sources.
     """
-    refuse_learned(plan.choices.entailment, rows.examples)
+    refuse_learned(plan.choices, rows.examples)
     sample = sample_of(rows, plan.sources, plan.generators)
     tokens, kit = tokens_of(rows, {}), Kit(folder, plan.choices)
     bench = Bench(rows, tokens, sample, kit, Cache.open(folder / "folds", plan.jobs), PROTOCOL)

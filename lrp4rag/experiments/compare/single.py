@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ def cross_validate(
     if kit.folder is None:
         raise InputError("a cross-validation needs a folder to keep its folds in")
     baseline = baseline_named(name)
-    refuse_learned(kit.choices.entailment, rows.examples)
+    refuse_learned(kit.choices, rows.examples)
     tokens = tokens_of(rows, {})
     bench = Bench(rows, tokens, sample, kit, Cache.open(kit.folder / "folds"), PROTOCOL)
     bench.check({name: baseline})
@@ -98,9 +98,14 @@ def _score(rows: Rows, tokens: Tokens, judged: Judged, row: int) -> Score:
     )
 
 
-def judge_others(baseline: Baseline, rows: Rows, examples: Sequence[Example], kit: Kit) -> list[Score]:
-    """Learn from all of the rows and judge other examples, whose parts are extracted first where the baseline
-    reads any. Raises `InputError` for an example without a response, or with one of the rows' sources."""
+def judge_others(
+    baseline: Baseline, rows: Rows, sample: NDArray[np.intp], examples: Sequence[Example], kit: Kit
+) -> list[Score]:
+    """Learn from all of the rows (a slow baseline from the sample of them, with models that are trained on
+    all), and judge other examples, whose parts are extracted first where the baseline reads any.
+
+    Raises `InputError` for an example without a response, or with one of the rows' sources.
+    """
     known = {one.content_hash for one in rows.examples}
     for one in examples:
         if one.response is None:
@@ -110,7 +115,7 @@ def judge_others(baseline: Baseline, rows: Rows, examples: Sequence[Example], ki
                 f"'{one.id}' has question and passages of the store that is learned from: its score would be "
                 "too good"
             )
-    refuse_learned(kit.choices.entailment, examples)
+    refuse_learned(kit.choices, examples)
     store = rows.store
     if baseline.facts.needs:
         if kit.reader.identity.digest != store.configuration.reader["digest"]:
@@ -134,4 +139,5 @@ def judge_others(baseline: Baseline, rows: Rows, examples: Sequence[Example], ki
             id_, why = next(iter(done.failures.items()))
             raise InputError(f"'{id_}': {why}")
         store = done.store
-    return baseline.fit(rows, kit).score(Rows(store, tuple(examples)), kit)
+    learned = rows.select(sample) if baseline.facts.slow else rows
+    return baseline.fit(learned, replace(kit, lessons=rows)).score(Rows(store, tuple(examples)), kit)

@@ -14,12 +14,13 @@ from lrp4rag.classifiers.localise import merged_spans
 from lrp4rag.encoders.embedder import Embedder
 from lrp4rag.encoders.token_classifier import TokenClassifier
 from lrp4rag.encoders.training import IGNORED, Training
+from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Label
 from lrp4rag.experiments.baselines import lettuce, trained
 from lrp4rag.experiments.baselines.kit import Choices, Kit
 from lrp4rag.experiments.baselines.lettuce import LETTUCE, measure, trained_classifier, windows_of
 from lrp4rag.experiments.baselines.suspicion import threshold_of
-from lrp4rag.experiments.baselines.trained import learned_sources
+from lrp4rag.experiments.baselines.trained import learned_sources, refuse_learned
 from lrp4rag.experiments.compare.folds import over_tokens
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.generator import reader
@@ -290,3 +291,17 @@ def test_a_published_model_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest
     assert found.model.name.startswith("published (")
     assert trained_classifier(rows.select([0]), kit).model is found.model
     assert not (tmp_path / "kit" / "weights").exists()
+
+
+def test_weights_that_learned_from_the_rows_are_refused(tmp_path: Path, tiny: str) -> None:
+    rows, kit = rows_of(couples(10), tmp_path / "s"), Kit(tmp_path / "kit")
+    trained_classifier(rows, kit)
+    (folder,) = (tmp_path / "kit" / "weights").iterdir()
+    known = learned_sources(rows, 0)
+    learned, fresh = (
+        [one for one in rows.examples if (one.source in known) == inside] for inside in (True, False)
+    )
+    choices = Choices(token_classifier=str(folder))
+    refuse_learned(choices, fresh)
+    with pytest.raises(InputError, match=rf"from {len(learned)} of the responses .* --token-classifier out"):
+        refuse_learned(choices, rows.examples)

@@ -11,7 +11,7 @@ import pytest
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines import registry
 from lrp4rag.experiments.baselines.baseline import Facts
-from lrp4rag.experiments.baselines.contest import Contest
+from lrp4rag.experiments.baselines.contest import Champion, Contest
 from lrp4rag.experiments.baselines.kit import Kit
 from lrp4rag.experiments.compare.sample import sample_of
 from lrp4rag.experiments.compare.single import cross_validate, judge_others
@@ -53,13 +53,32 @@ def test_a_slow_one_is_judged_on_the_sample(rows: Rows, tmp_path: Path) -> None:
 
 def test_others_are_judged_by_all_rows(rows: Rows) -> None:
     others = examples(6, first=300)
-    scores = judge_others(BASELINES["length"], rows, others, Kit())
+    scores = judge_others(BASELINES["length"], rows, sample_of(rows, 20), others, Kit())
     assert len(scores) == 6
     lengths = [len(one.response.split()) for one in others]
     assert len({score.probability for score in scores}) == len(set(lengths))
     with pytest.raises(InputError, match="has question and passages of the store"):
-        judge_others(BASELINES["length"], rows, [rows.examples[0]], Kit())
+        judge_others(BASELINES["length"], rows, sample_of(rows, 20), [rows.examples[0]], Kit())
     assert np.isfinite([score.probability for score in scores]).all()
+
+
+def test_a_slow_one_learns_from_the_sample_with_models_that_are_trained_on_all(rows: Rows) -> None:
+    sample, asked = sample_of(rows, 30, ("g1",)), []
+
+    class Noting:
+        facts = BASELINES["coin"].facts
+
+        def fit(self, learned: Rows, kit: Kit) -> Champion:
+            assert kit.lessons is not None
+            asked.append((len(learned), len(kit.lessons)))
+            return BASELINES["coin"].fit(learned, kit)
+
+    judge_others(Noting(), rows, sample, examples(2, first=300), Kit())
+    assert asked == [(len(sample), len(rows))]
+    assert len(sample) < len(rows)
+    left = next(k for k in range(len(rows)) if rows.groups[k] not in rows.groups[sample])
+    with pytest.raises(InputError, match="has question and passages of the store"):
+        judge_others(Noting(), rows, sample, [rows.examples[left]], Kit())
 
 
 def test_signals_of_another_reader_are_refused(rows: Rows, tmp_path: Path) -> None:
@@ -67,4 +86,4 @@ def test_signals_of_another_reader_are_refused(rows: Rows, tmp_path: Path) -> No
     kit = Kit(tmp_path)
     kit.once("reader", lambda: SimpleNamespace(identity=SimpleNamespace(digest="another")))
     with pytest.raises(InputError, match="the store was read by tiny, and smollm2-135m is another reader"):
-        judge_others(needy, rows, examples(2, first=300), kit)
+        judge_others(needy, rows, sample_of(rows, 20), examples(2, first=300), kit)
