@@ -22,7 +22,7 @@ from lrp4rag.experiments.baselines.calibrated import Calibration
 from lrp4rag.experiments.baselines.contest import Contest
 from lrp4rag.experiments.baselines.suspicion import Suspicion, marked, threshold_of
 from lrp4rag.experiments.baselines.tabular import logistic
-from lrp4rag.experiments.baselines.words import LABELS
+from lrp4rag.experiments.baselines.words import LABELS, SPANS
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.baselines.kit import Kit
@@ -150,5 +150,5 @@ LOOKBACK_WHOLE = Contest(
     lambda rows, _: internal.lookback(rows),
 )
 LOOKBACK_WINDOWS = LookbackWindows(
-    Facts("Lookback Lens, windows", _PAPER, "reader's states", LABELS, "the reader's", _NEEDS)
+    Facts("Lookback Lens, windows", _PAPER, "reader's states", SPANS, "the reader's", _NEEDS)
 )

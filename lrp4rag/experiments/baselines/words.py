@@ -8,7 +8,7 @@ from lrp4rag.experiments.baselines.contest import Contest
 from lrp4rag.experiments.baselines.tabular import one_number
 from lrp4rag.features.text import words_of
 
-LABELS = "labelled responses"
+LABELS, SPANS = "labelled responses", "annotated spans"
 
 LENGTH = Contest(
     Facts("Length", "", "text", LABELS, "none"),

@@ -13,6 +13,7 @@ import pytest
 from lrp4rag.experiments.baselines import judge
 from lrp4rag.experiments.baselines.judge import Graded, log_odds, read_grade, read_vote
 from lrp4rag.experiments.baselines.kit import Kit
+from lrp4rag.experiments.baselines.measurement import Measured
 from lrp4rag.experiments.rows import Rows
 from tests.experiments.labelled import examples, extraction
 from tests.tiny import bridge_example
@@ -223,3 +224,34 @@ def test_a_judge_is_calibrated_on_labels_and_does_not_see_those_it_judges(tmp_pa
     assert all(score.answered and score.suspects is None for score in scores)
     hidden = Rows(rows.store, tuple(replace(one, labels=()) for one in own.examples))
     assert scorer.score(hidden, kit) == scores
+
+
+class Replying(Kit):
+    """What it says depends on the bridge's number: odd ones are not supported. It never answers about 38."""
+
+    @property
+    def chat(self) -> Scripted:
+        return Scripted(lambda message, time: self.said(int(bridge_of(message))))
+
+    def said(self, number: int) -> str:
+        return f"{'FAIL' if number % 2 else 'PASS'}: it is so.\nVerdict: {'Yes' if number % 2 else 'No'}"
+
+
+class Quiet(Replying):
+    def said(self, number: int) -> str:
+        return "" if number == 38 else super().said(number)
+
+
+@pytest.mark.parametrize("baseline", [judge.RUBRIC_JUDGE, judge.CHAIN_POLL], ids=["rubric", "chainpoll"])
+def test_written_replies_are_calibrated_and_silence_is_told(baseline: Measured, tmp_path: Path) -> None:
+    assert baseline.facts.slow
+    made = examples(40)
+    rows = Rows(extraction(made, tmp_path / "s").store, tuple(made))
+    scorer = baseline.fit(rows.select(range(30)), Quiet())
+    own = rows.select(range(30, 40))
+    *others, silent, last = scorer.score(own, Quiet())
+    assert [score.flagged for score in (*others, last)] == np.delete(own.labels, 8).tolist()
+    assert all(score.answered and score.asked > 0 == score.unanswered for score in (*others, last))
+    assert not silent.answered
+    assert silent.unanswered == silent.asked
+    assert silent.probability == pytest.approx(rows.labels[:30].mean())

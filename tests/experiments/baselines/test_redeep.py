@@ -254,6 +254,22 @@ def test_annotated_tokens_and_sentences_are_marked(rows, kit):
     assert [[part.marked for part in one.suspects] for one in chunks] == [[flag] for flag in rows.labels]
 
 
+def test_a_response_is_as_suspect_as_its_parts_are_on_average(rows, kit):
+    kit, _ = kit
+    tokens = REDEEP_TOKEN.fit(rows, kit)
+    own = rows.select([1])
+    (score,) = tokens.score(own, kit)
+    scores = made_up(own.examples[0])
+    inputs = np.concatenate([scores.ecs.reshape(-1, len(scores.tokens)), scores.pks])
+    by_hand = [float(tokens.weights @ inputs[:, k]) for k in range(len(scores.tokens))]
+    assert [part.score for part in score.suspects] == pytest.approx(by_hand)
+    expected = tokens.calibration.probabilities(np.array([np.mean(by_hand)]), own.generators)
+    assert score.probability == pytest.approx(expected[0])
+    # Context counts against suspicion, knowledge for it.
+    assert (tokens.weights[:6] <= 0).all()
+    assert (tokens.weights[6:] >= 0).all()
+
+
 def test_parts_hold_heads_then_layers():
     scores = made_up(bridge_example(1, response="a bb ccc"))
     parts = Parts.tokens(scores)

@@ -12,7 +12,7 @@ import pytest
 from lrp4rag.experiments.baselines import selfcheck
 from lrp4rag.experiments.baselines.measurement import Measured
 from lrp4rag.experiments.baselines.samples import Samples
-from lrp4rag.experiments.baselines.selfcheck import checked, denied, unlike
+from lrp4rag.experiments.baselines.selfcheck import checked, denied, not_entailed, unlike
 from lrp4rag.experiments.rows import Rows
 from tests.experiments.baselines.entailed_kit import StandInKit, WordSupport, towns
 from tests.experiments.labelled import extraction
@@ -95,6 +95,15 @@ def test_who_is_asked_reads_a_sample_once_for_all_sentences() -> None:
     # Of the first sentence "Yes" is the likelier answer once; nobody answers about the second.
     assert row.suspicion.scores.tolist() == [0.5, 0.5]
     assert (row.asked, row.unanswered) == (4, 2)
+
+
+def test_what_a_sample_supports_in_part_is_in_doubt_for_the_rest() -> None:
+    def support(pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        return np.array([0.75 if "very" in sample else 0.5 for sample, _ in pairs])
+
+    (row,) = checked([TWO], [SAMPLES], lambda pairs: not_entailed(pairs, support))
+    assert row.suspicion.scores.tolist() == [0.375, 0.375]  # of 1/2 and 1/4
+    assert row.numbers.tolist() == [0.375]
 
 
 # As baselines.

