@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.encoders.running import autocast, seeded
+from lrp4rag.encoders.running import autocast, batches, seeded
 from lrp4rag.progress import track
 
 Item = dict[str, Any]
@@ -36,10 +36,20 @@ class Training:
     attention_dropout: float = 0.0
 
 
-def finetune(model: Any, tokenizer: Any, items: Sequence[Item], training: Training, label: str) -> Any:
+def finetune(
+    model: Any,
+    tokenizer: Any,
+    items: Sequence[Item],
+    training: Training,
+    label: str,
+    *,
+    tokens: int | None = None,
+) -> Any:
     """The same model, trained and in evaluation mode; the seed decides what is drawn.
 
-    Only parameters that ask for a gradient learn. Raises `ValueError` for no items.
+    Only parameters that ask for a gradient learn. With `tokens`, a batch of items that have one label each
+    is read in passes of so many tokens, or one item: its gradient is the same in less memory. Raises
+    `ValueError` for no items.
     """
     import torch
     from transformers import get_linear_schedule_with_warmup
@@ -56,9 +66,10 @@ def finetune(model: Any, tokenizer: Any, items: Sequence[Item], training: Traini
     with seeded(training.seed):  # of dropout
         model.train()
         for chosen in track(_rounds(items, training, generator), steps, label):
-            with autocast(str(model.device)):
-                loss = model(**padded([items[k] for k in chosen], tokenizer, model.device)).loss
-            loss.backward()
+            for some in _passes(items, chosen, tokens):
+                with autocast(str(model.device)):
+                    loss = model(**padded([items[k] for k in some], tokenizer, model.device)).loss
+                (loss * (len(some) / len(chosen))).backward()
             torch.nn.utils.clip_grad_norm_(parameters, 1.0)
             optimizer.step()
             schedule.step()
@@ -80,6 +91,17 @@ def padded(items: Sequence[Item], tokenizer: Any, device: Any) -> dict[str, Any]
     return {name: value.to(device) for name, value in batch.items()}
 
 
+def _passes(
+    items: Sequence[Item], chosen: NDArray[np.intp], tokens: int | None
+) -> Iterator[NDArray[np.intp]]:
+    """A batch's items, a few at a time; all together without a number of tokens."""
+    if tokens is None:
+        yield chosen
+    else:
+        for own in batches([len(items[k]["input_ids"]) for k in chosen], tokens):
+            yield chosen[own]
+
+
 def _rounds(
     items: Sequence[Item], training: Training, generator: np.random.Generator
 ) -> Iterator[NDArray[np.intp]]:
@@ -90,9 +112,9 @@ def _rounds(
         size = training.batch * BLOCK
         blocks = [order[start : start + size] for start in range(0, len(order), size)]
         within = [block[np.argsort(lengths[block], kind="stable")] for block in blocks]
-        batches = [
+        made = [
             block[start : start + training.batch]
             for block in within
             for start in range(0, len(block), training.batch)
         ]
-        yield from (batches[k] for k in generator.permutation(len(batches)))
+        yield from (made[k] for k in generator.permutation(len(made)))

@@ -181,3 +181,34 @@ def test_trained_weights_survive_being_saved(folder: str, tmp_path: Path) -> Non
     tokenizer.save_pretrained(tmp_path / "again")
     again, _ = load_encoder(str(tmp_path / "again"), AutoModelForSequenceClassification, whole=True)
     assert same(weights(model), weights(again))
+
+
+def test_passes_of_few_tokens_have_the_gradient_of_their_batch(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Training(epochs=1, rate=0.1, batch=8)
+    found, sizes = [], []
+
+    def spy(items: list[Any], *arguments: Any) -> Any:
+        made = padded(items, *arguments)
+        sizes.append(tuple(made["input_ids"].shape))
+        return made
+
+    monkeypatch.setattr(training, "padded", spy)
+    # AdamW makes steps of noise where a gradient is almost 0.
+    monkeypatch.setattr(torch.optim, "AdamW", lambda own, lr, weight_decay: torch.optim.SGD(own, lr))
+    for tokens in (None, 20):
+        model, tokenizer = fresh(folder)
+        for module in model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+        sizes.clear()
+        found.append(
+            weights(finetune(model, tokenizer, items_of(tokenizer, 24), settings, "", tokens=tokens))
+        )
+    assert max(rows * columns for rows, columns in sizes) <= 20
+    assert sum(rows for rows, _ in sizes) == 24
+    before = weights(fresh(folder)[0])
+    assert not same(before, found[0])
+    for name, value in found[0].items():
+        torch.testing.assert_close(found[1][name], value, rtol=0, atol=2e-5)

@@ -29,6 +29,7 @@ TRAINING = Training(epochs=2, rate=2e-4, batch=8)
 RANK, ALPHA, DROPOUT = 8, 16, 0.05
 TARGETS = ("q_proj", "v_proj")
 TOKENS_A_BATCH = 4096
+TOKENS_A_PASS = 1024  # of training, whose activations are kept: 8 responses together took 20 GB
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ def train_llm(examples: list[Example], kit: Kit, folder: Path) -> None:
         except ValueError as error:
             raise InputError(f"LoRA cannot adapt {reader.identity}: {error}") from error
     items = [item_of(example, reader) | {"labels": int(bool(example.labels))} for example in examples]
-    save(finetune(adapted, reader.tokenizer, items, TRAINING, "fine-tuning the reader"), None, folder)
+    label = "fine-tuning the reader"
+    save(finetune(adapted, reader.tokenizer, items, TRAINING, label, tokens=TOKENS_A_PASS), None, folder)
 
 
 def load_llm(folder: Path, kit: Kit) -> SequenceClassifier:
