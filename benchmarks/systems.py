@@ -4,7 +4,7 @@ forwards of the reader in the same process.
     python -m benchmarks.systems --store STORE --out FILE [--system NAME ...]
 
 Each system runs in a process of its own, with its models loaded and nothing kept between responses. It learns
-from rows of the store first (models that are trained in the folds are read from STORE/baselines, or trained).
+from the responses to a few of the store's sources first: one more costs the same whatever was learned.
 Baselines on the reader's states are charged an eager forward that keeps states and attention.
 
 Keys of --out:
@@ -19,7 +19,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -42,15 +41,15 @@ from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.tokens import folds_of, tokens_of
 
 Call = Callable[[int], object]
+SOURCES = 40  # that are learned from
 
 
-def call_of(name: str, rows: Rows, learn: np.ndarray, lessons: np.ndarray, kit: Kit) -> Call:
+def call_of(name: str, rows: Rows, learn: np.ndarray, kit: Kit) -> Call:
     """What judges the row of a number from scratch."""
     if name in BUNDLED:
         detector = Detector.load(BUNDLED[name])
         return lambda k: analyse(rows.examples[k], kit.reader, detector)
     baseline = BASELINES[name]
-    kit = replace(kit, lessons=rows.select(lessons))
     scorer = baseline.fit(rows.select(learn), kit)
 
     def judge(k: int) -> None:
@@ -84,7 +83,8 @@ def measure(name: str, store: Path, responses: int) -> dict[str, Any]:
     split = folds_of(tokens_of(rows, {}), ONCE)[0]
     sample = sample_of(rows)
     learn, judged = (part[np.isin(part, sample)] for part in (split.train, split.test))
-    call = call_of(name, rows, learn, split.train, kit)
+    learn = learn[np.isin(rows.groups[learn], np.unique(rows.groups[learn])[:SOURCES])]
+    call = call_of(name, rows, learn, kit)
     warm, *some = judged[: responses + 1].tolist()
     call(warm)
     forward(rows, warm, kit)
