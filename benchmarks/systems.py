@@ -41,7 +41,7 @@ from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.tokens import folds_of, tokens_of
 
 Call = Callable[[int], object]
-SOURCES = 40  # that are learned from
+SOURCES = 50  # of which the fold learns from four fifths
 
 
 def call_of(name: str, rows: Rows, learn: np.ndarray, kit: Kit) -> Call:
@@ -81,9 +81,8 @@ def forward(rows: Rows, k: int, kit: Kit) -> None:
 def measure(name: str, store: Path, responses: int) -> dict[str, Any]:
     rows, kit = Rows.open(store), Kit(store / "baselines")
     split = folds_of(tokens_of(rows, {}), ONCE)[0]
-    sample = sample_of(rows)
-    learn, judged = (part[np.isin(part, sample)] for part in (split.train, split.test))
-    learn = learn[np.isin(rows.groups[learn], np.unique(rows.groups[learn])[:SOURCES])]
+    learn = split.train[np.isin(split.train, sample_of(rows, SOURCES))]
+    judged = split.test[np.isin(split.test, sample_of(rows))]
     call = call_of(name, rows, learn, kit)
     warm, *some = judged[: responses + 1].tolist()
     call(warm)

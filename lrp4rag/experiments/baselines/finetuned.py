@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lrp4rag.encoders.running import autocast, batches, seeded
+from lrp4rag.encoders.running import TOKENS_A_BATCH, autocast, batches, seeded
 from lrp4rag.encoders.training import Item, Training, finetune, padded
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 TRAINING = Training(epochs=2, rate=2e-4, batch=8)
 RANK, ALPHA, DROPOUT = 8, 16, 0.05
 TARGETS = ("q_proj", "v_proj")
-TOKENS_A_BATCH = 4096
 TOKENS_A_PASS = 1024  # of training, whose activations are kept: 8 responses together took 20 GB
 
 

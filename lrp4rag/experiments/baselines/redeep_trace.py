@@ -65,18 +65,22 @@ class _Hooks:
     read: list[Tensor] = field(default_factory=list)
     sources: list[Tensor] = field(default_factory=list)
 
+    @property
+    def first(self) -> int:
+        """Where the response's first token is predicted: the prompt's last token."""
+        return self.of_source.shape[1] - 1
+
     def attended(self, _module: Any, _inputs: Any, output: tuple[Tensor, Tensor]) -> None:
-        n = self.of_source.shape[1]
-        attention = output[1][0, :, n - 1 :, :n].float()
+        attention = output[1][0, :, self.first :, : self.first + 1].float()
         self.read.append(most_attended(attention[:, :-1]))
         self.sources.append((self.of_chunk @ attention[:, 1:] @ self.of_source.T).argmax(-1))
 
     def entered(self, _module: Any, inputs: tuple[Tensor, ...]) -> None:
-        self.before.append(inputs[0][0, self.of_source.shape[1] - 1 :].float())
+        self.before.append(inputs[0][0, self.first :].float())
 
     def left(self, _module: Any, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> None:
         hidden = output[0] if isinstance(output, tuple) else output
-        self.after.append(hidden[0, self.of_source.shape[1] - 1 :].float())
+        self.after.append(hidden[0, self.first :].float())
 
 
 def most_attended(attention: Tensor) -> Tensor:

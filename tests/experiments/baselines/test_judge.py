@@ -234,12 +234,9 @@ class Replying(Kit):
         return Scripted(lambda message, time: self.said(int(bridge_of(message))))
 
     def said(self, number: int) -> str:
+        if number == 38:
+            return ""
         return f"{'FAIL' if number % 2 else 'PASS'}: it is so.\nVerdict: {'Yes' if number % 2 else 'No'}"
-
-
-class Quiet(Replying):
-    def said(self, number: int) -> str:
-        return "" if number == 38 else super().said(number)
 
 
 @pytest.mark.parametrize("baseline", [judge.RUBRIC_JUDGE, judge.CHAIN_POLL], ids=["rubric", "chainpoll"])
@@ -247,9 +244,9 @@ def test_written_replies_are_calibrated_and_silence_is_told(baseline: Measured, 
     assert baseline.facts.slow
     made = examples(40)
     rows = Rows(extraction(made, tmp_path / "s").store, tuple(made))
-    scorer = baseline.fit(rows.select(range(30)), Quiet())
+    scorer = baseline.fit(rows.select(range(30)), Replying())
     own = rows.select(range(30, 40))
-    *others, silent, last = scorer.score(own, Quiet())
+    *others, silent, last = scorer.score(own, Replying())
     assert [score.flagged for score in (*others, last)] == np.delete(own.labels, 8).tolist()
     assert all(score.answered and score.asked > 0 == score.unanswered for score in (*others, last))
     assert not silent.answered
