@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lrp4rag.experiments.rows import Rows
 
 Access = Literal["text", "text and samples", "reader's states"]
+LABELS, SPANS = "labelled responses", "annotated spans"  # what is learned from
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from lrp4rag.encoders.running import TOKENS_A_BATCH, autocast, batches, seeded
 from lrp4rag.encoders.training import Item, Training, finetune, padded
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.experiments.baselines.baseline import Facts
+from lrp4rag.experiments.baselines.baseline import LABELS, Facts
 from lrp4rag.experiments.baselines.extras import extra
 from lrp4rag.experiments.baselines.kit import Kit, Trained
 from lrp4rag.experiments.baselines.measurement import Measured, Measurement
@@ -142,7 +142,7 @@ FACTS = Facts(
     "Fine-tuned LLM, LoRA",
     "arXiv 2408.15533, Table 2",
     "text",
-    "labelled responses",
+    LABELS,
     "the reader's, an adapter and a head trained in the folds",
     slow=True,
     modules=("peft",),

@@ -16,14 +16,13 @@ from lrp4rag.encoders.token_classifier import LONGEST, TokenClassifier, TokenSco
 from lrp4rag.encoders.training import Training, finetune
 from lrp4rag.encoders.weights import MINILM, load_encoder
 from lrp4rag.example import Example
-from lrp4rag.experiments.baselines.baseline import Facts
+from lrp4rag.experiments.baselines.baseline import SPANS, Facts
 from lrp4rag.experiments.baselines.judge import log_odds
 from lrp4rag.experiments.baselines.kit import Kit, Trained
 from lrp4rag.experiments.baselines.measurement import Measured, Measurement
 from lrp4rag.experiments.baselines.suspicion import Suspicion
 from lrp4rag.experiments.baselines.taught import Taught
 from lrp4rag.experiments.baselines.trained import note_lessons, save, trained_here
-from lrp4rag.experiments.baselines.words import SPANS
 
 if TYPE_CHECKING:
     from lrp4rag.encoders.embedder import Embedder

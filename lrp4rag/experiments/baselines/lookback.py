@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, fit, grouped_folds, worth
 from lrp4rag.experiments.baselines import internal
-from lrp4rag.experiments.baselines.baseline import Facts, Outside, Score
+from lrp4rag.experiments.baselines.baseline import LABELS, SPANS, Facts, Outside, Score
 from lrp4rag.experiments.baselines.calibrated import Calibration
 from lrp4rag.experiments.baselines.contest import Contest
 from lrp4rag.experiments.baselines.suspicion import Suspicion, marked, threshold_of
 from lrp4rag.experiments.baselines.tabular import logistic
-from lrp4rag.experiments.baselines.words import LABELS, SPANS
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.baselines.kit import Kit

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lrp4rag.experiments.baselines.baseline import Facts
+from lrp4rag.experiments.baselines.baseline import SPANS, Facts
 from lrp4rag.experiments.baselines.measurement import Measured, Measurement
 from lrp4rag.experiments.baselines.ragulator.encoder import read_windows
 from lrp4rag.experiments.baselines.suspicion import NO_PARTS
 from lrp4rag.experiments.baselines.taught import entailed
-from lrp4rag.experiments.baselines.words import SPANS
 
 if TYPE_CHECKING:
     from lrp4rag.encoders.entailment import Entailment

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, chosen, fit, grouped_folds
 from lrp4rag.encoders.weights import MINILM
-from lrp4rag.experiments.baselines.baseline import Facts, Outside, Score
+from lrp4rag.experiments.baselines.baseline import LABELS, SPANS, Facts, Outside, Score
 from lrp4rag.experiments.baselines.calibrated import Calibration
 from lrp4rag.experiments.baselines.redeep_choice import Inputs, contenders_of
 from lrp4rag.experiments.baselines.redeep_scores import DECIMALS, RedeepScores, redeep_scores
 from lrp4rag.experiments.baselines.redeep_trace import TOP_PERCENT
 from lrp4rag.experiments.baselines.suspicion import Suspicion, marked, threshold_of
-from lrp4rag.experiments.baselines.words import LABELS, SPANS
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.baselines.kit import Kit

@@ -16,10 +16,9 @@ from sklearn.preprocessing import StandardScaler
 
 from lrp4rag.classifiers.calibration import Contender
 from lrp4rag.experiments.baselines import internal
-from lrp4rag.experiments.baselines.baseline import Facts
+from lrp4rag.experiments.baselines.baseline import LABELS, Facts
 from lrp4rag.experiments.baselines.contest import Contest
 from lrp4rag.experiments.baselines.tabular import Contenders
-from lrp4rag.experiments.baselines.words import LABELS
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.rows import Rows

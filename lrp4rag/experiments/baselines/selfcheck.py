@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from lrp4rag.encoders.weights import MINILM
 from lrp4rag.example import Example
-from lrp4rag.experiments.baselines.baseline import Facts
+from lrp4rag.experiments.baselines.baseline import SPANS, Facts
 from lrp4rag.experiments.baselines.measurement import Measured, Measurement
 from lrp4rag.experiments.baselines.ngrams import NGrams
 from lrp4rag.experiments.baselines.samples import Samples, samples_of, settings_of
 from lrp4rag.experiments.baselines.suspicion import Suspicion
 from lrp4rag.experiments.baselines.taught import entailed
-from lrp4rag.experiments.baselines.words import SPANS
 from lrp4rag.experiments.store import key_of
 from lrp4rag.features.text import words_of
 from lrp4rag.sentences import sentences_of, split_sentences

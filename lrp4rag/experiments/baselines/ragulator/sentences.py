@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.calibration import chosen, fit, margin_of
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.baselines.baseline import Facts, Outside, Score
+from lrp4rag.experiments.baselines.baseline import SPANS, Facts, Outside, Score
 from lrp4rag.experiments.baselines.calibrated import Calibration
 from lrp4rag.experiments.baselines.contest import NOTHING
 from lrp4rag.experiments.baselines.ragulator.features import Features, features_of
@@ -114,9 +114,7 @@ def _facts(which: str, training: str, asks: bool = False) -> Facts:
 SIMULATED = "simulated pairs; cross-encoder: annotated spans"
 RAGULATOR_FOREST = Ragulator(_facts("random forest", SIMULATED), ("random forest",))
 RAGULATOR_LIGHTGBM = Ragulator(_facts("LightGBM", SIMULATED), ("LightGBM",))
-RAGULATOR_ANNOTATED = Ragulator(
-    _facts("annotated", "annotated spans"), ("random forest", "LightGBM"), "annotated"
-)
+RAGULATOR_ANNOTATED = Ragulator(_facts("annotated", SPANS), ("random forest", "LightGBM"), "annotated")
 RAGULATOR_PROMPTED = Ragulator(
     _facts("prompted", "a model's labels; cross-encoder: annotated spans", asks=True),
     ("random forest", "LightGBM"),
