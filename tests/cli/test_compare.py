@@ -71,7 +71,7 @@ def test_the_comparison_is_a_page(run, quick: None, folder: Path, tmp_path: Path
     result = run(*command, "--work", tmp_path / "work")
     assert "README.md" in result.stdout
     page = (tmp_path / "page" / "README.md").read_text()
-    for words in ("novel-words", "Quality against cost", "Together", f"--store={folder.name}"):
+    for words in ("novel-words", "peak memory", "Together", f"--store={folder.name}"):
         assert words in page or words.replace("=", " ") in page
     assert str(tmp_path) not in page + (tmp_path / "page" / "results.json").read_text()
     scores = {file.name for file in (tmp_path / "page" / "scores").iterdir()}

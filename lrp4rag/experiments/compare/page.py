@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment
@@ -68,6 +69,7 @@ def write_page(
             protocol=PROTOCOL.words,
             resamples=plan.resamples,
             seed=SEED,
+            glance=_at_a_glance(found, claims),
             sample_names=claims,
             of_sample=OF_SAMPLE,
             ours=tuple(FACTS),
@@ -182,6 +184,20 @@ def _ranked(systems: Mapping[str, Quality]) -> list[str]:
     return sorted(systems, key=lambda name: -(systems[name].metrics["auroc"].value or 0.0))
 
 
+def _at_a_glance(found: Comparison, claims: Sequence[str]) -> list[str]:
+    """Names, those that judged all rows first, each kind by its mean AUROC."""
+
+    def place(name: str) -> tuple[bool, float]:
+        values = [_quality(found, name, where).metrics["auroc"].value or 0.0 for where in claims]
+        return name not in found.every[ALL].systems, -fmean(values)
+
+    return sorted(found.facts, key=place)
+
+
+def _own(name: str) -> str:
+    return f"**{name}**" if name in FACTS else name
+
+
 def _silent(systems: Mapping[str, Quality]) -> dict[str, str]:
     """What had no usable reply: a part of the questions, where any were asked of each response, and of the
     responses none at all."""
@@ -198,6 +214,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "interval": with_interval,
         "signed": difference,
+        "own": _own,
         "ranked": _ranked,
         "silent": _silent,
     }

@@ -258,6 +258,13 @@ def test_the_page_has_its_figures_from_the_record(found, rows: Rows, plan: Plan,
     record = json.loads((tmp_path / "out" / "results.json").read_text())
     value = record["every"]["g1"]["systems"][ours.DETECTOR]["metrics"]["auroc"]["value"]
     assert f"| **{ours.DETECTOR}** | {value:.3f}" in page
+    glance = {
+        line.split(" | ")[0][2:]: line for line in page.split("## How")[0].splitlines() if "GB |" in line
+    }
+    assert list(glance)[-2:] == [f"**{ours.OF_SAMPLE}**", "coin"]  # judged the sample only
+    assert f" | {value:.3f} [" in glance[f"**{ours.DETECTOR}**"]
+    assert glance["coin"].startswith("| coin | text | labels |  | 0.")
+    assert " | 0.50 | 5.5 | 1.00 GB |" in glance["coin"]
     assert record["scores"] == VERSIONS
     assert re.search(r"usable reply: coin, \d+\.\d % of the responses", page)  # it asked no questions
     assert "![AUROC against plain forwards of the reader](cost.png)" in page
@@ -270,7 +277,7 @@ def test_the_page_has_its_figures_from_the_record(found, rows: Rows, plan: Plan,
         assert len({line.count("|") for line in lines}) <= 1
         assert not lines or lines[1].startswith("|---")
     bare = write_page(result, rows, tmp_path / "bare", "lrp4rag compare", plan, None, VERSIONS)
-    assert "Quality against cost" not in (tmp_path / "bare" / "README.md").read_text()
+    assert "peak memory" not in (tmp_path / "bare" / "README.md").read_text()
     assert not any(path.suffix == ".png" for path in bare)
 
 
