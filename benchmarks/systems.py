@@ -32,6 +32,7 @@ from benchmarks.common import forget_peak, peak_resident, timed
 from benchmarks.stream import silence
 from lrp4rag.analysis import analyse
 from lrp4rag.classifiers import Detector
+from lrp4rag.experiments.baselines.contest import NOTHING
 from lrp4rag.experiments.baselines.kit import Kit
 from lrp4rag.experiments.baselines.registry import BASELINES
 from lrp4rag.experiments.compare.ours import BUNDLED
@@ -39,18 +40,21 @@ from lrp4rag.experiments.compare.sample import sample_of
 from lrp4rag.experiments.protocol import ONCE
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.tokens import folds_of, tokens_of
+from lrp4rag.generator.reader import check_device, fastest_dtype
 
 Call = Callable[[int], object]
 SOURCES = 50  # of which the fold learns from four fifths
 
 
-def call_of(name: str, rows: Rows, learn: np.ndarray, kit: Kit) -> Call:
-    """What judges the row of a number from scratch."""
+def call_of(name: str, rows: Rows, learn: np.ndarray, kit: Kit) -> Call | None:
+    """What judges the row of a number from scratch; None where nothing was learned that asks no model."""
     if name in BUNDLED:
         detector = Detector.load(BUNDLED[name])
         return lambda k: analyse(rows.examples[k], kit.reader, detector)
     baseline = BASELINES[name]
     scorer = baseline.fit(rows.select(learn), kit)
+    if scorer.chosen == NOTHING and not any(one.asked for one in scorer.score(rows.select(learn[:1]), kit)):
+        return None
 
     def judge(k: int) -> None:
         if baseline.facts.needs:
@@ -78,29 +82,32 @@ def forward(rows: Rows, k: int, kit: Kit) -> None:
     kit.reader.model(ids_of(rows, k, kit))
 
 
-def measure(name: str, store: Path, responses: int) -> dict[str, Any]:
+def measure(name: str, store: Path, responses: int) -> dict[str, Any] | None:
+    """None for a system that learned nothing, and judges nothing."""
     rows, kit = Rows.open(store), Kit(store / "baselines")
     split = folds_of(tokens_of(rows, {}), ONCE)[0]
     learn = split.train[np.isin(split.train, sample_of(rows, SOURCES))]
     judged = split.test[np.isin(split.test, sample_of(rows))]
     call = call_of(name, rows, learn, kit)
+    if call is None:
+        return None
     warm, *some = judged[: responses + 1].tolist()
     call(warm)
-    forward(rows, warm, kit)
     forget_peak()
     taken = [timed(partial(call, k)) for k in some]
-    peak = peak_resident()
+    peak = peak_resident()  # before the reader is loaded for the forwards: not every system needs it
+    forward(rows, warm, kit)
     plain = [timed(partial(forward, rows, k, kit)) for k in some]
     return {"seconds": median(taken), "forwards": median(taken) / median(plain), "peak_bytes": peak}
 
 
-def in_a_process(name: str, store: Path, responses: int) -> dict[str, Any]:
+def in_a_process(name: str, store: Path, responses: int) -> dict[str, Any] | None:
     command = [sys.executable, "-m", "benchmarks.systems", "--store", str(store.resolve()), "--only", name]
     root = Path(__file__).resolve().parents[1]
     done = subprocess.run(
         [*command, "--responses", str(responses)], check=True, stdout=subprocess.PIPE, text=True, cwd=root
     )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] | None = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
@@ -118,12 +125,18 @@ def main(store: Path, out: Path | None, systems: tuple[str, ...], responses: int
         return
     known = json.loads(out.read_text())["systems"] if out is not None and out.exists() else {}
     for name in systems or (*BUNDLED, *BASELINES):
-        known[name] = in_a_process(name, store, responses)
-        one = known[name]
+        one = in_a_process(name, store, responses)
+        if one is None:
+            click.echo(f"{name:<24} learned nothing from {SOURCES} sources: not measured")
+            continue
+        known[name] = one
         gigabytes = one["peak_bytes"] / 1e9
         click.echo(f"{name:<24}{one['seconds']:>8.2f} s{one['forwards']:>8.1f} forwards{gigabytes:>8.2f} GB")
         if out is not None:
-            conditions = f"{Kit().choices.reader}, {torch.get_num_threads()} threads, median of {responses}"
+            conditions = (
+                f"{Kit().choices.reader} in {fastest_dtype(check_device(None))}, {torch.get_num_threads()} "
+                f"threads, median of {responses}"
+            )
             out.write_text(json.dumps({"systems": known, "conditions": conditions}, indent=2) + "\n")
 
 

@@ -67,7 +67,7 @@ def baseline(
         writable(out)
     rows = Rows.open(store)
     sample = sample_of(rows, sources)
-    kit = Kit(work or store / "baselines", Choices(**models))
+    kit = Kit(work or store / "baselines", Choices.beside(rows.store, **models))
     if data is not None:
         from lrp4rag.dataset import load_examples
         from lrp4rag.experiments.compare.single import judge_others
@@ -83,7 +83,7 @@ def baseline(
         _write(list(found.examples), list(found.scores), out)
     from lrp4rag.report.comparison import print_baseline
 
-    print_baseline(found, chosen.facts)
+    print_baseline(found, kit.choices.facts_of(chosen))
 
 
 def _list() -> None:

@@ -27,10 +27,14 @@ def model_choices(function: Callable[..., Any]) -> Callable[..., Any]:
         [
             click.option(
                 "--reader",
-                default="smollm2-135m",
-                show_default=True,
                 metavar="MODEL",
-                help="The model that judges, samples and is fine-tuned.",
+                help="The model that judges, samples and is fine-tuned: a hub id or a folder.  "
+                "[default: the store's, if that is smollm2-135m]",
+            ),
+            click.option(
+                "--chat-template/--no-chat-template",
+                default=None,
+                help="Wrap what it is asked in its chat template, or not.  [default: as the store's]",
             ),
             click.option("--device", help="cpu, cuda or cuda:K.  [default: cuda where there is one]"),
             click.option("--dtype", default="auto", show_default=True, help="The reader's precision."),
@@ -137,17 +141,17 @@ def compare(
     if out.exists() and not out.is_dir():
         raise InputError("the page needs a folder", path=out)
     measured = None if costs is None else read_costs(costs)
+    rows = Rows.open(store)
     plan = Plan(
         baselines=baselines_named(_names(names)),
         sources=sources,
         generators=GENERATORS,
-        choices=Choices(**models),
+        choices=Choices.beside(rows.store, **models),
         jobs=jobs or os.cpu_count() or 1,
         resamples=resamples,
         stack=stack,
         anew=frozenset(baselines_named(_names(anew))),
     )
-    rows = Rows.open(store)
     kept = judged(rows, work or store / "baselines", store / "study", out / "scores", plan, scores)
     found = comparison(rows, {name: one.judged for name, one in kept.items()}, plan)
     command = shown_command(click.get_current_context().find_root().obj)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,6 +15,7 @@ from lrp4rag.example import Example
 from lrp4rag.generator.encoding import Encoded, Truncation, encode, encode_message
 from lrp4rag.generator.weights import (
     DEFAULT_READER,
+    label_of,
     load_whole,
     require_kernels,
     resolve,
@@ -186,7 +186,7 @@ def load_reader(
         raise InputError(f"the tokenizer of '{name}' gives no character offsets (it is not a fast one)")
     use_template = True if chat_template is None else chat_template
     identity = ReaderIdentity(
-        name=name if name == DEFAULT_READER else Path(name).name or name,
+        name=label_of(name),
         weights=weights_hash(folder),
         config=config_hash(model.config),
         tokenizer=tokenizer_hash(tokenizer),

@@ -33,6 +33,11 @@ def cache_dir() -> Path:
     return Path(os.environ.get("LRP4RAG_CACHE") or user_cache_path("lrp4rag"))
 
 
+def label_of(name: str) -> str:
+    """What a reader of this name is called in identities: not where it lies."""
+    return name if name == DEFAULT_READER else Path(name).name or name
+
+
 def resolve(name: str) -> Path:
     """A local folder in Hugging Face format for a known name, a folder, a .gguf file or a hub id."""
     path = Path(name).expanduser()

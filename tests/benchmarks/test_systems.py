@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from benchmarks import systems
+from lrp4rag.experiments.baselines.baseline import Score
+from lrp4rag.experiments.baselines.contest import NOTHING
+from lrp4rag.experiments.baselines.kit import Kit
+from lrp4rag.experiments.baselines.words import LENGTH
 from lrp4rag.experiments.compare.costs import read_costs
+from lrp4rag.experiments.rows import Rows
 from tests.experiments.test_localisation import stored
 
 
@@ -24,6 +32,44 @@ def test_a_response_costs_something(name: str, store: Path) -> None:
     found = systems.measure(name, store, 2)
     assert set(found) == {"seconds", "forwards", "peak_bytes"}
     assert all(value > 0 for value in found.values())
+
+
+def test_memory_of_a_system_that_reads_text_is_without_the_reader(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, kits = [], []
+
+    def watched(*given: Any) -> Kit:
+        kits.append(Kit(*given))
+        return kits[-1]
+
+    def peak() -> int:
+        loaded.append("reader" in kits[0]._loaded)
+        return 1
+
+    monkeypatch.setattr(systems, "Kit", watched)
+    monkeypatch.setattr(systems, "peak_resident", peak)
+    systems.measure("novel-words", store, 2)
+    assert loaded == [False]
+    assert "reader" in kits[0]._loaded  # for the plain forwards
+
+
+class Silent:
+    """Fitted on nothing."""
+
+    chosen = NOTHING
+
+    def score(self, rows: Rows, kit: Kit) -> list[Score]:
+        return [Score(0.5, False, answered=False)] * len(rows)
+
+
+def test_a_system_that_learned_nothing_has_no_cost(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent: Any = SimpleNamespace(facts=LENGTH.facts, fit=lambda rows, kit: Silent())
+    monkeypatch.setattr(systems, "BASELINES", {"length": silent})
+    assert systems.measure("length", store, 2) is None
+    monkeypatch.setattr(systems, "in_a_process", systems.measure)
+    result = CliRunner().invoke(systems.main, ["--store", str(store), "--system", "length"])
+    assert "length                   learned nothing" in result.output
 
 
 def test_every_system_is_measured_in_a_process_of_its_own_and_kept(
@@ -45,4 +91,4 @@ def test_every_system_is_measured_in_a_process_of_its_own_and_kept(
     costs = read_costs(out)
     assert set(costs.systems) == {"length", "lexical"}
     assert costs.systems["length"].forwards == 2
-    assert "threads" in json.loads(out.read_text())["conditions"]
+    assert re.match(r"smollm2-135m in b?float\d+, \d+ threads", json.loads(out.read_text())["conditions"])

@@ -29,6 +29,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committee, "EPOCHS", 3)
 
 
+READER = ["--reader", "smollm2-135m"]  # the store's own is nowhere
+
+
 def test_the_systems_are_listed(run) -> None:
     listed = run("baseline").stdout
     assert [line.split()[0] for line in listed.splitlines() if line[:1].isalpha()][1:-1] == list(BASELINES)
@@ -36,7 +39,7 @@ def test_the_systems_are_listed(run) -> None:
 
 def test_one_is_cross_validated_and_goes_on(run, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "scores.jsonl"
-    options = ["--store", folder, "--work", tmp_path / "work", "--resamples", 20]
+    options = ["--store", folder, *READER, "--work", tmp_path / "work", "--resamples", 20]
     result = run("baseline", "novel-words", *options, "--out", out)
     for words in ("g1", "g2", "all", "AUROC", "Novel words", "chosen in the folds: novel words"):
         assert words in result.stdout
@@ -54,7 +57,7 @@ def test_one_is_cross_validated_and_goes_on(run, folder: Path, tmp_path: Path) -
 def test_one_judges_other_responses(run, folder: Path, tmp_path: Path) -> None:
     data = write_jsonl(examples(4, first=200), tmp_path / "new.jsonl")
     out = tmp_path / "scores.jsonl"
-    options = [data, "--store", folder, "--work", tmp_path / "work"]
+    options = [data, "--store", folder, *READER, "--work", tmp_path / "work"]
     run("baseline", "lexical", *options, "--out", out)
     made = [json.loads(line) for line in out.read_text().splitlines()]
     assert [line["id"] for line in made] == [one.id for one in examples(4, first=200)]
@@ -67,7 +70,7 @@ def test_the_comparison_is_a_page(run, quick: None, folder: Path, tmp_path: Path
     systems = {name: {"seconds": 1, "forwards": 2, "peak_bytes": 3} for name in (ours.DETECTOR, "length")}
     costs.write_text(json.dumps({"systems": systems, "conditions": "one thread"}))
     options = ["--baselines", "length, novel-words", "--sources", 30, "--resamples", 20, "--jobs", 1]
-    command = ["compare", "--store", folder, "--out", tmp_path / "page", *options, "--costs", costs]
+    command = ["compare", "--store", folder, *READER, "--out", tmp_path / "page", *options, "--costs", costs]
     result = run(*command, "--work", tmp_path / "work")
     assert "README.md" in result.stdout
     page = (tmp_path / "page" / "README.md").read_text()
@@ -78,8 +81,8 @@ def test_the_comparison_is_a_page(run, quick: None, folder: Path, tmp_path: Path
     assert {"lrp4rag.json.xz", "lrp4rag-fast.json.xz", "length.json.xz"} < scores
     run(*command, "--work", tmp_path / "none")  # they are read: nothing is judged again
     assert not list((tmp_path / "none" / "folds").iterdir())
-    elsewhere = ["compare", "--store", folder, "--out", tmp_path / "other", *options, "--anew", "length"]
-    run(*elsewhere, "--work", tmp_path / "more", "--scores", tmp_path / "page" / "scores")
+    elsewhere = ["compare", "--store", folder, *READER, "--out", tmp_path / "other", *options]
+    run(*elsewhere, "--anew", "length", "--work", tmp_path / "more", "--scores", tmp_path / "page" / "scores")
     assert {file.name for file in (tmp_path / "other" / "scores").iterdir()} == scores
     assert len(list((tmp_path / "more" / "folds").iterdir())) == 5  # of the one that was to be run
     assert (tmp_path / "page" / "README.md").read_text() == page.replace("--work work", "--work none")
@@ -94,8 +97,10 @@ def test_bad_input_is_told(run, folder: Path, tmp_path: Path) -> None:
     for arguments, words in (
         (["baseline", "nothing", "--store", folder], "unknown baseline 'nothing'; choose from length"),
         (["baseline", "length"], "name the labelled responses to learn from: --store STORE"),
-        (["baseline", "lexical", seen, "--store", folder], "its score would be too good"),
-        (["baseline", "lexical", bare, "--store", folder], "has no response to judge"),
+        (["baseline", "lexical", seen, "--store", folder, *READER], "its score would be too good"),
+        (["baseline", "lexical", bare, "--store", folder, *READER], "has no response to judge"),
+        (["baseline", "length", "--store", folder], "the store was read by tiny: name its folder or hub id"),
+        (["compare", "--store", folder, "--out", tmp_path / "o"], "the store was read by tiny: name"),
         (["baseline", "length", "--store", tmp_path], "there is no store here"),
         (["compare", "--store", folder, "--out", tmp_path / "o", "--baselines", "x"], "unknown baseline 'x'"),
         (["compare", "--store", folder, "--out", file], "the page needs a folder"),

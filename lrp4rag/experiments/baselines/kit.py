@@ -21,13 +21,15 @@ from lrp4rag.experiments.baselines.chat import Chat, LocalChat, RemoteChat
 from lrp4rag.experiments.reproduce.records import from_json, to_json
 from lrp4rag.experiments.store import key_of
 from lrp4rag.files import remove_leftovers, write_atomically
+from lrp4rag.generator.weights import DEFAULT_READER, label_of
 from lrp4rag.progress import track
 
 if TYPE_CHECKING:
     from lrp4rag.encoders.embedder import Embedder
     from lrp4rag.encoders.entailment import Entailment
-    from lrp4rag.experiments.baselines.baseline import Facts
+    from lrp4rag.experiments.baselines.baseline import Baseline, Facts
     from lrp4rag.experiments.rows import Rows
+    from lrp4rag.experiments.store import Store
     from lrp4rag.generator.reader import Reader
 
 T = TypeVar("T")
@@ -36,17 +38,52 @@ M_co = TypeVar("M_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Which models baselines use. `judge` is a model behind the OpenAI-compatible endpoint `judge_url` (None:
-    the reader judges); `entailment` and `token_classifier` are hub ids or folders (None: trained in the
-    folds)."""
+    """Which models baselines use. `chat_template` is the reader's, as for `load_reader`; `judge` is a model
+    behind the OpenAI-compatible endpoint `judge_url` (None: the reader judges); `entailment` and
+    `token_classifier` are hub ids or folders (None: trained in the folds)."""
 
-    reader: str = "smollm2-135m"
+    reader: str = DEFAULT_READER
     device: str | None = None
     dtype: str = "auto"
     judge: str | None = None
     judge_url: str | None = None
     entailment: str | None = None
     token_classifier: str | None = None
+    chat_template: bool | None = None
+
+    @classmethod
+    def beside(cls, store: Store, reader: str | None = None, **others: Any) -> Choices:
+        """With the reader of a store and its prompt, unless another is named.
+
+        Raises `InputError` where the store does not tell where its reader's weights are.
+        """
+        own = store.configuration.reader
+        if reader is None and own["name"] != DEFAULT_READER:
+            raise InputError(
+                f"the store was read by {own['name']}: name its folder or hub id with --reader, or the model "
+                "that shall judge, draw samples and be fine-tuned instead",
+                path=store.folder,
+            )
+        reader = reader or DEFAULT_READER
+        if others.get("chat_template") is None and label_of(reader) == own["name"]:
+            others["chat_template"] = own["chat_template"]
+        return cls(reader, **others)
+
+    def facts_of(self, baseline: Baseline) -> Facts:
+        """With the models that were chosen in place of its own."""
+        from lrp4rag.encoders.weights import identified
+
+        facts = baseline.facts
+        named = {field: getattr(self, field) for field in facts.choices}
+        chosen = {field: identified(model) for field, model in named.items() if model is not None}
+        if not chosen:
+            return facts
+        trained = "" if set(chosen) == {"judge"} else ", where trained here"
+        return replace(
+            facts,
+            weights=f"{', '.join(chosen.values())} (by default: {facts.weights})",
+            training=facts.training + trained,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +119,8 @@ class Kit:
             known["judge_url"] = RemoteChat(choices.judge, choices.judge_url).url
         settings = {**asdict(choices), **known, "seed": self.seed}
         del settings["device"]
+        if choices.chat_template is not False:
+            del settings["chat_template"]
         return settings
 
     def settings_of(self, facts: Facts) -> dict[str, Any]:
@@ -142,7 +181,7 @@ class Kit:
         labels.
         `settings` say what its values depend on beside the example.
         """
-        missing: dict[str, list[Example]] = {}
+        missing: dict[tuple[str, ...], list[Example]] = {}
         held: dict[str, T] = {}
         content = json.dumps(dict(settings), sort_keys=True)
         place = f"{name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
@@ -151,8 +190,11 @@ class Kit:
             key = key_of(example)
             if (value := self._read(place, folder, key, kind)) is not None:
                 held[key] = value
-            elif all(key_of(one) != key for one in missing.get(example.content_hash, [])):
-                missing.setdefault(example.content_hash, []).append(example)
+            else:
+                # Not by their hash, which takes texts that differ in white space for one.
+                group = missing.setdefault((example.question, *example.passages), [])
+                if all(key_of(one) != key for one in group):
+                    group.append(example)
         for key, value in track(
             self._measure(folder, missing, kind, measure),
             sum(map(len, missing.values())),
@@ -165,7 +207,7 @@ class Kit:
     def _measure(
         self,
         folder: Path | None,
-        missing: Mapping[str, list[Example]],
+        missing: Mapping[tuple[str, ...], list[Example]],
         kind: type[T],
         measure: Callable[[list[Example]], Sequence[T]],
     ) -> Iterator[tuple[str, T]]:
@@ -204,7 +246,12 @@ class Kit:
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         choices = self.choices
-        return load_reader(choices.reader, device=choices.device, dtype=choices.dtype)
+        return load_reader(
+            choices.reader,
+            device=choices.device,
+            dtype=choices.dtype,
+            chat_template=choices.chat_template,
+        )
 
     @property
     def weights_folder(self) -> Path:

@@ -11,6 +11,7 @@ import numpy as np
 from lrp4rag.experiments.baselines.baseline import Facts, Outside
 from lrp4rag.experiments.baselines.contest import Champion, Contest
 from lrp4rag.experiments.baselines.measurement import Measured
+from lrp4rag.experiments.baselines.trained import check_fresh
 
 if TYPE_CHECKING:
     from lrp4rag.encoders.entailment import Entailment
@@ -32,6 +33,7 @@ class Taught(Generic[M]):
 
     def fit(self, rows: Rows, kit: Kit) -> Champion:
         trained = self.train(rows, kit)
+        check_fresh(rows, trained.fresh, kit.seed)
         fresh = np.flatnonzero(trained.fresh)
         champion = self.using(trained.model).fit(rows.select(fresh), kit)
         outside = Outside(fresh[champion.outside.rows], champion.outside.probabilities)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, grouped_folds
 from lrp4rag.encoders.entailment import CrossEncoder
 from lrp4rag.encoders.running import encoded_pair, seeded
 from lrp4rag.encoders.training import Training, finetune
@@ -54,6 +55,18 @@ def trained_here(
     folder = kept(kit, learned, settings, lambda to: train(examples_of(learned, known), kit, to))
     model = kit.once(settings["kind"], lambda: load(folder), of=str(folder))
     return Trained(model, ~np.isin(rows.groups, known))
+
+
+def check_fresh(rows: Rows, fresh: NDArray[np.bool_], seed: int) -> None:
+    """Raise `InputError` where fresh sources are too few to calibrate by."""
+    try:
+        grouped_folds(rows.labels[fresh], rows.groups[fresh], CALIBRATION_FOLDS, seed)
+    except InputError as error:
+        every, few = len(set(rows.groups)), len(set(rows.groups[fresh]))
+        raise InputError(
+            f"of {every} sources to learn from, a model is trained on all but {few}; these calibrate it, but "
+            f"{error}; extract more sources, or draw more for slow systems (--sources)"
+        ) from error
 
 
 def trained_entailment(rows: Rows, kit: Kit) -> Trained[CrossEncoder]:

@@ -74,8 +74,11 @@ class Bench:
 
     def _run(self, cells: list[Cell], name: str) -> None:
         """One by one in this process: models use all cores, and are loaded once."""
-        for cell in track(cells, len(cells), f"{name}, folds"):
-            self.cache.run(cell)
+        try:
+            for cell in track(cells, len(cells), f"{name}, folds"):
+                self.cache.run(cell)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from error
 
     def _cell(self, baseline: Baseline, key: dict[str, Any], split: Split) -> Cell:
         kit = replace(self.kit, lessons=self.rows.select(split.train))

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.token_model import Tokens
-from lrp4rag.encoders.weights import identified
 from lrp4rag.experiments.baselines.baseline import Baseline, Facts
 from lrp4rag.experiments.baselines.kit import Choices, Kit
 from lrp4rag.experiments.baselines.trained import refuse_learned
@@ -102,11 +101,7 @@ class Plan:
     anew: frozenset[str] = frozenset()
 
     def facts(self, name: str) -> Facts:
-        """A baseline's, with the weights that were chosen."""
-        facts = self.baselines[name].facts
-        named = [getattr(self.choices, field) for field in facts.choices]
-        chosen = [identified(model) for model in named if model is not None]
-        return replace(facts, weights=", ".join(chosen)) if chosen else facts
+        return self.choices.facts_of(self.baselines[name])
 
 
 def judged(

@@ -80,7 +80,7 @@ def run_fold(baseline: Baseline, rows: Rows, split: Split, kit: Kit) -> FoldScor
     """Learn from the training rows, then judge the others."""
     own = rows.select(split.test)
     scorer = baseline.fit(rows.select(split.train), kit)
-    scores = scorer.score(own, kit)
+    scores = scorer.score(own, kit) if len(own) else []  # of a small sample, a fold may have nothing
     offsets = [one.encoded.response_offsets for one in own.relevances]
     spread = [over_tokens(score, tokens) for score, tokens in zip(scores, offsets, strict=True)]
     parts = [one for one in spread if one is not None]

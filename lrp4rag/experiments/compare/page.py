@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment
 
 from lrp4rag.classifiers.card import Interval, package_versions
+from lrp4rag.encoders.weights import identified
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines.kit import Kit
 from lrp4rag.experiments.compare.compare import PROTOCOL, Comparison, Part, Plan, Quality
@@ -25,6 +26,7 @@ from lrp4rag.experiments.reproduce.records import rounded, to_json
 from lrp4rag.experiments.reproduce.words import difference, percent, verdict, with_interval
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.files import write_atomically
+from lrp4rag.generator.weights import label_of
 from lrp4rag.templates import markdown_templates
 
 if TYPE_CHECKING:
@@ -215,6 +217,8 @@ def _environment() -> Environment:
         "interval": with_interval,
         "signed": difference,
         "own": _own,
+        "model": identified,
+        "label": label_of,
         "ranked": _ranked,
         "silent": _silent,
     }

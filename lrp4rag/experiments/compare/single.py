@@ -29,11 +29,13 @@ from lrp4rag.experiments.tokens import tokens_of
 from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.parts import RELEVANCE
 
+Offsets = Sequence[tuple[int, int]]
+
 
 @dataclass(frozen=True, slots=True)
 class CrossValidated:
-    """Of a baseline on the rows that it judged (`examples`): their scores, and by generator the metrics of
-    responses and of tokens, spans and sentences (None where it scores no parts)."""
+    """Of a baseline on the rows that it judged (`examples`): their scores, whose suspects are spans, and by
+    generator the metrics of responses and of tokens, spans and sentences (None where it scores no parts)."""
 
     examples: tuple[Example, ...]
     scores: tuple[Score, ...]
@@ -78,15 +80,11 @@ def cross_validate(
 
 
 def _score(rows: Rows, tokens: Tokens, judged: Judged, row: int) -> Score:
-    """Of one response; its suspects are runs of marked tokens, with the highest of their scores."""
     suspects = None
     if judged.marking is not None and judged.marks(own := tokens.within(np.array([row]))):
         scores, marked = judged.marking.scores[own], judged.marking.marked[own]
         offsets = rows.relevances[row].encoded.response_offsets
-        suspects = tuple(
-            Suspect(start, end, float(scores[tokens_in(offsets, [(start, end)])].max()), True)
-            for start, end in merged_spans(marked, offsets, rows.examples[row].response or "")
-        )
+        suspects = _spans(scores, marked, offsets, rows.examples[row].response or "")
     outcome = judged.outcome
     return Score(
         float(outcome.probabilities[0, row]),
@@ -98,11 +96,32 @@ def _score(rows: Rows, tokens: Tokens, judged: Judged, row: int) -> Score:
     )
 
 
+def _spans(
+    scores: NDArray[np.float64], marked: NDArray[np.bool_], offsets: Offsets, text: str
+) -> tuple[Suspect, ...]:
+    """Runs of marked parts of a response, with the highest of their scores."""
+    return tuple(
+        Suspect(start, end, float(scores[tokens_in(offsets, [(start, end)])].max()), True)
+        for start, end in merged_spans(marked, offsets, text)
+    )
+
+
+def _told(score: Score, text: str) -> Score:
+    """What a baseline says of the parts of a response, as spans."""
+    if score.suspects is None:
+        return score
+    scores = np.array([one.score for one in score.suspects])
+    marked = np.array([one.marked for one in score.suspects], dtype=bool)
+    offsets = [(one.start, one.end) for one in score.suspects]
+    return replace(score, suspects=_spans(scores, marked, offsets, text))
+
+
 def judge_others(
     baseline: Baseline, rows: Rows, sample: NDArray[np.intp], examples: Sequence[Example], kit: Kit
 ) -> list[Score]:
     """Learn from all of the rows (a slow baseline from the sample of them, with models that are trained on
-    all), and judge other examples, whose parts are extracted first where the baseline reads any.
+    all), and judge other examples, whose parts are extracted first where the baseline reads any. Suspects are
+    spans: runs of marked parts.
 
     Raises `InputError` for an example without a response, or with one of the rows' sources.
     """
@@ -140,4 +159,6 @@ def judge_others(
             raise InputError(f"'{id_}': {why}")
         store = done.store
     learned = rows.select(sample) if baseline.facts.slow else rows
-    return baseline.fit(learned, replace(kit, lessons=rows)).score(Rows(store, tuple(examples)), kit)
+    scorer = baseline.fit(learned, replace(kit, lessons=rows))
+    scores = scorer.score(Rows(store, tuple(examples)), kit)
+    return [_told(score, one.response or "") for score, one in zip(scores, examples, strict=True)]

@@ -60,7 +60,7 @@ def _panel(
             weight="bold" if name in ours else "normal",
             path_effects=[halo],
         )
-    ax.set_xlim(LEAST / 2, max(x for x, _, _, _ in known.values()) * 8)
+    ax.set_xlim(LEAST / 2, max((x for x, _, _, _ in known.values()), default=1.0) * 8)
 
 
 def _apart(places: Mapping[str, tuple[float, float]]) -> dict[str, float]:

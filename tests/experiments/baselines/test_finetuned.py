@@ -207,3 +207,8 @@ def test_without_peft_it_says_what_to_install(
     with pytest.raises(InputError, match=r"this baseline needs peft: pip install 'lrp4rag\[baselines\]'"):
         FINE_TUNED.fit(rows_of(EXAMPLES, tmp_path / "s"), kit)
     assert not any((tmp_path / "kit" / "weights").iterdir())
+
+
+def test_too_few_fresh_sources_are_told_with_what_to_do(kit: Kit, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"all but 2; these calibrate it, but 5 folds .* are 2; ext"):
+        FINE_TUNED.fit(rows_of(couples(10), tmp_path / "s"), kit)

@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -239,3 +241,51 @@ def test_one_source_with_other_passages_is_another_group() -> None:
 def test_an_endpoint_without_a_model_is_refused() -> None:
     with pytest.raises(InputError, match="name it with --judge"):
         _ = Kit(choices=Choices(judge_url="http://localhost")).chat
+
+
+# The store's reader.
+
+
+def store_of(**reader: Any) -> Any:
+    own = {"name": "smollm2-135m", "chat_template": True} | reader
+    return SimpleNamespace(folder=Path("store"), configuration=SimpleNamespace(reader=own))
+
+
+def test_the_stores_reader_and_its_prompt_are_taken_unless_another_is_named() -> None:
+    assert Choices.beside(store_of(), judge="m") == Choices(judge="m", chat_template=True)
+    raw = Choices.beside(store_of(chat_template=False))
+    assert raw == Choices(chat_template=False)
+    assert Choices.beside(store_of(chat_template=False), "hub/other") == Choices("hub/other")
+    own = Choices.beside(store_of(name="other", chat_template=False), "hub/other")
+    assert own == Choices("hub/other", chat_template=False)
+    assert Choices.beside(store_of(chat_template=False), chat_template=True).chat_template
+    with pytest.raises(InputError, match=r"store: the store was read by other: name its folder or hub id"):
+        Choices.beside(store_of(name="other"))
+
+
+def test_another_prompt_is_another_setting() -> None:
+    assert Kit(choices=Choices(chat_template=True)).settings == Kit().settings
+    assert Kit(choices=Choices(chat_template=False)).settings != Kit().settings
+
+
+def test_a_reader_without_a_template_is_given_the_raw_prompt(reader_folder: Path) -> None:
+    choices = Choices(str(reader_folder), device="cpu", dtype="float32", chat_template=False)
+    assert not Kit(choices=choices).reader.identity.chat_template
+
+
+def test_weights_that_were_chosen_are_told() -> None:
+    own = Facts("A", "", "text", "annotated spans", "small ones", choices=("entailment", "judge"))
+    baseline: Any = SimpleNamespace(facts=own)
+    assert Choices(token_classifier="t").facts_of(baseline) == own
+    found = Choices(entailment="hub/nli").facts_of(baseline)
+    assert found.weights == "hub/nli (by default: small ones)"
+    assert found.training == "annotated spans, where trained here"
+    assert Choices(judge="m").facts_of(baseline).training == "annotated spans"
+
+
+def test_passages_that_differ_in_white_space_are_measured_apart(tmp_path: Path) -> None:
+    meter = Meter()
+    other = replace(ROWS[0], passages=tuple(one.replace(" ", "\n", 1) for one in ROWS[0].passages))
+    assert other.content_hash == ROWS[0].content_hash
+    measure(Kit(tmp_path), meter, [ROWS[0], replace(other, response="Another one.")])
+    assert [len(group) for group in meter.groups] == [1, 1]

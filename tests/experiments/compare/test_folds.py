@@ -9,6 +9,7 @@ import pytest
 
 from lrp4rag.experiments.baselines.baseline import Facts, Outside, Score, Suspect
 from lrp4rag.experiments.baselines.kit import Kit
+from lrp4rag.experiments.baselines.words import LENGTH
 from lrp4rag.experiments.compare.folds import FoldScores, gathered, over_tokens, run_fold
 from lrp4rag.experiments.protocol import Split
 from lrp4rag.experiments.reproduce.records import from_json, to_json
@@ -181,3 +182,12 @@ def test_a_baseline_that_scores_no_parts_marks_nothing(rows: Rows) -> None:
     judged = gathered([run_fold(Spy(marks=False), rows, split([0, 1]), Kit())], tokens)
     assert judged.marking is None
     assert not judged.marks(tokens.within(np.array([0, 1])))
+
+
+def test_a_fold_without_rows_to_judge_judges_nothing(rows: Rows) -> None:
+    """As of a small sample."""
+    every = np.arange(len(rows))
+    fold = run_fold(LENGTH, rows, Split(0, every, every[:0]), Kit())
+    assert len(fold.rows) == len(fold.probabilities) == len(fold.suspicion) == 0
+    assert len(fold.outside) == len(rows)
+    assert not gathered([fold], tokens_of(rows, {})).answered.any()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ import pytest
 
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines import registry
-from lrp4rag.experiments.baselines.baseline import Facts
+from lrp4rag.experiments.baselines.baseline import Facts, Score, Suspect
 from lrp4rag.experiments.baselines.contest import Champion, Contest
 from lrp4rag.experiments.baselines.kit import Kit
 from lrp4rag.experiments.compare.sample import sample_of
@@ -87,3 +88,24 @@ def test_signals_of_another_reader_are_refused(rows: Rows, tmp_path: Path) -> No
     kit.once("reader", lambda: SimpleNamespace(identity=SimpleNamespace(digest="another")))
     with pytest.raises(InputError, match="the store was read by tiny, and smollm2-135m is another reader"):
         judge_others(needy, rows, sample_of(rows, 20), examples(2, first=300), kit)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The first four characters are two marked parts, then two others follow."""
+
+    facts = Facts("Parts", "", "text", "labels", "none")
+
+    def fit(self, rows: Rows, kit: Kit) -> Parts:
+        return self
+
+    def score(self, rows: Rows, kit: Kit) -> list[Score]:
+        parts = (Suspect(0, 2, 0.6, True), Suspect(3, 4, 0.9, True), Suspect(5, 6, 0.2, False))
+        return [Score(0.5, True, (*parts, Suspect(7, 8, 0.7, True))) for _ in rows.examples]
+
+
+def test_suspects_of_others_are_spans_too(rows: Rows) -> None:
+    """Not the parts as a baseline cuts them."""
+    one = replace(examples(1, first=300)[0], response="ab c d e f", labels=())
+    (score,) = judge_others(Parts(), rows, sample_of(rows, 20), [one], Kit())
+    assert score.suspects == (Suspect(0, 4, 0.9, True), Suspect(7, 8, 0.7, True))
