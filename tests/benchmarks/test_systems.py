@@ -15,7 +15,7 @@ from benchmarks import systems
 from lrp4rag.experiments.baselines.baseline import Score
 from lrp4rag.experiments.baselines.contest import NOTHING
 from lrp4rag.experiments.baselines.kit import Kit
-from lrp4rag.experiments.baselines.words import LENGTH
+from lrp4rag.experiments.baselines.words import LENGTH, NOVEL_WORDS
 from lrp4rag.experiments.compare.costs import read_costs
 from lrp4rag.experiments.rows import Rows
 from tests.experiments.test_localisation import stored
@@ -88,7 +88,11 @@ def test_every_system_is_measured_in_a_process_of_its_own_and_kept(
         result = CliRunner().invoke(systems.main, ["--store", str(store), "--out", str(out), *options])
         assert result.exit_code == 0, result.output
     assert asked == ["length", "lexical"]
+    monkeypatch.setattr(systems, "BASELINES", {"length": LENGTH, "novel-words": NOVEL_WORDS})
+    monkeypatch.setattr(systems, "BUNDLED", {})
+    CliRunner().invoke(systems.main, ["--store", str(store), "--out", str(out)])
+    assert asked[2:] == ["novel-words"]  # what is there already is not measured again
     costs = read_costs(out)
-    assert set(costs.systems) == {"length", "lexical"}
+    assert set(costs.systems) == {"length", "lexical", "novel-words"}
     assert costs.systems["length"].forwards == 2
     assert re.match(r"smollm2-135m in b?float\d+, \d+ threads", json.loads(out.read_text())["conditions"])

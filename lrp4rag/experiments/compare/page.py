@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -52,6 +53,8 @@ def write_page(
     claims = [name for name in found.sample if name != ALL] or [ALL]
     verdicts = {name: {where: _verdict(found, name, where) for where in claims} for name in found.facts}
     added = {name: {where: _added(found, name, where) for where in claims} for name in found.facts}
+    if costs is not None and DETECTOR in costs.systems:  # what it learned from changes nothing
+        costs = replace(costs, systems=costs.systems | {OF_SAMPLE: costs.systems[DETECTOR]})
     files = [save_table(metrics_table(found), out / "metrics.csv")]
     if costs is not None:
         forwards = {name: one.forwards for name, one in costs.systems.items()}
@@ -86,6 +89,7 @@ def write_page(
                 for where in claims
                 if name not in FACTS and not _beaten(found, name, where)
             ],
+            unbeaten_of_sample=_unbeaten_of_sample(found, claims),
             costs=costs,
             published=reports(),
             choices=plan.choices,
@@ -175,6 +179,17 @@ def _unbeaten(found: Comparison, name: str, where: str) -> str:
         else "it is not shown to know more than ours"
     )
     return f"{told}. Combined with ours it adds {difference(added)}: {means}."
+
+
+def _unbeaten_of_sample(found: Comparison, claims: Sequence[str]) -> list[str]:
+    """Slow systems that ours is not shown to be ahead of where it learned from as few responses."""
+    told = []
+    for name in found.facts.keys() - found.every[ALL].systems.keys() - FACTS.keys():
+        for where in claims:
+            behind = found.sample[where].systems[name].behind_sample
+            if behind is not None and verdict(behind["auroc"]) != "holds":
+                told.append(f"{name} on {where} ({difference(behind['auroc'])})")
+    return sorted(told)
 
 
 def _aurocs(part: Part) -> dict[str, Interval]:

@@ -205,3 +205,10 @@ def test_without_the_library_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(InputError, match=r"pip install 'lrp4rag\[baselines\]'"):
         RAGULATOR_LIGHTGBM.fit(Rows(None, tuple(towns(12))), StandInKit())
+
+
+def test_too_few_couples_are_told():
+    with pytest.raises(
+        InputError, match=r"^8 sources are fresh .* takes two: 5 folds .* there are 4; extract"
+    ):
+        RAGULATOR_FOREST.fit(Rows(None, tuple(towns(8))), StandInKit())

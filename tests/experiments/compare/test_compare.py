@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.classifiers import committee
+from lrp4rag.classifiers.card import Interval
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines.baseline import Facts
 from lrp4rag.experiments.baselines.contest import Contest
@@ -265,6 +266,8 @@ def test_the_page_has_its_figures_from_the_record(found, rows: Rows, plan: Plan,
     assert f" | {value:.3f} [" in glance[f"**{ours.DETECTOR}**"]
     assert glance["coin"].startswith("| coin | text | labels |  | 0.")
     assert " | 0.50 | 5.5 | 1.00 GB |" in glance["coin"]
+    few = costs.systems[ours.DETECTOR]
+    assert f" | {few.seconds:.2f} | {few.forwards:.1f} | " in glance[f"**{ours.OF_SAMPLE}**"]  # as it judges
     assert record["scores"] == VERSIONS
     assert re.search(r"usable reply: coin, \d+\.\d % of the responses", page)  # it asked no questions
     assert "![AUROC against plain forwards of the reader](cost.png)" in page
@@ -298,6 +301,27 @@ def test_the_page_says_what_is_not_beaten_and_by_how_much(
     )
     assert f"it adds {difference(result.stack.each['length']['g1']['auroc'])}: it " in told
     assert "| length | no, +" in text
+
+
+def test_the_page_says_what_ours_of_as_few_responses_is_not_ahead_of(
+    found, rows: Rows, plan: Plan, tmp_path: Path
+) -> None:
+    result, _ = found
+    systems = result.sample["g1"].systems
+
+    def told(low: float) -> str:
+        behind = {"auroc": Interval(value=0.2, low=low, high=0.4)}
+        coin = replace(systems["coin"], behind_sample=behind)
+        part = replace(result.sample["g1"], systems=systems | {"coin": coin})
+        changed = replace(result, sample=result.sample | {"g1": part})
+        write_page(changed, rows, tmp_path, "lrp4rag compare", plan, None, VERSIONS)
+        (line,) = [one for one in (tmp_path / "README.md").read_text().splitlines() if "as few is" in one]
+        return line
+
+    assert "not shown to be ahead of coin on g1 (+0.200 [-0.100, +0.400]); it is ahead of the others" in told(
+        -0.1
+    )
+    assert "is ahead of all of them" in told(0.1)
 
 
 def test_costs_of_other_systems_are_refused(found, rows: Rows, plan: Plan, tmp_path: Path) -> None:

@@ -49,9 +49,12 @@ class Ragulator:
         every = np.arange(len(lessons.labels))
         try:
             best, _ = chosen(candidates, lessons.labels, lessons.groups, every, kit.seed)
-        except InputError:
+        except InputError as error:
             if self.labels != "prompted":
-                raise
+                raise InputError(
+                    f"{len(set(own.groups))} sources are fresh to the cross-encoder, a simulated pair takes "
+                    f"two: {error}; extract more sources"
+                ) from error
             unknown = np.full(len(own), np.nan)
             calibration = Calibration.of(unknown, own.labels, own.generators, fresh)
             return Fitted(trained.model, None, NOTHING, calibration, np.inf)
