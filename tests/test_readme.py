@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import subprocess
@@ -47,9 +48,10 @@ def test_systems_beside_ours_have_the_figures_of_their_page():
         )
         return f"{value:.3f}" if metric == "auroc" else f"{value:{style}} [{low:{style}}, {high:{style}}]"
 
+    costs = json.loads((ROOT / "docs/results/compare/costs.json").read_text())["systems"]
     section = (ROOT / "README.md").read_text().split("## Beside other systems")[1].split("\n## ")[0]
     tables = [block for block in section.split("\n\n") if block.startswith("| ")]
-    for rows, table in zip(("all", "sample"), tables, strict=False):
+    for rows, table in zip(("all", "sample"), tables, strict=True):
         for line in table.splitlines()[2:]:
             name, _, *cells = (cell.strip() for cell in line.strip("|").split("|"))
             system = re.findall("`(.*?)`", name)[0]
@@ -57,4 +59,4 @@ def test_systems_beside_ours_have_the_figures_of_their_page():
                 assert cells[2 * k] == shown(rows, generator, system, "auroc", ".3f"), line
                 if cells[2 * k + 1]:
                     assert cells[2 * k + 1] == shown(rows, generator, system, "behind: auroc", "+.3f"), line
-    assert len(tables) >= 1
+            assert cells[4] == (f"{costs[system]['forwards']:.1f}" if system in costs else ""), line
