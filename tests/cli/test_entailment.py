@@ -33,12 +33,23 @@ def test_a_model_is_trained_and_refused_where_it_has_learned(run, tmp_path: Path
     assert list(out.glob("*.safetensors"))
     assert not list(out.glob("*.bin"))
     store = stored(tmp_path / "store", count=20).store.folder
-    options = ["--store", store, "--entailment", out, "--work", tmp_path / "work", "--resamples", 20]
+    options = [
+        "--store",
+        store,
+        "--reader",
+        "smollm2-135m",
+        "--entailment",
+        out,
+        "--work",
+        tmp_path / "work",
+        "--resamples",
+        20,
+    ]
     refused = run("baseline", "entailment", *options, code=2)
     assert "has learned from" in refused.stderr
     other = write_jsonl(examples(20, first=50), tmp_path / "other.jsonl")
     run("entailment", other, "--out", tmp_path / "second")
-    options[3] = tmp_path / "second"
+    options[5] = tmp_path / "second"
     unseen = write_jsonl(examples(2, first=50), tmp_path / "unseen.jsonl")
     assert "has learned from" in run("baseline", "entailment", unseen, *options, code=2).stderr
 
