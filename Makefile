@@ -58,7 +58,8 @@ detector: $(VENV)/.installed ## extract states from RAGTruth, train the bundled 
 # reader. It goes on where it was killed.
 compare: $(VENV)/.installed ## judge RAGTruth by every baseline, and make docs/results/compare
 	$(BIN)/lrp4rag compare --store $(STORES)/states --out docs/results/compare
-	$(BIN)/python -m benchmarks.systems --store $(STORES)/states --out docs/results/compare/costs.json
+	$(BIN)/python -m benchmarks.systems --store $(STORES)/states --out $(STORES)/systems.json
+	cp $(STORES)/systems.json docs/results/compare/costs.json
 	$(BIN)/lrp4rag compare --store $(STORES)/states --costs docs/results/compare/costs.json --out docs/results/compare
 
 # The evaluation of LRP4RAG: make paper RAGTRUTH=folder STORES=folder. Extraction takes hours on 2 cores (docs/store.md)

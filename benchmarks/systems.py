@@ -124,7 +124,16 @@ def main(store: Path, out: Path | None, systems: tuple[str, ...], responses: int
     if only is not None:
         click.echo(json.dumps(measure(only, store, responses)))
         return
-    known = json.loads(out.read_text())["systems"] if out is not None and out.exists() else {}
+    conditions = (
+        f"{Kit().choices.reader} in {fastest_dtype(check_device(None))}, {torch.get_num_threads()} threads, "
+        f"median of {responses}"
+    )
+    known: dict[str, dict[str, Any]] = {}
+    if out is not None and out.exists():
+        found = json.loads(out.read_text())
+        if found["conditions"] != conditions:
+            raise click.ClickException(f"{out} was measured with {found['conditions']}: name another file")
+        known = found["systems"]
     for name in systems or [name for name in (*BUNDLED, *BASELINES) if name not in known]:
         one = in_a_process(name, store, responses)
         if one is None:
@@ -134,10 +143,6 @@ def main(store: Path, out: Path | None, systems: tuple[str, ...], responses: int
         gigabytes = one["peak_bytes"] / 1e9
         click.echo(f"{name:<24}{one['seconds']:>8.2f} s{one['forwards']:>8.1f} forwards{gigabytes:>8.2f} GB")
         if out is not None:
-            conditions = (
-                f"{Kit().choices.reader} in {fastest_dtype(check_device(None))}, {torch.get_num_threads()} "
-                f"threads, median of {responses}"
-            )
             out.write_text(json.dumps({"systems": known, "conditions": conditions}, indent=2) + "\n")
 
 

@@ -95,4 +95,7 @@ def test_every_system_is_measured_in_a_process_of_its_own_and_kept(
     costs = read_costs(out)
     assert set(costs.systems) == {"length", "lexical", "novel-words"}
     assert costs.systems["length"].forwards == 2
+    result = CliRunner().invoke(systems.main, ["--store", str(store), "--out", str(out), "--responses", "2"])
+    assert result.exit_code == 1
+    assert "name another file" in result.output
     assert re.match(r"smollm2-135m in b?float\d+, \d+ threads", json.loads(out.read_text())["conditions"])

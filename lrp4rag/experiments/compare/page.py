@@ -62,6 +62,7 @@ def write_page(
         if not forwards.keys() & found.facts.keys():
             raise InputError("the costs are of none of these systems; measure them (benchmarks.systems)")
         files += save(draw_cost(aurocs, forwards, tuple(FACTS)), out / "cost")
+    of_sample = _of_sample(found, claims)
     page = (
         _environment()
         .get_template("page.md.j2")
@@ -89,7 +90,8 @@ def write_page(
                 for where in claims
                 if name not in FACTS and not _beaten(found, name, where)
             ],
-            unbeaten_of_sample=_unbeaten_of_sample(found, claims),
+            unbeaten_of_sample=[told for told, ahead in of_sample if not ahead],
+            ahead_of_sample=sum(ahead for _, ahead in of_sample),
             costs=costs,
             published=reports(),
             choices=plan.choices,
@@ -129,6 +131,8 @@ def metrics_table(found: Comparison) -> pd.DataFrame:
 
 def _metrics(one: Quality) -> dict[str, Interval]:
     found = dict(one.metrics) | {f"behind: {name}": value for name, value in one.behind.items()}
+    if one.behind_sample is not None:
+        found |= {f"behind, of the sample: {name}": value for name, value in one.behind_sample.items()}
     if one.by_marks is not None:
         found |= {
             f"by marks: {name}": one.by_marks[name] for name in ("accuracy", "precision", "recall", "f1")
@@ -181,15 +185,16 @@ def _unbeaten(found: Comparison, name: str, where: str) -> str:
     return f"{told}. Combined with ours it adds {difference(added)}: {means}."
 
 
-def _unbeaten_of_sample(found: Comparison, claims: Sequence[str]) -> list[str]:
-    """Slow systems that ours is not shown to be ahead of where it learned from as few responses."""
+def _of_sample(found: Comparison, claims: Sequence[str]) -> list[tuple[str, bool]]:
+    """Slow systems on each generator, and whether ours is ahead where it learned from as few responses."""
     told = []
-    for name in found.facts.keys() - found.every[ALL].systems.keys() - FACTS.keys():
+    for name in sorted(found.facts.keys() - found.every[ALL].systems.keys() - FACTS.keys()):
         for where in claims:
             behind = found.sample[where].systems[name].behind_sample
-            if behind is not None and verdict(behind["auroc"]) != "holds":
-                told.append(f"{name} on {where} ({difference(behind['auroc'])})")
-    return sorted(told)
+            if behind is not None:
+                one = behind["auroc"]
+                told.append((f"{name} on {where} ({difference(one)})", verdict(one) == "holds"))
+    return told
 
 
 def _aurocs(part: Part) -> dict[str, Interval]:

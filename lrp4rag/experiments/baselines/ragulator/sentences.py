@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.calibration import chosen, fit, margin_of
+from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, chosen, fit, margin_of
 from lrp4rag.encoders.weights import MINILM_PACKAGE
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines.baseline import SPANS, Facts, Outside, Score
@@ -50,10 +50,11 @@ class Ragulator:
         try:
             best, _ = chosen(candidates, lessons.labels, lessons.groups, every, kit.seed)
         except InputError as error:
-            if self.labels != "prompted":
+            sources = len(set(own.groups))
+            if self.labels != "prompted" or sources < CALIBRATION_FOLDS:
+                pairs = ", and a simulated pair takes two" if self.labels == "simulated" else ""
                 raise InputError(
-                    f"{len(set(own.groups))} sources are fresh to the cross-encoder, a simulated pair takes "
-                    f"two: {error}; extract more sources"
+                    f"{sources} sources are fresh to the cross-encoder{pairs}: {error}; extract more sources"
                 ) from error
             unknown = np.full(len(own), np.nan)
             calibration = Calibration.of(unknown, own.labels, own.generators, fresh)
