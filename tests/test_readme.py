@@ -61,3 +61,5 @@ def test_systems_beside_ours_have_the_figures_of_their_page():
                 if system != "lrp4rag":
                     assert cells[2 * k + 1] == shown(rows, generator, system, "behind: auroc", "+.3f"), line
             assert cells[4] == (f"{costs[system]['forwards']:.1f}" if system in costs else ""), line
+    chunks = shown("sample", "llama-2-13b-chat", "redeep-chunk", "behind, of the sample: auroc", "+.3f")
+    assert f"({chunks})" in section

@@ -213,7 +213,5 @@ def test_too_few_couples_are_told():
     ):
         RAGULATOR_FOREST.fit(Rows(None, tuple(towns(8))), StandInKit())
     for baseline in (RAGULATOR_ANNOTATED, RAGULATOR_PROMPTED):  # which pair nothing
-        with pytest.raises(
-            InputError, match=r"^4 sources are fresh to the cross-encoder: 5 folds .* ext"
-        ):
+        with pytest.raises(InputError, match=r"^4 sources are fresh to the cross-encoder: 5 folds .* ext"):
             baseline.fit(Rows(None, tuple(towns(4))), StandInKit(speaker=Labeller()))
