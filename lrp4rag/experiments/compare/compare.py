@@ -100,9 +100,6 @@ class Plan:
     stack: bool = True
     anew: frozenset[str] = frozenset()
 
-    def facts(self, name: str) -> Facts:
-        return self.choices.facts_of(self.baselines[name])
-
 
 def judged(
     rows: Rows, folder: Path, study: Path, kept: Path, plan: Plan, others: Path | None = None
@@ -141,7 +138,10 @@ def comparison(rows: Rows, found: Mapping[str, Judged], plan: Plan) -> Compariso
     judge = _Judge(rows, tokens_of(rows, {}), found, plan.resamples)
     everyone = {name: one for name, one in found.items() if np.isfinite(one.outcome.probabilities).all()}
     return Comparison(
-        facts={name: FACTS[name] if name in FACTS else plan.facts(name) for name in found},
+        facts={
+            name: FACTS[name] if name in FACTS else plan.choices.facts_of(plan.baselines[name])
+            for name in found
+        },
         every=judge.parts(list(everyone), np.arange(len(rows))),
         sample=judge.parts(list(found), sample),
         learned={name: _learned(one) for name, one in found.items()},
