@@ -13,10 +13,13 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from lrp4rag.encoders.embedder import Embedder
 from lrp4rag.encoders.entailment import CrossEncoder
 from lrp4rag.encoders.training import Training
+from lrp4rag.errors import InputError
 from lrp4rag.example import Label
 from lrp4rag.experiments.baselines import trained
-from lrp4rag.experiments.baselines.kit import Kit
+from lrp4rag.experiments.baselines.kit import Kit, Trained
+from lrp4rag.experiments.baselines.taught import Taught
 from lrp4rag.experiments.baselines.trained import examples_of, kept, learned_sources, trained_entailment
+from lrp4rag.experiments.baselines.words import LENGTH
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.files import write_atomically
 from lrp4rag.generator import reader
@@ -184,6 +187,19 @@ def test_without_lessons_the_rows_given_are_learned_from(
     assert seen == [[one.id for one in examples_of(part, known)]]
     assert set(rows.groups[:10][found.fresh]) == set(rows.groups[:10]) - set(known)
     assert found.fresh.sum() == 2
+
+
+@pytest.mark.parametrize(
+    ("fresh", "told"), [(1.0, "^5 folds need"), (0.5, "^of 4 sources .* all but 2; these")]
+)
+def test_few_sources_are_told_of_training_only_where_there_was_any(
+    tmp_path: Path, fresh: float, told: str
+) -> None:
+    rows = rows_of(couples(4), tmp_path / "s")
+    own = np.isin(rows.groups, np.unique(rows.groups)[: round(4 * fresh)])
+    baseline = Taught(LENGTH.facts, lambda rows, kit: Trained("model", own), lambda model: LENGTH)
+    with pytest.raises(InputError, match=told):
+        baseline.fit(rows, Kit())
 
 
 def test_a_cross_encoder_learns_what_is_annotated_and_is_kept_as_safetensors(tmp_path: Path) -> None:
