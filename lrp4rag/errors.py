@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lrp4rag.text import clipped, one_line
+
+LONGEST = 2000
+"""Characters of a message: what a user gave may be in it, and that may be megabytes."""
+
 
 class LRP4RAGError(Exception):
     """Something failed while the input was fine. The command line exits with 1."""
 
     exit_code = 1
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(clipped(str(message), LONGEST))
 
 
 class InputError(LRP4RAGError):
@@ -28,14 +36,20 @@ class InputError(LRP4RAGError):
         field: str | None = None,
     ) -> None:
         self.path, self.line, self.field = path, line, field
-        where = [] if path is None else [str(path)]
+        where = [] if path is None else [one_line(clipped(str(path), 500))]
         where += [] if line is None else [f"line {line}"]
-        where += [] if field is None else [f"field '{field}'"]
+        where += [] if field is None else [f"field '{one_line(field, 100)}'"]
         super().__init__(f"{', '.join(where)}: {message}" if where else message)
 
 
 class RelevanceError(LRP4RAGError):
     """Relevance could not be computed (NaN or Inf in a layer, a patch that changed the logits)."""
+
+
+def first_line(error: BaseException) -> str:
+    """What another library's error says, in a line: some bring pages of advice."""
+    lines = str(error).strip().splitlines()
+    return one_line(lines[0], 300) if lines else type(error).__name__
 
 
 class LRP4RAGWarning(UserWarning):

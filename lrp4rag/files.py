@@ -1,13 +1,89 @@
-"""Write files whole or not at all, and clear away what killed processes left."""
+"""Files read within limits, and written whole or not at all, over nothing but what may be replaced."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+import secrets
 import shutil
-from collections.abc import Iterator
+import socket
+import stat
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from lrp4rag.errors import InputError
+
+# Half-written files: the program, a hash of the host's name, the process, and random digits.
+_PARTIAL = re.compile(r"\.lrp4rag-([0-9a-f]{8})-(\d{1,10})-[0-9a-f]{16}\.tmp")
+FORGOTTEN_AFTER = 7 * 24 * 3600.0
+"""Seconds after which another host's half-written file counts as left behind: on a shared disk, whether that
+host's process lives cannot be asked."""
+
+_KEPT_NAMES = {"manifest.json", "examples.jsonl", "failures.jsonl", "card.json", "config.json"}
+_KEPT_ENDINGS = {".safetensors", ".skops", ".gguf"}
+
+_ours: set[str] = set()
+
+
+def read_bytes(path: str | Path, limit: int) -> bytes:
+    """A file's content. Raises `InputError` for what is no regular file (it is not waited for) or is larger
+    than `limit` bytes, and `OSError` where it cannot be read."""
+    # Without O_NONBLOCK, opening a pipe would wait for its writer.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as stream:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"this is {_kind(status.st_mode)}, not a file", path=path)
+        if status.st_size > limit:
+            raise InputError(f"{_size(status.st_size)}, and at most {_size(limit)} are read", path=path)
+        return stream.read()
+
+
+def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
+    """The path, where a file can be written to it: new, or in place of a regular one.
+
+    Raises `InputError` for a folder, link, device or pipe, for one of the `inputs`, for a file that stores,
+    detectors and models are made of, and where nothing can be written.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InputError("its folder does not exist", path=path)
+    _require_replaceable(path)
+    if path.exists():
+        for given in inputs:
+            if Path(given).exists() and path.samefile(given):
+                raise InputError("this is read as input; name another file for the output", path=path)
+        if path.name in _KEPT_NAMES or path.suffix in _KEPT_ENDINGS:
+            raise InputError("this file is part of a store, a detector or a model; name another", path=path)
+        if not os.access(path, os.W_OK):
+            raise InputError("this file is write-protected; name another", path=path)
+    try:  # whether there is room for a file is known only once there is one
+        partial = _partial(path)
+        with partial.open("xb"):
+            pass
+        partial.unlink()
+    except OSError as error:
+        raise InputError(f"cannot write here: {error.strerror}", path=path) from error
+    return path
+
+
+def check_folder(path: str | Path) -> Path:
+    """The path, where it is a folder or can become one; raises `InputError` otherwise."""
+    path = Path(path)
+    if path.is_symlink() and not path.exists():
+        raise InputError("this is a link to nothing; name a folder", path=path)
+    if path.exists() and not path.is_dir():
+        raise InputError("this is no folder; name one", path=path)
+    above = path
+    while not above.exists():
+        above = above.parent
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise InputError("nothing can be written here", path=path)
+    return path
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
@@ -18,16 +94,21 @@ def write_atomically(path: Path, content: bytes | str) -> None:
 
 @contextmanager
 def written_atomically(path: Path) -> Iterator[BinaryIO]:
-    """The same for what is written piece by piece; nothing is left where that fails."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """The same for what is written piece by piece; nothing is left where that fails.
+
+    Raises `InputError` where something that is no regular file has the name.
+    """
+    _require_replaceable(path)
+    partial = _partial(path)
     try:
-        with partial.open("wb") as stream:
+        with partial.open("xb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+        _ours.discard(partial.name)
 
 
 @contextmanager
@@ -35,30 +116,85 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
     """A hidden folder beside it to write into, which takes its place at the end; nothing is left where that
     fails. Raises `OSError` where another process has filled one there."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(folder.parent)
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    partial = _partial(folder)
     partial.mkdir()
     try:
         yield partial
         partial.replace(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+        _ours.discard(partial.name)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete half-written files and folders of processes that are gone; those of living ones are left
-    alone."""
-    for partial in folder.glob(".*.tmp"):
-        owner = partial.name.split(".")[-2]
-        if not (owner.isdecimal() and int(owner) != os.getpid() and _alive(int(owner))):
-            shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)
+    """Delete what killed processes of this program left half-written in a folder that it keeps, such as a
+    store; anything else, and what may yet be written, is left alone."""
+    for entry in os.scandir(folder):
+        if not is_leftover(Path(entry.path)):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        elif entry.is_file(follow_symlinks=False):
+            Path(entry.path).unlink(missing_ok=True)
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether a process of this program that is gone began to write this."""
+    named = _PARTIAL.fullmatch(path.name)
+    if named is None or path.name in _ours:
+        return False
+    if named[1] != _host():
+        try:
+            return time.time() - path.lstat().st_mtime > FORGOTTEN_AFTER
+        except OSError:
+            return False
+    # A process of our own number that is not us: in a container, numbers come again.
+    return int(named[2]) == os.getpid() or not _alive(int(named[2]))
+
+
+def _partial(path: Path) -> Path:
+    """The name to write under: none that a user chose looks like it, and no two are the same."""
+    name = f".lrp4rag-{_host()}-{os.getpid()}-{secrets.token_hex(8)}.tmp"
+    _ours.add(name)
+    return path.with_name(name)
+
+
+def _host() -> str:
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+
+
+def _require_replaceable(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"cannot write here: {error.strerror}", path=path) from error
+    if stat.S_ISDIR(mode):
+        raise InputError("this is a folder; name a file", path=path)
+    if not stat.S_ISREG(mode):
+        raise InputError(f"this is {_kind(mode)}; name a new file, or a plain one", path=path)
+
+
+def _kind(mode: int) -> str:
+    kinds = (
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISLNK, "a link"),
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISSOCK, "a socket"),
+    )
+    return next((words for holds, words in kinds if holds(mode)), "a device")
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count:,} bytes"
 
 
 def _alive(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
-    except (OSError, OverflowError):
+    except OSError:  # another user's
         return True
     return True

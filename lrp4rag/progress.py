@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+from lrp4rag.terminal import open_console, say
+
 Item = TypeVar("Item")
 
 SECONDS_BETWEEN_LINES = 30.0
@@ -24,7 +26,6 @@ def track(items: Iterable[Item], total: int, label: str) -> Iterator[Item]:
 
 
 def _bar(items: Iterable[Item], total: int, label: str) -> Iterator[Item]:
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -42,7 +43,7 @@ def _bar(items: Iterable[Item], total: int, label: str) -> Iterator[Item]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=open_console(stderr=True)) as progress:
         yield from progress.track(items, total=total, description=label)
 
 
@@ -54,4 +55,4 @@ def _lines(items: Iterable[Item], total: int, label: str) -> Iterator[Item]:
         if now - told >= SECONDS_BETWEEN_LINES and done < total:
             told = now
             left = (now - started) / done * (total - done) / 60
-            print(f"{label}: {done}/{total}, about {left:.0f} min left", file=sys.stderr, flush=True)
+            say(f"{label}: {done}/{total}, about {left:.0f} min left", err=True)

@@ -4,7 +4,17 @@ import sys
 
 import pytest
 
-from lrp4rag.files import folder_written_whole, remove_leftovers, write_atomically
+from lrp4rag.files import (
+    _host,
+    folder_written_whole,
+    remove_leftovers,
+    write_atomically,
+    written_atomically,
+)
+
+
+def leftover(process, host=None, random="a" * 16):
+    return f".lrp4rag-{host or _host()}-{process}-{random}.tmp"
 
 
 def test_a_file_is_written_whole(tmp_path):
@@ -30,11 +40,19 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
 def test_leftovers_of_dead_processes_go_and_of_living_ones_stay(tmp_path):
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    names = [f".a.{dead.pid}.tmp", f".b.{os.getppid()}.tmp", f".c.{os.getpid()}.tmp", ".odd.tmp", "kept.tmp"]
-    for name in names:
+    living = leftover(os.getppid())
+    for name in (leftover(dead.pid), leftover(os.getpid()), leftover(10**10 - 1), living):
         (tmp_path / name).write_text("x")
+    (tmp_path / leftover(dead.pid, random="b" * 16)).mkdir()
     remove_leftovers(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [f".b.{os.getppid()}.tmp", "kept.tmp"]
+    assert [path.name for path in tmp_path.iterdir()] == [living]
+
+
+def test_what_is_being_written_here_is_no_leftover(tmp_path):
+    with written_atomically(tmp_path / "a.txt") as stream:
+        remove_leftovers(tmp_path)
+        stream.write(b"x")
+    assert (tmp_path / "a.txt").read_bytes() == b"x"
 
 
 def test_a_folder_is_written_whole(tmp_path):
@@ -52,7 +70,6 @@ def test_a_folder_takes_the_place_of_an_empty_one_only(tmp_path):
             (partial / "a").write_text(content)
 
     (tmp_path / "model").mkdir()
-    (tmp_path / f".model.{os.getpid()}.tmp").mkdir()  # of a killed process that had the same number
     write("1")
     with pytest.raises(OSError, match="not empty"):
         write("2")

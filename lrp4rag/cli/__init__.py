@@ -30,26 +30,34 @@ from lrp4rag.cli.localise import localise
 from lrp4rag.cli.reproduce import reproduce
 from lrp4rag.cli.store import extract, store
 from lrp4rag.cli.study import study
-from lrp4rag.errors import LRP4RAGError, LRP4RAGWarning
+from lrp4rag.errors import LONGEST, LRP4RAGError, LRP4RAGWarning
+from lrp4rag.terminal import tell
+from lrp4rag.text import clipped, surrogate_in, visible
 
 
 class _Group(click.Group):
     """Remembers the command as it was given, and turns errors into a message and an exit code."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for number, word in enumerate(args, start=1):
+            if surrogate_in(word) is not None:
+                raise click.UsageError(f"argument {number} is not valid UTF-8: {word!r}", ctx)
         ctx.obj = shlex.join(["lrp4rag", *args])
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except click.ClickException as error:  # click shows it, with what the user typed
+            vars(error)["message"] = visible(clipped(error.message, LONGEST))
+            raise
         except LRP4RAGError as error:
-            click.echo(f"Error: {error}", err=True)
+            tell("Error", error)
             ctx.exit(error.exit_code)
         except OSError as error:  # files: permissions, full disks, folders where files should be
             if error.errno == errno.EPIPE:
                 raise
-            click.echo(f"Error: {error}", err=True)
+            tell("Error", error)
             ctx.exit(1)
 
 
@@ -92,7 +100,7 @@ def quiet_libraries() -> None:
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, LRP4RAGWarning):
-        click.echo(f"Warning: {message}", err=True)
+        tell("Warning", message)
 
 
 for command in (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +20,7 @@ from lrp4rag.cli.options import (
     writable,
 )
 from lrp4rag.errors import InputError
+from lrp4rag.terminal import open_console, say, say_json
 
 if TYPE_CHECKING:
     from lrp4rag.analysis import Analysis
@@ -164,41 +164,37 @@ def _write_files(analysis: Analysis, name: str | None, html_path: Path | None, p
         from lrp4rag.report.html import html_page
 
         write_atomically(html_path, html_page(analysis, detector=name))
-        click.echo(f"wrote {html_path}", err=True)
+        say(f"wrote {html_path}", err=True)
     if png_path is not None:
         from lrp4rag.report.plots import png
 
         png(analysis, png_path)
-        click.echo(f"wrote {png_path}", err=True)
+        say(f"wrote {png_path}", err=True)
 
 
 def _print_one(analysis: Analysis, as_json: bool) -> None:
     if as_json:
         _print_json(analysis)
         return
-    from rich.console import Console
-
     from lrp4rag.report.terminal import render
 
-    Console().print(render(analysis))
+    open_console().print(render(analysis))
 
 
 def _print_json(analysis: Analysis) -> dict[str, Any]:
     from lrp4rag.report.record import record
 
     row: dict[str, Any] = record(analysis)
-    click.echo(json.dumps(row))
+    say_json(row)
     return row
 
 
 def _print_many(examples: Sequence[Example], analysed: Any, as_json: bool) -> tuple[bool, int]:
     """One line each as they come, then a summary; an example that fails is told and passed over."""
-    from rich.console import Console
-
     from lrp4rag.report.record import record
     from lrp4rag.report.terminal import render_line, render_summary
 
-    console, records = Console(), list[dict[str, Any]]()
+    console, records = open_console(), list[dict[str, Any]]()
 
     def one(example: Example) -> None:
         analysis = analysed(example)
@@ -211,7 +207,7 @@ def _print_many(examples: Sequence[Example], analysed: Any, as_json: bool) -> tu
             console.print(render_line(analysis), no_wrap=True, overflow="ellipsis", soft_wrap=piped)
 
     code = work_through(examples, one)
-    summary_console = Console(stderr=True) if as_json else console
+    summary_console = open_console(stderr=True) if as_json else console
     if records:
         summary_console.print(render_summary(records))
     return any(row["hallucinated"] for row in records), code

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from lrp4rag.cli.inputs import example_options, read_examples, work_through
 from lrp4rag.cli.memory import memory_option
 from lrp4rag.cli.options import attribution_options, open_reader, writable
 from lrp4rag.errors import InputError
+from lrp4rag.terminal import open_console, say, say_json
 
 if TYPE_CHECKING:
     from lrp4rag.example import Example
@@ -111,8 +111,6 @@ def attribute(
     if len(examples) > 1 and png_path:
         raise InputError(f"--png shows one example and there are {len(examples)}; add --id")
 
-    from rich.console import Console
-
     from lrp4rag.lrp.between import between
     from lrp4rag.lrp.mode import relevance_mode
     from lrp4rag.report.units import heatmap, render_units, unit_record
@@ -133,12 +131,12 @@ def attribute(
             )
             flow.forget()
             if as_json:
-                click.echo(json.dumps(unit_record(example.id, relevance)))
+                say_json(unit_record(example.id, relevance))
             else:
-                Console().print(render_units(example.id, relevance))
+                open_console().print(render_units(example.id, relevance))
             if png_path is not None:
                 heatmap(relevance, png_path)
-                click.echo(f"wrote {png_path}", err=True)
+                say(f"wrote {png_path}", err=True)
 
         ctx.exit(work_through(examples, one))
 

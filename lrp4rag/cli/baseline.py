@@ -11,6 +11,7 @@ import click
 from lrp4rag.cli.compare import STORE_HELP, WORK, model_choices
 from lrp4rag.cli.options import RESAMPLES, writable
 from lrp4rag.errors import InputError
+from lrp4rag.terminal import say
 
 if TYPE_CHECKING:
     from lrp4rag.example import Example
@@ -104,7 +105,7 @@ def _write(examples: list[Example], scores: list[Score], out: Path | None) -> No
         for example, score in zip(examples, scores, strict=True)
     ]
     if out is None:
-        click.echo("".join(lines), nl=False)
+        say("".join(lines), end=False)
     else:
         write_atomically(out, "".join(lines))
-        click.echo(f"wrote {len(lines)} scores to {out}")
+        say(f"wrote {len(lines)} scores to {out}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lrp4rag.cli.options import COMPOSITES, model_options, open_reader
+from lrp4rag.terminal import open_console
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,8 +48,6 @@ def check(
       lrp4rag check
       lrp4rag check --reader Qwen/Qwen3-0.6B --composite cp_lrp
     """
-    from rich.console import Console
-
     from lrp4rag.lrp.conservation import check_conservation
 
     reader = open_reader(reader_name, device, dtype, False, None)
@@ -57,13 +56,13 @@ def check(
     )
     if tolerance is None:
         tolerance = 1e-3 if reader.identity.dtype == "float32" else 2e-2
-    console, failed = Console(), False
+    console, failed = open_console(), False
     for name in names or COMPOSITES:
         report = check_conservation(reader.model, name)
         console.print(
-            f"[bold]{report.composite}[/]: {report.embeddings:.3f} of a logit of {report.logit:.3f} "
+            f"{report.composite}: {report.embeddings:.3f} of a logit of {report.logit:.3f} "
             f"arrives at the embeddings ({report.share:.3f})",
-            highlight=False,
+            style="bold",
         )
         console.print(_table(report))
         if name == "cp_lrp":

@@ -11,6 +11,7 @@ import click
 
 from lrp4rag.cli.options import JOBS, RESAMPLES, shown_command, together
 from lrp4rag.errors import InputError
+from lrp4rag.terminal import say
 
 STORE_HELP = "Store of labelled responses (lrp4rag extract --parts relevance,signals,states)."
 WORK = click.option(
@@ -157,7 +158,7 @@ def compare(
     command = shown_command(click.get_current_context().find_root().obj)
     versions = {name: one.versions for name, one in kept.items()}
     files = write_page(found, rows, out, command, plan, measured, versions)
-    click.echo(f"wrote {files[0]} and {len(files) - 1} files beside it")
+    say(f"wrote {files[0]} and {len(files) - 1} files beside it")
 
 
 def _names(listed: str) -> list[str]:

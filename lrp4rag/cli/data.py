@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from lrp4rag.cli.options import (
     shown_command,
 )
 from lrp4rag.errors import InputError
+from lrp4rag.terminal import say, say_json, tell
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers import Features
@@ -115,7 +115,7 @@ def train(
     from lrp4rag.report.cards import print_card
 
     print_card(detector.card, as_json=as_json)
-    click.echo(f"wrote {folder}", err=True)
+    say(f"wrote {folder}", err=True)
 
 
 @click.command(short_help="Metrics of a detector on labelled responses it has not seen.")
@@ -161,7 +161,7 @@ def evaluate(
         extraction = _extract(examples, folder, detector, parts=detector.needs, **options)
         evaluation = run(detector, examples, extraction, resamples=resamples)
     if as_json:
-        click.echo(json.dumps(evaluation_record(evaluation, detector.card)))
+        say_json(evaluation_record(evaluation, detector.card))
     else:
         print_evaluation(evaluation)
 
@@ -253,4 +253,4 @@ def _extract(
 
 def warn_of_failures(extraction: Extraction) -> None:
     for id, why in extraction.failures.items():
-        click.echo(f"Warning: example '{id}' failed: {why}", err=True)
+        tell("Warning", f"example '{id}' failed: {why}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from lrp4rag.errors import InputError
+from lrp4rag.terminal import say
 
 
 @click.group()
@@ -29,6 +30,6 @@ def info(folder: str, as_json: bool, markdown: bool) -> None:
         raise InputError("--json and --markdown are two ways to print the card; choose one")
     card = load_card(folder)
     if markdown:
-        click.echo(model_card(card, folder.rstrip("/").rsplit("/", 1)[-1]), nl=False)
+        say(model_card(card, folder.rstrip("/").rsplit("/", 1)[-1]), end=False)
     else:
         print_card(card, as_json=as_json)

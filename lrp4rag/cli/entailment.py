@@ -8,6 +8,7 @@ import click
 
 from lrp4rag.errors import InputError
 from lrp4rag.files import folder_written_whole
+from lrp4rag.terminal import say
 
 
 @click.command(short_help="Train a small cross-encoder of entailment on labelled responses.")
@@ -32,4 +33,4 @@ def entailment(data: str, out: Path, device: str | None) -> None:
         raise InputError("no response here has annotated spans to learn from", path=data)
     with folder_written_whole(out) as partial:
         train_entailment(examples, Kit(choices=Choices(device=device)), partial)
-    click.echo(f"wrote {out}")
+    say(f"wrote {out}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from lrp4rag.cli.inputs import example_options, read_examples, work_through
 from lrp4rag.cli.memory import memory_option
 from lrp4rag.cli.options import generator_options, open_reader
 from lrp4rag.errors import InputError
+from lrp4rag.terminal import open_console, say_json
 
 if TYPE_CHECKING:
     from lrp4rag.example import Example
@@ -162,17 +162,16 @@ def _print_json(example: Example, generated: Generate, stream: bool) -> None:
 
 
 def _echo(row: dict[str, Any]) -> None:
-    click.echo(json.dumps(row))  # which also flushes
+    say_json(row)  # which also flushes
 
 
 def _print(example: Example, generated: Generate, stream: bool, headed: bool, stopped: str) -> None:
-    from rich.console import Console
     from rich.text import Text
 
     from lrp4rag.report.generation import TokenPrinter, render_legend, render_response, render_totals
-    from lrp4rag.report.words import one_line
+    from lrp4rag.text import one_line
 
-    console = Console(highlight=False)
+    console = open_console()
     legend = render_legend(console)
 
     def open_up() -> None:

@@ -10,6 +10,7 @@ import click
 
 from lrp4rag.cli.options import Decorator
 from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.terminal import tell
 
 if TYPE_CHECKING:
     from lrp4rag.example import Example
@@ -85,6 +86,6 @@ def work_through(examples: Sequence[Example], work: Callable[[Example], None]) -
             work(example)
         # RuntimeError: torch, for example when memory runs out on one long row.
         except (LRP4RAGError, RuntimeError) as error:
-            click.echo(f"Error: example '{example.id}': {error}", err=True)
+            tell("Error", f"example '{example.id}': {error}")
             code = max(code, getattr(error, "exit_code", 1))
     return code

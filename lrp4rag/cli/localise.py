@@ -10,6 +10,7 @@ import click
 
 from lrp4rag.cli.options import BLOCKS, GENERATOR, RESAMPLES, writable
 from lrp4rag.errors import InputError
+from lrp4rag.terminal import say_json
 
 if TYPE_CHECKING:
     from lrp4rag.features.blocks import Block
@@ -82,7 +83,7 @@ def localise(
     if out is not None:
         write_atomically(out, json.dumps(made, indent=2) + "\n")
     if as_json:
-        click.echo(json.dumps(made))
+        say_json(made)
     else:
         print_localisation(found, protocol.words)
 

@@ -9,6 +9,7 @@ import click
 
 from lrp4rag.cli.options import GENERATOR, JOBS, RESAMPLES, shown_command
 from lrp4rag.errors import InputError
+from lrp4rag.terminal import say
 
 SECTIONS = (
     "table2",
@@ -123,8 +124,8 @@ def reproduce(
     )
     made = run(context, out, chosen, shown_command(click.get_current_context().find_root().obj))
     for name, seconds in made.seconds.items():
-        click.echo(f"{name}: {seconds:.0f} s")
-    click.echo(f"wrote {made.page} and {len(made.files) - 1} files beside it")
+        say(f"{name}: {seconds:.0f} s")
+    say(f"wrote {made.page} and {len(made.files) - 1} files beside it")
 
 
 def _variants(given: tuple[str, ...]) -> dict[str, Path]:

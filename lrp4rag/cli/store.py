@@ -11,6 +11,7 @@ import click
 from lrp4rag.cli.data import STORE_HELP, load_data, warn_of_failures
 from lrp4rag.cli.memory import memory_option
 from lrp4rag.cli.options import GENERATOR, SOURCES, open_reader, reader_options
+from lrp4rag.terminal import say
 
 if TYPE_CHECKING:
     from lrp4rag.generator import Reader
@@ -87,7 +88,7 @@ def extract(
         load=load,
     )
     warn_of_failures(extraction)
-    click.echo(
+    say(
         f"{extraction.computed} computed, {extraction.present} there already, "
         f"{len(extraction.failures)} failed"
     )
@@ -133,7 +134,7 @@ def merge(folders: tuple[Path, ...], out: Path) -> None:
     from lrp4rag.experiments.inventory import merge as run
 
     copied = run(folders, out)
-    click.echo(f"{copied} files copied to {out}")
+    say(f"{copied} files copied to {out}")
 
 
 @store.command()
@@ -161,4 +162,4 @@ def export(folder: Path, out: Path, arrays: tuple[str, ...], features: bool) -> 
 
     writable(out)
     count = run(folder, out, arrays, features=features)
-    click.echo(f"{count} rows written to {out}")
+    say(f"{count} rows written to {out}")

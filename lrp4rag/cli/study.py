@@ -10,6 +10,7 @@ import click
 
 from lrp4rag.cli.options import GENERATOR, JOBS, RESAMPLES, shown_command
 from lrp4rag.errors import InputError
+from lrp4rag.terminal import say
 
 SECTIONS = ("ways", "gain", "learners", "curve", "transfer")
 COSTS = ("R_response", "fast", "segments", "full")
@@ -75,7 +76,7 @@ def study(
     )
     command = shown_command(click.get_current_context().find_root().obj)
     files = write_page(found, rows, out, command, resamples=resamples, costs=forwards)
-    click.echo(f"wrote {files[0]} and {len(files) - 1} files beside it")
+    say(f"wrote {files[0]} and {len(files) - 1} files beside it")
 
 
 def _forwards(path: Path) -> dict[str, float]:

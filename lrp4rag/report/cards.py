@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -12,6 +12,7 @@ from lrp4rag.classifiers.card import Card, Interval, Metrics, VectorInput
 from lrp4rag.experiments.evaluate import Evaluation
 from lrp4rag.experiments.localisation import lines_record
 from lrp4rag.report.localisation import print_localisation
+from lrp4rag.terminal import open_console, say_json
 
 VECTOR_WORDS = {
     "total": "relevance of the whole prompt per response token (n x R_response)",
@@ -36,14 +37,14 @@ COLUMNS = {
 def print_card(card: Card, *, as_json: bool = False) -> None:
     """Print a detector's card, whole as JSON or as tables."""
     if as_json:
-        print(card.model_dump_json(indent=2))
+        say_json(card.model_dump(mode="json"), indent=2)
     else:
-        Console().print(render_card(card))
+        open_console().print(render_card(card))
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
     """Metrics of responses, and of a token detector also those of tokens, spans and sentences."""
-    Console().print(render_evaluation(evaluation))
+    open_console().print(render_evaluation(evaluation))
     if evaluation.localisation is not None:
         note = "the detector has not seen these rows; the controls' thresholds are cross-validated on them"
         print_localisation(evaluation.localisation, note)

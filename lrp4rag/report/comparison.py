@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Column, Table
 
 from lrp4rag.report.localisation import stacked
+from lrp4rag.terminal import open_console
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.baselines.baseline import Facts
@@ -22,7 +22,7 @@ def print_baselines(facts: Mapping[str, Facts]) -> None:
     table = Table(name, "system", "access", "learns from", "slow", box=None, pad_edge=False)
     for key, one in facts.items():
         table.add_row(key, one.title, one.access, one.training, "yes" if one.slow else "")
-    console = Console()
+    console = open_console()
     console.print(table)
     console.print(
         "\nRun one: lrp4rag baseline NAME --store STORE; each has a page in docs/baselines.", style="dim"
@@ -31,7 +31,7 @@ def print_baselines(facts: Mapping[str, Facts]) -> None:
 
 def print_baseline(found: CrossValidated, facts: Facts) -> None:
     """A line for each generator, with 95 % intervals."""
-    console = Console()
+    console = open_console()
     described = f" ({facts.paper})" if facts.paper else ""
     console.print(f"{facts.title}{described}; weights: {facts.weights}", style="dim")
     table = Table("", *METRICS.values(), "token AUROC", "span F1", show_lines=True)

@@ -16,7 +16,8 @@ from rich.text import Text
 
 from lrp4rag.generation import FIRST_PASSAGE, GeneratedToken, Generation, from_passages
 from lrp4rag.lrp.relevance import Array
-from lrp4rag.report.words import time_words, token_words, visible
+from lrp4rag.report.words import time_words, token_words
+from lrp4rag.text import visible
 
 # From orange (nothing from the passages) to blue (everything), of a 256-colour terminal; the pair is
 # told apart also by people who do not see red or green.

@@ -20,7 +20,6 @@ from lrp4rag.report.reasons import reason_words
 from lrp4rag.report.view import LEVELS, View, rounded, sentence_view, token_view
 from lrp4rag.report.words import (
     drawn_on,
-    one_line,
     reader_words,
     rests_on,
     signed,
@@ -28,8 +27,8 @@ from lrp4rag.report.words import (
     token_words,
     unlike_words,
     verdict_words,
-    visible,
 )
+from lrp4rag.text import one_line, visible
 
 SPAN_LENGTH = 60
 _FOLDER = Path(__file__).parent

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.table import Table
 
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.experiments.localisation import CONTROLS, Line, Localisation
+from lrp4rag.terminal import open_console
 
 COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
 """Precision and recall are in the record."""
@@ -16,7 +16,7 @@ VERDICT = {"auroc": "AUROC", "accuracy": "accuracy", "f1": "F1", "ece": "ECE"}
 
 def print_localisation(found: Localisation, protocol: str) -> None:
     """A table for each generator; controls are dim. `protocol` says in words who learned from what."""
-    console = Console()
+    console = open_console()
     console.print(f"{protocol}; 95 % bootstrap intervals over sources", style="dim")
     for generator, lines in found.lines.items():
         title = (

@@ -11,7 +11,8 @@ import numpy as np
 
 from lrp4rag.analysis import Analysis
 from lrp4rag.report.pieces import inside
-from lrp4rag.report.words import one_line, verdict_words
+from lrp4rag.report.words import verdict_words
+from lrp4rag.text import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

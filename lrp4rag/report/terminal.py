@@ -14,14 +14,13 @@ from lrp4rag.classifiers.verdict import Sentence, Verdict
 from lrp4rag.report.reasons import reason_words
 from lrp4rag.report.words import (
     drawn_on,
-    one_line,
     rests_on,
     time_words,
     token_words,
     unlike_words,
     verdict_words,
-    visible,
 )
+from lrp4rag.text import one_line, visible
 
 SUSPECT = "bold magenta underline"
 BAR_WIDTH = 20

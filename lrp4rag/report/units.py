@@ -14,7 +14,7 @@ from rich.text import Text
 
 from lrp4rag.lrp.between import UnitRelevance
 from lrp4rag.lrp.granularity import Unit
-from lrp4rag.report.words import one_line
+from lrp4rag.text import one_line
 
 # A table with more columns than this tells the strongest ones of each row instead.
 WIDE = 8

@@ -1,40 +1,14 @@
-"""What every report says in the same words, and user text made fit to be shown."""
+"""What every report says in the same words."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lrp4rag.text import visible
+
 if TYPE_CHECKING:
     from lrp4rag.classifiers.verdict import Sentence, SuspectSpan, Verdict
     from lrp4rag.generator.encoding import Encoded
-
-# Explicit marks, embeddings, overrides and isolates: they reorder the text around them.
-_BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-_VISIBLE: dict[int, str] = {
-    **{code: chr(0x2400 + code) for code in range(0x20)},
-    0x7F: "\u2421",
-    **dict.fromkeys(range(0x80, 0xA0), "\ufffd"),
-    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
-    **dict.fromkeys(_BIDI, "\ufffd"),
-    **dict.fromkeys((0x2028, 0x2029), "\n"),
-    ord("\t"): " ",
-    ord("\r"): " ",
-}
-del _VISIBLE[ord("\n")]
-
-
-def visible(text: str) -> str:
-    """The text with each control character replaced by one that only shows it (ESC by "␛").
-
-    One for one, so that character offsets still hold. Line breaks stay.
-    """
-    return text.translate(_VISIBLE)
-
-
-def one_line(text: str, limit: int | None = None) -> str:
-    """`visible` text on one line, cut off with an ellipsis after `limit` characters."""
-    line = " ".join(visible(text).split())
-    return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def verdict_words(verdict: Verdict) -> str:

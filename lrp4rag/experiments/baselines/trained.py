@@ -24,7 +24,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.kit import Choices, Kit, Trained
 from lrp4rag.experiments.baselines.lessons import CHUNK_WORDS, SHORTEST, UNRELATED, lessons_of
-from lrp4rag.files import folder_written_whole, write_atomically
+from lrp4rag.files import folder_written_whole, remove_leftovers, write_atomically
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.rows import Rows
@@ -143,6 +143,8 @@ def kept(kit: Kit, rows: Rows, settings: dict[str, Any], make: Callable[[Path], 
     name = f"{settings['kind']}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
     place = kit.weights_folder / name
     if not place.is_dir():
+        kit.weights_folder.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(kit.weights_folder)
         try:
             with folder_written_whole(place) as partial:
                 make(partial)

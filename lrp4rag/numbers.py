@@ -1,0 +1,24 @@
+"""Numbers from outside are checked here: what is NaN, infinite or out of range is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Bounded = Annotated[float, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
+"""Slopes, offsets and logits: what is larger overflows in the arithmetic after it."""
+Probability = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+
+
+def not_finite(arrays: Mapping[str, Any]) -> str | None:
+    """The name of the first array of real numbers that holds NaN or Inf; None where all are finite."""
+    for name, array in arrays.items():
+        if np.issubdtype(array.dtype, np.inexact) and not np.isfinite(array).all():
+            return name
+    return None
