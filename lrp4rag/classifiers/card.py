@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import Annotated, Any, Literal
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from lrp4rag.classifiers.features import Features
+from lrp4rag.errors import InputError
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.table import TokenTable
+from lrp4rag.lrp.composites import composite_named
 from lrp4rag.lrp.resample import Mode
+from lrp4rag.numbers import Bounded, Count, Finite, Positive, Probability
+
+_IDENTITY = {
+    **dict.fromkeys(("name", "weights", "config", "tokenizer", "template", "dtype", "digest"), str),
+    "chat_template": bool,
+}
+"""What a card says of its reader: `ReaderIdentity.as_dict()`."""
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # No number in a card is NaN or infinite: compared with, it would flag nothing, or everything.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Interval(_Frozen):
@@ -33,21 +46,26 @@ class VectorInput(_Frozen):
 
     kind: Literal["vector"] = "vector"
     vector: str
-    length: int
+    length: Positive
     mode: Mode
-    token_threshold: float | None = None
+    token_threshold: Finite | None = None
+
+    @model_validator(mode="after")
+    def _is_known(self) -> Self:
+        _checked(Features, self.vector, self.length, self.mode)
+        return self
 
 
 class ReadingSettings(_Frozen):
     """The fields of a `Reading`."""
 
-    top: int
-    slope: float
-    offset: float
-    token_threshold: float
-    sentence_top: int
-    sentence_threshold: float
-    shifts: dict[str, float] = {}
+    top: Positive
+    slope: Bounded
+    offset: Bounded
+    token_threshold: Probability
+    sentence_top: Positive
+    sentence_threshold: Probability
+    shifts: dict[str, Bounded] = {}
 
 
 class TokenInput(_Frozen):
@@ -62,23 +80,37 @@ class OperatingPoint(_Frozen):
     """A probability from which responses are called hallucinated, and what it did to responses of sources
     that the model had not seen."""
 
-    threshold: float
+    threshold: Probability
     rule: str
-    precision: float
-    recall: float
-    false_positive_rate: float
+    precision: Probability
+    recall: Probability
+    false_positive_rate: Probability
 
 
 class Range(_Frozen):
-    low: float
-    high: float
+    low: Finite
+    high: Finite
+
+    @model_validator(mode="after")
+    def _rises(self) -> Self:
+        _require_rising((self.low, self.high))
+        return self
+
+
+FiveQuantiles = Annotated[tuple[Finite, ...], Field(min_length=5, max_length=5)]
 
 
 class Distribution(_Frozen):
     """Quantiles (5, 25, 50, 75 and 95 %) of a feature's mean over training sentences, by their labels."""
 
-    faithful: tuple[float, ...]
-    hallucinated: tuple[float, ...]
+    faithful: FiveQuantiles
+    hallucinated: FiveQuantiles
+
+    @model_validator(mode="after")
+    def _rises(self) -> Self:
+        _require_rising(self.faithful)
+        _require_rising(self.hallucinated)
+        return self
 
 
 class Selection(_Frozen):
@@ -95,8 +127,8 @@ class Training(_Frozen):
     """Where the rows came from. `sources` are content hashes: `evaluate` refuses rows it has seen."""
 
     data_hash: str
-    generators: dict[str, int]
-    failures: int
+    generators: dict[str, Count]
+    failures: Count
     sources: list[str]
     command: str
 
@@ -112,8 +144,8 @@ class Located(_Frozen):
 class GeneratorEvidence(_Frozen):
     """The figures of one generator's responses, the controls' beside them."""
 
-    rows: int
-    hallucinated: int
+    rows: Count
+    hallucinated: Count
     metrics: Metrics
     controls: dict[str, Metrics]
     located: dict[str, Located]
@@ -133,6 +165,7 @@ class Evidence(_Frozen):
 class Card(_Frozen):
     """Everything but the fitted estimator; `training` and `evidence` are what `train` adds.
 
+    `sha256` is the hash of everything else in it, and `estimator_sha256` that of the file beside it.
     `domain`, `operating_points`, `faithful_quantiles` and `reference` come with token detectors.
     """
 
@@ -144,18 +177,52 @@ class Card(_Frozen):
     target: str
     input: Annotated[VectorInput | TokenInput, Field(discriminator="kind")]
     feature_version: int
-    threshold: float
-    rows: int
-    hallucinated: int
+    threshold: Probability
+    rows: Count
+    hallucinated: Count
     versions: dict[str, str]
     operating_points: dict[str, OperatingPoint] = {}
-    faithful_quantiles: list[float] = []
+    faithful_quantiles: list[Probability] = []
     domain: dict[str, Range] = {}
     reference: dict[str, Distribution] = {}
     selections: list[Selection] = []
     training: Training | None = None
     evidence: Evidence | None = None
     estimator_sha256: str = ""
+    sha256: str = ""
+
+    @field_validator("composite")
+    @classmethod
+    def _is_known(cls, composite: str) -> str:
+        return str(_checked(composite_named, composite).name)
+
+    @field_validator("reader")
+    @classmethod
+    def _is_identity(cls, reader: dict[str, Any]) -> dict[str, Any]:
+        for name, kind in _IDENTITY.items():
+            if type(reader.get(name)) is not kind:
+                raise ValueError(f"'{name}' must be a {kind.__name__}")
+        return reader
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        if self.hallucinated > self.rows:
+            raise ValueError("more responses are hallucinated than there are")
+        _require_rising(self.faithful_quantiles)
+        return self
+
+
+def _checked(make: Callable[..., Any], *given: Any) -> Any:
+    """What `make` makes; what it refuses is a fault of the card."""
+    try:
+        return make(*given)
+    except InputError as error:
+        raise ValueError(error.reason) from error
+
+
+def _require_rising(numbers: Sequence[float]) -> None:
+    if any(before > after for before, after in pairwise(numbers)):
+        raise ValueError("quantiles and ranges must rise")
 
 
 def package_versions() -> dict[str, str]:

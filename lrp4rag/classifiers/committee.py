@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from lrp4rag.errors import InputError
 from lrp4rag.features.windows import smoothed
 
 Table = NDArray[np.float32]
@@ -94,6 +95,10 @@ class Member:
         return logits(lambda: _network(columns, 0.0), self.weights, self._standardised(inputs), AT_ONCE)
 
     def _standardised(self, inputs: Table) -> Table:
+        if inputs.shape[1] != len(self.mean):
+            raise InputError(
+                f"a network of the detector takes {len(self.mean)} features, and is given {inputs.shape[1]}"
+            )
         rows = inputs.astype(np.float32)  # states may be kept in float16
         rows -= self.mean
         rows /= self.scale

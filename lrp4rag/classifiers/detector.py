@@ -24,10 +24,13 @@ from lrp4rag.classifiers.reading import Reading
 from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.classifiers.vector_model import VectorModel
 from lrp4rag.classifiers.verdict import Verdict
-from lrp4rag.errors import InputError, LRP4RAGWarning
+from lrp4rag.errors import InputError, LRP4RAGWarning, RelevanceError, first_line
 from lrp4rag.features.record import Record
 from lrp4rag.generator.reader import reader_name
 from lrp4rag.lrp.relevance import Relevance
+from lrp4rag.numbers import not_finite
+
+_OPTIONAL = ("by_segment", "prompt", "resampled")
 
 Evidence = Relevance | Record
 """What a detector reads: relevance, and for a token detector also signals."""
@@ -91,10 +94,13 @@ class Detector:
         """The probability that each response is hallucinated, (rows,).
 
         Raises `InputError` for relevance of another reader, composite or target, or where signals that the
-        detector reads are missing.
+        detector reads are missing, and `RelevanceError` where a probability is no number.
         """
         records = [self._record(one) for one in given]
-        return self.model.probabilities(records) if records else np.zeros(0)
+        found = self.model.probabilities(records) if records else np.zeros(0)
+        for probability in found:
+            _require_probability(float(probability))
+        return found
 
     def predict(self, given: Evidence) -> Verdict:
         """The verdict on one response, with suspect spans and sentences, and what moved it.
@@ -103,6 +109,7 @@ class Detector:
         """
         record = self._record(given)
         verdict = self.model.judge(record, self.card.threshold)
+        _require_probability(verdict.probability)
         if isinstance(self.model, VectorModel):
             return verdict
         return replace(
@@ -177,6 +184,10 @@ class Detector:
         relevance = record.relevance
         self.require(relevance.reader, relevance.composite, relevance.target)
         _require_embeddings(relevance)
+        own = {name: getattr(relevance, name) for name in ("response", "logits", *_OPTIONAL)}
+        known = {name: array for name, array in own.items() if array is not None}
+        if (name := not_finite({**known, **record.signals, **record.states, **record.sentences})) is not None:
+            raise RelevanceError(f"no verdict: '{name}' holds NaN or Inf")
         return record
 
 
@@ -195,10 +206,25 @@ def _token_model(given: TokenInput, learned: Any, folder: Path) -> TokenModel:
         committee = Committee.of(learned)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"not a token detector: {error!r}", path=folder) from error
+    for name, members in committee.members.items():
+        for member in members:
+            try:
+                member.log_odds(np.zeros((1, len(member.mean)), dtype=np.float32))
+            except (KeyError, RuntimeError, TypeError, ValueError) as error:
+                what = f"not a token detector: a network of '{name}' does not work: {first_line(error)}"
+                raise InputError(what, path=folder) from error
+            if not (member.scale > 0).all():
+                raise InputError(f"not a token detector: a scale of '{name}' is not positive", path=folder)
     if set(committee.members) != set(given.blocks):
         raise InputError("not a token detector: its networks are not of the blocks in its card", path=folder)
     reading = Reading(**given.reading.model_dump())
     return TokenModel(dict(given.blocks), committee, reading)
+
+
+def _require_probability(probability: float | None) -> None:
+    """A probability that is no number compares as below any threshold: it must not pass for "grounded"."""
+    if probability is None or not 0 <= probability <= 1:
+        raise RelevanceError(f"no verdict: the detector's probability is {probability}, which is none")
 
 
 def _require_embeddings(relevance: Relevance) -> None:

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import shutil
 import tempfile
+import zipfile
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import ValidationError
+from sklearn.tree._tree import Tree
 
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.features import FEATURE_VERSION
-from lrp4rag.errors import InputError
+from lrp4rag.errors import InputError, first_line
+from lrp4rag.files import check_folder, read_bytes
+from lrp4rag.numbers import not_finite
+from lrp4rag.strict_json import read_record, require_seal, sealed
 
-FORMAT = 2
+FORMAT = 3
 CARD, ESTIMATOR = "card.json", "estimator.skops"
+LARGEST = 512 * 2**20
+"""Bytes of what was learned, packed or unpacked. The bundled detectors take less than five million."""
 BUNDLED = "default"
 PLACES = {BUNDLED: "detector", "fast": "fast"}
 """The detectors that come with the package, by name: the full one and the quick one."""
@@ -49,7 +58,8 @@ def write(folder: str | Path, card: Card, estimator: Any) -> Path:
         skops.io.dump(estimator, new / ESTIMATOR, compression=8)
         digest = hashlib.sha256((new / ESTIMATOR).read_bytes()).hexdigest()
         card = card.model_copy(update={"estimator_sha256": digest})
-        (new / CARD).write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        record = sealed(card.model_dump(mode="json"))
+        (new / CARD).write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         if folder.exists():
             folder.rename(old)
         new.rename(folder)
@@ -65,22 +75,56 @@ def read(folder: str | Path = BUNDLED) -> tuple[Card, Any]:
     folder = _folder(folder)
     card = load_card(folder)
     try:
-        content = (folder / ESTIMATOR).read_bytes()
+        content = read_bytes(folder / ESTIMATOR, LARGEST)
     except OSError as error:
         raise InputError(f"cannot read the detector: {error}", path=folder) from error
     if hashlib.sha256(content).hexdigest() != card.estimator_sha256:
         message = "the detector file is corrupt: it does not have the hash in its card"
         raise InputError(message, path=folder / ESTIMATOR)
+    _refuse_bomb(content, folder / ESTIMATOR)
     try:
-        return card, skops.io.loads(content, trusted=TRUSTED)
+        learned = skops.io.loads(content, trusted=TRUSTED)
     except Exception as error:  # skops raises many kinds for a file it cannot or will not read
-        raise InputError(f"not a detector: {error}", path=folder / ESTIMATOR) from error
+        raise InputError(f"not a detector: {first_line(error)}", path=folder / ESTIMATOR) from error
+    if (where := _not_finite(learned)) is not None:
+        raise InputError("what was learned holds NaN or Inf", path=folder / ESTIMATOR, field=where)
+    return card, learned
+
+
+def _refuse_bomb(content: bytes, path: Path) -> None:
+    """Before anything is unpacked: a few megabytes can stand for many gigabytes."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as packed:
+            size = sum(entry.file_size for entry in packed.infolist())
+    except zipfile.BadZipFile as error:
+        raise InputError(f"not a detector: {error}", path=path) from error
+    if size > LARGEST:
+        raise InputError(
+            f"unpacked, it takes {size / 1e6:,.0f} MB, and at most {LARGEST / 1e6:,.0f} are read", path=path
+        )
+
+
+def _not_finite(learned: Any, where: str = "estimator") -> str | None:
+    """Where a number in what was learned is NaN or Inf, by attribute; None where all are finite."""
+    if isinstance(learned, float | np.generic | np.ndarray):
+        return where if not_finite({where: np.asarray(learned)}) else None
+    inside: dict[str, Any] = {}
+    if isinstance(learned, dict):
+        inside = {f"{where}[{key!r}]": value for key, value in learned.items()}
+    elif isinstance(learned, list | tuple):
+        inside = {f"{where}[{k}]": value for k, value in enumerate(learned)}
+    elif isinstance(learned, Tree):
+        inside = {f"{where}.{name}": getattr(learned, name) for name in ("threshold", "value", "impurity")}
+    elif hasattr(learned, "__dict__"):
+        inside = {f"{where}.{name}": value for name, value in vars(learned).items()}
+    return next((found for name, value in inside.items() if (found := _not_finite(value, name))), None)
 
 
 def check_target(folder: Path) -> None:
     """Raise `InputError` unless a detector can be written to `folder`: new, empty, or a detector's own."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError("this is a file; name a folder", path=folder)
+    check_folder(folder)
+    if folder.is_symlink():
+        raise InputError("this is a link; name the folder itself", path=folder)
     if folder.is_dir() and {path.name for path in folder.iterdir()} - {CARD, ESTIMATOR}:
         raise InputError("this folder has other files in it; name another", path=folder)
 
@@ -90,21 +134,25 @@ def load_card(folder: str | Path = BUNDLED) -> Card:
     folder = _folder(folder)
     path = folder / CARD
     try:
-        card = Card.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        record = read_record(path, "a detector card")
     except OSError as error:
         raise InputError(f"no detector here ({CARD} cannot be read)", path=folder) from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        raise InputError(f"not a detector card: {first['msg']}", path=path, field=field) from error
-    except ValueError as error:
-        raise InputError(f"not a detector card: {error}", path=path) from error
-    if card.format != FORMAT or card.feature_version != FEATURE_VERSION:
+    made = (record.get("format", FORMAT), record.get("feature_version", FEATURE_VERSION))
+    if made != (FORMAT, FEATURE_VERSION):
         raise InputError(
-            f"the detector has format {card.format} and feature version {card.feature_version}, "
+            f"the detector has format {made[0]} and feature version {made[1]}, "
             f"and this lrp4rag reads {FORMAT} and {FEATURE_VERSION}; train it again",
             path=folder,
         )
+    try:
+        card = Card.model_validate(record)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise InputError(f"not a detector card: {first['msg']}", path=path, field=field or None) from error
+    except InputError as error:  # of a block of features
+        raise InputError(f"not a detector card: {error.reason}", path=path, field="input.blocks") from error
+    require_seal(record, path, "the card")
     return card
 
 

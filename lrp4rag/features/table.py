@@ -19,6 +19,7 @@ Table = NDArray[np.float32]
 WINDOWS = (1, 5, 17)
 """Tokens that a feature is averaged over; relevance of a single token is noisy."""
 PROFILE_WINDOW = 9
+WIDEST = 999
 
 FEATURES = TOKEN_FEATURES | TEXT_FEATURES
 """All that a table may have; by default it has those that a model tells."""
@@ -41,8 +42,8 @@ class TokenTable:
             for name in given:
                 if name not in known:
                     raise InputError(f"unknown {what} '{name}'; choose from {', '.join(known)}")
-        if not all(window > 0 and window % 2 for window in (*self.windows, self.profile_window)):
-            raise InputError("windows must be odd and positive")
+        if not all(0 < window <= WIDEST and window % 2 for window in (*self.windows, self.profile_window)):
+            raise InputError(f"windows must be odd, positive and at most {WIDEST}")
 
     def __call__(self, record: Record) -> Table:
         """(t, columns)."""

@@ -7,7 +7,10 @@ import numpy as np
 from lrp4rag.generator.encoding import Encoded
 from lrp4rag.lrp.relevance import Relevance
 
-READER = {"name": "tiny", "digest": "0123", "chat_template": True, "dtype": "float32"}
+READER = {
+    **{"name": "tiny", "weights": "w", "config": "c", "tokenizer": "k", "template": "t"},
+    **{"digest": "0123", "chat_template": True, "dtype": "float32"},
+}
 
 
 def relevance_of(total, *, reader=None, composite="attnlrp", text=None, by_segment=None) -> Relevance:

@@ -8,6 +8,7 @@ import pytest
 from lrp4rag.classifiers import Detector, Features
 from lrp4rag.classifiers.folder import CARD, ESTIMATOR, load_card
 from lrp4rag.errors import InputError, LRP4RAGWarning
+from lrp4rag.strict_json import sealed
 from tests.classifiers.samples import READER, labelled_rows, relevance_of
 
 
@@ -38,7 +39,7 @@ def test_saved_and_loaded_it_is_the_same(detector, tmp_path):
     folder = detector.save(tmp_path / "d")
     loaded = Detector.load(folder)
     assert np.array_equal(loaded.predict_proba(rows), detector.predict_proba(rows))
-    assert loaded.card.model_copy(update={"estimator_sha256": ""}) == detector.card
+    assert loaded.card.model_copy(update={"estimator_sha256": "", "sha256": ""}) == detector.card
     assert sorted(path.name for path in folder.iterdir()) == [CARD, ESTIMATOR]
     detector.save(folder)  # a detector may be replaced
     assert [path.name for path in tmp_path.iterdir()] == ["d"]
@@ -58,7 +59,7 @@ def test_a_folder_with_other_files_beside_a_detector_is_left_alone(detector, tmp
         detector.save(folder)
     assert (folder / "thesis.tex").exists()
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="this is a file"):
+    with pytest.raises(InputError, match="this is no folder"):
         detector.save(tmp_path / "file")
 
 
@@ -99,7 +100,7 @@ def test_another_feature_version_is_refused(detector, tmp_path):
     folder = detector.save(tmp_path / "d")
     card = json.loads((folder / CARD).read_text())
     (folder / CARD).write_text(json.dumps({**card, "feature_version": 99}))
-    with pytest.raises(InputError, match="feature version 99, and this lrp4rag reads 2 and 1"):
+    with pytest.raises(InputError, match="feature version 99, and this lrp4rag reads 3 and 1"):
         Detector.load(folder)
 
 
@@ -112,7 +113,7 @@ def test_corrupt_files_are_refused_by_name(detector, tmp_path):
     (folder / CARD).write_text("{")
     with pytest.raises(InputError, match=r"card.json: not a detector card"):
         Detector.load(folder)
-    (folder / CARD).write_text('{"format": 2}')
+    (folder / CARD).write_text('{"format": 3}')
     with pytest.raises(InputError, match=r"field 'classifier': not a detector card: Field required"):
         Detector.load(folder)
     with pytest.raises(InputError, match="no detector here"):
@@ -146,7 +147,7 @@ def test_a_pickle_is_never_loaded(detector, tmp_path, monkeypatch):
             (folder / ESTIMATOR).write_bytes(content)
         digest = hashlib.sha256((folder / ESTIMATOR).read_bytes()).hexdigest()
         card = json.loads((folder / CARD).read_text())
-        (folder / CARD).write_text(json.dumps({**card, "estimator_sha256": digest}))
+        (folder / CARD).write_text(json.dumps(sealed({**card, "estimator_sha256": digest})))
         with pytest.raises(InputError, match="not a detector"):
             Detector.load(folder)
     assert not (tmp_path / "exploded").exists()
