@@ -8,14 +8,22 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from lrp4rag import strict_json
 from lrp4rag.errors import InputError
-from lrp4rag.example import Example, Label
+from lrp4rag.example import LONGEST_EXAMPLE, Example, Label
+from lrp4rag.files import read_bytes
+from lrp4rag.text import one_line
 
 RAGTRUTH_FILES = ("source_info.jsonl", "response.jsonl")
+LARGEST_DATA = 2 * 2**30
+"""Bytes of a file of examples: all of it is read at once."""
+LARGEST_TEXT = 4 * LONGEST_EXAMPLE
+"""Bytes of a file with one passage or template."""
+_OPEN_ALREADY = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 Row = TypeVar("Row", bound=BaseModel)
 
@@ -55,6 +63,8 @@ class _RagTruthSource(BaseModel):
 
 
 class _RagTruthLabel(BaseModel):
+    model_config = ConfigDict(strict=True)
+
     start: int
     end: int
     label_type: str = ""
@@ -76,13 +86,14 @@ def load_examples(path: str | Path, *, template: str | None = None) -> list[Exam
     Raises `InputError` naming file, line and field.
     """
     if str(path) == "-":
-        return _from_text(sys.stdin.buffer.read(), "standard input", template)
+        return _from_text(_read_stream(sys.stdin.buffer, "standard input"), "standard input", template)
+    if str(path).startswith(_OPEN_ALREADY):  # of a shell's <(command): it is written to already
+        with Path(path).open("rb") as stream:
+            return _from_text(_read_stream(stream, path), path, template)
     path = Path(path)
     if path.is_dir():
         return _from_ragtruth(path)
-    if not path.exists():
-        raise InputError("no such file or directory", path=path)
-    return _from_text(path.read_bytes(), path, template)
+    return _from_text(_read(path, LARGEST_DATA), path, template)
 
 
 def select(examples: Iterable[Example], id: str, path: str | Path) -> Example:
@@ -90,7 +101,26 @@ def select(examples: Iterable[Example], id: str, path: str | Path) -> Example:
     for example in examples:
         if example.id == id:
             return example
-    raise InputError(f"no example with id '{id}'", path=path)
+    raise InputError(f"no example with id '{one_line(id, 100)}'", path=path)
+
+
+def _read(path: Path, limit: int) -> bytes:
+    try:
+        return read_bytes(path, limit)
+    except FileNotFoundError as error:
+        raise InputError("no such file or directory", path=path) from error
+    except InputError as error:
+        hint = "; to read a pipe, give - and redirect it" if path.is_fifo() else ""
+        raise InputError(f"{error.reason}{hint}", path=path) from error
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}", path=path) from error
+
+
+def _read_stream(stream: BinaryIO, name: str | Path) -> bytes:
+    content = stream.read(LARGEST_DATA + 1)
+    if len(content) > LARGEST_DATA:
+        raise InputError(f"more than {LARGEST_DATA / 1e6:,.0f} MB; give it in parts", path=name)
+    return content
 
 
 def _from_text(content: bytes, path: str | Path, template: str | None) -> list[Example]:
@@ -105,7 +135,7 @@ def _from_text(content: bytes, path: str | Path, template: str | None) -> list[E
             "passages": parsed.passages,
             "response": parsed.response,
             "prompt": parsed.prompt,
-            "template": parsed.template or template,
+            "template": template if parsed.template is None else parsed.template,
             "labels": None if labels is None else tuple(Label(**vars(label)) for label in labels),
             "id": id,
             "source": parsed.source_id,
@@ -122,17 +152,18 @@ def _from_ragtruth(folder: Path) -> list[Example]:
     for file in (sources_path, responses_path):
         if not file.is_file():
             raise InputError(f"not a RAGTruth directory: it has no {file.name}", path=folder)
-    sources = {}
-    for line, _, row in _json_rows(sources_path.read_bytes(), sources_path):
+    sources, seen = {}, dict[str, int]()
+    for line, _, row in _json_rows(_read(sources_path, LARGEST_DATA), sources_path):
         source = _validated(_RagTruthSource, row, sources_path, line)
+        _refuse_duplicate(source.source_id, seen, sources_path, line, "source_id")
         sources[source.source_id] = (line, source)
-    examples, seen = [], dict[str, int]()
-    for line, _, row in _json_rows(responses_path.read_bytes(), responses_path):
+    examples, seen = [], {}
+    for line, _, row in _json_rows(_read(responses_path, LARGEST_DATA), responses_path):
         response = _validated(_RagTruthResponse, row, responses_path, line)
         _refuse_duplicate(response.id, seen, responses_path, line)
         if response.source_id not in sources:
             raise InputError(
-                f"no source '{response.source_id}' in {sources_path.name}",
+                f"no source '{one_line(response.source_id, 100)}' in {sources_path.name}",
                 path=responses_path,
                 line=line,
                 field="source_id",
@@ -181,14 +212,13 @@ def _create(fields: dict[str, Any], path: str | Path, line: int) -> Example:
     try:
         return Example.create(**fields)
     except InputError as error:
-        message = str(error).removeprefix(f"field '{error.field}': ")
-        raise InputError(message, path=path, line=line, field=error.field) from error
+        raise InputError(error.reason, path=path, line=line, field=error.field) from error
 
 
-def _refuse_duplicate(id: str, seen: dict[str, int], path: str | Path, line: int) -> None:
+def _refuse_duplicate(id: str, seen: dict[str, int], path: str | Path, line: int, field: str = "id") -> None:
     if id in seen:
-        message = f"duplicate id '{id}' (first on line {seen[id]})"
-        raise InputError(message, path=path, line=line, field="id")
+        message = f"duplicate {field} '{one_line(id, 100)}' (first on line {seen[id]})"
+        raise InputError(message, path=path, line=line, field=field)
     seen[id] = line
 
 
@@ -211,9 +241,12 @@ def _json_rows(content: bytes, path: str | Path) -> Iterator[tuple[int, int, Any
 
 
 def _is_json(text: str) -> bool:
+    """Whether a line is JSON by itself, be it good or not."""
     try:
         json.loads(text)
-    except (ValueError, RecursionError):
+    except RecursionError:
+        return True
+    except ValueError:
         return False
     return True
 
@@ -243,9 +276,7 @@ def _decode(content: bytes, path: str | Path) -> str:
 
 def _parse(text: str, path: str | Path, line: int) -> Any:
     try:
-        return json.loads(text)
-    except RecursionError as error:
-        raise InputError("invalid JSON: nested too deeply", path=path, line=line) from error
+        return strict_json.parse(text)
     except ValueError as error:
         if isinstance(error, json.JSONDecodeError):
             line += error.lineno - 1
@@ -270,6 +301,4 @@ def _validated(model: type[Row], row: Any, path: str | Path, line: int) -> Row:
 
 def read_text(path: Path) -> str:
     """A text file in UTF-8; raises `InputError` where it is missing or is not."""
-    if not path.is_file():
-        raise InputError("no such file", path=path)
-    return _decode(path.read_bytes(), path)
+    return _decode(_read(path, LARGEST_TEXT), path)

@@ -20,7 +20,8 @@ class LRP4RAGError(Exception):
 
 
 class InputError(LRP4RAGError):
-    """Bad usage or bad input. The message names file, line and field where they are known.
+    """Bad usage or bad input. The message names file, line and field where they are known; `reason` is the
+    message without them.
 
     The command line exits with 2.
     """
@@ -35,7 +36,7 @@ class InputError(LRP4RAGError):
         line: int | None = None,
         field: str | None = None,
     ) -> None:
-        self.path, self.line, self.field = path, line, field
+        self.reason, self.path, self.line, self.field = message, path, line, field
         where = [] if path is None else [one_line(clipped(str(path), 500))]
         where += [] if line is None else [f"line {line}"]
         where += [] if field is None else [f"field '{one_line(field, 100)}'"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from lrp4rag.errors import InputError
+from lrp4rag.text import surrogate_in
 
 # The wording of RAGTruth's question-answering prompts, so that what users render looks like what
 # the bundled detector was trained on.
@@ -21,6 +22,11 @@ DEFAULT_TEMPLATE = (
     "In case the passages do not contain the necessary information to answer the question, "
     'please reply with: "Unable to answer based on given passages."\noutput:'
 )
+
+LONGEST_EXAMPLE = 10_000_000
+"""Characters of all texts of an example together: many times what any reader's window holds."""
+LONGEST_NAME = 1000
+"""Characters of an id, a source, a generator's name or a label's kind."""
 
 SegmentKind = Literal["passage", "question"]
 
@@ -80,15 +86,21 @@ class Example:
     ) -> Example:
         """Check the parts and locate them in the prompt, which is rendered when not given.
 
-        Raises `InputError` naming the field for an empty passage or response, a label outside the
-        response, a template without its two placeholders, or a part that the prompt lacks.
+        Raises `InputError` naming the field for an empty passage or response, an empty question where the
+        prompt is rendered, a label outside the response, a template without its two placeholders, a part
+        that the prompt lacks, text with half a character in it, or more text than `LONGEST_EXAMPLE`.
         """
         texts = {"question": question, "response": response, "prompt": prompt, "template": template}
         texts |= {f"passages[{k}]": passage for k, passage in enumerate(passages)}
-        for field, text in texts.items():
-            _refuse_surrogates(text, field)
+        names = {"id": id, "source_id": source, "generator": generator}
+        names |= {f"labels[{k}].kind": label.kind for k, label in enumerate(labels or ())}
+        _require_texts(texts, names)
         if not passages:
             raise InputError("at least one passage is needed", field="passages")
+        if prompt is None and not question.strip():
+            raise InputError(
+                "the question is empty; only a given prompt can do without one", field="question"
+            )
         for k, passage in enumerate(passages):
             if not passage.strip():
                 raise InputError("the passage is empty", field=f"passages[{k}]")
@@ -104,7 +116,7 @@ class Example:
                     field=f"labels[{k}]",
                 )
         if prompt is None:
-            prompt, spans = render(template or DEFAULT_TEMPLATE, question, passages)
+            prompt, spans = render(DEFAULT_TEMPLATE if template is None else template, question, passages)
         else:
             spans = locate(prompt, question, passages)
         return cls(
@@ -133,16 +145,25 @@ class Example:
         """The same example with another (unlabelled) response."""
         if not response.strip():
             raise InputError("the response is empty", field="response")
-        _refuse_surrogates(response, "response")
+        _require_texts({"response": response}, {})
         return replace(self, response=response, labels=None)
 
 
-def _refuse_surrogates(text: str | None, field: str) -> None:
-    # JSON can spell half a character ("\\ud800"), which no tokenizer and no file can hold.
-    try:
-        (text or "").encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"lone surrogate at character {error.start}", field=field) from error
+def _require_texts(texts: Mapping[str, str | None], names: Mapping[str, str | None]) -> None:
+    lengths = {field: len(text or "") for field, text in texts.items()}
+    if sum(lengths.values()) > LONGEST_EXAMPLE:
+        longest = max(lengths, key=lambda field: lengths[field])
+        raise InputError(
+            f"the texts have {sum(lengths.values()):,} characters, and at most {LONGEST_EXAMPLE:,} are read",
+            field=longest,
+        )
+    for field, name in names.items():
+        if len(name or "") > LONGEST_NAME:
+            raise InputError(f"{len(name or ''):,} characters; at most {LONGEST_NAME:,}", field=field)
+    for field, text in (*texts.items(), *names.items()):
+        # JSON can spell half a character ("\\ud800"), which no tokenizer and no file can hold.
+        if (place := surrogate_in(text or "")) is not None:
+            raise InputError(f"lone surrogate at character {place}", field=field)
 
 
 def content_hash(question: str, passages: list[str] | tuple[str, ...]) -> str:

@@ -237,7 +237,7 @@ def test_the_content_hash_knows_question_and_passages_only() -> None:
         create(passages=PASSAGES[:1]),
         create(passages=PASSAGES[::-1]),
         create(passages=[" ".join(PASSAGES)]),
-        create(question="", passages=[QUESTION, *PASSAGES]),
+        create(question="", passages=[QUESTION, *PASSAGES], prompt=f"{QUESTION} {' '.join(PASSAGES)}"),
     ]
     assert len({reference, *(example.content_hash for example in others)}) == 6
     assert content_hash("a", ["b c"]) != content_hash("a b", ["c"])

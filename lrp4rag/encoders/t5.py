@@ -67,7 +67,9 @@ def load_hhem(weights: str = HHEM, foundation: str = FLAN, device: str | None = 
     """HHEM-2.1-Open: a token classifier on Flan-T5-base, kept under the prefix "t5."."""
     from transformers import AutoConfig, T5ForTokenClassification
 
-    config = AutoConfig.from_pretrained(foundation, trust_remote_code=False)
+    from lrp4rag.generator.pretrained import pretrained
+
+    config = pretrained(AutoConfig, foundation)
     config.num_labels = 2
     model, tokenizer = load_encoder(
         weights,

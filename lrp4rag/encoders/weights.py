@@ -54,18 +54,16 @@ def load_encoder(
     from transformers import AutoTokenizer
     from transformers.utils import logging
 
+    from lrp4rag.generator.pretrained import pretrained, reason
     from lrp4rag.generator.reader import check_device
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     place = resolve_encoder(name)
     try:
-        # Where this is not said, transformers asks whether to run remote code.
-        words = AutoTokenizer.from_pretrained(tokenizer or place, trust_remote_code=False)
-        model, found = kind.from_pretrained(
-            place, use_safetensors=True, trust_remote_code=False, output_loading_info=True, **options
-        )
+        words = pretrained(AutoTokenizer, tokenizer or place)
+        model, found = pretrained(kind, place, use_safetensors=True, output_loading_info=True, **options)
     except Exception as error:  # transformers raises many kinds for folders it cannot read
-        raise InputError(f"cannot load encoder '{name}': {error}") from error
+        raise InputError(f"cannot load encoder '{name}': {reason(error)}") from error
     missing = sorted(found["missing_keys"])
     if whole and missing:
         raise InputError(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.errors import InputError
+from lrp4rag.errors import InputError, first_line
 from lrp4rag.example import Example
 
 Truncation = Literal["error", "passages"]
@@ -121,9 +121,15 @@ def _chat_frame(tokenizer: Any, prompt: str) -> tuple[str, str, str]:
 
     def rendered(content: str) -> str:
         messages = [{"role": "user", "content": content}]
-        text: str = tokenizer.apply_chat_template(
-            messages, tokenize=False, add_generation_prompt=True, date_string=_DATE
-        )
+        try:
+            text: str = tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True, date_string=_DATE
+            )
+        except Exception as error:  # a template is a program, and can raise anything
+            raise InputError(
+                f"this reader's chat template fails: {first_line(error)}; use the raw prompt "
+                "(--no-chat-template)"
+            ) from error
         return text
 
     before, found, after = rendered(_PLACEHOLDER).partition(_PLACEHOLDER)

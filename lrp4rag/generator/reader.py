@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from transformers import AutoTokenizer
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.generator.encoding import Encoded, Truncation, encode, encode_message
+from lrp4rag.generator.pretrained import pretrained, reason
 from lrp4rag.generator.weights import (
     DEFAULT_READER,
     label_of,
@@ -82,6 +84,11 @@ class Reader:
         """The longest prompt plus response, in tokens."""
         return getattr(self.model.config, "max_position_embeddings", None)
 
+    @cached_property
+    def _longest_token(self) -> int:
+        """In characters: a byte of text is one character of a token, or more."""
+        return max(map(len, self.tokenizer.get_vocab()))
+
     def encode(self, example: Example, *, truncation: Truncation = "error") -> Encoded:
         """See `lrp4rag.generator.encoding.encode`; raises `InputError` without a response."""
         if example.response is None:
@@ -140,13 +147,32 @@ class Reader:
         return encoded.with_response(response, self.tokenizer)
 
     def _encode(self, example: Example, truncation: Truncation, window: int | None) -> Encoded:
-        return encode(
+        if window is not None and truncation == "error":
+            self._refuse_hopeless(example, window)
+        encoded = encode(
             example,
             self.tokenizer,
             chat_template=self.identity.chat_template,
             window=window,
             truncation=truncation,
         )
+        rows = self.model.get_input_embeddings().weight.shape[0]
+        largest = max((*encoded.prompt_ids, *encoded.response_ids), default=0)
+        if largest >= rows:
+            raise InputError(
+                f"the reader's tokenizer gives token {largest}, and its model has {rows} embeddings: they do "
+                "not belong together"
+            )
+        return encoded
+
+    def _refuse_hopeless(self, example: Example, window: int) -> None:
+        """Before megabytes are cut into tokens: text that cannot fit whatever its tokens are."""
+        count, most = len(example.prompt) + len(example.response or ""), window * self._longest_token
+        if count > most:
+            raise InputError(
+                f"prompt and response have {count:,} characters, more than the reader's window of {window} "
+                f"tokens holds ({most:,} at most); shorten them"
+            )
 
 
 def reader_name(identity: dict[str, Any]) -> str:
@@ -178,10 +204,10 @@ def load_reader(
     folder = resolve(name)
     try:
         require_kernels(folder)
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokenizer = pretrained(AutoTokenizer, folder)
         model = load_whole(str(folder), dtype=DTYPES[dtype], use_safetensors=True)
     except Exception as error:  # transformers raises many kinds for folders it cannot read
-        raise InputError(f"cannot load reader '{name}': {error}") from error
+        raise InputError(f"cannot load reader '{name}': {reason(error)}") from error
     if not tokenizer.is_fast:
         raise InputError(f"the tokenizer of '{name}' gives no character offsets (it is not a fast one)")
     use_template = True if chat_template is None else chat_template

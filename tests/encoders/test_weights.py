@@ -66,7 +66,7 @@ def test_code_of_a_model_is_not_run_and_nobody_is_asked(
     file = folder / "config.json"
     code = {"AutoConfig": "evil.EvilConfig", "AutoModelForSequenceClassification": "evil.EvilModel"}
     file.write_text(json.dumps({**json.loads(file.read_text()), "model_type": "evil", "auto_map": code}))
-    with pytest.raises(InputError, match="custom code"):
+    with pytest.raises(InputError, match="lrp4rag runs none"):
         load_encoder(str(folder), AutoModelForSequenceClassification)
     assert not trace.exists()
 

@@ -230,7 +230,7 @@ def test_a_token_across_two_parts_goes_to_the_larger_share() -> None:
 
 
 def test_an_empty_question_has_no_tokens(tokenizer: PreTrainedTokenizerFast) -> None:
-    encoded = encode(bridge_example(question=""), tokenizer)
+    encoded = encode(bridge_example(question="", prompt=bridge_example().prompt), tokenizer)
     assert encoded.segment_names[1] == "question"
     assert 1 not in encoded.segments
 

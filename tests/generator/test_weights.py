@@ -101,7 +101,7 @@ def test_a_half_converted_folder_is_replaced(cache: Path, conversions: list[Path
     """As a run killed by an older version may have left it: files, but not the note that comes last."""
     gguf = save_tiny_gguf(tmp_path / "tiny.gguf")
     folder = resolve(str(gguf))
-    (folder / "lrp4rag_source.json").unlink()
+    (folder / "lrp4rag_files.json").unlink()
     (folder / "model.safetensors").write_bytes(b"half")
     assert resolve(str(gguf)) == folder
     assert len(conversions) == 2
@@ -199,5 +199,11 @@ def test_a_folder_without_safetensors_has_no_hash(cache: Path, tmp_path: Path) -
 
 def test_the_note_of_a_conversion_is_complete(cache: Path, tmp_path: Path) -> None:
     gguf = save_tiny_gguf(tmp_path / "tiny.gguf")
-    note = json.loads((resolve(str(gguf)) / "lrp4rag_source.json").read_text())
-    assert note == {"file": "tiny.gguf", "sha256": hashlib.sha256(gguf.read_bytes()).hexdigest()}
+    folder = resolve(str(gguf))
+    note = json.loads((folder / "lrp4rag_files.json").read_text())
+    assert note["name"] == "tiny.gguf"
+    assert note["gguf"] == hashlib.sha256(gguf.read_bytes()).hexdigest()
+    assert set(note["files"]) == {path.name for path in folder.iterdir()} - {"lrp4rag_files.json"}
+    weights = (folder / "model.safetensors").read_bytes()
+    facts = {"size": len(weights), "sha256": hashlib.sha256(weights).hexdigest()}
+    assert note["files"]["model.safetensors"] == facts

@@ -115,16 +115,17 @@ def _headed(kit: Kit) -> Any:
     import torch
     from transformers import AutoModelForSequenceClassification
 
+    from lrp4rag.generator.pretrained import pretrained
     from lrp4rag.generator.weights import resolve
 
     reader = kit.reader
     with seeded(kit.seed):
-        model = AutoModelForSequenceClassification.from_pretrained(
+        model = pretrained(
+            AutoModelForSequenceClassification,
             resolve(kit.choices.reader),
             num_labels=2,
             dtype=torch.float32,
             use_safetensors=True,
-            trust_remote_code=False,
         )
     model.config.pad_token_id = _padding(reader.tokenizer)
     return model.to(reader.model.device)
