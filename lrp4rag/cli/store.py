@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from lrp4rag.cli.data import STORE_HELP, load_data, warn_of_failures
 from lrp4rag.cli.memory import memory_option
-from lrp4rag.cli.options import GENERATOR, SOURCES, open_reader, reader_options
+from lrp4rag.cli.options import GENERATOR, SOURCES, WORKERS, attribution_options, open_reader_of_worker
+from lrp4rag.errors import LRP4RAGError
+from lrp4rag.files import check_output
 from lrp4rag.terminal import say
-
-if TYPE_CHECKING:
-    from lrp4rag.generator import Reader
 
 
 @click.command(short_help="Compute relevance and signals of responses into a store.")
@@ -35,21 +33,24 @@ if TYPE_CHECKING:
     help="Also R* resampled to LR response by LP prompt bins, such as 64x16: the LSTM's input, LP tangents.",
 )
 @click.option(
-    "--workers",
-    default=1,
+    "--allow-failures",
+    default=0,
     show_default=True,
-    type=click.IntRange(1),
-    help="Processes that share the work; on a machine with GPUs, each takes the next one.",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Exit with 1 where more responses than N fail.",
 )
+@WORKERS
 @GENERATOR
 @SOURCES
 @memory_option
-@reader_options
+@attribution_options
 def extract(
     data: str,
     store: Path,
     parts: str,
     matrix: str | None,
+    allow_failures: int,
     workers: int,
     generator: tuple[str, ...],
     sources: int | None,
@@ -65,7 +66,8 @@ def extract(
 
     DATA is a JSONL or JSON file, or a RAGTruth directory. Everything is kept in a store, and parts can
     be added to it later. Responses to one prompt share its computation. Kill it and run it again at any
-    time. Responses that fail are told, and logged in STORE/failures.jsonl.
+    time; what is damaged is computed again. A response that fails does not stop the others: why it failed
+    is told at the end, and logged in STORE/failures.jsonl. The exit code is then 1 (see --allow-failures).
 
     \b
     Four times as fast on a CPU with bfloat16 instructions:
@@ -74,7 +76,7 @@ def extract(
     from lrp4rag.experiments.extract import extract as run
 
     examples = load_data(data, generator, sources)
-    load = partial(_load, reader_name, device, dtype, chat_template)
+    load = partial(open_reader_of_worker, reader_name, device, dtype, chat_template)
     names = [part.strip() for part in parts.split(",") if part.strip()]
     extraction = run(
         examples,
@@ -92,19 +94,11 @@ def extract(
         f"{extraction.computed} computed, {extraction.present} there already, "
         f"{len(extraction.failures)} failed"
     )
-
-
-def _load(name: str, device: str | None, dtype: str, chat_template: bool | None, worker: int) -> Reader:
-    """The reader of a worker, each on the next GPU where there are several and none was named."""
-    from lrp4rag.cli import quiet_libraries
-
-    quiet_libraries()
-    if device is None and worker:
-        import torch
-
-        if torch.cuda.device_count() > 1:
-            device = f"cuda:{worker % torch.cuda.device_count()}"
-    return open_reader(name, device, dtype, chat_template, None)
+    failed = len(extraction.failures)
+    if failed > allow_failures:
+        raise LRP4RAGError(
+            f"{failed} failed, and --allow-failures is {allow_failures}; the next run tries these again"
+        )
 
 
 @click.group()
@@ -116,7 +110,11 @@ def store() -> None:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
 def info(folder: Path, as_json: bool) -> None:
-    """How the store in FOLDER was made, and what it holds of how many responses."""
+    """How the store in FOLDER was made, and what it holds of how many responses.
+
+    All files are read, and those that are damaged are counted. Why responses failed in the last run is told
+    too.
+    """
     from lrp4rag.experiments.inventory import inventory
     from lrp4rag.report.inventory import print_inventory
 
@@ -129,7 +127,9 @@ def info(folder: Path, as_json: bool) -> None:
 def merge(folders: tuple[Path, ...], out: Path) -> None:
     """Copy stores of one reader and composite into one, such as those of several machines.
 
-    OUT may exist already; what it holds is kept. Stores that were made differently are refused.
+    OUT may exist already; what it holds is kept, unless it is damaged. Of a file that is damaged in one
+    store, a whole copy is taken from another; where there is none, the others are copied and the exit code is
+    1. Stores that were made differently are refused.
     """
     from lrp4rag.experiments.inventory import merge as run
 
@@ -157,9 +157,9 @@ def export(folder: Path, out: Path, arrays: tuple[str, ...], features: bool) -> 
     log-probability, entropy and rank; R_prompt where it is stored. Arrays of more axes are flattened and
     bring their shape. Needs pyarrow: pip install 'lrp4rag[parquet]'.
     """
-    from lrp4rag.cli.options import writable
     from lrp4rag.experiments.export import export as run
+    from lrp4rag.experiments.store import EXAMPLES, MANIFEST
 
-    writable(out)
+    check_output(out, (folder / MANIFEST, folder / EXAMPLES))
     count = run(folder, out, arrays, features=features)
     say(f"{count} rows written to {out}")

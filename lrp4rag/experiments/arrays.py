@@ -1,4 +1,4 @@
-"""Arrays on disk: one safetensors file, float16 where numbers are real, written whole or not at all."""
+"""Arrays of a store: float16 where numbers are real, with hashes that are checked as they are read."""
 
 from __future__ import annotations
 
@@ -9,44 +9,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.errors import InputError, LRP4RAGError
-from lrp4rag.files import write_atomically
+from lrp4rag.tensors import Arrays, read_tensors, require_finite, write_tensors
+
+KIND = "arrays"
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raises `LRP4RAGError` for NaN or Inf: nothing that is stored has them."""
-    from safetensors.numpy import save
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], name: str | None = None) -> None:
+    """Write a file, as `name` where one is given. Raises `LRP4RAGError` for NaN or Inf."""
+    require_finite(arrays)  # before what is too large for float16 is cut
+    write_tensors(path, KIND, {key: _lean(array) for key, array in arrays.items()}, name=name)
 
-    write_atomically(path, save({name: _lean(name, array) for name, array in arrays.items()}))
 
-
-def read_arrays(path: Path, names: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path, names: Collection[str] | None = None, name: str | None = None) -> Arrays:
     """The named arrays (all, where none are named), real ones as float32.
 
-    Raises `InputError` for a missing or damaged file, or one that lacks a name.
+    Raises `InputError` for a missing or damaged file, one that was written as another `name`, or one that
+    lacks an array.
     """
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="numpy") as file:
-            found = file.keys()
-            missing = set(names or ()) - set(found)
-            if missing:
-                raise InputError(f"no array '{min(missing)}'", path=path)
-            return {name: _wide(file.get_tensor(name)) for name in (found if names is None else names)}
-    except OSError as error:
-        raise InputError(f"cannot read: {error}", path=path) from error
-    except SafetensorError as error:
-        raise InputError(f"not a safetensors file: {error}", path=path) from error
+    _, arrays = read_tensors(path, KIND, names, name)
+    return {key: _wide(array) for key, array in arrays.items()}
 
 
-def _lean(name: str, array: NDArray[Any]) -> NDArray[Any]:
+def _lean(array: NDArray[Any]) -> NDArray[Any]:
     if not np.issubdtype(array.dtype, np.floating):
-        return np.ascontiguousarray(array)
-    if not np.isfinite(array).all():
-        raise LRP4RAGError(f"'{name}' has NaN or Inf")
+        return array
     largest = float(np.finfo(np.float16).max)
-    return np.ascontiguousarray(np.clip(array, -largest, largest).astype(np.float16))
+    lean: NDArray[np.float16] = np.clip(array, -largest, largest).astype(np.float16)
+    return lean
 
 
 def _wide(array: NDArray[Any]) -> NDArray[Any]:

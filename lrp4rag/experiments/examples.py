@@ -10,23 +10,22 @@ from pydantic import TypeAdapter, ValidationError
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.files import write_atomically
 
 
-def read_examples(path: Path) -> list[Example]:
-    """What `write_examples` wrote; raises `InputError` naming the line for anything else."""
+def dump_examples(examples: Iterable[Example]) -> bytes:
+    return b"".join(_adapter().dump_json(example) + b"\n" for example in examples)
+
+
+def parse_examples(content: bytes, path: Path) -> list[Example]:
+    """What `dump_examples` gave; raises `InputError` naming the path and the line for anything else."""
     examples = []
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+    for number, line in enumerate(content.splitlines(), start=1):
         try:
             examples.append(_adapter().validate_json(line))
         except ValidationError as error:
             field = ".".join(str(part) for part in error.errors()[0]["loc"])
             raise InputError(error.errors()[0]["msg"], path=path, line=number, field=field or None) from error
     return examples
-
-
-def write_examples(path: Path, examples: Iterable[Example]) -> None:
-    write_atomically(path, b"".join(_adapter().dump_json(example) + b"\n" for example in examples))
 
 
 @cache

@@ -15,6 +15,7 @@ from lrp4rag.experiments.rows import record_of, token_flags
 from lrp4rag.experiments.store import Store, key_of
 from lrp4rag.features.response import RESPONSE_FEATURES, response_features
 from lrp4rag.features.tokens import TOKEN_FEATURES
+from lrp4rag.files import written_atomically
 from lrp4rag.parts import SENTENCES, SIGNALS
 from lrp4rag.progress import track
 
@@ -39,7 +40,8 @@ def export(folder: str | Path, out: Path, arrays: Sequence[str] = (), *, feature
     `arrays` are further arrays of the signals or the sentences, flattened, with `NAME_shape` beside
     them; where NAME is a column already, the part's name comes before it. `features` adds those of each
     token (a list) and of the response (a number). What a row lacks is null.
-    Raises `InputError` for a name that the store lacks, and `LRP4RAGError` without pyarrow.
+    Raises `InputError` for a name that the store lacks, for what is damaged in it and where `out` is no plain
+    file, and `LRP4RAGError` without pyarrow.
     """
     try:
         import pyarrow as pa
@@ -47,21 +49,19 @@ def export(folder: str | Path, out: Path, arrays: Sequence[str] = (), *, feature
     except ImportError as error:
         raise LRP4RAGError("export needs pyarrow: pip install 'lrp4rag[parquet]'") from error
     store = Store.existing(folder)
-    examples = [example for example in store.examples() if store.path(example).is_file()]
+    examples = [example for example in store.examples() if store.has(example)]
     if not examples:
         raise InputError("this store holds no relevance", path=folder)
-    if features and not any(store.path(example, SIGNALS).is_file() for example in examples):
+    if features and not any(store.has(example, SIGNALS) for example in examples):
         raise InputError("features need signals; extract them (--parts relevance,signals)", path=folder)
     extras = _extras(store, examples, arrays, _schema(pa, ()).names)
     schema = _schema(pa, extras, features=features)
-    partial = out.with_name(f".{out.name}.tmp")
-    try:
-        with parquet.ParquetWriter(partial, schema, compression="zstd") as writer:
-            for batch in _batches(store, examples, extras, features=features):
-                writer.write_table(pa.Table.from_pylist(batch, schema=schema))
-        partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)
+    with (
+        written_atomically(out) as stream,
+        parquet.ParquetWriter(stream, schema, compression="zstd") as writer,
+    ):
+        for batch in _batches(store, examples, extras, features=features):
+            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
     return len(examples)
 
 
@@ -97,7 +97,7 @@ def _extras(
 ) -> list[_Extra]:
     known: dict[str, _Extra] = {}
     for part in (SIGNALS, SENTENCES):
-        first = next((example for example in examples if store.path(example, part).is_file()), None)
+        first = next((example for example in examples if store.has(example, part)), None)
         for name, array in store.arrays(first, part).items() if first else ():
             column = f"{part}_{name}" if name in taken else name
             known.setdefault(name, _Extra(column, part, name, array.dtype))
@@ -122,7 +122,7 @@ def _batches(
 
 def _row(store: Store, example: Example, extras: Sequence[_Extra], *, features: bool) -> dict[str, Any]:
     relevance = store.read(example)
-    held = [part for part in (SIGNALS, SENTENCES) if store.path(example, part).is_file()]
+    held = [part for part in (SIGNALS, SENTENCES) if store.has(example, part)]
     row: dict[str, Any] = {
         "id": example.id,
         "key": key_of(example),

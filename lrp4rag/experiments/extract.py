@@ -11,7 +11,7 @@ from pathlib import Path
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.extractor import Extractor, Group
-from lrp4rag.experiments.store import Configuration, Store
+from lrp4rag.experiments.store import Configuration, Store, discard
 from lrp4rag.experiments.workers import run_in_workers
 from lrp4rag.generator.encoding import Truncation
 from lrp4rag.generator.reader import Reader
@@ -46,7 +46,8 @@ def extract(
 ) -> Extraction:
     """Compute the parts that the store lacks of every example; a failure is logged and passed over.
 
-    Kill it at any moment and run it again: a file is written whole or not at all. With several
+    Kill it at any moment and run it again: a file is written whole or not at all, and one that is damaged is
+    computed again (damaged examples.jsonl is made anew of `examples`, with an `LRP4RAGWarning`). With several
     `workers`, `load` gives each its reader (it is called with the worker's number, in its process).
     Raises `InputError` for an unknown part, one that this reader or composite cannot have, or a store
     that was made with another configuration.
@@ -55,10 +56,11 @@ def extract(
     rules = composite_named(composite)
     _require_possible(parts, reader, rules)
     store = Store.open(folder, Configuration(reader.identity.as_dict(), rules.name, truncation=truncation))
-    store.add_examples(examples)
+    store.add_examples(examples, rebuild=True)
     # Equal examples share files.
     wanted = {store.path(example): example for example in examples}
-    missing = [example for example in wanted.values() if not _complete(store, example, parts)]
+    looked = track(wanted.values(), len(wanted), "looking at what is there")
+    missing = [example for example in looked if not _complete(store, example, parts)]
     failed: dict[str, str] = {}
     groups = _groups(missing, examples)
     if workers > 1 and load is not None and len(groups) > 1:
@@ -92,7 +94,7 @@ def _complete(store: Store, example: Example, parts: Sequence[str]) -> bool:
     held = [store.holds(example, part) for part in parts]
     for part, whole in zip(parts, held, strict=True):
         if not whole:
-            store.path(example, part).unlink(missing_ok=True)
+            discard(store.path(example, part))
     return all(held)
 
 

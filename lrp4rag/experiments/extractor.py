@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.errors import LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.experiments.sentences import Sentences, pull_prompt, pull_sentences
 from lrp4rag.experiments.store import Store
@@ -22,6 +22,10 @@ from lrp4rag.lrp.signals import PromptSignals
 from lrp4rag.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS, STATES, matrix_shape
 
 Encodings = dict[Example, Encoded]
+
+_FAILURES = (LRP4RAGError, RuntimeError, IndexError, ValueError)
+"""What one response can raise, and the others need not: torch, for example, when memory runs out on one long
+row, or where a token has no embedding. A full disk is none of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +58,8 @@ class Extractor:
         for example in group.examples:
             try:
                 encoded[example] = self.reader.encode(example, truncation=self.store.configuration.truncation)
-            except LRP4RAGError as error:
-                failures[example.id] = str(error)
+            except _FAILURES as error:
+                failures[example.id] = _reason(error)
         for prompt in _by_prompt(encoded):
             for part in sorted(parts, key=_order):
                 failures |= self._attempt(part, prompt, group.other)
@@ -69,20 +73,17 @@ class Extractor:
         try:
             self._fill(part, lacking, other)
             return {}
-        # RuntimeError: torch, for example when memory runs out on one long row.
-        except (LRP4RAGError, RuntimeError) as error:
+        except _FAILURES as error:
             left = self._lacking(part, lacking)
             if len(left) == 1:
-                return {example.id: str(error) for example in left}
+                return {example.id: _reason(error) for example in left}
         failures: dict[str, str] = {}
         for example, one in left.items():
             failures |= self._attempt(part, {example: one}, other)
         return failures
 
     def _lacking(self, part: str, encoded: Encodings) -> Encodings:
-        return {
-            example: one for example, one in encoded.items() if not self.store.path(example, part).exists()
-        }
+        return {example: one for example, one in encoded.items() if not self.store.holds(example, part)}
 
     def _fill(self, part: str, encoded: Encodings, other: Example | None) -> None:
         shape = matrix_shape(part)
@@ -128,7 +129,7 @@ class Extractor:
         """None for a prompt that is of no use: that is its own failure, and not of those beside it."""
         try:
             return None if other is None else self.reader.encode_prompt(other, truncation="passages")
-        except InputError:
+        except _FAILURES:
             return None
 
     def _fill_relevance(self, encoded: Encodings) -> None:
@@ -157,6 +158,10 @@ class Extractor:
             logits=logits,
             response=response,
         )
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 def _by_prompt(encoded: Encodings) -> list[Encodings]:

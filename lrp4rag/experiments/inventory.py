@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.store import Configuration, Store
+from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning
+from lrp4rag.experiments.failures import Reason, reasons_of
+from lrp4rag.experiments.store import MANIFEST, Configuration, Store, discard, is_whole
+from lrp4rag.files import written_atomically
 from lrp4rag.progress import track
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """How a store was made; per part its files and bytes; the examples by generator and label."""
+    """How a store was made; per part its files, bytes and damaged files; the examples by generator and label.
+
+    `first_damaged` is the path of one, if any. Of the last run, `failed` is how many responses failed and
+    `failures` why; None where the log of them is damaged.
+    """
 
     folder: Path
     configuration: Configuration
@@ -25,13 +32,22 @@ class Inventory:
     hallucinated: dict[str, int]
     files: dict[str, int]
     megabytes: dict[str, float]
+    damaged: dict[str, int]
+    first_damaged: str | None
+    failed: int | None
+    failures: list[Reason] | None
 
 
 def inventory(folder: str | Path) -> Inventory:
-    """Raises `InputError` where there is no store."""
+    """Read all of a store. Raises `InputError` where there is none, or where its manifest or examples are
+    damaged; of a damaged log of failures it warns."""
     store = Store.existing(folder)
     examples = store.examples()
-    files = {part: list((store.folder / part).glob("[!.]*.safetensors")) for part in store.parts()}
+    files = {part: store.files(part) for part in store.parts()}
+    paths = [path for part in files for path in files[part]]
+    damaged = [path for path in track(paths, len(paths), "verifying") if not is_whole(path)]
+    broken = Counter(path.parent.name for path in damaged)
+    failures = _failures(store)
     return Inventory(
         folder=store.folder,
         configuration=store.configuration,
@@ -42,33 +58,63 @@ def inventory(folder: str | Path) -> Inventory:
             sorted(Counter(example.generator or "unknown" for example in examples if example.labels).items())
         ),
         files={part: len(paths) for part, paths in files.items()},
-        megabytes={part: sum(path.stat().st_size for path in paths) / 1e6 for part, paths in files.items()},
+        megabytes={part: sum(path.lstat().st_size for path in paths) / 1e6 for part, paths in files.items()},
+        damaged={part: broken[part] for part in files},
+        first_damaged=str(damaged[0]) if damaged else None,
+        failed=None if failures is None else len(failures),
+        failures=None if failures is None else reasons_of(failures),
     )
 
 
 def merge(folders: Sequence[str | Path], out: str | Path) -> int:
-    """Copy what `out` lacks; returns how many files. Raises `InputError` for stores that differ.
+    """Copy what `out` lacks or has damaged; returns how many files.
 
-    Where several stores hold a file, the first one's is taken; of labels, the last one's. Killed and run
-    again it goes on: a file is copied under another name, then renamed.
+    Where several stores hold a file, the first whole one is taken; of labels, the last one's. Killed and run
+    again it goes on. Raises `InputError` for stores that differ, and at the end `LRP4RAGError` for files that
+    are damaged in all stores that hold them.
     """
     stores = [Store.existing(folder) for folder in folders]
     if any(store.folder.resolve() == Path(out).resolve() for store in stores):
         raise InputError("the merged store's folder is one of those to merge; name another", path=out)
-    for store in stores[1:]:  # all of them before anything is written
-        Store.open(stores[0].folder, store.configuration)
+    # All of this before anything is written.
+    for store in stores[1:]:
+        stores[0].configuration.require(store.configuration, stores[0].folder / MANIFEST)
+    examples = [example for store in stores for example in store.examples()]
     target = Store.open(out, stores[0].configuration)
-    missing: dict[Path, Path] = {}
-    for store in stores:
+    target.examples()
+    held: dict[Path, list[Path]] = {}
+    for store in (target, *stores):  # what is there and whole stays
         for part in store.parts():
-            for path in sorted((store.folder / part).glob("[!.]*.safetensors")):
-                if not (target.folder / part / path.name).exists():
-                    missing.setdefault(target.folder / part / path.name, path)
-    for copy, path in track(missing.items(), len(missing), "copying"):
-        copy.parent.mkdir(exist_ok=True)
-        partial = copy.with_name(f".{copy.name}.copy.tmp")
-        shutil.copyfile(path, partial)
-        partial.replace(copy)
-    for store in stores:
-        target.add_examples(store.examples())
-    return len(missing)
+            for path in store.files(part):
+                held.setdefault(target.folder / part / path.name, []).append(path)
+    copied, damaged = 0, []
+    for place, paths in track(held.items(), len(held), "copying"):
+        whole = next((path for path in paths if is_whole(path)), None)
+        if whole is None:
+            damaged.append(paths[0])
+        elif whole != place:
+            _copy(whole, place)
+            copied += 1
+    target.add_examples(examples)
+    if damaged:
+        count = f"{len(damaged)} files are" if len(damaged) > 1 else "1 file is"
+        raise LRP4RAGError(
+            f"{count} damaged wherever there is one, the first being {damaged[0]}; all others are in {out} "
+            f"({copied} files were copied). lrp4rag extract computes anew what is missing"
+        )
+    return copied
+
+
+def _copy(source: Path, place: Path) -> None:
+    place.parent.mkdir(exist_ok=True)
+    discard(place)  # where it is damaged, and may be a link
+    with source.open("rb") as read, written_atomically(place) as written:
+        shutil.copyfileobj(read, written)
+
+
+def _failures(store: Store) -> dict[str, str] | None:
+    try:
+        return store.failures()
+    except InputError as error:
+        warnings.warn(str(error), LRP4RAGWarning, stacklevel=3)
+        return None

@@ -38,9 +38,7 @@ class Rows:
         """The labelled rows of a store; raises `InputError` where there are none."""
         store = Store.existing(folder)
         examples = tuple(
-            example
-            for example in store.examples()
-            if example.labels is not None and store.path(example).is_file()
+            example for example in store.examples() if example.labels is not None and store.has(example)
         )
         if not examples:
             raise InputError("this store holds no labelled response; extract labelled data", path=folder)
@@ -128,7 +126,7 @@ class Rows:
 
     def has(self, part: str) -> bool:
         """Whether every row has this part."""
-        return all(self.store.path(example, part).is_file() for example in self.examples)
+        return all(self.store.has(example, part) for example in self.examples)
 
     @property
     def digest(self) -> str:
@@ -154,14 +152,14 @@ class Rows:
 def record_of(store: Store, example: Example, relevance: Relevance, *, states: bool = False) -> Record:
     """What features of a stored response are made of; raises `InputError` where signals are missing."""
     for part in (SIGNALS, STATES) if states else (SIGNALS,):
-        if not store.path(example, part).is_file():
+        if not store.has(example, part):
             raise InputError(
                 f"'{example.id}' has no {part}; extract them (--parts relevance,signals"
                 f"{',states' if states else ''})",
                 path=store.folder,
             )
     held = store.arrays(example, STATES) if states else {}
-    has_rows = store.path(example, SENTENCES).is_file()
+    has_rows = store.has(example, SENTENCES)
     pulled = store.arrays(example, SENTENCES) if has_rows else {}
     return Record(relevance, store.arrays(example, SIGNALS), held, pulled, example.generator)
 

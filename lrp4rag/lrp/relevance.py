@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError, LRP4RAGError
-from lrp4rag.files import write_atomically
 from lrp4rag.generator.encoding import Encoded
+from lrp4rag.tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from captum.attr import LLMAttributionResult
 
 Array = NDArray[np.float32]
-FORMAT = 1
+KIND = "relevance"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,50 +67,34 @@ class Relevance:
     def response_tokens(self) -> list[str]:
         return [self.encoded.response[start:end] for start, end in self.encoded.response_offsets]
 
-    def save(self, path: str | Path) -> None:
-        """Write one safetensors file, its header holding the rest as JSON; whole or not at all."""
-        from safetensors.numpy import save
+    def save(self, path: str | Path, name: str | None = None) -> None:
+        """Write one safetensors file, its header holding the rest as JSON; whole or not at all.
 
-        arrays = {name: np.ascontiguousarray(array) for name, array in self._arrays().items()}
+        `name` is what a store calls it. Raises `LRP4RAGError` for NaN or Inf.
+        """
         record = {
-            "format": FORMAT,
             "composite": self.composite,
             "target": self.target,
             "layer": self.layer,
             "reader": self.reader,
             "encoded": asdict(self.encoded),
         }
-        # One key: safetensors does not keep the order of several.
-        content = save(arrays, metadata={"relevance": json.dumps(record, sort_keys=True)})
-        write_atomically(Path(path), content)
+        write_tensors(Path(path), KIND, self._arrays(), record, name)
 
     @classmethod
-    def load(cls, path: str | Path) -> Relevance:
-        """Read what `save` wrote; raises `InputError` for anything else."""
-        from safetensors import SafetensorError, safe_open
-
+    def load(cls, path: str | Path, name: str | None = None) -> Relevance:
+        """Read what `save` wrote, as this `name` where one is given; raises `InputError` for anything else,
+        also where a bit of it has changed."""
+        record, arrays = read_tensors(Path(path), KIND, None, name)
         try:
-            with safe_open(path, framework="numpy") as file:
-                record = json.loads((file.metadata() or {})["relevance"])
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            if record["format"] != FORMAT:
-                raise InputError(f"format {record['format']}, expected {FORMAT}", path=path)
-            encoded = record["encoded"]
-            for name in ("prompt_offsets", "response_offsets"):
-                encoded[name] = tuple((start, end) for start, end in encoded[name])
-            for name in ("prompt_ids", "response_ids", "segments", "segment_names"):
-                encoded[name] = tuple(encoded[name])
-            return cls(
-                encoded=Encoded(**encoded),
-                composite=record["composite"],
-                target=record["target"],
-                reader=record["reader"],
-                layer=record.get("layer", 0),  # files from before it was there hold embeddings' relevance
-                **arrays,
-            )
-        except OSError as error:
-            raise InputError(f"cannot read: {error}", path=path) from error
-        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+            encoded = dict(record["encoded"])
+            for part in ("prompt_offsets", "response_offsets"):
+                encoded[part] = tuple((start, end) for start, end in encoded[part])
+            for part in ("prompt_ids", "response_ids", "segments", "segment_names"):
+                encoded[part] = tuple(encoded[part])
+            given: dict[str, Any] = {key: record[key] for key in ("composite", "target", "reader", "layer")}
+            return cls(Encoded(**encoded), **given | arrays)
+        except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a relevance file: {error}", path=path) from error
 
     def to_captum(self) -> LLMAttributionResult:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from lrp4rag.experiments.inventory import Inventory
 from lrp4rag.generator.reader import reader_name
+from lrp4rag.report.failures import reasons_table
 from lrp4rag.terminal import say, say_json
 
 
@@ -19,7 +20,13 @@ def print_inventory(found: Inventory, *, as_json: bool) -> None:
     say(f"examples    {found.examples} of {found.sources} sources")
     for name, count in found.generators.items():
         say(f"  {name:<24} {count:>6}, {found.hallucinated.get(name, 0)} hallucinated")
-    say("parts       responses     MB    kB each")
+    say("parts       responses     MB    kB each" + ("  damaged" if found.first_damaged else ""))
     for part, count in found.files.items():
         size = found.megabytes[part]
-        say(f"  {part:<14} {count:>6} {size:>8.1f} {size / max(count, 1) * 1000:>8.1f}")
+        damaged = f" {found.damaged[part]:>8}" if found.first_damaged else ""
+        say(f"  {part:<14} {count:>6} {size:>8.1f} {size / max(count, 1) * 1000:>8.1f}{damaged}")
+    if found.first_damaged:
+        say(f"damaged     {found.first_damaged}, for example; lrp4rag extract computes these anew")
+    if found.failures:
+        say(f"failed      {found.failed} in the last run")
+        say(reasons_table(found.failures))

@@ -1,6 +1,7 @@
 """`lrp4rag extract` with its parts, and `lrp4rag store`: what they print, and what they refuse."""
 
 import json
+import os
 
 import pytest
 
@@ -8,7 +9,9 @@ from lrp4rag.experiments import workers
 from lrp4rag.experiments.store import Store
 from lrp4rag.parts import PARTS as ALL_PARTS
 from lrp4rag.parts import STATES
+from tests.experiments.jobs import contents
 from tests.experiments.labelled import examples, write_jsonl
+from tests.experiments.stored import store_of
 
 PARTS = tuple(part for part in ALL_PARTS if part != STATES)
 """What is extracted by default: states of each token are large."""
@@ -144,7 +147,8 @@ def test_bad_stores(run, full, data, tmp_path):
         assert stderr == f"Error: {none}: there is no store here; make one with lrp4rag extract\n"
         assert not out.exists()
     (tmp_path / "manifest.json").write_text('{"format": 1}')
-    assert "manifest.json: not a store of format 2" in run("store", "info", tmp_path, code=2).stderr
+    stderr = run("store", "info", tmp_path, code=2).stderr
+    assert "manifest.json: not a store of format 3; extract it again" in stderr
     (tmp_path / "manifest.json").write_text("{")
     assert "manifest.json: not a manifest" in run("store", "info", tmp_path, code=2).stderr
     assert "Missing argument 'FOLDERS" in run("store", "merge", "--out", out, code=2).stderr
@@ -158,10 +162,132 @@ def test_bad_stores(run, full, data, tmp_path):
     assert not out.exists()
 
 
-def test_damaged_examples_are_named(run, data, reader_folder, tmp_path):
+def test_damaged_examples_are_named_and_extract_makes_them_anew(run, data, reader_folder, tmp_path):
     common = ["extract", data, "--store", tmp_path / "s", "--reader", reader_folder, "--parts", "relevance"]
     run(*common)
     path = tmp_path / "s" / "examples.jsonl"
-    path.write_bytes(path.read_bytes()[:-20])
-    for command in (common, ["store", "info", tmp_path / "s"]):
-        assert f"{path}, line 5: Invalid JSON" in run(*command, code=2).stderr
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    for command in (["info"], ["export", "--out", tmp_path / "t"], ["merge", "--out", tmp_path / "out"]):
+        stderr = run("store", *command, tmp_path / "s", code=2).stderr
+        assert f"{path}: changed or damaged" in stderr
+        assert "run lrp4rag extract again" in stderr
+    assert not (tmp_path / "out").exists()
+    result = run(*common)
+    assert result.stderr.startswith(f"Warning: {path}: changed, damaged or missing")
+    assert result.stdout == "0 computed, 5 there already, 0 failed\n"
+    assert path.read_bytes() == whole
+
+
+def store_with(folder, damaged=(), failures=None):
+    """A store made by hand, in which some rows' relevance is damaged and others failed."""
+    store = store_of(folder, ROWS, ["signals"])
+    for k in damaged:
+        path = store.path(ROWS[k])
+        content = path.read_bytes()
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    store.log_failures(failures or {})
+    return store
+
+
+def test_info_of_a_damaged_store(run, tmp_path):
+    store = store_with(tmp_path / "s", damaged=[1, 3])
+    lines = run("store", "info", tmp_path / "s").stdout.splitlines()
+    assert lines[5].split() == ["parts", "responses", "MB", "kB", "each", "damaged"]
+    assert [line.split()[0::4] for line in lines[6:8]] == [["relevance", "2"], ["signals", "0"]]
+    first = min(str(store.path(ROWS[k])) for k in (1, 3))
+    assert lines[8] == f"damaged     {first}, for example; lrp4rag extract computes these anew"
+    found = json.loads(run("store", "info", tmp_path / "s", "--json").stdout)
+    assert found["damaged"] == {"relevance": 2, "signals": 0}
+    assert found["first_damaged"] == first
+
+
+def test_info_of_a_store_with_failures(run, tmp_path):
+    failures = {"c": "no memory", **{f"long-{k}": f"{600 + k} tokens are too many" for k in range(3)}}
+    store_with(tmp_path / "s", failures=failures)
+    lines = run("store", "info", tmp_path / "s").stdout.splitlines()
+    assert lines[-4:] == [
+        "failed      4 in the last run",
+        " count  first                    reason",
+        "     3  long-0                   600 tokens are too many",
+        "     1  c                        no memory",
+    ]
+    found = json.loads(run("store", "info", tmp_path / "s", "--json").stdout)
+    assert found["failed"] == 4
+    assert found["failures"][0] == {"reason": "600 tokens are too many", "count": 3, "first": "long-0"}
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[]", "3", '{"id": 1, "error": ""}', '{"id": "a"}', "[" * 100_000, "\x00", "null"]
+)
+def test_a_damaged_log_of_failures_is_told(run, tmp_path, line):
+    store_with(tmp_path / "s", failures={"a": "b"})
+    path = tmp_path / "s" / "failures.jsonl"
+    path.write_text(path.read_text() + line + "\n")
+    result = run("store", "info", tmp_path / "s", "--json")
+    assert result.stderr.startswith(f"Warning: {path}, line 2: damaged")
+    found = json.loads(result.stdout)
+    assert found["failed"] is found["failures"] is None
+    assert "5 of 5 sources" in run("store", "info", tmp_path / "s").stdout
+
+
+def test_merge_of_damaged_stores(run, tmp_path):
+    one, two = store_with(tmp_path / "one", damaged=[0, 1]), store_with(tmp_path / "two", damaged=[1, 2])
+    out = tmp_path / "out"
+    result = run("store", "merge", one.folder, two.folder, "--out", out, code=1)
+    assert result.stderr.startswith(
+        f"Error: 1 file is damaged wherever there is one, the first being {one.path(ROWS[1])}"
+    )
+    assert "9 files were copied" in result.stderr
+    assert [Store.existing(out).holds(row) for row in ROWS] == [True, False, True, True, True]
+    stored = run("store", "info", out).stdout
+    assert "damaged" not in stored
+
+
+def too_long(data, count, path):
+    """The data with responses that no window holds, each of another length."""
+    lines = [json.loads(line) for line in data.read_text().splitlines()]
+    for k, line in enumerate(lines[:count]):
+        line |= {"response": "word " * (600 + k), "labels": []}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_failures_are_a_table_of_reasons_and_the_exit_code(run, data, reader_folder, tmp_path):
+    some = too_long(data, 3, tmp_path / "some.jsonl")
+    common = ["extract", some, "--store", tmp_path / "s", "--reader", reader_folder, "--parts", "relevance"]
+    result = run(*common, code=1)
+    assert result.stdout == "2 computed, 0 there already, 3 failed\n"
+    lines = result.stderr.splitlines()
+    assert lines[0] == "Warning: 3 responses failed"
+    assert lines[1].split() == ["count", "first", "reason"]
+    assert lines[2].split()[:2] == ["3", "bridge-0"]
+    assert "exceed the reader's window" in lines[2]
+    assert lines[3:] == ["Error: 3 failed, and --allow-failures is 0; the next run tries these again"]
+    assert run(*common, "--allow-failures", 2, code=1).stdout == "0 computed, 2 there already, 3 failed\n"
+    assert "Error" not in run(*common, "--allow-failures", 3).stderr
+    assert "'--allow-failures': -1 is not in the range" in run(*common, "--allow-failures", -1, code=2).stderr
+
+
+def test_a_run_in_which_all_failed_has_not_succeeded(run, data, reader_folder, tmp_path):
+    every = too_long(data, 5, tmp_path / "every.jsonl")
+    common = ["extract", every, "--store", tmp_path / "s", "--reader", reader_folder]
+    assert run(*common, code=1).stdout == "0 computed, 0 there already, 5 failed\n"
+
+
+def test_export_writes_over_nothing_that_is_read_or_is_no_file(run, tmp_path):
+    store = store_with(tmp_path / "s")
+    (tmp_path / "pipe").unlink(missing_ok=True)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(store.folder / "examples.jsonl")
+    os.link(store.folder / "examples.jsonl", tmp_path / "same")
+    before = contents(store.folder)
+    for out, message in (
+        (tmp_path / "pipe", "this is a pipe"),
+        (tmp_path / "link", "this is a link"),
+        (tmp_path / "same", "this is read as input"),
+        (store.folder / "examples.jsonl", "this is read as input"),
+        (store.path(ROWS[0]), "part of a store"),
+    ):
+        assert message in run("store", "export", store.folder, "--out", out, code=2).stderr
+    assert contents(store.folder) == before

@@ -61,10 +61,28 @@ def test_a_damaged_file_is_named(content: bytes | str, tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     write_arrays(path, ARRAYS)
     path.write_bytes(path.read_bytes()[:-1] if isinstance(content, str) else content)
-    with pytest.raises(InputError, match=r"a\.safetensors: not a safetensors file"):
+    with pytest.raises(
+        InputError, match=r"a\.safetensors: damaged \(not a safetensors file.*compute it again"
+    ):
         read_arrays(path, ())
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.safetensors: cannot read"):
         read_arrays(tmp_path / "none.safetensors")
+
+
+def test_the_same_arrays_are_the_same_bytes(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "a", ARRAYS, "signals/key")
+    write_arrays(tmp_path / "b", dict(reversed(ARRAYS.items())), "signals/key")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_name_that_is_asked_for_must_be_the_one_it_was_written_as(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "a", ARRAYS, "signals/key")
+    assert set(read_arrays(tmp_path / "a", name="signals/key")) == set(ARRAYS)
+    assert set(read_arrays(tmp_path / "a")) == set(ARRAYS)
+    write_arrays(tmp_path / "b", ARRAYS)
+    for path, found in ((tmp_path / "a", "signals/key"), (tmp_path / "b", "None")):
+        with pytest.raises(InputError, match=rf"damaged \(it was written as {found}\); run lrp4rag extract"):
+            read_arrays(path, (), "signals/other")

@@ -9,7 +9,7 @@ import pytest
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Label
-from lrp4rag.experiments.examples import read_examples, write_examples
+from lrp4rag.experiments.examples import dump_examples, parse_examples
 from tests.tiny import bridge_example
 
 EXAMPLES = [
@@ -21,18 +21,19 @@ EXAMPLES = [
 ]
 
 
-def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
-    path = tmp_path / "examples.jsonl"
-    write_examples(path, EXAMPLES)
-    assert read_examples(path) == EXAMPLES
-    lines = path.read_text(encoding="utf-8").split("\n")
+PATH = Path("examples.jsonl")
+
+
+def test_what_is_read_is_what_was_written() -> None:
+    content = dump_examples(EXAMPLES)
+    assert parse_examples(content, PATH) == EXAMPLES
+    lines = content.decode().split("\n")
     assert [json.loads(line)["id"] for line in lines[:-1]] == [example.id for example in EXAMPLES]
     assert lines[-1] == ""
 
 
-def test_no_examples(tmp_path: Path) -> None:
-    write_examples(tmp_path / "e", [])
-    assert read_examples(tmp_path / "e") == []
+def test_no_examples() -> None:
+    assert parse_examples(dump_examples([]), PATH) == []
 
 
 @pytest.mark.parametrize(
@@ -41,22 +42,17 @@ def test_no_examples(tmp_path: Path) -> None:
         (b"{oops", r"line 2: Invalid JSON"),
         (b"", r"line 2: Invalid JSON"),
         (b"\xff\xfe", r"line 2: Invalid JSON"),
+        (b"[" * 100_000, r"line 2: Invalid JSON"),
         (b"[1, 2]", r"line 2: Input should be an object"),
         (b'{"question": "Q", "passages": ["P"], "response": "R"}', r"line 2, field 'id': Field required"),
         (b'{"id": 3}', r"line 2, field 'id': Input should be a valid string"),
     ],
 )
-def test_what_is_no_example_is_named_by_its_line(line: bytes, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "examples.jsonl"
-    write_examples(path, EXAMPLES[:1])
-    path.write_bytes(path.read_bytes() + line + b"\n")
+def test_what_is_no_example_is_named_by_its_line(line: bytes, message: str) -> None:
     with pytest.raises(InputError, match=rf"examples\.jsonl, {message}"):
-        read_examples(path)
+        parse_examples(dump_examples(EXAMPLES[:1]) + line + b"\n", PATH)
 
 
-def test_a_line_that_was_cut_off(tmp_path: Path) -> None:
-    path = tmp_path / "examples.jsonl"
-    write_examples(path, EXAMPLES[:2])
-    path.write_bytes(path.read_bytes()[:-30])
+def test_a_line_that_was_cut_off() -> None:
     with pytest.raises(InputError, match=r"examples\.jsonl, line 2: Invalid JSON"):
-        read_examples(path)
+        parse_examples(dump_examples(EXAMPLES[:2])[:-30], PATH)

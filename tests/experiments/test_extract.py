@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.errors import InputError
+from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.example import Example, Label
 from lrp4rag.experiments import extract as module
 from lrp4rag.experiments.extract import extract
@@ -186,7 +186,7 @@ def test_a_part_that_is_added_later(
 
 
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("harm", ["gone", "empty", "cut"])
+@pytest.mark.parametrize("harm", ["gone", "empty", "cut", "flipped", "of another", "a pipe", "a link"])
 def test_a_damaged_file_is_computed_again(
     part: str, harm: str, tiny_reader: Reader, tmp_path: Path, filled: Filled
 ) -> None:
@@ -196,10 +196,16 @@ def test_a_damaged_file_is_computed_again(
     original = store.read(rows[1])
     content = path.read_bytes()
     filled.clear()
-    if harm == "gone":
-        path.unlink()
-    else:
-        path.write_bytes(b"" if harm == "empty" else content[:-1])
+    path.unlink()
+    if harm == "a pipe":
+        os.mkfifo(path)
+    elif harm == "a link":
+        path.symlink_to("nowhere")
+    elif harm != "gone":
+        flipped = content[:-1] + bytes([content[-1] ^ 1])
+        other = store.path(rows[0], part).read_bytes()
+        harmed = {"empty": b"", "cut": content[:-1], "flipped": flipped, "of another": other}
+        path.write_bytes(harmed[harm])
     done = extract(rows, tiny_reader, tmp_path, parts=PARTS)
     assert (done.computed, done.present) == (1, 3)
     assert filled == [(part, rows[1].id)]
@@ -223,15 +229,18 @@ def test_the_store_remembers_examples_and_their_last_labels(tiny_reader: Reader,
     assert Store.existing(tmp_path).examples() == [rows[0], labelled, bridge_example(2)]
 
 
-def test_damaged_examples_end_the_run_before_anything_is_computed(
+def test_damaged_examples_are_made_anew_and_nothing_is_computed_for_it(
     tiny_reader: Reader, tmp_path: Path, filled: Filled
 ) -> None:
     extract(examples_of(2), tiny_reader, tmp_path)
-    (tmp_path / "examples.jsonl").write_text('{"question": "Q", "passages": ["P"], "response": "R"}\n')
+    before, path = contents(tmp_path), tmp_path / "examples.jsonl"
+    path.write_text(path.read_text().replace('"labels":null', '"labels":[]', 1))
+    assert contents(tmp_path) != before
     filled.clear()
-    with pytest.raises(InputError, match=r"examples\.jsonl, line 1, field 'id': Field required"):
-        extract(examples_of(3), tiny_reader, tmp_path)
+    with pytest.warns(LRP4RAGWarning, match=rf"{path}: changed.* made anew of the 2 responses"):
+        extract(examples_of(2), tiny_reader, tmp_path)
     assert filled == []
+    assert contents(tmp_path) == before
 
 
 # Failures.
@@ -268,6 +277,57 @@ def test_memory_that_runs_out_on_one_response_spares_the_others_of_its_prompt(
     for row in rows:  # what is pulled does not go through a prefix
         held = [part for part in PARTS if done.store.holds(row, part)]
         assert held == (["prompt", "sentences"] if row == large else list(PARTS))
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (IndexError("index out of range in self"), "index out of range in self"),
+        (ValueError("too many dimensions"), "too many dimensions"),
+        (RuntimeError(), "RuntimeError"),
+    ],
+    ids=str,
+)
+def test_what_else_one_response_raises_spares_the_others(
+    error: Exception,
+    reason: str,
+    tiny_reader: Reader,
+    tmp_path: Path,
+    failing: Callable[[Example, Exception], None],
+) -> None:
+    rows = [*responses(1, each=3), bridge_example(7)]
+    failing(rows[1], error)
+    done = extract(rows, tiny_reader, tmp_path, parts=PARTS)
+    assert (done.computed, done.failures) == (3, {rows[1].id: reason})
+
+
+def test_a_response_that_cannot_be_encoded_spares_the_others(
+    tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it fail the one whose other prompt it is."""
+    encode = Reader._encode
+
+    def limited(self: Reader, example: Example, *rest: object) -> object:
+        if example.id == "bridge-1":
+            raise IndexError("no such token")
+        return encode(self, example, *rest)
+
+    monkeypatch.setattr(Reader, "_encode", limited)
+    done = extract(examples_of(3), tiny_reader, tmp_path, parts=PARTS)
+    assert (done.computed, done.failures) == (2, {"bridge-1": "no such token"})
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), OSError("disk")], ids=repr)
+def test_what_is_not_of_one_response_ends_the_run(
+    error: BaseException,
+    tiny_reader: Reader,
+    tmp_path: Path,
+    failing: Callable[[Example, BaseException], None],
+) -> None:
+    rows = examples_of(3)
+    failing(rows[1], error)
+    with pytest.raises(type(error)):
+        extract(rows, tiny_reader, tmp_path)
 
 
 def test_a_prompt_that_fails_fails_all_its_responses(

@@ -17,15 +17,16 @@ from lrp4rag.experiments.store import Configuration, Store, key_of
 from lrp4rag.generator import Encoded
 from lrp4rag.lrp import Relevance
 from lrp4rag.parts import PROMPT, RELEVANCE, SIGNALS, part_named
+from lrp4rag.strict_json import sealed
+from tests.test_files import leftover
 from tests.tiny import bridge_example
 
+DEAD = 10**10 - 1
+"""A number that no process has."""
+
 READER = {
-    "name": "tiny",
-    "weights": "w",
-    "tokenizer": "t",
-    "template": "c",
-    "chat_template": True,
-    "digest": "d1",
+    **{"name": "tiny", "weights": "w", "config": "c", "tokenizer": "t", "template": "c"},
+    **{"chat_template": True, "dtype": "float32", "digest": "d1"},
 }
 CONFIGURATION = Configuration(READER, "attnlrp")
 
@@ -46,7 +47,7 @@ def test_a_new_store_has_a_manifest(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "store"
     Store.open(folder, CONFIGURATION)
     assert files(folder) == {"manifest.json"}
-    assert json.loads((folder / "manifest.json").read_text()) == CONFIGURATION.as_dict()
+    assert json.loads((folder / "manifest.json").read_text()) == sealed(CONFIGURATION.as_dict())
 
 
 def test_write_and_read(tmp_path: Path) -> None:
@@ -181,17 +182,21 @@ def test_the_name_a_reader_goes_by_may_differ(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "foreign", ["thesis.txt", ".notes.tmp", "examples.jsonl", "relevance/mine", "data/x", "manifest.json.bak"]
+    "foreign",
+    [
+        *("thesis.txt", ".notes.tmp", "examples.jsonl", "relevance/mine", "data/x", "manifest.json.bak"),
+        *(".manifest.json.99999999.tmp", f"{leftover(DEAD)}.bak", f"relevance/{leftover(DEAD)}"),
+    ],
 )
 def test_a_folder_that_is_no_store_is_refused_and_left_alone(foreign: str, tmp_path: Path) -> None:
     """Whatever else is there looks like what a killed run leaves."""
-    (tmp_path / ".manifest.json.99999999.tmp").write_text("{")
+    (tmp_path / leftover(DEAD)).write_text("{")
     (tmp_path / "signals").mkdir()
     (tmp_path / foreign).parent.mkdir(exist_ok=True)
     (tmp_path / foreign).write_text("mine")
     with pytest.raises(InputError, match="no store"):
         Store.open(tmp_path, CONFIGURATION)
-    assert files(tmp_path) == {foreign, ".manifest.json.99999999.tmp"}
+    assert files(tmp_path) == {foreign, leftover(DEAD)}
     assert (tmp_path / foreign).read_text() == "mine"
 
 
@@ -201,7 +206,7 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
         Store.open(tmp_path / "file", CONFIGURATION)
 
 
-@pytest.mark.parametrize("content", ["", "no JSON", "[]", "3", '{"format": 1}', '{"format": 2, "x": 1}'])
+@pytest.mark.parametrize("content", ["", "no JSON", "[]", "3", '{"format": 1}', '{"format": 3, "x": 1}'])
 def test_a_broken_manifest(content: str, tmp_path: Path) -> None:
     Store.open(tmp_path, CONFIGURATION)
     (tmp_path / "manifest.json").write_text(content)
@@ -225,22 +230,19 @@ def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     store = Store.open(tmp_path, CONFIGURATION)
     store.write(bridge_example(), relevance())
     expected = files(tmp_path)
-    row = store.path(bridge_example(1))
-    row.with_name(f".{row.name}.99999999.tmp").write_bytes(b"half")
-    (tmp_path / ".manifest.json.99999999.tmp").write_text("{")
-    for name in (".failures.jsonl.99999999.tmp", ".examples.jsonl.99999999.tmp"):
-        (tmp_path / name).write_text("{")
     (tmp_path / "signals").mkdir()
-    (tmp_path / "signals" / f".{row.name}.copy.tmp").write_bytes(b"half copied")
+    (tmp_path / "study").mkdir()  # a folder that others keep
+    for folder in ("", "relevance", "signals", "study"):
+        (tmp_path / folder / leftover(DEAD)).write_bytes(b"half")
     store = Store.open(tmp_path, CONFIGURATION)
-    assert files(tmp_path) == expected
+    assert files(tmp_path) == {*expected, f"study/{leftover(DEAD)}"}
     assert store.holds(bridge_example())
     assert not store.holds(bridge_example(1))
 
 
 def test_what_another_process_is_writing_is_left_alone(tmp_path: Path) -> None:
     Store.open(tmp_path, CONFIGURATION)
-    mine = tmp_path / f".examples.jsonl.{os.getppid()}.tmp"
+    mine = tmp_path / leftover(os.getppid())
     mine.write_text("half")
     Store.open(tmp_path, CONFIGURATION)
     assert mine.read_text() == "half"
@@ -252,7 +254,7 @@ def test_a_run_killed_before_the_manifest_was_written(left: str, tmp_path: Path)
         for part in ("relevance", "signals", "prompt", "matrix-64x16"):
             (tmp_path / part).mkdir()
     if left in ("a half manifest", "both"):
-        (tmp_path / ".manifest.json.99999999.tmp").write_text("{")
+        (tmp_path / leftover(DEAD)).write_text("{")
     store = Store.open(tmp_path, CONFIGURATION)
     assert files(tmp_path) == {"manifest.json"}
     assert not store.holds(bridge_example())
@@ -289,20 +291,7 @@ def test_the_manifest_says_which_data_it_is_of(tmp_path: Path) -> None:
     stores[1].add_examples([bridge_example(2)])
     assert data(tmp_path / "b") != first
     assert Store.open(tmp_path / "b", CONFIGURATION).examples() == Store.existing(tmp_path / "b").examples()
-    (tmp_path / "b/manifest.json").write_text((tmp_path / "a/manifest.json").read_text())  # killed before it
-    stores[1].add_examples([bridge_example(2)])
     assert data(tmp_path / "b")["examples"] == 3
-
-
-def test_damaged_examples_are_named_by_their_line(tmp_path: Path) -> None:
-    store, path = Store.open(tmp_path, CONFIGURATION), tmp_path / "examples.jsonl"
-    store.add_examples([bridge_example()])
-    path.write_bytes(path.read_bytes() + b'{"id": "half')
-    content = path.read_bytes()
-    for read in (store.examples, lambda: store.add_examples([bridge_example(1)])):
-        with pytest.raises(InputError, match=r"examples\.jsonl, line 2: Invalid JSON"):
-            read()
-    assert path.read_bytes() == content
 
 
 def test_failures_are_a_sorted_log_that_is_replaced(tmp_path: Path) -> None:

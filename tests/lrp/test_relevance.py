@@ -14,6 +14,7 @@ from safetensors.numpy import save_file
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.generator import Encoded
 from lrp4rag.lrp import Relevance
+from lrp4rag.strict_json import sealed
 
 ARRAYS = ("logits", "response", "by_segment", "prompt", "matrix", "resampled")
 
@@ -69,10 +70,17 @@ def test_round_trip(one: Relevance, tmp_path: Path) -> None:
             assert after.tobytes() == before.tobytes()
 
 
-def test_not_a_number_survives(tmp_path: Path) -> None:
-    odd = np.array([np.nan, -0.0, np.inf], dtype=np.float32)
+def test_the_smallest_and_largest_numbers_survive(tmp_path: Path) -> None:
+    odd = np.array([1e-45, -0.0, 3.4e38], dtype=np.float32)
     relevance(response=odd).save(tmp_path / "odd")
     assert Relevance.load(tmp_path / "odd").response.tobytes() == odd.tobytes()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_not_saved(value: float, tmp_path: Path) -> None:
+    with pytest.raises(LRP4RAGError, match="'response' has NaN or Inf"):
+        relevance(response=np.array([0, value, 1], dtype=np.float32)).save(tmp_path / "odd")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_same_relevance_is_saved_as_the_same_bytes(tmp_path: Path) -> None:
@@ -149,25 +157,51 @@ def changed(record: dict, **changes: object) -> dict:
     return {key: value for key, value in (record | changes).items() if value is not None}
 
 
+def rewritten(path: Path, arrays: dict[str, np.ndarray], description: dict) -> None:
+    """The file with other arrays, and with a description whose hash is right."""
+    save_file(arrays, path, metadata={"relevance": json.dumps(sealed(description), sort_keys=True)})
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 999},
-        {"format": None},
         {"composite": None},
+        {"layer": None},
         {"encoded": None},
         {"encoded": []},
+        {"encoded": 3},
         {"encoded": {"prompt_ids": [1]}},
     ],
     ids=str,
 )
 def test_a_safetensors_file_with_another_record(change: dict[str, object], tmp_path: Path) -> None:
     path = tmp_path / "foreign.safetensors"
-    full().save(path)
-    record = changed(header(path), **change)
-    arrays = {name: np.zeros(3, dtype=np.float32) for name in ("logits", "response")}
-    save_file(arrays, path, metadata={"relevance": json.dumps(record)})
-    with pytest.raises(InputError, match=r"foreign\.safetensors"):
+    relevance().save(path)
+    description = header(path)
+    arrays = {name: getattr(relevance(), name) for name in ("logits", "response")}
+    rewritten(path, arrays, description)
+    assert Relevance.load(path).encoded == relevance().encoded
+    rewritten(path, arrays, description | {"record": changed(description["record"], **change)})
+    with pytest.raises(InputError, match=r"foreign\.safetensors: not a relevance file"):
+        Relevance.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 1}, "format 1, and this version reads 2; compute it again"),
+        ({"format": 999}, "format 999, and this version reads 2"),
+        ({"format": None}, r"damaged \(it does not hold relevance as it was written"),
+    ],
+    ids=str,
+)
+def test_a_file_of_another_version(change: dict[str, object], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "old.safetensors"
+    relevance().save(path)
+    arrays = {name: getattr(relevance(), name) for name in ("logits", "response")}
+    record = json.dumps(changed(header(path), **change))
+    save_file(arrays, path, metadata={"relevance": record})
+    with pytest.raises(InputError, match=rf"old\.safetensors: {message}"):
         Relevance.load(path)
 
 
@@ -179,14 +213,13 @@ def test_a_safetensors_file_of_something_else(metadata: dict[str, str] | None, t
         Relevance.load(path)
 
 
-@pytest.mark.parametrize("arrays", [["logits"], ["logits", "response", "weight"]])
+@pytest.mark.parametrize("arrays", [["logits"], ["logits", "response", "weight"], ["logits", "own"]])
 def test_a_record_with_other_arrays(arrays: list[str], tmp_path: Path) -> None:
     path = tmp_path / "arrays.safetensors"
-    full().save(path)
-    record = header(path)
+    relevance().save(path)
     tensors = {name: np.zeros(3, dtype=np.float32) for name in arrays}
-    save_file(tensors, path, metadata={"relevance": json.dumps(record)})
-    with pytest.raises(InputError, match=r"arrays\.safetensors"):
+    rewritten(path, tensors, header(path))
+    with pytest.raises(InputError, match=r"arrays\.safetensors: damaged \(arrays were added or are gone"):
         Relevance.load(path)
 
 
