@@ -6,7 +6,13 @@ The names below are imported when they are first used, so that `import lrp4rag` 
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
+
+if os.environ.get("LRP4RAG_QUIET"):  # before anything else is imported, see lrp4rag.quiet
+    from lrp4rag.quiet import quiet_libraries
+
+    quiet_libraries()
 
 if TYPE_CHECKING:
     from lrp4rag.analysis import Analysis, analyse

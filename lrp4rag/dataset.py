@@ -13,7 +13,7 @@ from typing import Annotated, Any, BinaryIO, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lrp4rag import strict_json
-from lrp4rag.errors import InputError
+from lrp4rag.errors import InputError, first_line
 from lrp4rag.example import LONGEST_EXAMPLE, Example, Label
 from lrp4rag.files import read_bytes
 from lrp4rag.text import one_line
@@ -112,8 +112,8 @@ def _read(path: Path, limit: int) -> bytes:
     except InputError as error:
         hint = "; to read a pipe, give - and redirect it" if path.is_fifo() else ""
         raise InputError(f"{error.reason}{hint}", path=path) from error
-    except OSError as error:
-        raise InputError(f"cannot read: {error.strerror}", path=path) from error
+    except (OSError, ValueError) as error:  # a zero in a name is a ValueError
+        raise InputError(f"cannot read: {first_line(error)}", path=path) from error
 
 
 def _read_stream(stream: BinaryIO, name: str | Path) -> bytes:

@@ -12,6 +12,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,15 +33,31 @@ _ours: set[str] = set()
 def read_bytes(path: str | Path, limit: int) -> bytes:
     """A file's content. Raises `InputError` for what is no regular file (it is not waited for) or is larger
     than `limit` bytes, and `OSError` where it cannot be read."""
+    with opened(path) as stream:
+        if (size := os.fstat(stream.fileno()).st_size) > limit:
+            raise InputError(f"{_size(size)}, and at most {_size(limit)} are read", path=path)
+        return stream.read()
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[BufferedReader]:
+    """A regular file, open to be read. Raises `InputError` for anything else, and `OSError` where it cannot
+    be opened."""
     # Without O_NONBLOCK, opening a pipe would wait for its writer.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        require_regular(path, os.fstat(descriptor).st_mode)
+    except InputError:
+        os.close(descriptor)
+        raise
     with os.fdopen(descriptor, "rb") as stream:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"this is {_kind(status.st_mode)}, not a file", path=path)
-        if status.st_size > limit:
-            raise InputError(f"{_size(status.st_size)}, and at most {_size(limit)} are read", path=path)
-        return stream.read()
+        yield stream
+
+
+def require_regular(path: str | Path, mode: int) -> None:
+    """Raise `InputError` where a mode, as `stat` gives it, is not that of a regular file."""
+    if not stat.S_ISREG(mode):
+        raise InputError(f"this is {_kind(mode)}, not a file", path=path)
 
 
 def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Literal
 
+from lrp4rag.errors import LONGEST
 from lrp4rag.strict_json import finite_or_none
-from lrp4rag.text import visible
+from lrp4rag.text import clipped, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +26,7 @@ def say(text: str, *, err: bool = False, end: bool = True) -> None:
 def tell(kind: Literal["Error", "Warning"], message: object) -> None:
     """Print a message on standard error. Its further lines are indented, so that none of them can pose as a
     message of its own."""
-    say(f"{kind}: {message}".replace("\n", "\n  "), err=True)
+    say(f"{kind}: {clipped(str(message), LONGEST)}".replace("\n", "\n  "), err=True)
 
 
 def say_json(record: Any, *, indent: int | None = None) -> None:

@@ -12,7 +12,20 @@ from pathlib import Path
 
 import pytest
 
+from lrp4rag.classifiers.folder import load_card
+from lrp4rag.experiments.reproduce.words import with_interval
+
 ROOT = Path(__file__).parent.parent
+COMPARED = ROOT / "docs" / "results" / "compare"
+
+LINES = {
+    "**the bundled detector**": (None, "token classifier"),
+    "smoothed relevance, untrained": ("", "relevance of the prompt, smoothed"),
+    "words that no passage has": ("novel words", "novel words"),
+    "length only; of tokens, position": ("length only", "position"),
+    "flag everything": ("flag everything", "flag everything"),
+}
+"""What the README calls a line of the card: of responses (None: the detector, "": none), and of tokens."""
 
 
 @pytest.mark.usefixtures("default_reader")
@@ -36,11 +49,88 @@ def test_what_the_readme_links_to_is_there():
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
-def test_systems_beside_ours_have_the_figures_of_their_page():
-    with (ROOT / "docs/results/compare/metrics.csv").open() as file:
-        found = {
+def section(title):
+    return (ROOT / "README.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def cells_of(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def compared():
+    """What the page of systems has, by rows, generator, system and metric."""
+    with (COMPARED / "metrics.csv").open() as file:
+        return {
             (row["rows"], row["generator"], row["system"], row["metric"]): row for row in csv.DictReader(file)
         }
+
+
+def test_the_first_table_is_that_of_the_bundled_card():
+    generators, generator = load_card("default").evidence.generators, ""
+    lines = [line for line in section("How good").splitlines() if line.startswith("| ")][1:]
+    assert len(lines) == 2 * len(LINES)
+    for line in lines:
+        first, name, *cells = cells_of(line)
+        generator = first or generator
+        card, (control, located) = generators[generator], LINES[name]
+        metrics = card.metrics if control is None else card.controls.get(control, {})
+        responses = [metrics.get(metric) for metric in ("auroc", "accuracy", "f1", "ece")]
+        where = card.located[located]
+        tokens = [where.tokens["auroc"], where.tokens["auprc"], where.spans["f1"], where.sentences["f1"]]
+        assert cells == ["" if one is None else with_interval(one) for one in (*responses, *tokens)], line
+
+
+def test_controls_that_decide_as_the_detector_does_have_the_figures_of_the_comparison():
+    """The table's own controls flag from 0.5, untold who wrote what: the text beside it says what else they
+    would reach."""
+    text, found = " ".join(section("How good").split()), compared()
+
+    def shown(generator, metric):
+        row = found["all", f"llama-2-{generator}-chat", "novel-words", metric]
+        return f"{float(row['value']):.3f} [{float(row['low']):.2f}, {float(row['high']):.2f}]"
+
+    assert "Accuracy, F1 and ECE of whole responses cannot" in text
+    assert f"an accuracy of {shown('7b', 'accuracy')} and an F1 of {shown('7b', 'f1')} on llama-2-7b" in text
+    assert f"{shown('13b', 'accuracy')} and {shown('13b', 'f1')} on 13b-chat" in text
+    page = " ".join((ROOT / "docs/detector.md").read_text().split())
+    card = load_card("default").evidence.generators
+    for generator, words in (
+        ("7b", "from an F1 of {} to {}, beside the detector's {}"),
+        ("13b", "{} to {}, beside {}"),
+    ):
+        one = card[f"llama-2-{generator}-chat"]
+        told = (one.controls["novel words"]["f1"].value, one.metrics["f1"].value)
+        like = float(found["all", f"llama-2-{generator}-chat", "novel-words", "f1"]["value"])
+        assert words.format(f"{told[0]:.3f}", f"{like:.3f}", f"{told[1]:.3f}") in page
+
+
+def test_what_is_extrapolated_is_called_so():
+    peers = json.loads((ROOT / "docs/results/speed/table.json").read_text())["peers"]
+    lxt = peers["lxt"]
+    assert lxt["response_extrapolated"]
+    (line,) = (line for line in section("How fast").splitlines() if "LXT's 240" in line)
+    assert f"extrapolated from {lxt['units_timed']} of them" in line
+    assert cells_of(line)[1] == f"≈ {lxt['response_over_ours']:.0f}"
+    page = " ".join((ROOT / "docs/speed.md").read_text().split())
+    assert f"{lxt['units_timed']} of {lxt['units']} of LXT" in page
+    for peer in peers.values():
+        sign = "≈ " if peer["response_extrapolated"] else ""
+        assert f"| {sign}{peer['response_over_ours']:.0f} |" in page
+
+
+def test_what_relevance_adds_has_the_figures_of_the_study():
+    page = (ROOT / "docs/results/detector/README.md").read_text()
+    added = page.split("## What relevance adds")[1].split("\n## ")[0]
+    tokens, responses = (block for block in added.split("\n\n") if block.lstrip().startswith("| |"))
+    for table, opening in ((tokens, "relevance adds "), (responses, "where tokens are judged, and ")):
+        gain = {cells_of(line)[0]: cells_of(line)[3] for line in table.strip().splitlines()[2:]}
+        shown = section("How good").replace("\n", " ").split(opening)[1]
+        told = re.findall(r"[-+]0\.\d{3} \[[-+]0\.\d{3}, [-+]0\.\d{3}\]", shown)[:3]
+        assert told == [gain[name] for name in ("all", "llama-2-7b-chat", "llama-2-13b-chat")]
+
+
+def test_systems_beside_ours_have_the_figures_of_their_page():
+    found = compared()
 
     def shown(rows, generator, system, metric, style):
         value, low, high = (
@@ -48,13 +138,13 @@ def test_systems_beside_ours_have_the_figures_of_their_page():
         )
         return f"{value:.3f}" if metric == "auroc" else f"{value:{style}} [{low:{style}}, {high:{style}}]"
 
-    costs = json.loads((ROOT / "docs/results/compare/costs.json").read_text())["systems"]
+    costs = json.loads((COMPARED / "costs.json").read_text())["systems"]
     costs["lrp4rag, learned from the sample"] = costs["lrp4rag"]
-    section = (ROOT / "README.md").read_text().split("## Beside other systems")[1].split("\n## ")[0]
-    tables = [block for block in section.split("\n\n") if block.startswith("| ")]
+    text = section("Beside other systems")
+    tables = [block for block in text.split("\n\n") if block.startswith("| ")]
     for rows, table in zip(("all", "sample"), tables, strict=True):
         for line in table.splitlines()[2:]:
-            name, _, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+            name, _, *cells = cells_of(line)
             system = re.findall("`(.*?)`", name)[0]
             for k, generator in enumerate(("llama-2-7b-chat", "llama-2-13b-chat")):
                 assert cells[2 * k] == shown(rows, generator, system, "auroc", ".3f"), line
@@ -62,4 +152,4 @@ def test_systems_beside_ours_have_the_figures_of_their_page():
                     assert cells[2 * k + 1] == shown(rows, generator, system, "behind: auroc", "+.3f"), line
             assert cells[4] == (f"{costs[system]['forwards']:.1f}" if system in costs else ""), line
     chunks = shown("sample", "llama-2-13b-chat", "redeep-chunk", "behind, of the sample: auroc", "+.3f")
-    assert f"({chunks})" in section
+    assert f"({chunks})" in text

@@ -186,8 +186,9 @@ class Detector:
         _require_embeddings(relevance)
         own = {name: getattr(relevance, name) for name in ("response", "logits", *_OPTIONAL)}
         known = {name: array for name, array in own.items() if array is not None}
-        if (name := not_finite({**known, **record.signals, **record.states, **record.sentences})) is not None:
-            raise RelevanceError(f"no verdict: '{name}' holds NaN or Inf")
+        for arrays in (known, record.signals, record.states, record.sentences):
+            if (name := not_finite(arrays)) is not None:
+                raise RelevanceError(f"no verdict: '{name}' holds NaN or Inf")
         return record
 
 
@@ -208,13 +209,13 @@ def _token_model(given: TokenInput, learned: Any, folder: Path) -> TokenModel:
         raise InputError(f"not a token detector: {error!r}", path=folder) from error
     for name, members in committee.members.items():
         for member in members:
+            if not (member.scale > 0).all():
+                raise InputError(f"not a token detector: a scale of '{name}' is not positive", path=folder)
             try:
                 member.log_odds(np.zeros((1, len(member.mean)), dtype=np.float32))
             except (KeyError, RuntimeError, TypeError, ValueError) as error:
                 what = f"not a token detector: a network of '{name}' does not work: {first_line(error)}"
                 raise InputError(what, path=folder) from error
-            if not (member.scale > 0).all():
-                raise InputError(f"not a token detector: a scale of '{name}' is not positive", path=folder)
     if set(committee.members) != set(given.blocks):
         raise InputError("not a token detector: its networks are not of the blocks in its card", path=folder)
     reading = Reading(**given.reading.model_dump())

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import errno
 import io
-import logging
 import os
 import shlex
 import sys
-import warnings
 from typing import Any
 
 import click
@@ -30,7 +28,8 @@ from lrp4rag.cli.localise import localise
 from lrp4rag.cli.reproduce import reproduce
 from lrp4rag.cli.store import extract, store
 from lrp4rag.cli.study import study
-from lrp4rag.errors import LONGEST, LRP4RAGError, LRP4RAGWarning
+from lrp4rag.errors import LONGEST, LRP4RAGError
+from lrp4rag.quiet import QUIET, quiet_libraries
 from lrp4rag.terminal import tell
 from lrp4rag.text import clipped, surrogate_in, visible
 
@@ -40,7 +39,7 @@ class _Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for number, word in enumerate(args, start=1):
-            if surrogate_in(word) is not None:
+            if surrogate_in(word) is not None or "\0" in word:
                 raise click.UsageError(f"argument {number} is not valid UTF-8: {word!r}", ctx)
         ctx.obj = shlex.join(["lrp4rag", *args])
         return super().parse_args(ctx, args)
@@ -78,29 +77,12 @@ def main() -> None:
     Start with:
       lrp4rag analyse examples/hallucinated.json --html page.html
     """
+    os.environ[QUIET] = "1"  # for the processes that this one starts
     quiet_libraries()
     # A response may hold what the terminal's encoding lacks; that must not end the work.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-
-
-def quiet_libraries() -> None:
-    """Libraries' progress bars and advice are noise here; our own warnings are told in a line."""
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    # What torchao says of its GPU kernels on import, and bitsandbytes of every cast.
-    for name in ("torchao", "torch.utils._pytree", "bitsandbytes"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    warnings.simplefilter("ignore")
-    warnings.simplefilter("default", LRP4RAGWarning)
-    warnings.showwarning = _show_warning
-
-
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    if issubclass(category, LRP4RAGWarning):
-        tell("Warning", message)
 
 
 for command in (

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrp4rag.cli.inputs import example_options, read_examples, work_through
+from lrp4rag.cli.inputs import example_options, input_files, read_examples, work_through
 from lrp4rag.cli.memory import memory_option
 from lrp4rag.cli.options import (
     open_detector,
     open_reader,
     operating_options,
     reader_options,
-    writable,
 )
 from lrp4rag.errors import InputError
+from lrp4rag.files import check_output, write_atomically
 from lrp4rag.terminal import open_console, say, say_json
 
 if TYPE_CHECKING:
@@ -43,12 +43,19 @@ HALLUCINATION = 3
 @click.option(
     "--fast",
     is_flag=True,
-    help="The bundled detector that takes two plain forwards, not nine, and tells no passages apart.",
+    help="The bundled detector of about four plain forward passes, not ten (docs/results/compare): tells no "
+    "passages apart.",
 )
 @operating_options
 @reader_options
 @memory_option
-@click.option("--max-new-tokens", default=256, show_default=True, type=click.IntRange(1))
+@click.option(
+    "--max-new-tokens",
+    default=256,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Tokens of a response that the reader writes, at most.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per example, one per line.")
 @click.option(
     "--html",
@@ -108,9 +115,10 @@ def analyse(
     A JSON example has "question", "passages" (a list) and "response"; optionally "id", "prompt" (as the
     generator got it), "template", "labels", "source_id" and "generator".
     """
-    for path in (html_path, png_path):
-        writable(path)
-    if html_path is not None and html_path == png_path:
+    outputs = [path for path in (html_path, png_path) if path is not None]
+    for path in outputs:  # before the expensive part
+        check_output(path, input_files(data, context, template))
+    if len({path.resolve() for path in outputs}) < len(outputs):
         raise InputError("--html and --png name the same file")
     if fail_on_hallucination and detector_name == "none":
         raise InputError("--fail-on-hallucination needs a detector")
@@ -160,7 +168,6 @@ def analyse(
 
 def _write_files(analysis: Analysis, name: str | None, html_path: Path | None, png_path: Path | None) -> None:
     if html_path is not None:
-        from lrp4rag.files import write_atomically
         from lrp4rag.report.html import html_page
 
         write_atomically(html_path, html_page(analysis, detector=name))

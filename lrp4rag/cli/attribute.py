@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrp4rag.cli.inputs import example_options, read_examples, work_through
+from lrp4rag.cli.inputs import example_options, input_files, read_examples, work_through
 from lrp4rag.cli.memory import memory_option
-from lrp4rag.cli.options import attribution_options, open_reader, writable
+from lrp4rag.cli.options import attribution_options, open_reader
 from lrp4rag.errors import InputError
+from lrp4rag.files import check_output
 from lrp4rag.terminal import open_console, say, say_json
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ def attribute(
       lrp4rag attribute examples/grounded.json --target response-mean --composite cp_lrp --json
       lrp4rag attribute examples/grounded.json --layer 20 --response-granularity token
     """
-    writable(png_path)
+    if png_path is not None:  # before the expensive part
+        check_output(png_path, input_files(data, context, template))
     if rather_than is not None and target != "response":
         raise InputError("--rather-than is a target of its own; leave --target out")
     examples = read_examples(data, id_, question, context, template, response)

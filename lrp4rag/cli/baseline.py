@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrp4rag.cli.compare import STORE_HELP, WORK, model_choices
-from lrp4rag.cli.options import RESAMPLES, writable
+from lrp4rag.cli.inputs import input_files
+from lrp4rag.cli.options import RESAMPLES
 from lrp4rag.errors import InputError
+from lrp4rag.files import check_output
 from lrp4rag.terminal import say
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def baseline(
     if store is None:
         raise InputError("name the labelled responses to learn from: --store STORE (see lrp4rag extract)")
     if out is not None:
-        writable(out)
+        check_output(out, [] if data is None else input_files(data))
     rows = Rows.open(store)
     sample = sample_of(rows, sources)
     kit = Kit(work or store / "baselines", Choices.beside(rows.store, **models))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrp4rag.cli.options import COMPOSITES, model_options, open_reader
+from lrp4rag.cli.options import COMPOSITES, Number, model_options, open_reader
 from lrp4rag.terminal import open_console
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ SHOWN = 6
 )
 @click.option(
     "--tolerance",
-    type=click.FloatRange(0),
+    type=Number(0),
     help="What a part may lose under cp_lrp, over the largest relevance that enters one.  "
     "[default: 0.001 in float32, 0.02 in half precision]",
 )

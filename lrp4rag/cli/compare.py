@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from lrp4rag.cli.options import JOBS, RESAMPLES, shown_command, together
-from lrp4rag.errors import InputError
+from lrp4rag.files import check_folder
 from lrp4rag.terminal import say
 
 STORE_HELP = "Store of labelled responses (lrp4rag extract --parts relevance,signals,states)."
@@ -139,8 +139,7 @@ def compare(
     from lrp4rag.experiments.compare.sample import GENERATORS
     from lrp4rag.experiments.rows import Rows
 
-    if out.exists() and not out.is_dir():
-        raise InputError("the page needs a folder", path=out)
+    check_folder(out)
     measured = None if costs is None else read_costs(costs)
     rows = Rows.open(store)
     plan = Plan(

@@ -6,19 +6,24 @@ import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrp4rag.cli.memory import memory_option
 from lrp4rag.cli.options import (
     BLOCKS,
     GENERATOR,
     JOBS,
     RESAMPLES,
     SOURCES,
+    WORKERS,
+    attribution_options,
     open_detector,
     open_reader,
+    open_reader_of_worker,
     operating_options,
     reader_options,
     shown_command,
@@ -71,7 +76,9 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
 @RESAMPLES
 @JOBS
 @click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
-@reader_options
+@WORKERS
+@memory_option
+@attribution_options
 def train(
     data: str,
     out: Path,
@@ -92,8 +99,8 @@ def train(
 
     Relevance is extracted into the store first (resumable), then the detector is cross-validated
     with folds grouped by source, fitted on all rows, and written with its card. Kill it and run it again at
-    any time: finished folds are kept in the store. It takes 200 labelled
-    responses, some of them with spans marked as hallucinated; more are better (docs/detector.md).
+    any time: finished folds are kept in the store. 200 labelled responses, some of them with spans marked as
+    hallucinated, are the fewest that were tried; more are better (docs/results/detector).
     """
     from lrp4rag.classifiers.folder import check_target
     from lrp4rag.experiments.train import labelled
@@ -120,13 +127,22 @@ def train(
 
 @click.command(short_help="Metrics of a detector on labelled responses it has not seen.")
 @click.argument("data", metavar="DATA")
-@click.option("--detector", "detector_name", default="default", show_default=True, metavar="FOLDER")
+@click.option(
+    "--detector",
+    "detector_name",
+    default="default",
+    show_default=True,
+    metavar="FOLDER",
+    help="A trained detector, or a bundled one (default, fast).",
+)
 @click.option("--store", type=click.Path(path_type=Path), help=f"{STORE_HELP}  [default: not kept]")
 @GENERATOR
 @click.option("--allow-seen", is_flag=True, help="Evaluate also on sources of the training data.")
 @RESAMPLES
 @click.option("--json", "as_json", is_flag=True, help="Metrics and probabilities as JSON.")
 @operating_options
+@WORKERS
+@memory_option
 @reader_options
 def evaluate(
     data: str,
@@ -225,6 +241,8 @@ def _extract(
     chat_template: bool | None,
     composite: str | None,
     truncate: str,
+    max_memory: int | None,
+    workers: int,
 ) -> Extraction:
     from lrp4rag.experiments.extract import extract as run
     from lrp4rag.lrp.families import can_pull
@@ -246,11 +264,20 @@ def _extract(
         composite=chosen,
         truncation=truncate,  # type: ignore[arg-type]
         parts=parts,
+        max_memory=max_memory,
+        workers=workers,
+        load=partial(open_reader_of_worker, reader_name, device, dtype, reader.identity.chat_template),
     )
     warn_of_failures(extraction)
     return extraction
 
 
 def warn_of_failures(extraction: Extraction) -> None:
-    for id, why in extraction.failures.items():
-        tell("Warning", f"example '{id}' failed: {why}")
+    """Tell why responses failed, in a line for each reason."""
+    from lrp4rag.experiments.failures import reasons_of
+    from lrp4rag.report.failures import reasons_table
+
+    if extraction.failures:
+        count = len(extraction.failures)
+        reasons = reasons_table(reasons_of(extraction.failures))
+        tell("Warning", f"{count} response{'s' if count > 1 else ''} failed\n{reasons}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from lrp4rag.errors import InputError
-from lrp4rag.files import folder_written_whole
+from lrp4rag.files import check_folder, folder_written_whole
 from lrp4rag.terminal import say
 
 
@@ -26,7 +26,8 @@ def entailment(data: str, out: Path, device: str | None) -> None:
     from lrp4rag.experiments.baselines.kit import Choices, Kit
     from lrp4rag.experiments.baselines.trained import train_entailment
 
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    check_folder(out)
+    if out.is_symlink() or (out.exists() and any(out.iterdir())):
         raise InputError("the model needs a new or empty folder", path=out)
     examples = [one for one in load_examples(data) if one.labels is not None]
     if not any(one.labels for one in examples):

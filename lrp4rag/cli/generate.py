@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +12,7 @@ import click
 
 from lrp4rag.cli.inputs import example_options, read_examples, work_through
 from lrp4rag.cli.memory import memory_option
-from lrp4rag.cli.options import generator_options, open_reader
+from lrp4rag.cli.options import Number, generator_options, open_reader
 from lrp4rag.errors import InputError
 from lrp4rag.terminal import open_console, say_json
 
@@ -26,39 +25,35 @@ WINDOW = 17
 Generate = Callable[["Example", "Callable[[GeneratedToken], None] | None"], "Generation"]
 
 
-def _finite(ctx: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
-    # click's ranges let NaN through: it compares as false with anything.
-    if value is not None and not math.isfinite(value):
-        raise click.BadParameter(f"{value} is no number to work with.")
-    return value
-
-
 @click.command(short_help="Let the reader answer, each token with its relevance.")
 @example_options
 @generator_options
 @memory_option
-@click.option("--max-new-tokens", default=256, show_default=True, type=click.IntRange(1))
+@click.option(
+    "--max-new-tokens",
+    default=256,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Tokens of a response that the reader writes, at most.",
+)
 @click.option("--stream", is_flag=True, help="Show each token as it comes (with --json: a line each).")
 @click.option(
     "--temperature",
     default=0.0,
-    type=click.FloatRange(0),
-    callback=_finite,
+    type=Number(0),
     help="Draw tokens at this temperature.  [default: 0, the most likely token]",
 )
 @click.option("--top-k", type=click.IntRange(1), help="Draw from the K most likely tokens only.")
 @click.option(
     "--top-p",
-    type=click.FloatRange(0, 1, min_open=True),
-    callback=_finite,
+    type=Number(0, 1, min_open=True),
     help="Draw from the most likely tokens that together have probability P only.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Makes the draws repeatable.")
 @click.option(
     "--stop-below",
-    type=float,
+    type=Number(),
     metavar="X",
-    callback=_finite,
     help="Stop once the prompt's relevance, in logits and averaged over the last tokens, is below X. "
     "Never sooner than there are that many tokens.",
 )

@@ -11,6 +11,7 @@ import click
 from lrp4rag.cli.options import Decorator
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.terminal import tell
+from lrp4rag.text import one_line
 
 if TYPE_CHECKING:
     from lrp4rag.example import Example
@@ -75,6 +76,18 @@ def read_examples(
     ]
 
 
+def input_files(data: str | None, context: Sequence[Path] = (), template: Path | None = None) -> list[Path]:
+    """The files that are read: none of them may be an output too."""
+    from lrp4rag.dataset import RAGTRUTH_FILES
+
+    named = [*context, *([] if template is None else [template])]
+    if data == "-":
+        return [*named, Path("/dev/stdin")]
+    if data is not None:
+        named += [Path(data), *(Path(data) / name for name in RAGTRUTH_FILES)]
+    return named
+
+
 def work_through(examples: Sequence[Example], work: Callable[[Example], None]) -> int:
     """Do each example's work; one of many that fails is told and passed over. Returns the exit code."""
     if len(examples) == 1:
@@ -85,7 +98,7 @@ def work_through(examples: Sequence[Example], work: Callable[[Example], None]) -
         try:
             work(example)
         # RuntimeError: torch, for example when memory runs out on one long row.
-        except (LRP4RAGError, RuntimeError) as error:
-            tell("Error", f"example '{example.id}': {error}")
+        except (LRP4RAGError, RuntimeError, IndexError, ValueError) as error:
+            tell("Error", f"example '{one_line(example.id, 100)}': {error}")
             code = max(code, getattr(error, "exit_code", 1))
     return code

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrp4rag.cli.options import BLOCKS, GENERATOR, RESAMPLES, writable
+from lrp4rag.cli.options import BLOCKS, GENERATOR, RESAMPLES
 from lrp4rag.errors import InputError
 from lrp4rag.terminal import say_json
 
@@ -65,11 +65,11 @@ def localise(
     from lrp4rag.experiments.protocol import ONCE
     from lrp4rag.experiments.rows import Rows
     from lrp4rag.experiments.tokens import located, tokens_of
-    from lrp4rag.files import write_atomically
+    from lrp4rag.files import check_output, write_atomically
     from lrp4rag.report.localisation import print_localisation
 
     if out is not None:
-        writable(out)
+        check_output(out)
     made = _blocks(blocks, features, profiles)
     rows = Rows.open(store).select_generators(generator)
     protocol = ONCE

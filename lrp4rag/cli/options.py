@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +19,17 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 COMPOSITES = ("paper", "attnlrp", "cp_lrp")
 DTYPES = ("float32", "bfloat16", "float16", "auto")
+
+
+class Number(click.FloatRange):
+    """A number in a range. click's own lets NaN through: it compares as false with anything."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is no number to work with", param, ctx)
+        return number
+
 
 RESAMPLES = click.option(
     "--resamples",
@@ -44,7 +55,17 @@ BLOCKS = click.option(
 GENERATOR = click.option(
     "--generator", multiple=True, help="Only responses of this generator; repeat it for several."
 )
-JOBS = click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each core]")
+JOBS = click.option(
+    "--jobs", type=click.IntRange(1), help="Processes of the cross-validation.  [default: one for each core]"
+)
+WORKERS = click.option(
+    "--workers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Processes that share the extraction, and --max-memory; where there are several GPUs and --device "
+    "names none, each takes the next one.",
+)
 
 
 def operating_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,13 +76,15 @@ def operating_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 "--operating-point",
                 metavar="NAME",
                 help="Flag from the probability that the detector's card has under this name: balanced, "
-                "high-precision or high-recall.  [default: balanced]",
+                "high-precision or high-recall; only detectors that judge tokens have these.  "
+                "[default: balanced]",
             ),
             click.option(
                 "--false-positive-rate",
-                type=click.FloatRange(0, 1, min_open=True, max_open=True),
+                type=Number(0, 1, min_open=True, max_open=True),
                 metavar="RATE",
-                help="Flag from the probability that this part of faithful responses reached in training.",
+                help="Flag from the probability that this part of faithful responses reached in training; "
+                "only detectors that judge tokens know it.",
             ),
         ]
     )(function)
@@ -156,6 +179,18 @@ def open_reader(
     return load_reader(name, device=device, dtype=dtype, chat_template=chat_template)
 
 
+def open_reader_of_worker(
+    name: str, device: str | None, dtype: str, chat_template: bool | None, worker: int
+) -> Reader:
+    """The reader of a worker, each on the next GPU where there are several and none was named."""
+    if device is None and worker:
+        import torch
+
+        if torch.cuda.device_count() > 1:
+            device = f"cuda:{worker % torch.cuda.device_count()}"
+    return open_reader(name, device, dtype, chat_template, None)
+
+
 def open_detector(name: str, point: str | None = None, rate: float | None = None) -> Detector | None:
     """The detector in a folder, a bundled one ("default", "fast"), or None ("none"); at an operating point of
     its card, or at a false-positive rate."""
@@ -170,16 +205,6 @@ def open_detector(name: str, point: str | None = None, rate: float | None = None
 
     detector = Detector.load(name)
     return detector if wanted is None else detector.at(wanted)
-
-
-def writable(path: Path | None) -> Path | None:
-    """Refuse an output path early, before anything is computed for it."""
-    if path is not None:
-        if path.is_dir():
-            raise InputError("this is a folder; name a file", path=path)
-        if not path.parent.is_dir():
-            raise InputError("its folder does not exist", path=path)
-    return path
 
 
 def shown_command(given: str) -> str:

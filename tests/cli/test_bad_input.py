@@ -1,5 +1,6 @@
 """Everything a user can get wrong: a message that names the place, exit code 2, and no traceback."""
 
+import errno
 import json
 
 import pytest
@@ -176,12 +177,27 @@ def test_a_failure_inside_is_exit_code_1(run, tmp_path, example_file):
     assert "NaN" in stderr
 
 
-def test_a_page_that_cannot_be_written_costs_no_verdict(run, detector, reader_folder, example_file, tmp_path):
-    """A full disk or a missing permission is exit code 1, after the verdict was printed."""
+def test_a_page_that_cannot_be_written_costs_no_analysis(run, detector, reader_folder, example_file):
     common = ["--reader", reader_folder, "--detector", detector, "--html", "/proc/page.html"]
+    result = run("analyse", example_file, *common, code=2)
+    assert result.stdout == ""
+    assert "/proc/page.html: cannot write here" in result.stderr
+
+
+def test_a_disk_that_fills_costs_no_verdict(
+    run, detector, reader_folder, example_file, tmp_path, monkeypatch
+):
+    """It is exit code 1, after the verdict was printed."""
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    common = ["--reader", reader_folder, "--detector", detector, "--html", tmp_path / "page.html"]
     result = run("analyse", example_file, *common, code=1)
     assert "probability" in result.stdout
-    assert "Error: " in result.stderr
+    assert "Error: [Errno 28] No space left" in result.stderr
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_a_syntax_error_in_an_object_over_several_lines(run, tmp_path):

@@ -103,7 +103,7 @@ def test_bad_input_is_told(run, folder: Path, tmp_path: Path) -> None:
         (["compare", "--store", folder, "--out", tmp_path / "o"], "the store was read by tiny: name"),
         (["baseline", "length", "--store", tmp_path], "there is no store here"),
         (["compare", "--store", folder, "--out", tmp_path / "o", "--baselines", "x"], "unknown baseline 'x'"),
-        (["compare", "--store", folder, "--out", file], "the page needs a folder"),
+        (["compare", "--store", folder, "--out", file], "this is no folder; name one"),
         (
             ["compare", "--store", folder, "--out", tmp_path / "o", "--costs", file],
             "not what python -m benchmarks.systems wrote",

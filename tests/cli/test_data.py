@@ -1,5 +1,10 @@
 import json
 
+import pytest
+
+from lrp4rag.errors import InputError
+from lrp4rag.experiments import extract, workers
+from lrp4rag.experiments.workers import run_in_workers
 from tests.experiments.labelled import examples, write_jsonl
 
 
@@ -39,6 +44,55 @@ def test_evaluate_per_generator_with_intervals(run, detector, reader_folder, tmp
     assert result["generators"]["all"]["rows"] == 16
     assert len(result["probabilities"]) == 16
     assert len(list((tmp_path / "s" / "relevance").iterdir())) == 16
+
+
+def test_several_workers_give_the_same_card_and_the_same_metrics(
+    run, labelled_file, reader_folder, tmp_path, processes, monkeypatch
+):
+    """Each process loads its own reader, which frames prompts as the detector's was told to."""
+    monkeypatch.setattr(workers, "START", processes.get_start_method())
+    started = []
+    monkeypatch.setattr(extract, "run_in_workers", lambda *a: started.append(a[4]) or run_in_workers(*a))
+    unseen = write_jsonl(examples(8, first=100), tmp_path / "test.jsonl")
+    made = []
+    for count in (1, 2):
+        folder, store = tmp_path / f"d{count}", tmp_path / f"s{count}"
+        common = ["--reader", reader_folder, "--workers", count, "--resamples", 10, "--json"]
+        raw = ["--no-chat-template", "--length", 9, "--out", folder, "--store", store]
+        card = rounded(run("train", labelled_file, *common, *raw).stdout)
+        del card["training"]["command"]
+        judged = run("evaluate", unseen, *common, "--detector", folder, "--max-memory", "8GB")
+        made.append((card, rounded(judged.stdout)))
+    assert started == [2, 2]
+    assert not made[0][0]["reader"]["chat_template"]
+    assert made[1] == made[0]
+
+
+def rounded(text):
+    """JSON, but for the last digits: threads decide these."""
+    return json.loads(text, parse_float=lambda number: round(float(number), 5))
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+def test_workers_and_memory_reach_the_extraction(
+    run, command, detector, labelled_file, reader_folder, tmp_path, monkeypatch
+):
+    given = {}
+
+    def noted(*_, **options):
+        given.update(options)
+        raise InputError("noted")
+
+    monkeypatch.setattr(extract, "extract", noted)
+    places = {
+        "train": ["--out", tmp_path / "d", "--store", tmp_path / "s", "--length", 9, "--no-chat-template"],
+        "evaluate": ["--detector", detector, "--allow-seen"],
+    }
+    options = ["--reader", reader_folder, "--workers", 3, "--max-memory", "2GB"]
+    assert "noted" in run(command, labelled_file, *places[command], *options, code=2).stderr
+    assert (given["workers"], given["max_memory"]) == (3, 2_000_000_000)
+    identity = given["load"](2).identity
+    assert (identity.name, identity.chat_template) == ("tiny", command == "evaluate")
 
 
 def test_evaluate_refuses_training_sources(run, detector, reader_folder, labelled_file, store):
@@ -89,9 +143,10 @@ def test_failures_are_told_and_logged(run, reader_folder, tmp_path):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     lines[1] |= {"response": "word " * 600, "labels": []}
     path.write_text("\n".join(map(json.dumps, lines)))
-    result = run("extract", path, "--store", tmp_path / "s", "--reader", reader_folder)
+    result = run("extract", path, "--store", tmp_path / "s", "--reader", reader_folder, code=1)
     assert result.stdout == "1 computed, 0 there already, 1 failed\n"
-    assert "example 'bridge-1' failed" in result.stderr
+    assert "Warning: 1 response failed" in result.stderr
+    assert "1  bridge-1 " in result.stderr
     logged = json.loads((tmp_path / "s" / "failures.jsonl").read_text())
     assert logged["id"] == "bridge-1"
     assert "window" in logged["error"]

@@ -1,0 +1,7 @@
+"""The command line in this process, with a tiny reader, as the tests of the command line have it."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import _cache, example_file, labelled_file, run, store
+
+__all__ = ["_cache", "example_file", "labelled_file", "run", "store"]

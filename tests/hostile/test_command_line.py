@@ -1,0 +1,381 @@
+"""The command line with what nobody should type, and data that nobody should send."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from lrp4rag.cli import main
+from lrp4rag.errors import LONGEST, InputError, LRP4RAGError
+from lrp4rag.quiet import QUIET
+from lrp4rag.terminal import open_console, say, say_json, tell
+from tests.hostile.strings import CONTROLS, MARKUP, TEXTS, obeyed
+
+GOOD = {"question": "When?", "passages": ["In 1874."], "response": "It was 1874."}
+
+
+def row(**changes: Any) -> str:
+    return json.dumps({**GOOD, **changes}) + "\n"
+
+
+# What is printed.
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_every_way_to_print_shows_text_and_obeys_none(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    say(text)
+    tell("Error", text)
+    say_json({text: text})
+    console = open_console()
+    console.print(text)
+    console.print("before", text, style="bold")
+    from rich.table import Table
+
+    table = Table(title=text)
+    table.add_column(text)
+    table.add_row(text)
+    console.print(table)
+    shown = capsys.readouterr()
+    assert not obeyed(shown.out + shown.err)
+    if text in MARKUP:
+        assert shown.out.count(text) >= 5
+        assert text in shown.err
+
+
+@pytest.mark.parametrize("text", ["a\nError: b", "\nwrote /etc/passwd", "x\n\n\nWarning: y"])
+def test_no_line_of_a_message_poses_as_another(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    tell("Error", text)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("Error: ")
+    assert all(line.startswith("  ") for line in lines[1:])
+
+
+def test_messages_are_short(capsys: pytest.CaptureFixture[str]) -> None:
+    for error in (LRP4RAGError("x" * 10**7), InputError("x" * 10**7, path="p" * 10**6, field="f" * 10**6)):
+        assert len(str(error)) < LONGEST + 1000
+    tell("Error", "x" * 10**7)
+    assert len(capsys.readouterr().err) < LONGEST + 1000
+
+
+@pytest.mark.parametrize("record", [float("nan"), {"a": [float("inf")]}, [{"b": -float("inf")}]])
+def test_json_has_no_nan(record: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    say_json(record)
+    assert "null" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_is_typed_wrongly_is_shown(text: str, run: Any) -> None:
+    for words in (
+        [text],
+        ["analyse", f"--{text}"],
+        ["analyse", f"nowhere{text}"],
+        ["analyse", "x", "--dtype", text],
+        ["analyse", "x", "--detector", f"nowhere{text}"],
+        ["analyse", "x", "--max-memory", text],
+        ["detector", "info", f"nowhere{text}"],
+        ["store", "info", f"nowhere{text}"],
+        ["extract", f"nowhere{text}", "--store", "s"],
+    ):
+        result = CliRunner().invoke(main, words)
+        assert result.exit_code == 2
+        assert isinstance(result.exception, SystemExit)
+        assert not obeyed(result.output)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_examples_are_shown(text: str, run: Any, reader_folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data.jsonl"
+    odd = {"id": text, "generator": text, "source_id": text, "question": f"Q{text}", "passages": [f"P{text}"]}
+    data.write_text(
+        row(**odd, response=f"It was {text}.") + row(**odd | {"id": f"{text}2"}, response="x" * 4000)
+    )
+    common = ["--reader", reader_folder, "--detector", "none"]
+    result = run("analyse", data, *common, code=2)  # the second one exceeds the window
+    assert "exceed" in result.stderr or "more than the reader's window" in result.stderr
+    assert not obeyed(result.output)
+    if "\0" in text:  # no argument holds one
+        return
+    result = run("analyse", data, *common, "--id", text)
+    assert not obeyed(result.output)
+    assert json.loads(run("analyse", data, *common, "--id", text, "--json").stdout)["id"] == text
+    result = run("attribute", data, "--reader", reader_folder, "--id", text)
+    assert not obeyed(result.output)
+    result = run("analyse", data, *common, "--id", f"no {text}", code=2)
+    assert not obeyed(result.output)
+
+
+@pytest.mark.parametrize("shape", ["0x0", "-1x4", "4", "x", "9x9x9", "1e3x4", "99999999999x1"])
+def test_bins_that_are_none(
+    shape: str, run: Any, reader_folder: Path, example_file: Path, tmp_path: Path
+) -> None:
+    common = ["--reader", reader_folder, "--store", tmp_path / "s"]
+    result = run("extract", example_file, *common, "--matrix", shape, code=2)
+    assert "matrix" in result.stderr
+
+
+@pytest.mark.parametrize("text", CONTROLS)
+def test_what_a_store_holds_is_shown(text: str, run: Any, reader_folder: Path, tmp_path: Path) -> None:
+    data, store = tmp_path / "data.jsonl", tmp_path / "store"
+    data.write_text(row(id=text, generator=text) + row(id=f"{text}2", generator=text, response="x" * 4000))
+    result = run("extract", data, "--store", store, "--reader", reader_folder, "--parts", "relevance", code=1)
+    assert not obeyed(result.output)
+    result = run("store", "info", store)
+    assert not obeyed(result.output)
+    assert "1 failed" in result.output or "failed" in result.output
+    result = run("extract", data, "--store", store, "--reader", reader_folder, "--generator", "other", code=2)
+    assert not obeyed(result.output)
+
+
+# Extraction that fails.
+
+
+def test_extract_fails_where_a_response_fails(run: Any, reader_folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(row(id=str(k), response="x" * 4000 if k % 2 else "It was.") for k in range(6)))
+    common = ["extract", data, "--reader", reader_folder, "--parts", "relevance", "--store"]
+    result = run(*common, tmp_path / "a", code=1)
+    assert "3 failed" in result.stdout
+    run(*common, tmp_path / "b", "--allow-failures", 2, code=1)
+    run(*common, tmp_path / "c", "--allow-failures", 3)
+    run(*common, tmp_path / "a", "--allow-failures", 3)
+    for word in ("-1", "some", "nan"):
+        run(*common, tmp_path / "d", "--allow-failures", word, code=2)
+
+
+def test_extract_fails_where_every_response_fails(run: Any, reader_folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(row(id=str(k), response="x" * 4000) for k in range(50)))
+    result = run("extract", data, "--reader", reader_folder, "--store", tmp_path / "s", code=1)
+    assert len(result.stderr.splitlines()) < 20  # reasons, not a line for each
+    assert "50 failed" in result.stdout
+
+
+# Numbers.
+
+
+@pytest.mark.parametrize("value", ["nan", "NaN", "inf", "-inf", "1e999", "-1", "x", "", " ", "0x1", "1_0e"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["generate", "x", "--temperature"],
+        ["generate", "x", "--temperature", "1", "--top-p"],
+        ["check", "--tolerance"],
+        ["analyse", "x", "--false-positive-rate"],
+        ["generate", "x", "--stop-below"],
+    ],
+    ids=lambda words: words[-1],
+)
+def test_numbers_that_are_none(words: list[str], value: str) -> None:
+    if (words[-1], value) == ("--stop-below", "-1"):
+        return
+    result = CliRunner().invoke(main, [*words, value])
+    assert result.exit_code == 2
+    assert isinstance(result.exception, SystemExit)
+    assert words[-1] in result.output
+
+
+SIZES = [
+    "9" * 400,
+    "1" + "0" * 30,
+    "0",
+    "0GB",
+    "0.0001",
+    "-1",
+    "nan",
+    "inf",
+    "1e9",
+    "4 G B",
+    "4XB",
+    "",
+    "٤GB",
+]
+
+
+@pytest.mark.parametrize("value", SIZES)
+def test_sizes_that_are_none(value: str) -> None:
+    result = CliRunner().invoke(main, ["analyse", "x", "--max-memory", value])
+    assert result.exit_code == 2
+    assert "is no size; give one such as 4GB" in result.output
+    assert len(result.output) < 1000
+
+
+@pytest.mark.parametrize("temperature", ["1e-300", "5e-324", "1e-30", "1e-6", "1e300"])
+def test_any_temperature_gives_a_response(
+    temperature: str, run: Any, reader_folder: Path, example_file: Path
+) -> None:
+    common = ["generate", example_file, "--reader", reader_folder, "--max-new-tokens", 4, "--json"]
+    drawn = json.loads(run(*common, "--temperature", temperature, "--seed", 1).stdout)
+    assert len(drawn["tokens"]) == 4
+    if float(temperature) < 1e-5:
+        assert drawn["response"] == json.loads(run(*common).stdout)["response"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["analyse", "x", "--max-new-tokens", "0"],
+        ["generate", "x", "--temperature", "1", "--seed", "-1"],
+        ["generate", "x", "--temperature", "1", "--seed", "9" * 400],
+        ["generate", "x", "--temperature", "1", "--top-k", "0"],
+        ["attribute", "x", "--layer", "-1"],
+        ["extract", "x", "--store", "s", "--workers", "0"],
+        ["extract", "x", "--store", "s", "--sources", "0"],
+    ],
+    ids=" ".join,
+)
+def test_counts_that_are_none(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x").write_text(row())
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code in (1, 2)
+    assert isinstance(result.exception, SystemExit)
+    assert len(result.output) < 3000
+
+
+@pytest.mark.parametrize("word", [b"\xff", b"caf\xe9", b"\x80--"])
+@pytest.mark.parametrize("option", ["--question", "--id", "--reader", "--device", "--response", None])
+def test_arguments_in_no_utf8(word: bytes, option: str | None) -> None:
+    given = os.fsdecode(word)
+    result = CliRunner().invoke(main, ["analyse", given] if option is None else ["analyse", option, given])
+    assert result.exit_code == 2
+    assert isinstance(result.exception, SystemExit)
+    assert "is not valid UTF-8" in result.output
+
+
+# Outputs.
+
+
+def outputs(folder: Path) -> dict[str, Path]:
+    (folder / "folder").mkdir()
+    os.mkfifo(folder / "pipe")
+    (folder / "target").write_text("years of work")
+    (folder / "link").symlink_to(folder / "target")
+    (folder / "manifest.json").write_text("{}")
+    (folder / "model.safetensors").write_text("weights")
+    names = ("folder", "pipe", "link", "manifest.json", "model.safetensors", "none/out")
+    return {name: folder / name for name in names} | {
+        "device": Path("/dev/null"),
+        "long": folder / ("a" * 300),
+    }
+
+
+KINDS = ["folder", "pipe", "link", "manifest.json", "model.safetensors", "none/out", "device", "long"]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "input"])
+@pytest.mark.parametrize("command", ["analyse --html", "analyse --png", "attribute --png"])
+def test_outputs_are_refused_before_the_work(
+    command: str, kind: str, run: Any, example_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise AssertionError("the reader was loaded first")
+
+    monkeypatch.setattr("lrp4rag.generator.load_reader", fail)
+    path = example_file if kind == "input" else outputs(tmp_path)[kind]
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    name, option = command.split()
+    result = run(name, example_file, option, path, code=2)
+    assert path.name[:50] in result.stderr
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_passages_and_templates_are_inputs_too(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "p.txt").write_text("In 1874.")
+    (tmp_path / "t.txt").write_text("{context} {question}")
+    parts = ["--question", "Q", "--context", tmp_path / "p.txt", "--template", tmp_path / "t.txt"]
+    for name in ("p.txt", "t.txt"):
+        result = run("analyse", *parts, "--html", tmp_path / name, code=2)
+        assert "read as input" in result.stderr
+    assert (tmp_path / "p.txt").read_text() == "In 1874."
+
+
+def test_two_outputs_of_one_name(run: Any, example_file: Path, tmp_path: Path) -> None:
+    for other in (tmp_path / "x", tmp_path / "." / "x", tmp_path / "y" / ".." / "x"):
+        (tmp_path / "y").mkdir(exist_ok=True)
+        result = run("analyse", example_file, "--html", tmp_path / "x", "--png", other, code=2)
+        assert "name the same file" in result.stderr
+
+
+def test_standard_input_from_a_file_is_an_input(example_file: Path) -> None:
+    with example_file.open("rb") as stdin:
+        done = subprocess.run(
+            [sys.executable, "-m", "lrp4rag", "analyse", "-", "--html", str(example_file)],
+            stdin=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "read as input" in done.stderr
+    assert example_file.read_text().startswith("{")
+
+
+# Files of users beside what is written.
+
+
+def test_no_command_deletes_what_lies_beside_its_output(
+    run: Any, reader_folder: Path, labelled_file: Path, example_file: Path, tmp_path: Path
+) -> None:
+    mine = [".notes.tmp", ".thesis.1.tmp", f".card.json.{10**10 - 1}.tmp"]
+    for folder in (tmp_path, tmp_path / "store", tmp_path / "cache"):
+        folder.mkdir(exist_ok=True)
+        for name in mine:
+            (folder / name).write_text("years of work")
+    store = tmp_path / "new-store"
+    common = ["--reader", reader_folder]
+    run("analyse", example_file, *common, "--detector", "none", "--html", tmp_path / "page.html")
+    run("extract", labelled_file, "--store", store, *common, "--parts", "relevance,signals")
+    for name in mine:
+        (store / name).write_text("years of work")
+        (store / "relevance" / name).write_text("years of work")
+    run("extract", labelled_file, "--store", store, *common, "--parts", "relevance,signals")
+    trained = ["--out", tmp_path / "detector", "--classifier", "threshold", "--resamples", 10]
+    run("train", labelled_file, "--store", store, *common, *trained)
+    run("store", "merge", store, "--out", tmp_path / "merged")
+    run("store", "info", store)
+    folders = (tmp_path, tmp_path / "store", tmp_path / "cache", store, store / "relevance")
+    assert all((folder / name).read_text() == "years of work" for folder in folders for name in mine)
+
+
+# Batches.
+
+
+def test_one_response_of_another_size_does_not_end_the_batch(
+    run: Any, reader_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lrp4rag.generator.reader import Reader
+
+    encode = Reader.encode
+
+    def broken(self: Reader, example: Any, **options: Any) -> Any:
+        if example.id == "b":
+            raise IndexError("index out of range in self")
+        return encode(self, example, **options)
+
+    monkeypatch.setattr(Reader, "encode", broken)
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(row(id=id, response=f"It was {id}.") for id in "abc"))
+    result = run("analyse", data, "--reader", reader_folder, "--detector", "none", "--json", code=1)
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["a", "c"]
+    assert "Error: example 'b': index out of range" in result.stderr
+    result = run("extract", data, "--reader", reader_folder, "--store", tmp_path / "s", code=1)
+    assert "2 computed" in result.stdout
+
+
+def test_workers_say_nothing_of_other_libraries() -> None:
+    """They import everything before the command line's own code can silence it."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import lrp4rag.experiments.workers"],
+        env={**os.environ, QUIET: "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout + done.stderr == ""

@@ -1,0 +1,88 @@
+"""One place prints, one writes, one parses JSON and one loads models: what else would is found here."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = sorted((ROOT / "lrp4rag").rglob("*.py"))
+BESIDE = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "notebooks").glob("*.py")])
+
+
+def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
+    """Each call, by the last parts of what is called: "click.echo", "print", "?.write_text"."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call):
+            function = node.func
+            if isinstance(function, ast.Name):
+                yield function.id, node
+            elif isinstance(function, ast.Attribute):
+                owner = function.value.id if isinstance(function.value, ast.Name) else "?"
+                yield f"{owner}.{function.attr}", node
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def callers(*names: str) -> set[str]:
+    """The files of the package that call one of these; "?.name" stands for the method of anything."""
+    return {
+        path.relative_to(ROOT / "lrp4rag").as_posix()
+        for path in PACKAGE
+        for name, _ in calls(path)
+        if name in names or f"?.{name.split('.')[-1]}" in names
+    }
+
+
+def test_only_the_terminal_prints() -> None:
+    assert callers("print", "click.echo", "click.secho", "Console", "stdout.write", "stderr.write") == {
+        "terminal.py"
+    }
+
+
+def test_only_one_place_loads_models() -> None:
+    # An adapter of LoRA has no code, and its loader knows no such option.
+    assert callers("?.from_pretrained", "?.from_config") == {
+        "generator/pretrained.py",
+        "experiments/baselines/finetuned.py",
+    }
+
+
+def test_benchmarks_and_notebooks_refuse_remote_code_in_so_many_words() -> None:
+    for path in BESIDE:
+        for name, call in calls(path):
+            if name.endswith(".from_pretrained"):
+                given = {word.arg: ast.unparse(word.value) for word in call.keywords}
+                assert given.get("trust_remote_code") == "False", f"{path.name}, line {call.lineno}"
+
+
+def test_only_one_place_parses_json() -> None:
+    parsers = callers("json.loads", "json.load")
+    # The first asks whether a line is JSON at all; the others read what they have just written.
+    assert parsers - {"strict_json.py", "dataset.py"} <= {
+        "experiments/baselines/kit.py",
+        "experiments/compare/scores.py",
+    }
+
+
+def test_nothing_is_unpickled() -> None:
+    assert not callers("pickle.load", "pickle.loads", "joblib.load", "torch.load", "?.read_pickle", "eval")
+    for path in PACKAGE:
+        source = path.read_text(encoding="utf-8")
+        assert "allow_pickle=True" not in source
+        assert "trust_remote_code=True" not in source
+
+
+def test_only_one_place_writes() -> None:
+    # Two write into hidden folders that are renamed into place, one into memory.
+    assert callers("?.write_text", "?.write_bytes", "open") <= {
+        "files.py",
+        "classifiers/folder.py",
+        "generator/weights.py",
+    }
+    assert callers("?.savefig") <= {"experiments/figures/style.py", "report/plots.py", "report/units.py"}
