@@ -41,8 +41,10 @@ from benchmarks.devices import Limits, device_name, known_limits, seconds
 from benchmarks.gpu_check import check
 from benchmarks.gpu_report import page
 from benchmarks.gpu_shapes import SHAPES, random_model, weights_read
+from benchmarks.outputs import OutputFile
 from benchmarks.stream import Task, silence
 from benchmarks.stream import measure as measure_streaming
+from lrp4rag.files import write_atomically
 from lrp4rag.generator.reader import DTYPES, check_device
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.memory import Sizes
@@ -210,7 +212,7 @@ def limits_of(device: torch.device, tflops: float | None, bandwidth: float | Non
 @click.option("--tflops", type=float, help="Peak of the device, in dense TFLOP/s of --dtype.")
 @click.option("--bandwidth", type=float, help="Peak of the device's memory, in TB/s.")
 @click.option("--check/--no-check", "checked", default=True, help="Check relevance on the default reader.")
-@click.option("--markdown", type=click.Path(path_type=Path), help="Write a page for the docs to this file.")
+@click.option("--markdown", type=OutputFile(), help="Write a page for the docs to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; the keys are in the source's head.")
 def main(markdown: Path | None, as_json: bool, **options: Any) -> None:
     """R_response, relevance by passage, R_prompt, the full R* and streaming on one GPU.
@@ -232,7 +234,7 @@ def main(markdown: Path | None, as_json: bool, **options: Any) -> None:
     result = measure(**options)
     text = page(result)
     if markdown is not None:
-        markdown.write_text(text, encoding="utf-8")
+        write_atomically(markdown, text)
     click.echo(json.dumps(result, indent=2) if as_json else text)
 
 

@@ -43,10 +43,12 @@ import torch
 from benchmarks.devices import device_name, seconds
 from benchmarks.faithfulness.cases import needle_cases
 from benchmarks.faithfulness.methods import Array
+from benchmarks.outputs import OutputFile
 from benchmarks.stream import silence
 from lrp4rag.dataset import load_examples
 from lrp4rag.errors import RelevanceError
 from lrp4rag.example import Example
+from lrp4rag.files import write_atomically
 from lrp4rag.generator import Encoded, Reader, load_reader
 from lrp4rag.lrp import COMPOSITES, Flow, relevance_mode
 from lrp4rag.lrp.attribute import prompt_mean, segment_weights
@@ -239,7 +241,7 @@ def page(rows: list[dict[str, Any]], about: dict[str, Any]) -> str:
     help="Synthetic prompts beside examples/.",
 )
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="Rounds of timing.")
-@click.option("--markdown", type=click.Path(path_type=Path), help="Write the table to this file.")
+@click.option("--markdown", type=OutputFile(), help="Write the table to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; the keys are in the source's head.")
 def main(
     device: str,
@@ -273,7 +275,7 @@ def main(
         "rounds": rounds,
     }
     if markdown is not None:
-        markdown.write_text(page(rows, about), encoding="utf-8")
+        write_atomically(markdown, page(rows, about))
     click.echo(json.dumps({**about, "rows": rows}, indent=2) if as_json else "\n".join(table(rows)))
 
 

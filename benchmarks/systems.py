@@ -20,6 +20,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -30,18 +31,23 @@ import numpy as np
 import torch
 
 from benchmarks.common import forget_peak, peak_resident, timed
+from benchmarks.outputs import OutputFile
 from benchmarks.stream import silence
 from lrp4rag.analysis import analyse
 from lrp4rag.classifiers import Detector
+from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines.contest import NOTHING
 from lrp4rag.experiments.baselines.kit import Kit
 from lrp4rag.experiments.baselines.registry import BASELINES
+from lrp4rag.experiments.compare.costs import read_costs
 from lrp4rag.experiments.compare.ours import BUNDLED
 from lrp4rag.experiments.compare.sample import sample_of
 from lrp4rag.experiments.protocol import ONCE
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.tokens import folds_of, tokens_of
+from lrp4rag.files import write_atomically
 from lrp4rag.generator.reader import check_device, fastest_dtype
+from lrp4rag.text import one_line
 
 Call = Callable[[int], object]
 SOURCES = 80  # of which the fold learns from four fifths: enough to calibrate what is trained, in couples too
@@ -112,9 +118,22 @@ def in_a_process(name: str, store: Path, responses: int) -> dict[str, Any] | Non
     return found
 
 
+def known_costs(out: Path, conditions: str) -> dict[str, dict[str, Any]]:
+    """What was measured before, under the same conditions; nothing where there is no file.
+
+    Raises `InputError` where it was measured under others, or is none of this benchmark's.
+    """
+    if not out.exists():
+        return {}
+    found = read_costs(out)
+    if found.conditions != conditions:
+        raise InputError(f"measured with {one_line(found.conditions, 300)}: name another file", path=out)
+    return {name: asdict(one) for name, one in found.systems.items()}
+
+
 @click.command(context_settings={"max_content_width": 110})
 @click.option("--store", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write JSON here.")
+@click.option("--out", type=OutputFile(), help="Also write JSON here.")
 @click.option("--system", "systems", multiple=True, help="Only this; repeat it for several.")
 @click.option("--responses", default=5, show_default=True, type=click.IntRange(1), help="Judged by each.")
 @click.option("--only", hidden=True)
@@ -128,12 +147,10 @@ def main(store: Path, out: Path | None, systems: tuple[str, ...], responses: int
         f"{Kit().choices.reader} in {fastest_dtype(check_device(None))}, {torch.get_num_threads()} threads, "
         f"median of {responses}"
     )
-    known: dict[str, dict[str, Any]] = {}
-    if out is not None and out.exists():
-        found = json.loads(out.read_text())
-        if found["conditions"] != conditions:
-            raise click.ClickException(f"{out} was measured with {found['conditions']}: name another file")
-        known = found["systems"]
+    try:
+        known = {} if out is None else known_costs(out, conditions)
+    except InputError as error:
+        raise click.ClickException(str(error)) from error
     for name in systems or [name for name in (*BUNDLED, *BASELINES) if name not in known]:
         one = in_a_process(name, store, responses)
         if one is None:
@@ -143,7 +160,8 @@ def main(store: Path, out: Path | None, systems: tuple[str, ...], responses: int
         gigabytes = one["peak_bytes"] / 1e9
         click.echo(f"{name:<24}{one['seconds']:>8.2f} s{one['forwards']:>8.1f} forwards{gigabytes:>8.2f} GB")
         if out is not None:
-            out.write_text(json.dumps({"systems": known, "conditions": conditions}, indent=2) + "\n")
+            content = {"systems": known, "conditions": conditions}
+            write_atomically(out, json.dumps(content, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -36,8 +36,10 @@ import torch
 
 from benchmarks.common import Example, forget_peak, peak_resident, timed
 from benchmarks.extraction import responses_to_one_prompt
+from benchmarks.outputs import OutputFile
 from benchmarks.push import forward
 from benchmarks.stream import silence
+from lrp4rag.files import write_atomically
 from lrp4rag.generator import Encoded, Reader, load_reader
 from lrp4rag.generator.reader import DTYPES
 from lrp4rag.lrp import relevance_mode
@@ -135,7 +137,7 @@ def lines(result: dict[str, Any]) -> list[str]:
 @click.option("--response", default=188, show_default=True, type=click.IntRange(16), help="Response tokens.")
 @click.option("--dtype", default="float32", show_default=True, type=click.Choice(DTYPES), help="Reader's.")
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="Rounds of all ways.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write JSON here.")
+@click.option("--out", type=OutputFile(), help="Also write JSON here.")
 @click.option("--only", type=click.Choice(WAYS), hidden=True)
 def main(prompt: int, response: int, dtype: str, rounds: int, out: Path | None, only: str | None) -> None:
     """Signals of one response on the default reader (lengths: RAGTruth QA's means)."""
@@ -150,7 +152,7 @@ def main(prompt: int, response: int, dtype: str, rounds: int, out: Path | None, 
     result = measure(prompt, response, dtype, rounds)
     click.echo("\n".join(lines(result)))
     if out is not None:
-        out.write_text(json.dumps(result, indent=2) + "\n")
+        write_atomically(out, json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":

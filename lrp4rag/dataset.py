@@ -86,6 +86,8 @@ def load_examples(path: str | Path, *, template: str | None = None) -> list[Exam
     Raises `InputError` naming file, line and field.
     """
     if str(path) == "-":
+        if sys.stdin is None:
+            raise InputError("it is closed", path="standard input")
         return _from_text(_read_stream(sys.stdin.buffer, "standard input"), "standard input", template)
     if str(path).startswith(_OPEN_ALREADY):  # of a shell's <(command): it is written to already
         with Path(path).open("rb") as stream:

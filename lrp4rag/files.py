@@ -21,11 +21,15 @@ from lrp4rag.errors import InputError
 # Half-written files: the program, a hash of the host's name, the process, and random digits.
 _PARTIAL = re.compile(r"\.lrp4rag-([0-9a-f]{8})-(\d{1,10})-[0-9a-f]{16}\.tmp")
 FORGOTTEN_AFTER = 7 * 24 * 3600.0
-"""Seconds after which another host's half-written file counts as left behind: on a shared disk, whether that
-host's process lives cannot be asked."""
+"""Seconds after which a half-written file counts as left behind where its process cannot be asked for: on
+another host, or of our own number."""
 
-_KEPT_NAMES = {"manifest.json", "examples.jsonl", "failures.jsonl", "card.json", "config.json"}
-_KEPT_ENDINGS = {".safetensors", ".skops", ".gguf"}
+_KEPT_NAMES = {
+    *("manifest.json", "examples.jsonl", "failures.jsonl", "card.json", "config.json", "lrp4rag_files.json"),
+    *("tokenizer.json", "tokenizer_config.json", "generation_config.json", "special_tokens_map.json"),
+    *("added_tokens.json", "chat_template.json", "vocab.json", "merges.txt", "preprocessor_config.json"),
+}
+_KEPT_ENDINGS = {".safetensors", ".skops", ".gguf", ".jinja", ".model"}
 
 _ours: set[str] = set()
 
@@ -74,7 +78,7 @@ def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
         for given in inputs:
             if Path(given).exists() and path.samefile(given):
                 raise InputError("this is read as input; name another file for the output", path=path)
-        if path.name in _KEPT_NAMES or path.suffix in _KEPT_ENDINGS:
+        if path.name in _KEPT_NAMES or path.suffix in _KEPT_ENDINGS or path.name.endswith(".index.json"):
             raise InputError("this file is part of a store, a detector or a model; name another", path=path)
         if not os.access(path, os.W_OK):
             raise InputError("this file is write-protected; name another", path=path)
@@ -83,14 +87,20 @@ def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
         with partial.open("xb"):
             pass
         partial.unlink()
+        _ours.discard(partial.name)
     except OSError as error:
         raise InputError(f"cannot write here: {error.strerror}", path=path) from error
     return path
 
 
-def check_folder(path: str | Path) -> Path:
-    """The path, where it is a folder or can become one; raises `InputError` otherwise."""
+def check_folder(path: str | Path, *, whole: bool = False) -> Path:
+    """The path, where it is a folder or can become one; raises `InputError` otherwise. With `whole`, the
+    folder is to be put in place as one: it can be no link, and not the one that the command runs in."""
     path = Path(path)
+    if whole and path.is_symlink():
+        raise InputError("this is a link; name the folder itself", path=path)
+    if whole and path.exists() and path.samefile("."):
+        raise InputError("this is the folder that the command runs in; name another", path=path)
     if path.is_symlink() and not path.exists():
         raise InputError("this is a link to nothing; name a folder", path=path)
     if path.exists() and not path.is_dir():
@@ -129,18 +139,27 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def folder_written_whole(folder: Path) -> Iterator[Path]:
+def folder_written_whole(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     """A hidden folder beside it to write into, which takes its place at the end; nothing is left where that
-    fails. Raises `OSError` where another process has filled one there."""
+    fails. Raises `OSError` where another process has filled one there, unless that is to be replaced, which
+    it is as a whole, or not at all."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = _partial(folder)
+    partial, old = _partial(folder), _partial(folder)
     partial.mkdir()
     try:
         yield partial
-        partial.replace(folder)
+        if replace and folder.exists():
+            folder.rename(old)
+        try:
+            partial.replace(folder)
+        except BaseException:
+            if old.exists():
+                old.rename(folder)
+            raise
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        _ours.discard(partial.name)
+        for done in (partial, old):
+            shutil.rmtree(done, ignore_errors=True)
+            _ours.discard(done.name)
 
 
 def remove_leftovers(folder: Path) -> None:
@@ -161,12 +180,17 @@ def is_leftover(path: Path) -> bool:
     if named is None or path.name in _ours:
         return False
     if named[1] != _host():
-        try:
-            return time.time() - path.lstat().st_mtime > FORGOTTEN_AFTER
-        except OSError:
-            return False
-    # A process of our own number that is not us: in a container, numbers come again.
-    return int(named[2]) == os.getpid() or not _alive(int(named[2]))
+        return _forgotten(path)
+    if int(named[2]) == os.getpid():  # in containers numbers come again, even at the same time
+        return _forgotten(path)
+    return not _alive(int(named[2]))
+
+
+def _forgotten(path: Path) -> bool:
+    try:
+        return time.time() - path.lstat().st_mtime > FORGOTTEN_AFTER
+    except OSError:
+        return False
 
 
 def _partial(path: Path) -> Path:

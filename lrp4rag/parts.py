@@ -16,7 +16,7 @@ MATRIX_SHAPE = (64, 16)
 """Response bins and prompt bins that R* is resampled to (LRP4RAG, eq. 9) before it is kept."""
 MATRIX = f"matrix-{MATRIX_SHAPE[0]}x{MATRIX_SHAPE[1]}"
 
-_MATRIX = re.compile(r"matrix-(\d{1,4})x(\d{1,4})")
+_MATRIX = re.compile(r"matrix-([0-9]{1,4})x([0-9]{1,4})")
 
 
 def part_named(name: str) -> str:

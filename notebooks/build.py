@@ -20,6 +20,8 @@ from typing import Any, Literal
 import nbformat
 from nbclient import NotebookClient
 
+from lrp4rag.files import write_atomically
+
 FOLDER = Path(__file__).parent
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LARGEST = 500_000  # bytes of a notebook with its outputs
@@ -108,7 +110,7 @@ def build(script: Path) -> Path:
     text = nbformat.writes(executed(notebook_of(cells_of(script.read_text(encoding="utf-8"))))) + "\n"
     refuse_unfit(text, script.stem)
     path = FOLDER / f"{script.stem}.ipynb"
-    path.write_text(text, encoding="utf-8")
+    write_atomically(path, text)
     return path
 
 

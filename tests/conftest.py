@@ -6,6 +6,7 @@ import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["MPLBACKEND"] = "Agg"
+os.environ["LRP4RAG_TRACEBACK"] = "1"  # what is unexpected must not pass for an error of ours
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # Of what tests start: they run in a process for each core, and threads that wait for each other spin.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -10,12 +10,15 @@ import numpy as np
 from benchmarks.faithfulness.methods import METHODS, OURS, Array
 from benchmarks.faithfulness.perturbation import FRACTIONS
 from benchmarks.faithfulness.statistics import Comparison
+from lrp4rag.figure_text import png_of
+from lrp4rag.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 RESAMPLES = 500
+DPI = 150
 
 
 def colours() -> dict[str, Any]:
@@ -52,7 +55,7 @@ def bars(comparisons: dict[str, Comparison], titles: dict[str, str], path: Path)
             ax.set_xlabel(measure)
             sns.despine(ax=ax, left=True)
         drawn.supxlabel("filled: our composites; pale: other methods; lines: 95 % intervals", fontsize=8)
-        drawn.savefig(path, dpi=150)
+        write_atomically(path, png_of(drawn, DPI))
 
 
 def perturbation_curves(rows: dict[str, list[dict[str, Any]]], path: Path) -> None:
@@ -76,7 +79,7 @@ def perturbation_curves(rows: dict[str, list[dict[str, Any]]], path: Path) -> No
             sns.despine(ax=ax)
         axes[0].set_ylabel("change of the logit of the answer's first token")
         drawn.legend(*axes[1].get_legend_handles_labels(), loc="outside right center", frameon=False)
-        drawn.savefig(path, dpi=150)
+        write_atomically(path, png_of(drawn, DPI))
 
 
 def _curve(ax: Axes, values: Array, name: str) -> None:

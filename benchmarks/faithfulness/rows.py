@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from lrp4rag.errors import InputError
-from lrp4rag.files import write_atomically
+from lrp4rag.files import check_folder, read_bytes, write_atomically
+from lrp4rag.strict_json import parse, read_record
 
+LARGEST = 1 << 30  # bytes of the rows
 ROWS, CONFIGURATION = "rows.jsonl", "configuration.json"
 
 Key = tuple[str, str, str]
@@ -24,12 +26,10 @@ class Rows:
 
     @classmethod
     def open(cls, folder: Path, configuration: dict[str, Any]) -> Rows:
-        """Open or create; raises `InputError` where the folder was made with another configuration."""
-        if folder.exists() and not folder.is_dir():
-            raise InputError("the output must be a folder", path=folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        """Open or create; raises `InputError` where it is damaged, or was made with another configuration."""
+        check_folder(folder).mkdir(parents=True, exist_ok=True)
         known, rows = folder / CONFIGURATION, cls(folder / ROWS)
-        if known.is_file():
+        if known.exists():
             _require_same(known, configuration)
         elif rows.path.exists():
             raise InputError(f"there are rows but no {CONFIGURATION}; name another folder", path=folder)
@@ -57,23 +57,22 @@ class Rows:
     def _read(self) -> None:
         if not self.path.exists():
             return
-        content = self.path.read_bytes()
+        content = read_bytes(self.path, LARGEST)
         whole = content[: content.rfind(b"\n") + 1]
         if len(whole) < len(content):  # the last line was being written when the run was killed
             write_atomically(self.path, whole)
-        for number, line in enumerate(whole.decode().splitlines(), start=1):
+        for number, line in enumerate(whole.splitlines(), start=1):
             try:
-                row = json.loads(line)
+                row = parse(line)
+                if not isinstance(row["values"], dict):
+                    raise TypeError("its values are no object")
                 self.found[row["experiment"], row["sample"], row["method"]] = row["values"]
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(f"not a row: {error}", path=self.path, line=number) from error
 
 
 def _require_same(path: Path, wanted: dict[str, Any]) -> None:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"not a configuration: {error}", path=path) from error
+    found = read_record(path, "a configuration")
     for name in sorted({*found, *wanted}):
         if found.get(name) != wanted.get(name):
             raise InputError(

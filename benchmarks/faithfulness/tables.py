@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.faithfulness.statistics import Comparison
+from lrp4rag.markdown import text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,7 +38,7 @@ def lines(comparison: Comparison) -> list[tuple[str, str, str]]:
 
 
 def markdown(results: dict[str, dict[str, Comparison]], titles: dict[str, dict[str, str]], note: str) -> str:
-    parts = ["# Faithfulness", note]
+    parts: list[str] = ["# Faithfulness", text(note)]  # it names a reader, and data
     for experiment, comparisons in results.items():
         for measure, comparison in comparisons.items():
             rows = [HEADER, ("---",) * len(HEADER), *lines(comparison)]

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import click
 
+from lrp4rag.files import write_atomically
+
 FOLDER = Path(__file__).parent
 MAIN = "main"
 """The environment that the benchmark itself runs in."""
@@ -88,6 +90,8 @@ def python_of(name: str, folder: Path) -> Path:
 def make(environment: Environment, folder: Path) -> None:
     """Make one environment anew; raises `UnavailableError`, and leaves the reason in NAME.failed."""
     where, failure = folder / environment.name, folder / f"{environment.name}.failed"
+    if where.exists() and not (where / "pyvenv.cfg").is_file():
+        raise UnavailableError(f"{where} is no virtual environment; name another folder")
     shutil.rmtree(where, ignore_errors=True)
     failure.unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -95,9 +99,10 @@ def make(environment: Environment, folder: Path) -> None:
         done = subprocess.run(command, check=False, capture_output=True, text=True, env=surroundings())
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if line.strip()] or ["no message"]
-            failure.write_text(f"{' '.join(command[1:4])}: {lines[-1]}")
-            raise UnavailableError(failure.read_text())
-    (where / "complete").write_text(environment.fingerprint)
+            why = f"{' '.join(command[1:4])}: {lines[-1]}"
+            write_atomically(failure, why)
+            raise UnavailableError(why)
+    write_atomically(where / "complete", environment.fingerprint)
 
 
 def commands(environment: Environment, where: Path) -> list[list[str]]:

@@ -22,7 +22,7 @@ class Inseq(Peer):
         import inseq  # type: ignore[import-not-found]
         from transformers import AutoTokenizer
 
-        tokenizer = AutoTokenizer.from_pretrained(task["model"])
+        tokenizer = AutoTokenizer.from_pretrained(task["model"], trust_remote_code=False)
         ids = [*example.prompt_ids, *example.response_ids]
         self._prompt, self._text = tokenizer.decode(ids[: self.n]), tokenizer.decode(ids)
         if tokenizer(self._text)["input_ids"] != ids:

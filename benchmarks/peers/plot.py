@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.totals import QUANTITIES
+from lrp4rag.figure_text import save_as
+from lrp4rag.files import write_atomically
 
 TITLES = {"response": "R_response", "prompt": "R_prompt", "matrix": "full R*"}
 
@@ -26,7 +29,9 @@ def plot(sweeps: dict[str, dict[str, Any]], path: Path) -> None:
         for column, what in enumerate(QUANTITIES):
             _panel(axes[row, column], side, what, sweep)
     figure.tight_layout()
-    figure.savefig(path, dpi=150)
+    content = io.BytesIO()
+    save_as(figure, content, path.suffix[1:] or "png", dpi=150)
+    write_atomically(path, content.getvalue())
     plt.close(figure)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from benchmarks.outputs import OutputFile
 from benchmarks.peers.client import Job
 from benchmarks.peers.environments import PEERS, default_folder
 from benchmarks.peers.plot import plot as save_plot
@@ -21,6 +22,7 @@ from benchmarks.peers.summary import lines, summarise
 from benchmarks.peers.table import measure_table
 from lrp4rag.errors import InputError
 from lrp4rag.generator.weights import DEFAULT_READER, resolve, weights_hash
+from lrp4rag.strict_json import read_record
 
 SCALED = ("ours", "lxt", "paper-loop")
 
@@ -51,7 +53,7 @@ def example_ids(folder: str, count: int) -> list[int]:
     """
     from transformers import AutoTokenizer
 
-    vocabulary = AutoTokenizer.from_pretrained(folder).get_vocab()
+    vocabulary = AutoTokenizer.from_pretrained(folder, trust_remote_code=False).get_vocab()
     words = [ident for token, ident in vocabulary.items() if token[0] in "Ġ▁" and _plain(token[1:])]
     drawn, pools = random.Random(0), (words, list(vocabulary.values()))
     for pool in pools:
@@ -101,10 +103,10 @@ def measured_setup(folder: str, limit: float) -> dict[str, Any]:
     show_default=True,
     help="Response lengths of the scaling run; the prompt has --prompt tokens.",
 )
-@click.option("--plot", type=click.Path(path_type=Path), help="Log-log plot of the scaling run (.png, .svg).")
+@click.option("--plot", type=OutputFile(), help="Log-log plot of the scaling run (.png, .svg).")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OutputFile(),
     help="Keep measured cells in this file; a run with the same file goes on where the last one ended.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; README.md documents the keys.")
@@ -182,7 +184,7 @@ def run_table(job: Job, asked: Asked, store: Store) -> Result:
 
 
 def run_scaling(job: Job, asked: Asked, store: Store) -> Result:
-    window = json.loads((Path(job.model) / "config.json").read_text())["max_position_embeddings"]
+    window = read_record(Path(job.model) / "config.json", "a model's config")["max_position_embeddings"]
     measured = {
         sweep.side: measure_sweep(job, sweep, asked.peers or SCALED, window, store, say)
         for sweep in asked.sweeps

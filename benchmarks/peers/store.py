@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lrp4rag.errors import InputError
 from lrp4rag.files import write_atomically
+from lrp4rag.strict_json import read_record
 
 Cell = dict[str, Any]
 
@@ -17,17 +19,20 @@ class OtherSetupError(Exception):
 
 
 class Store:
-    """Cells by key; with a path, written after each one."""
+    """Cells by key; with a path, written after each one.
+
+    Raises `InputError` for a file that holds no cells, `OtherSetupError` for another
+    setup's.
+    """
 
     def __init__(self, path: Path | None, setup: dict[str, Any]) -> None:
         self._path, self._setup = path, setup
         self._cells: dict[str, Cell] = {}
-        if path is not None and path.is_file():
-            content = json.loads(path.read_text())
-            if content["setup"] != setup:
-                changed = [key for key in setup if content["setup"].get(key) != setup[key]]
-                raise OtherSetupError(f"{path} was measured with another {', '.join(changed)}")
-            self._cells = content["cells"]
+        if path is not None and path.exists():
+            known, self._cells = _read(path)
+            if known != setup:
+                changed = [key for key in (*setup, *known) if known.get(key) != setup.get(key)]
+                raise OtherSetupError(f"{path} was measured with another {', '.join(dict.fromkeys(changed))}")
 
     def __contains__(self, key: str) -> bool:
         return key in self._cells
@@ -43,3 +48,15 @@ class Store:
                 content = {"setup": self._setup, "cells": self._cells}
                 write_atomically(self._path, json.dumps(content, indent=1) + "\n")
         return self._cells[key]
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Cell]]:
+    """Setup and cells."""
+    what = "measured cells"
+    content = read_record(path, what)
+    setup, cells = content.get("setup"), content.get("cells")
+    if not isinstance(setup, dict) or not isinstance(cells, dict):
+        raise InputError(f"not {what}: it has no setup and cells", path=path)
+    if not all(isinstance(cell, dict) for cell in cells.values()):
+        raise InputError(f"not {what}: a cell is no object", path=path)
+    return setup, cells

@@ -77,10 +77,14 @@ def load_model(folder: str) -> Any:
     """The plain Hugging Face model in float32 with sdpa attention, nothing requiring gradients."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    config = AutoConfig.from_pretrained(folder)
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     _old_rope(config)
     model: Any = AutoModelForCausalLM.from_pretrained(
-        folder, config=config, dtype=torch.float32, attn_implementation="sdpa"
+        folder,
+        config=config,
+        dtype=torch.float32,
+        attn_implementation="sdpa",
+        trust_remote_code=False,
     )
     assert model.dtype == torch.float32
     model.requires_grad_(False)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.calibration import fit_calibrated
+from lrp4rag.classifiers.calibration import fit_calibrated, probability_of
 from lrp4rag.classifiers.card import Card, TokenInput, VectorInput, package_versions
 from lrp4rag.classifiers.committee import Committee
 from lrp4rag.classifiers.domain import unlike
@@ -98,8 +98,8 @@ class Detector:
         """
         records = [self._record(one) for one in given]
         found = self.model.probabilities(records) if records else np.zeros(0)
-        for probability in found:
-            _require_probability(float(probability))
+        if not ((found >= 0) & (found <= 1)).all():
+            raise RelevanceError("no verdict: a probability of the detector is none")
         return found
 
     def predict(self, given: Evidence) -> Verdict:
@@ -109,7 +109,6 @@ class Detector:
         """
         record = self._record(given)
         verdict = self.model.judge(record, self.card.threshold)
-        _require_probability(verdict.probability)
         if isinstance(self.model, VectorModel):
             return verdict
         return replace(
@@ -176,6 +175,7 @@ class Detector:
         given = card.input
         if isinstance(given, VectorInput):
             features = Features(given.vector, given.length, given.mode)
+            _require_classifier(learned, features, Path(folder))
             return cls(VectorModel(features, learned, given.token_threshold), card)
         return cls(_token_model(given, learned, Path(folder)), card)
 
@@ -202,6 +202,19 @@ def one_origin(relevances: Sequence[Relevance]) -> Relevance:
     return relevances[0]
 
 
+def _require_classifier(learned: Any, features: Features, folder: Path) -> None:
+    """In another order, classes would call a hallucination faithful; the rest shows on a vector of zeros."""
+    try:
+        right = list(learned.classes_) == [False, True] and np.asarray(learned.classes_).dtype == bool
+        if right:
+            found = probability_of(learned, np.zeros((1, *features.shape)))
+            right = found.shape == (1,) and bool(np.isfinite(found).all())
+    except Exception as error:  # scikit-learn raises many kinds for what was not fitted on this
+        raise InputError(f"not a vector detector: {first_line(error)}", path=folder) from error
+    if not right:
+        raise InputError("not a vector detector: it does not tell False from True", path=folder)
+
+
 def _token_model(given: TokenInput, learned: Any, folder: Path) -> TokenModel:
     try:
         committee = Committee.of(learned)
@@ -220,12 +233,6 @@ def _token_model(given: TokenInput, learned: Any, folder: Path) -> TokenModel:
         raise InputError("not a token detector: its networks are not of the blocks in its card", path=folder)
     reading = Reading(**given.reading.model_dump())
     return TokenModel(dict(given.blocks), committee, reading)
-
-
-def _require_probability(probability: float | None) -> None:
-    """A probability that is no number compares as below any threshold: it must not pass for "grounded"."""
-    if probability is None or not 0 <= probability <= 1:
-        raise RelevanceError(f"no verdict: the detector's probability is {probability}, which is none")
 
 
 def _require_embeddings(relevance: Relevance) -> None:

@@ -23,14 +23,16 @@ SEGMENT_GROUPS = ("passages", "question", "template")
 class Vector:
     """Something to resample: one row (length), or several (features, length) with steps in common.
 
-    `needs` are the parts of a store that it is made of. `most` is the length it has before resampling
-    where that is always the same, and `length` the usual one to resample it to.
+    `needs` are the parts of a store that it is made of. `most` is the length it has before resampling where
+    that is always the same, and `length` the usual one to resample it to. `rows` is how many there are, 0 for
+    a plain vector.
     """
 
     of: Callable[[Relevance], Array]
     needs: tuple[str, ...] = (RELEVANCE,)
     length: int = 220
     most: int = 10_000
+    rows: int = 0
 
     def __call__(self, relevance: Relevance) -> Array:
         return self.of(relevance)
@@ -61,10 +63,14 @@ VECTORS: dict[str, Vector] = {
     "total": Vector(lambda relevance: relevance.total),
     "response": Vector(lambda relevance: relevance.response),
     "prompt": Vector(_prompt, needs=(RELEVANCE, PROMPT)),
-    "segments": Vector(_segments, needs=(RELEVANCE, SIGNALS)),
-    "matrix": Vector(_matrix, (RELEVANCE, MATRIX), length=MATRIX_SHAPE[0], most=MATRIX_SHAPE[0]),
+    "segments": Vector(_segments, needs=(RELEVANCE, SIGNALS), rows=len(SEGMENT_GROUPS)),
+    "matrix": Vector(_matrix, (RELEVANCE, MATRIX), MATRIX_SHAPE[0], MATRIX_SHAPE[0], MATRIX_SHAPE[1]),
     "matrix_t": Vector(
-        lambda relevance: _matrix(relevance).T, (RELEVANCE, MATRIX), MATRIX_SHAPE[1], MATRIX_SHAPE[1]
+        lambda relevance: _matrix(relevance).T,
+        (RELEVANCE, MATRIX),
+        MATRIX_SHAPE[1],
+        MATRIX_SHAPE[1],
+        MATRIX_SHAPE[0],
     ),
 }
 """What can be resampled: R_response and R_prompt (LRP4RAG, section 4.3), n times R_response, that sum split
@@ -92,6 +98,12 @@ class Features:
             raise InputError(
                 f"the resampling length of '{self.vector}' must be 1 to {most}, got {self.length}"
             )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one response's features: (length,), or (length, features)."""
+        rows = VECTORS[self.vector].rows
+        return (self.length, rows) if rows else (self.length,)
 
     @property
     def needs(self) -> tuple[str, ...]:

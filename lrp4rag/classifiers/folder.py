@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import shutil
-import tempfile
 import zipfile
 from importlib import resources
 from pathlib import Path
@@ -19,7 +17,7 @@ from sklearn.tree._tree import Tree
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.errors import InputError, first_line
-from lrp4rag.files import check_folder, read_bytes
+from lrp4rag.files import check_folder, folder_written_whole, read_bytes
 from lrp4rag.numbers import not_finite
 from lrp4rag.strict_json import read_record, require_seal, sealed
 
@@ -49,22 +47,12 @@ def write(folder: str | Path, card: Card, estimator: Any) -> Path:
 
     folder = Path(folder)
     check_target(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # One hidden folder beside the target, so that both renames stay on its disk.
-    work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        new, old = work / "new", work / "old"
-        new.mkdir()
+    with folder_written_whole(folder, replace=True) as new:
         skops.io.dump(estimator, new / ESTIMATOR, compression=8)
         digest = hashlib.sha256((new / ESTIMATOR).read_bytes()).hexdigest()
         card = card.model_copy(update={"estimator_sha256": digest})
         record = sealed(card.model_dump(mode="json"))
         (new / CARD).write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-        if folder.exists():
-            folder.rename(old)
-        new.rename(folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     return folder
 
 
@@ -122,11 +110,20 @@ def _not_finite(learned: Any, where: str = "estimator") -> str | None:
 
 def check_target(folder: Path) -> None:
     """Raise `InputError` unless a detector can be written to `folder`: new, empty, or a detector's own."""
-    check_folder(folder)
-    if folder.is_symlink():
-        raise InputError("this is a link; name the folder itself", path=folder)
-    if folder.is_dir() and {path.name for path in folder.iterdir()} - {CARD, ESTIMATOR}:
+    check_folder(folder, whole=True)
+    if not folder.is_dir() or not (names := {path.name for path in folder.iterdir()}):
+        return
+    if names - {CARD, ESTIMATOR} or not all((folder / name).is_file() for name in names) or not _ours(folder):
         raise InputError("this folder has other files in it; name another", path=folder)
+
+
+def _ours(folder: Path) -> bool:
+    """Whether the card, if there is one, is a detector's, of this version or another."""
+    try:
+        record = read_record(folder / CARD, "a detector card")
+    except (InputError, OSError):
+        return False
+    return {"format", "classifier", "estimator_sha256"} <= record.keys()
 
 
 def load_card(folder: str | Path = BUNDLED) -> Card:

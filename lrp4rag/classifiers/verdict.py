@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.localise import merged_spans
 from lrp4rag.classifiers.pooling import top_mean
+from lrp4rag.errors import RelevanceError
 from lrp4rag.features.windows import smoothed
 from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.lrp.relevance import Array, Relevance
@@ -94,6 +95,11 @@ class Verdict:
     reasons: tuple[Reason, ...] = ()
     unlike: tuple[Unlike, ...] = ()
     shift: float = 0.0
+
+    def __post_init__(self) -> None:
+        """What is no number compares as below any threshold: it must not pass for "grounded"."""
+        if self.probability is not None and not 0 <= self.probability <= 1:
+            raise RelevanceError(f"no verdict: the probability is {self.probability}, which is none")
 
     @property
     def abstained(self) -> bool:

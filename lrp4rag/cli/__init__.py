@@ -33,6 +33,8 @@ from lrp4rag.quiet import QUIET, quiet_libraries
 from lrp4rag.terminal import tell
 from lrp4rag.text import clipped, surrogate_in, visible
 
+TRACEBACK = "LRP4RAG_TRACEBACK"
+
 
 class _Group(click.Group):
     """Remembers the command as it was given, and turns errors into a message and an exit code."""
@@ -57,6 +59,17 @@ class _Group(click.Group):
             if error.errno == errno.EPIPE:
                 raise
             tell("Error", error)
+            ctx.exit(1)
+        except (click.exceptions.Exit, click.exceptions.Abort):
+            raise
+        except Exception as error:
+            if os.environ.get(TRACEBACK):
+                raise
+            tell(
+                "Error",
+                f"{type(error).__name__}: {error}\nThis may be a fault of lrp4rag: with {TRACEBACK}=1 in the "
+                "environment, the same command shows where it happens.",
+            )
             ctx.exit(1)
 
 

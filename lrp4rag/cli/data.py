@@ -29,6 +29,7 @@ from lrp4rag.cli.options import (
     shown_command,
 )
 from lrp4rag.errors import InputError
+from lrp4rag.files import check_folder
 from lrp4rag.terminal import say, say_json, tell
 
 if TYPE_CHECKING:
@@ -107,6 +108,9 @@ def train(
     from lrp4rag.experiments.train import train as fit
 
     check_target(out)  # before the expensive part
+    one, other = out.resolve(), store.resolve()
+    if one == other or one in other.parents or other in one.parents:
+        raise InputError("--out and --store are two folders, and neither is in the other", path=out)
     reads = _reads(classifier, blocks, vector, length, resampling)
     examples = labelled(load_data(data, generator, sources), data)
     extraction = _extract(examples, store, None, parts=reads.needs, **options)
@@ -248,6 +252,7 @@ def _extract(
     from lrp4rag.lrp.families import can_pull
     from lrp4rag.parts import PROMPT
 
+    check_folder(store)
     reader = open_reader(reader_name, device, dtype, chat_template, detector)
     chosen = composite or (detector.card.composite if detector else "attnlrp")
     if detector is not None:  # before the expensive part

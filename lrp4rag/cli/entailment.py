@@ -26,8 +26,8 @@ def entailment(data: str, out: Path, device: str | None) -> None:
     from lrp4rag.experiments.baselines.kit import Choices, Kit
     from lrp4rag.experiments.baselines.trained import train_entailment
 
-    check_folder(out)
-    if out.is_symlink() or (out.exists() and any(out.iterdir())):
+    check_folder(out, whole=True)
+    if out.exists() and any(out.iterdir()):
         raise InputError("the model needs a new or empty folder", path=out)
     examples = [one for one in load_examples(data) if one.labels is not None]
     if not any(one.labels for one in examples):

@@ -35,7 +35,7 @@ RESAMPLES = click.option(
     "--resamples",
     default=1000,
     show_default=True,
-    type=click.IntRange(10),
+    type=click.IntRange(10, 100_000),
     help="Bootstrap resamples behind the intervals.",
 )
 SOURCES = click.option(

@@ -11,7 +11,7 @@ from lrp4rag.cli.data import STORE_HELP, load_data, warn_of_failures
 from lrp4rag.cli.memory import memory_option
 from lrp4rag.cli.options import GENERATOR, SOURCES, WORKERS, attribution_options, open_reader_of_worker
 from lrp4rag.errors import LRP4RAGError
-from lrp4rag.files import check_output
+from lrp4rag.files import check_folder, check_output
 from lrp4rag.terminal import say
 
 
@@ -75,6 +75,7 @@ def extract(
     """
     from lrp4rag.experiments.extract import extract as run
 
+    check_folder(store)
     examples = load_data(data, generator, sources)
     load = partial(open_reader_of_worker, reader_name, device, dtype, chat_template)
     names = [part.strip() for part in parts.split(",") if part.strip()]

@@ -34,7 +34,7 @@ from lrp4rag.example import Example
 from lrp4rag.experiments.arrays import read_arrays, write_arrays
 from lrp4rag.experiments.examples import dump_examples, parse_examples
 from lrp4rag.experiments.manifest import Configuration, Data, Manifest
-from lrp4rag.files import is_leftover, read_bytes, remove_leftovers, write_atomically
+from lrp4rag.files import check_folder, is_leftover, read_bytes, remove_leftovers, write_atomically
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.parts import MATRIX, PARTS, PROMPT, RELEVANCE, SIGNALS, matrix_shape
 from lrp4rag.strict_json import parse
@@ -58,12 +58,15 @@ class Store:
         """Open or create a store; raises `InputError` where it was made with another configuration."""
         store = cls(Path(folder), configuration)
         folder, manifest = store.folder, store.folder / MANIFEST
-        if folder.exists() and not folder.is_dir():
-            raise InputError("the store must be a folder", path=folder)
+        check_folder(folder)
         if manifest.is_file():
             Manifest.read(manifest).configuration.require(configuration, manifest)
         elif folder.is_dir() and not all(_left_behind(path) for path in folder.iterdir()):
             raise InputError("this folder has files but is no store; name another", path=folder)
+        for place in folder.iterdir() if folder.is_dir() else ():
+            known = place.name in PARTS or matrix_shape(place.name) is not None
+            if known and (place.is_symlink() or not place.is_dir()):
+                raise InputError("this is no folder of its own; a part of the store belongs here", path=place)
         folder.mkdir(parents=True, exist_ok=True)
         with _alone_in(folder):
             if not manifest.is_file():

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, GenerationConfig
 
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
@@ -23,6 +23,7 @@ from lrp4rag.generator.weights import (
     resolve,
     weights_hash,
 )
+from lrp4rag.text import one_line
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -208,6 +209,9 @@ def load_reader(
         model = load_whole(str(folder), dtype=DTYPES[dtype], use_safetensors=True)
     except Exception as error:  # transformers raises many kinds for folders it cannot read
         raise InputError(f"cannot load reader '{name}': {reason(error)}") from error
+    # transformers would follow any setting of the file, such as a million beams: responses are greedy here.
+    model.generation_config = GenerationConfig(eos_token_id=_end_ids(model, name))  # type: ignore[no-untyped-call]
+    model.config.return_dict = True
     if not tokenizer.is_fast:
         raise InputError(f"the tokenizer of '{name}' gives no character offsets (it is not a fast one)")
     use_template = True if chat_template is None else chat_template
@@ -221,6 +225,18 @@ def load_reader(
         dtype=dtype,
     )
     return Reader(model.to(device).eval(), tokenizer, identity)
+
+
+def _end_ids(model: Any, name: str) -> list[int] | None:
+    """The tokens that end a response, from the model's file; raises `InputError` for what are none."""
+    given = getattr(model.generation_config, "eos_token_id", None)
+    if given is None:
+        return None
+    ids = given if isinstance(given, list) else [given]
+    rows = model.get_input_embeddings().weight.shape[0]
+    if not all(type(one) is int and 0 <= one < rows for one in ids):
+        raise InputError(f"cannot load reader '{name}': eos_token_id {one_line(str(given), 60)} is no token")
+    return ids
 
 
 def fastest_dtype(device: str) -> str:

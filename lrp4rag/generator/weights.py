@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import re
+import secrets
 import shutil
 import warnings
 from pathlib import Path
@@ -30,6 +31,20 @@ _KERNELS = ("bitsandbytes", "torchao")
 # What a reader needs of a hub repository; pickled weights are never fetched.
 _HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "tokenizer.model"]
 _SOURCE_NOTE = "lrp4rag_files.json"
+WEIGHTS = "model.safetensors"
+
+# What a conversion writes, and wrote in earlier versions; anything else in its folder is a user's.
+_CONVERTED = {
+    *(_SOURCE_NOTE, "lrp4rag_source.json", WEIGHTS, "config.json", "generation_config.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"),
+}
+
+MOST = {
+    **{"num_hidden_layers": 1000, "hidden_size": 2**17, "intermediate_size": 2**20, "vocab_size": 10**7},
+    **{"num_attention_heads": 2**12, "num_key_value_heads": 2**12, "head_dim": 2**14},
+    **{"num_local_experts": 2**12, "num_experts": 2**12, "moe_intermediate_size": 2**20},
+}
+"""Far above what the largest open models have."""
 
 
 def cache_dir() -> Path:
@@ -60,7 +75,7 @@ def resolve(name: str) -> Path:
     if not (path / "config.json").exists():
         raise InputError(f"no config.json in {path}: this is not a Hugging Face model folder")
     for file in path.iterdir():  # the libraries that read them would wait for a pipe
-        if not file.is_dir():
+        if file.exists() and not file.is_dir():
             require_regular(file, file.stat().st_mode)
     return path
 
@@ -72,17 +87,46 @@ def weights_hash(folder: Path) -> str:
         if note is None:
             raise InputError("this converted reader is damaged; delete the folder", path=folder)
         return str(note["gguf"])
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        raise InputError(f"no .safetensors weights in {folder} (pickled weights are not loaded)")
+    files = _weight_files(folder)
     if len(files) == 1:
         return file_hash(files[0])
     return hashlib.sha256("".join(file_hash(file) for file in files).encode()).hexdigest()
 
 
+def _weight_files(folder: Path) -> list[Path]:
+    """The files that transformers loads: the identity must be of them, whatever lies beside. Raises
+    `InputError` where there are none, or where an index leads out of the folder."""
+    index = folder / f"{WEIGHTS}.index.json"
+    if (folder / WEIGHTS).is_file() or not index.is_file():
+        files = [folder / WEIGHTS] if (folder / WEIGHTS).is_file() else sorted(folder.glob("*.safetensors"))
+    else:
+        named = read_record(index, "an index of weights").get("weight_map")
+        if not isinstance(named, dict):
+            raise InputError("not an index of weights", path=index, field="weight_map")
+        files = []
+        for name in sorted({str(name) for name in named.values()}):
+            if Path(name).name != name or not name.endswith(".safetensors"):
+                raise InputError(f"'{one_line(name, 100)}' is no file beside it", path=index)
+            files.append(folder / name)
+    if not files:
+        raise InputError(f"no .safetensors weights in {folder} (pickled weights are not loaded)")
+    return files
+
+
+def require_sane(config: dict[str, Any], path: Path) -> None:
+    """Raise `InputError` for sizes that no reader has: transformers would build the model first."""
+    for name, value in config.items():
+        if isinstance(value, dict):
+            require_sane(value, path)
+        elif isinstance(value, int) and value > MOST.get(name, value):
+            raise InputError(f"{value} is more than any reader has ({MOST[name]})", path=path, field=name)
+
+
 def require_kernels(folder: Path) -> None:
-    """Raise `InputError` where a reader's weights are quantised with a package that is not installed."""
+    """Raise `InputError` where a reader's weights are quantised with a package that is not installed, or its
+    configuration has sizes that no reader has."""
     config = read_record(folder / "config.json", "a model's configuration")
+    require_sane(config, folder / "config.json")
     quantised = config.get("quantization_config") or {}
     # bitsandbytes once wrote no method, only which precision it loads in.
     old = quantised.get("load_in_4bit") or quantised.get("load_in_8bit")
@@ -129,10 +173,7 @@ def _converted(gguf: Path) -> Path:
     if folder.is_dir():
         if _whole(folder) is not None:
             return folder
-        if (folder / _SOURCE_NOTE).is_file():
-            message = f"{folder} is damaged and is made again"
-            warnings.warn(message, LRP4RAGWarning, stacklevel=2)
-        shutil.rmtree(folder)
+        _put_aside(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder.parent)
     try:
@@ -147,12 +188,27 @@ def _converted(gguf: Path) -> Path:
     return folder
 
 
+def _put_aside(folder: Path) -> None:
+    """Remove a converted reader that is damaged; with files of others in it, only its name."""
+    names = {path.name for path in folder.iterdir() if path.is_file()}
+    if names == {path.name for path in folder.iterdir()} and names <= _CONVERTED:
+        if _SOURCE_NOTE in names:
+            warnings.warn(f"{folder} is damaged and is made again", LRP4RAGWarning, stacklevel=3)
+        shutil.rmtree(folder)
+        return
+    aside = folder.with_name(f"{folder.name}-aside-{secrets.token_hex(4)}")
+    folder.rename(aside)
+    message = f"{folder} is damaged and is made again; it holds other files, and is now {aside.name}"
+    warnings.warn(message, LRP4RAGWarning, stacklevel=3)
+
+
 def _whole(folder: Path) -> dict[str, Any] | None:
     """What is noted of a converted reader, where each of its files is as it was written; None elsewhere."""
     try:
         note = read_record(folder / _SOURCE_NOTE, "a note")
         require_seal(note, folder / _SOURCE_NOTE, "the note")
-        found = {path.name for path in folder.iterdir()} - {_SOURCE_NOTE}
+        # Nothing reads hidden files, which file managers leave everywhere.
+        found = {path.name for path in folder.iterdir() if path.name[0] != "."} - {_SOURCE_NOTE}
         same = found == set(note["files"]) and all(
             _facts(folder / name) == facts for name, facts in note["files"].items()
         )

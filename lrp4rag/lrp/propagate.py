@@ -371,7 +371,7 @@ class Flow:
 
     def _check_layer(self, layer: int) -> None:
         if not 0 <= layer < len(self.replayer.blocks):
-            raise LRP4RAGError(f"layer must be from 0 to {len(self.replayer.blocks) - 1}, got {layer}")
+            raise InputError(f"layer must be from 0 to {len(self.replayer.blocks) - 1}, got {layer}")
 
     def _fitting(self, attempt: Callable[[Sizes], Result], needs: Callable[[Sizes], int]) -> Result:
         """Run `attempt` at sizes that fit the memory that may be used, smaller ones if it runs out."""

@@ -24,7 +24,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.errors import InputError, LRP4RAGError, RelevanceError
 from lrp4rag.lrp.propagate import Flow
 
 Array = NDArray[np.float32]
@@ -104,6 +104,8 @@ def stream(
     while len(tokens) < max_new_tokens:
         hidden = prefix.state.primal[0, -1:]
         scores = flow.readout.capped(head(hidden).float())
+        if not torch.isfinite(scores).all():
+            raise RelevanceError("the reader's logits hold NaN or Inf")
         ids = torch.tensor([[*prompt_ids, *(one.id for one in tokens)]], device=scores.device)
         token = draw(processors(ids, scores))  # type: ignore[arg-type]
         if token in ends:

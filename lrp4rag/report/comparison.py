@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.table import Column, Table
 
-from lrp4rag.report.localisation import stacked
+from lrp4rag.report.localisation import LONGEST_NAME, stacked
 from lrp4rag.terminal import open_console
+from lrp4rag.text import one_line
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.baselines.baseline import Facts
@@ -39,7 +40,7 @@ def print_baseline(found: CrossValidated, facts: Facts) -> None:
         line = found.lines[generator]
         parts = (line.tokens["auroc"], line.spans["f1"]) if line is not None else ()
         cells = [stacked(metrics[name]) for name in METRICS] + [stacked(one) for one in parts]
-        table.add_row(generator, *cells)
+        table.add_row(one_line(generator, LONGEST_NAME), *cells)
     console.print(table)
     if found.answered < 1:
         console.print(f"{1 - found.answered:.1%} of the responses had no usable answer")

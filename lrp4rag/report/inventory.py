@@ -8,6 +8,7 @@ from lrp4rag.experiments.inventory import Inventory
 from lrp4rag.generator.reader import reader_name
 from lrp4rag.report.failures import reasons_table
 from lrp4rag.terminal import say, say_json
+from lrp4rag.text import one_line
 
 
 def print_inventory(found: Inventory, *, as_json: bool) -> None:
@@ -15,11 +16,12 @@ def print_inventory(found: Inventory, *, as_json: bool) -> None:
         say_json({**asdict(found), "folder": str(found.folder)})
         return
     configuration = found.configuration
-    say(f"reader      {reader_name(configuration.reader)}, {configuration.reader['dtype']}")
-    say(f"composite   {configuration.composite}, target {configuration.target}")
+    reader = f"{reader_name(configuration.reader)}, {configuration.reader['dtype']}"
+    say(f"reader      {one_line(reader)}")
+    say(f"composite   {configuration.composite}, target {one_line(configuration.target)}")
     say(f"examples    {found.examples} of {found.sources} sources")
     for name, count in found.generators.items():
-        say(f"  {name:<24} {count:>6}, {found.hallucinated.get(name, 0)} hallucinated")
+        say(f"  {one_line(name, 60):<24} {count:>6}, {found.hallucinated.get(name, 0)} hallucinated")
     say("parts       responses     MB    kB each" + ("  damaged" if found.first_damaged else ""))
     for part, count in found.files.items():
         size = found.megabytes[part]

@@ -7,9 +7,13 @@ from rich.table import Table
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.experiments.localisation import CONTROLS, Line, Localisation
 from lrp4rag.terminal import open_console
+from lrp4rag.text import one_line
 
 COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
 """Precision and recall are in the record."""
+
+LONGEST_NAME = 60
+"""Characters of a generator's name."""
 
 VERDICT = {"auroc": "AUROC", "accuracy": "accuracy", "f1": "F1", "ece": "ECE"}
 
@@ -19,9 +23,8 @@ def print_localisation(found: Localisation, protocol: str) -> None:
     console = open_console()
     console.print(f"{protocol}; 95 % bootstrap intervals over sources", style="dim")
     for generator, lines in found.lines.items():
-        title = (
-            f"{generator}: {found.rows[generator]} responses, {found.hallucinated[generator]} hallucinated"
-        )
+        counts = f"{found.rows[generator]} responses, {found.hallucinated[generator]} hallucinated"
+        title = f"{one_line(generator, LONGEST_NAME)}: {counts}"
         table = Table("", *COLUMNS, title=title, title_justify="left", show_lines=True)
         for name, line in lines.items():
             table.add_row(name, *_cells(line), style="dim" if name in CONTROLS else None)

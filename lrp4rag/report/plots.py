@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lrp4rag.analysis import Analysis
+from lrp4rag.figure_text import drawing, png_of
+from lrp4rag.files import write_atomically
 from lrp4rag.report.pieces import inside
 from lrp4rag.report.words import verdict_words
 from lrp4rag.text import one_line
@@ -20,21 +21,23 @@ if TYPE_CHECKING:
 
 # As on the page: colour-blind-safe.
 NEGATIVE, POSITIVE, SUSPECT = "#d55e00", "#0072b2", "#b0107a"
-WIDTH = 12.0
-TICKS = 40
+WIDTH, TALLEST = 12.0, 30.0
+"""Inches of the figure, and of a panel with a row for each sentence."""
+DPI = 150
+TICKS, MOST_SENTENCES = 40, 100
+"""Tokens and sentences that are named on an axis; of more, every second, third and so on."""
 
 
 def png(analysis: Analysis, path: Path) -> None:
     """Write the figure: relevance per response token, sentences by segment, sentences by prompt token.
 
-    The second needs `by_segment`, the third `sentence_rows`; what is lacking is left out.
+    The second needs `by_segment`, the third `sentence_rows`; what is lacking is left out. Raises `InputError`
+    where the path is something else than a file.
     """
     import seaborn as sns
 
-    with warnings.catch_warnings(), sns.axes_style("ticks"), sns.plotting_context("paper"):
-        # No font has every script; a box in its place will do.
-        warnings.filterwarnings("ignore", message=r".*Glyph .* missing from font")
-        figure(analysis).savefig(path, format="png", dpi=150)
+    with sns.axes_style("ticks"), sns.plotting_context("paper"):
+        write_atomically(path, png_of(figure(analysis), DPI))
 
 
 def figure(analysis: Analysis) -> Figure:
@@ -43,7 +46,7 @@ def figure(analysis: Analysis) -> Figure:
     from matplotlib.figure import Figure
 
     count = len(analysis.verdict.sentences)
-    rows = 0.45 + 0.3 * max(count, 1)
+    rows = min(0.45 + 0.3 * max(count, 1), TALLEST)
     panels = [(_line, 2.4)]
     if analysis.verdict.marks is not None:
         panels.append((_probabilities, 1.6))
@@ -54,11 +57,11 @@ def figure(analysis: Analysis) -> Figure:
     heights = [height for _, height in panels]
     drawn = Figure(figsize=(WIDTH, sum(heights) + 0.9 * len(heights)), layout="constrained")
     FigureCanvasAgg(drawn)
-    axes = drawn.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for (draw, _), ax in zip(panels, axes, strict=True):
-        draw(analysis, ax)
-    title = drawn.suptitle(f"{one_line(analysis.example.id, 60)}: {verdict_words(analysis.verdict)}")
-    _as_text([title])
+    with drawing():
+        axes = drawn.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+        for (draw, _), ax in zip(panels, axes, strict=True):
+            draw(analysis, ax)
+        drawn.suptitle(f"{one_line(analysis.example.id, 60)}: {verdict_words(analysis.verdict)}")
     return drawn
 
 
@@ -88,7 +91,6 @@ def _line(analysis: Analysis, ax: Axes) -> None:
     ticks = np.arange(0, count, max(1, -(-count // TICKS)))
     tokens_text = analysis.relevance.response_tokens
     ax.set_xticks(ticks, [one_line(tokens_text[k], 14) or "␣" for k in ticks], rotation=60, ha="right")
-    _as_text(ax.get_xticklabels())
     ax.set(xlim=(-0.5, max(count - 0.5, 0.5)), ylabel="logits")
     ax.set_title("Relevance by response token (sentences numbered)", loc="left")
     ax.margins(y=0.15)
@@ -179,14 +181,14 @@ def _prompt(analysis: Analysis, ax: Axes) -> None:
 
 def _label_sentences(analysis: Analysis, ax: Axes) -> None:
     # Not through seaborn, which draws labels at once, with "$" read as mathematics.
+    step = -(-len(analysis.verdict.sentences) // MOST_SENTENCES)
     response = analysis.relevance.encoded.response
     labels = [
         f"{k}{'*' if sentence.suspect else ''}  {one_line(response[sentence.start : sentence.end], 28)}"
         for k, sentence in enumerate(analysis.verdict.sentences, 1)
     ]
-    ax.set_yticks(np.arange(len(labels)) + 0.5, labels, rotation=0)
+    ax.set_yticks((np.arange(len(labels)) + 0.5)[::step], labels[::step], rotation=0)
     ax.tick_params(axis="y", length=0)
-    _as_text(ax.get_yticklabels())
 
 
 def _diverging(scale: float) -> dict[str, Any]:
@@ -195,8 +197,3 @@ def _diverging(scale: float) -> dict[str, Any]:
     colours = LinearSegmentedColormap.from_list("relevance", [NEGATIVE, "#f7f7f7", POSITIVE])
     limit = scale or 1.0  # symmetric, so that zero is grey
     return {"cmap": colours, "vmin": -limit, "vmax": limit}
-
-
-def _as_text(labels: Any) -> None:
-    for label in labels:
-        label.set_parse_math(False)  # "$" is a character like any other

@@ -49,7 +49,9 @@ def render(analysis: Analysis) -> RenderableType:
         parts += [Text(f"  {reason_words(reason, verdict)}") for reason in verdict.reasons]
     if verdict.shift:
         often = "more" if verdict.shift > 0 else "less"
-        known = f"  {analysis.example.generator} makes things up {often} often than others"
+        known = (
+            f"  {one_line(analysis.example.generator or '', 60)} makes things up {often} often than others"
+        )
         parts.append(Text(f"{known}: {verdict.shift:+.2f} in log odds"))
     lengths = token_words(analysis.relevance.encoded)
     parts.append(Text(f"{lengths}; {time_words(analysis.seconds)}", style="dim"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from lrp4rag.figure_text import drawing, png_of
+from lrp4rag.files import write_atomically
 from lrp4rag.lrp.between import UnitRelevance
 from lrp4rag.lrp.granularity import Unit
 from lrp4rag.text import one_line
@@ -20,6 +21,7 @@ from lrp4rag.text import one_line
 WIDE = 8
 STRONGEST = 5
 LABEL = 48
+DPI = 150
 
 
 def unit_record(id_: str, relevance: UnitRelevance) -> dict[str, Any]:
@@ -48,7 +50,10 @@ def render_units(id_: str, relevance: UnitRelevance) -> RenderableType:
 
 
 def heatmap(relevance: UnitRelevance, path: Path) -> None:
-    """Write a PNG: the side with more units down, where its text can be read, red against blue around 0."""
+    """Write a PNG: the side with more units down, where its text can be read, red against blue around 0.
+
+    Raises `InputError` where the path is something else than a file.
+    """
     import seaborn as sns
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -60,9 +65,7 @@ def heatmap(relevance: UnitRelevance, path: Path) -> None:
     if len(across) > len(down):
         values, down, across, names = values.T, across, down, names[::-1]
     size = (min(4 + 0.25 * len(across), 40), min(2.5 + 0.14 * len(down), 60))
-    with warnings.catch_warnings(), sns.plotting_context("paper"):
-        # No font has every script; a box in its place will do.
-        warnings.filterwarnings("ignore", message=r".*Glyph .* missing from font")
+    with sns.plotting_context("paper"), drawing():
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots()
@@ -79,9 +82,7 @@ def heatmap(relevance: UnitRelevance, path: Path) -> None:
         axes.tick_params(labelsize=6)
         axes.tick_params(axis="x", rotation=90)
         axes.set(ylabel=names[0], xlabel=names[1])
-        for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
-            label.set_parse_math(False)
-        figure.savefig(path, format="png", dpi=150)
+        write_atomically(path, png_of(figure, DPI))
 
 
 def _whole(relevance: UnitRelevance) -> Table:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from lrp4rag.cli import main
 from lrp4rag.errors import LONGEST, InputError, LRP4RAGError
+from lrp4rag.experiments.reproduce.cache import Cache
 from lrp4rag.quiet import QUIET
 from lrp4rag.terminal import open_console, say, say_json, tell
 from tests.hostile.strings import CONTROLS, MARKUP, TEXTS, obeyed
@@ -128,7 +129,7 @@ def test_what_a_store_holds_is_shown(text: str, run: Any, reader_folder: Path, t
     assert not obeyed(result.output)
     result = run("store", "info", store)
     assert not obeyed(result.output)
-    assert "1 failed" in result.output or "failed" in result.output
+    assert "tokens exceed the reader's window" in result.output  # it tells what failed, and why
     result = run("extract", data, "--store", store, "--reader", reader_folder, "--generator", "other", code=2)
     assert not obeyed(result.output)
 
@@ -317,6 +318,36 @@ def test_standard_input_from_a_file_is_an_input(example_file: Path) -> None:
     assert example_file.read_text().startswith("{")
 
 
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "generation_config.json"])
+def test_a_readers_files_are_not_replaced(name: str, run: Any, example_file: Path, tmp_path: Path) -> None:
+    from tests.tiny import save_tiny_reader
+
+    folder = save_tiny_reader(tmp_path / "tiny")
+    before = (folder / name).read_bytes()
+    result = run("analyse", example_file, "--reader", folder, "--html", folder / name, code=2)
+    assert "part of a store, a detector or a model" in result.stderr
+    assert (folder / name).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("out", "store"), [("s", "s"), ("t", "t/s"), ("u/relevance/d", "u"), ("./s/../s", "s")]
+)
+def test_a_detector_and_a_store_are_two_folders(
+    out: str, store: str, run: Any, labelled_file: Path, tmp_path: Path
+) -> None:
+    result = run("train", labelled_file, "--out", tmp_path / out, "--store", tmp_path / store, code=2)
+    assert "neither is in the other" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", CONTROLS)
+def test_a_page_shows_text_and_obeys_none(text: str, run: Any, reader_folder: Path, tmp_path: Path) -> None:
+    data, page = tmp_path / "data.json", tmp_path / "page.html"
+    data.write_text(row(id=text, question=f"Q{text}", passages=[f"P{text}"], response=f"It was {text}."))
+    run("analyse", data, "--reader", reader_folder, "--detector", "none", "--html", page, "--tokens")
+    assert not obeyed(page.read_text(encoding="utf-8").replace("\t", ""))
+
+
 # Files of users beside what is written.
 
 
@@ -324,7 +355,7 @@ def test_no_command_deletes_what_lies_beside_its_output(
     run: Any, reader_folder: Path, labelled_file: Path, example_file: Path, tmp_path: Path
 ) -> None:
     mine = [".notes.tmp", ".thesis.1.tmp", f".card.json.{10**10 - 1}.tmp"]
-    for folder in (tmp_path, tmp_path / "store", tmp_path / "cache"):
+    for folder in (tmp_path, tmp_path / "cache"):
         folder.mkdir(exist_ok=True)
         for name in mine:
             (folder / name).write_text("years of work")
@@ -340,7 +371,8 @@ def test_no_command_deletes_what_lies_beside_its_output(
     run("train", labelled_file, "--store", store, *common, *trained)
     run("store", "merge", store, "--out", tmp_path / "merged")
     run("store", "info", store)
-    folders = (tmp_path, tmp_path / "store", tmp_path / "cache", store, store / "relevance")
+    Cache.open(tmp_path / "cache")  # what reproduce, study and compare do with --cache
+    folders = (tmp_path, tmp_path / "cache", store, store / "relevance")
     assert all((folder / name).read_text() == "years of work" for folder in folders for name in mine)
 
 
@@ -379,3 +411,27 @@ def test_workers_say_nothing_of_other_libraries() -> None:
         check=True,
     )
     assert done.stdout + done.stderr == ""
+
+
+def test_a_closed_standard_input_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lrp4rag.dataset import load_examples
+
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="standard input: it is closed"):
+        load_examples("-")
+
+
+def test_what_nobody_expected_is_an_error_in_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise KeyError("\x1b[31mwhat")
+
+    monkeypatch.setattr("lrp4rag.dataset.load_examples", fail)
+    monkeypatch.delenv("LRP4RAG_TRACEBACK")
+    result = CliRunner().invoke(main, ["analyse", "x"])
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    assert result.stderr.startswith("Error: KeyError: ")
+    assert "LRP4RAG_TRACEBACK=1" in result.stderr
+    assert not obeyed(result.output)
+    monkeypatch.setenv("LRP4RAG_TRACEBACK", "1")
+    assert isinstance(CliRunner().invoke(main, ["analyse", "x"]).exception, KeyError)

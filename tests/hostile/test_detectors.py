@@ -320,6 +320,85 @@ def test_a_file_with_another_hash_is_refused(tmp_path: Path) -> None:
         Detector.load(folder)
 
 
+@pytest.mark.parametrize(
+    "classes", [[1, 0], [True, False], [0, 1], ["a", "b"], [False], [False, True, True], None]
+)
+def test_classes_of_another_order_or_kind(classes: Any, tmp_path: Path) -> None:
+    rows, labels, _ = labelled_rows()
+    detector = Detector.fit(rows, labels, classifier="threshold")
+    detector.model.estimator.classes_ = None if classes is None else np.array(classes)  # type: ignore[union-attr]
+    with pytest.raises(InputError, match="not a vector detector"):
+        Detector.load(detector.save(tmp_path / "d"))
+
+
+@pytest.mark.parametrize("learned", [[], {}, "x", 3, {"classes_": [False, True]}], ids=str)
+def test_a_vector_detector_of_something_else(learned: Any, tmp_path: Path) -> None:
+    given = {"kind": "vector", "vector": "total", "length": 9, "mode": "interpolate"}
+    with pytest.raises(InputError, match="not a vector detector"):
+        Detector.load(saved(tmp_path / "d", learned, input=given))
+
+
+@pytest.mark.parametrize("vector", ["prompt", "segments", "matrix", "total"])
+def test_a_vector_detector_of_other_vectors(vector: str, tmp_path: Path) -> None:
+    rows, labels, _ = labelled_rows()
+    estimator = Detector.fit(rows, labels, classifier="svm").model.estimator  # type: ignore[union-attr]
+    given = {"kind": "vector", "vector": vector, "length": 16, "mode": "interpolate"}
+    with pytest.raises(InputError, match="not a vector detector"):
+        Detector.load(saved(tmp_path / "d", estimator, input=given))
+
+
+# Where it is written.
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "{}", '{"my business card": 1}', "[1]", '{"format": 3}'], ids=str
+)
+def test_a_card_of_somebody_else_stays(content: str | None, tmp_path: Path) -> None:
+    rows, labels, _ = labelled_rows()
+    detector = Detector.fit(rows, labels, classifier="threshold")
+    folder = tmp_path / "d"
+    folder.mkdir()
+    if content is None:
+        (folder / CARD).mkdir()
+        (folder / CARD / "thesis.txt").write_text("years of work")
+    else:
+        (folder / CARD).write_text(content)
+    with pytest.raises(InputError, match="other files"):
+        detector.save(folder)
+    left = (folder / CARD / "thesis.txt") if content is None else folder / CARD
+    assert left.read_text() == ("years of work" if content is None else content)
+
+
+def test_a_detector_that_cannot_be_put_in_place_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, labels, _ = labelled_rows()
+    detector = Detector.fit(rows, labels, classifier="threshold")
+    folder = detector.save(tmp_path / "d")
+    before = (folder / CARD).read_bytes()
+
+    def fail(self: Path, target: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", fail)
+        with pytest.raises(KeyboardInterrupt):
+            detector.save(folder)
+    assert (folder / CARD).read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["d"]
+
+
+def test_the_folder_that_the_command_runs_in_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, labels, _ = labelled_rows()
+    detector = Detector.fit(rows, labels, classifier="threshold")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="runs in"):
+        detector.save(".")
+    assert detector.save("d" * 255).is_dir()
+
+
 # At the verdict.
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = sorted((ROOT / "lrp4rag").rglob("*.py"))
-BESIDE = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "notebooks").glob("*.py")])
+BESIDE = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "notebooks").rglob("*.py")])
 
 
 def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
@@ -40,9 +41,10 @@ def callers(*names: str) -> set[str]:
 
 
 def test_only_the_terminal_prints() -> None:
-    assert callers("print", "click.echo", "click.secho", "Console", "stdout.write", "stderr.write") == {
-        "terminal.py"
-    }
+    assert callers("print", "?.print_json", "?.echo", "?.secho", "?.Console", "Console") == {"terminal.py"}
+    for path in PACKAGE:
+        source = path.read_text(encoding="utf-8")
+        assert not re.search(r"std(out|err)\.write|from rich import print|rich\.print\(", source), path.name
 
 
 def test_only_one_place_loads_models() -> None:
@@ -67,6 +69,7 @@ def test_only_one_place_parses_json() -> None:
     assert parsers - {"strict_json.py", "dataset.py"} <= {
         "experiments/baselines/kit.py",
         "experiments/compare/scores.py",
+        "experiments/reproduce/cache.py",
     }
 
 
@@ -85,4 +88,6 @@ def test_only_one_place_writes() -> None:
         "classifiers/folder.py",
         "generator/weights.py",
     }
-    assert callers("?.savefig") <= {"experiments/figures/style.py", "report/plots.py", "report/units.py"}
+    assert callers("?.savefig") == {"figure_text.py"}
+    assert callers("?.mkdtemp", "mkdtemp") == {"experiments/baselines/kit.py"}  # a folder of the system's
+    assert callers("?.rmtree") <= {"files.py", "generator/weights.py"}

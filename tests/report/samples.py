@@ -108,12 +108,12 @@ def hostile(text: str, **options: Any) -> Analysis:
     """The same text in every field that a user, a file or a reader's name can fill."""
     encodable = text.encode("utf-8", "ignore").decode("utf-8")  # no tokenizer takes lone surrogates
     example = Example.create(
-        id=text,
+        id=encodable,
         question=encodable,
         passages=[f"{encodable} one", f"{encodable} two"],
         response=f"{encodable}. {encodable} again.",
-        generator=text,
-        source=text,
+        generator=encodable,
+        source=encodable,
     )
     made = analysis_of(
         example, tokens=True, token_threshold=99.0, reader={"name": text, "digest": text}, **options

@@ -4,7 +4,9 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from lrp4rag.errors import RelevanceError
 from lrp4rag.report.record import record
 from tests.report.samples import READER, RESPONSE, analysis_of, grounded_then_not
 
@@ -48,8 +50,8 @@ def test_without_a_detector_the_verdict_is_null():
 
 
 def test_no_nan_and_no_numpy():
-    analysis = analysis_of(probability=float("nan"))
-    analysis = replace(analysis, seconds={"push": np.float64(1.0), "pull": float("inf")})
+    with pytest.raises(RelevanceError, match="no verdict: the probability is nan"):
+        analysis_of(probability=float("nan"))
+    analysis = replace(analysis_of(), seconds={"push": np.float64(1.0), "pull": float("inf")})
     row = json.loads(json.dumps(record(analysis), allow_nan=False))
-    assert row["probability"] is None
     assert row["seconds"] == {"push": 1.0, "pull": None}

@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.chat import Chat, LocalChat, RemoteChat
-from lrp4rag.experiments.reproduce.records import from_json, to_json
+from lrp4rag.experiments.reproduce.cache import make_way
+from lrp4rag.experiments.reproduce.records import UNREADABLE, from_json, to_json
 from lrp4rag.experiments.store import key_of
-from lrp4rag.files import remove_leftovers, write_atomically
+from lrp4rag.files import read_bytes, remove_leftovers, write_atomically
 from lrp4rag.generator.weights import DEFAULT_READER, label_of
 from lrp4rag.progress import track
+from lrp4rag.strict_json import LARGEST, parse
 
 if TYPE_CHECKING:
     from lrp4rag.encoders.embedder import Embedder
@@ -215,7 +217,7 @@ class Kit:
             for example, value in zip(group, measure(group), strict=True):
                 key, content = key_of(example), json.dumps(to_json(value))
                 if folder is not None:
-                    write_atomically(folder / f"{key}.json", content + "\n")
+                    write_atomically(make_way(folder / f"{key}.json"), content + "\n")
                 # What is kept is what is used: arrays are rounded there.
                 yield key, from_json(kind, json.loads(content))
 
@@ -226,7 +228,7 @@ class Kit:
         folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(folder)
         if not (folder / "settings.json").is_file():
-            write_atomically(folder / "settings.json", content + "\n")
+            write_atomically(make_way(folder / "settings.json"), content + "\n")
         return folder
 
     def _read(self, place: str, folder: Path | None, key: str, kind: type[T]) -> T | None:
@@ -234,8 +236,9 @@ class Kit:
         known = f"{place}/{key}"
         if folder is not None and known not in self.measurements:
             try:
-                self.measurements[known] = from_json(kind, json.loads((folder / f"{key}.json").read_bytes()))
-            except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+                value = parse(read_bytes(folder / f"{key}.json", LARGEST))
+                self.measurements[known] = from_json(kind, value)
+            except (FileNotFoundError, InputError, *UNREADABLE):
                 return None
         return self.measurements.get(known)
 

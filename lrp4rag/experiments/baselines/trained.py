@@ -24,7 +24,8 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.baselines.kit import Choices, Kit, Trained
 from lrp4rag.experiments.baselines.lessons import CHUNK_WORDS, SHORTEST, UNRELATED, lessons_of
-from lrp4rag.files import folder_written_whole, remove_leftovers, write_atomically
+from lrp4rag.files import folder_written_whole, read_bytes, remove_leftovers, write_atomically
+from lrp4rag.strict_json import LARGEST, parse
 
 if TYPE_CHECKING:
     from lrp4rag.experiments.rows import Rows
@@ -114,14 +115,15 @@ def note_lessons(examples: Sequence[Example], folder: Path) -> None:
 
 
 def refuse_learned(choices: Choices, examples: Sequence[Example]) -> None:
-    """Raise `InputError` where a model that was trained here has learned from these examples' sources."""
+    """Raise `InputError` where a model that was trained here has learned from these examples' sources, and
+    where what it learned from cannot be read."""
     for option, name in (
         ("--entailment", choices.entailment),
         ("--token-classifier", choices.token_classifier),
     ):
-        if name is None or not (note := Path(name) / LESSONS).is_file():
+        if name is None:
             continue
-        known = set(json.loads(note.read_text()))
+        known = _known_lessons(Path(name) / LESSONS)
         seen = [example.id for example in examples if example.content_hash in known]
         if seen:
             raise InputError(
@@ -129,6 +131,19 @@ def refuse_learned(choices: Choices, examples: Sequence[Example]) -> None:
                 f"others, or leave {option} out, which trains it inside the folds",
                 path=name,
             )
+
+
+def _known_lessons(note: Path) -> set[str]:
+    """The hashes in a model's note; none where there is no note, or no such folder (a hub id)."""
+    try:
+        hashes = parse(read_bytes(note, LARGEST))
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+    except ValueError as error:
+        raise InputError(f"not a list of what a model learned from: {error}", path=note) from error
+    if not isinstance(hashes, list) or not all(isinstance(one, str) for one in hashes):
+        raise InputError("not a list of what a model learned from", path=note)
+    return set(hashes)
 
 
 def learned_sources(rows: Rows, seed: int) -> NDArray[np.str_]:

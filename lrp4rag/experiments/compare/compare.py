@@ -23,12 +23,15 @@ from lrp4rag.experiments.compare.stack import stacked
 from lrp4rag.experiments.localisation import Line, parts_of
 from lrp4rag.experiments.protocol import ONCE
 from lrp4rag.experiments.reproduce.cache import Cache
+from lrp4rag.experiments.reproduce.claim import claim
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.search import Outcome
 from lrp4rag.experiments.statistics import compare, outcome_metrics
 from lrp4rag.experiments.tokens import tokens_of
 
 PROTOCOL = ONCE
+KIND, RESULTS = "lrp4rag compare", "results.json"
+"""What a folder of results says of itself, and where."""
 Numbers = NDArray[np.intp]
 
 
@@ -108,8 +111,10 @@ def judged(
     else run; at once it is in `kept`. `folder` keeps measurements, weights and finished folds of baselines,
     `study` those of our detectors.
 
-    Raises `InputError` where the store lacks what a system reads, or has too few sources.
+    The page goes beside `kept`: raises `InputError` where there is one that is not a comparison's, and where
+    the store lacks what a system reads, or has too few sources.
     """
+    claim(kept.parent, KIND, RESULTS)
     refuse_learned(plan.choices, rows.examples)
     sample = sample_of(rows, plan.sources, plan.generators)
     tokens, kit = tokens_of(rows, {}), Kit(folder, plan.choices)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from lrp4rag.errors import InputError
+from lrp4rag.strict_json import read_record
+
+WHAT = "what python -m benchmarks.systems wrote"
+Measured = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+Bytes = Annotated[int, Field(ge=0, le=1 << 60)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,9 +21,9 @@ class Cost:
     """Of one response: median `seconds`, these over a plain forward's of the reader in the same process, and
     the peak resident memory of that process in bytes, weights included."""
 
-    seconds: float
-    forwards: float
-    peak_bytes: int
+    seconds: Measured
+    forwards: Measured
+    peak_bytes: Bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +37,8 @@ class Costs:
 def read_costs(path: Path) -> Costs:
     """Raises `InputError` for a file that the benchmark did not write."""
     try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        systems = {name: Cost(**one) for name, one in record["systems"].items()}
-        return Costs(systems, str(record["conditions"]))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"not what python -m benchmarks.systems wrote: {error}", path=path) from error
+        return TypeAdapter(Costs).validate_python(read_record(path, WHAT))
+    except ValidationError as error:
+        field = ".".join(str(part) for part in error.errors()[0]["loc"])
+        why = f"not {WHAT}: {error.errors()[0]['msg']}"
+        raise InputError(why, path=path, field=field) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from lrp4rag.classifiers.card import Interval, package_versions
 from lrp4rag.encoders.weights import identified
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.baselines.kit import Kit
-from lrp4rag.experiments.compare.compare import PROTOCOL, Comparison, Part, Plan, Quality
+from lrp4rag.experiments.compare.compare import KIND, PROTOCOL, RESULTS, Comparison, Part, Plan, Quality
 from lrp4rag.experiments.compare.costs import Costs
 from lrp4rag.experiments.compare.ours import DETECTOR, FACTS, OF_SAMPLE
 from lrp4rag.experiments.compare.published import reports
@@ -23,11 +24,13 @@ from lrp4rag.experiments.compare.sample import SEED
 from lrp4rag.experiments.figures.compare import draw_cost
 from lrp4rag.experiments.figures.style import save, save_table
 from lrp4rag.experiments.localisation import ALL
+from lrp4rag.experiments.reproduce.claim import PAGE, claim
 from lrp4rag.experiments.reproduce.records import rounded, to_json
 from lrp4rag.experiments.reproduce.words import difference, percent, verdict, with_interval
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.files import write_atomically
 from lrp4rag.generator.weights import label_of
+from lrp4rag.markdown import Markdown, strong, text
 from lrp4rag.templates import markdown_templates
 
 if TYPE_CHECKING:
@@ -48,19 +51,36 @@ def write_page(
     versions: Mapping[str, dict[str, str]],
 ) -> list[Path]:
     """README.md, metrics.csv, results.json and, where costs are known, the figure. `versions` are those of
-    the packages that made each system's scores."""
-    out.mkdir(parents=True, exist_ok=True)
+    the packages that made each system's scores.
+
+    Raises `InputError` where the folder has a page that this did not write.
+    """
+    claim(out, KIND, RESULTS)
     claims = [name for name in found.sample if name != ALL] or [ALL]
     verdicts = {name: {where: _verdict(found, name, where) for where in claims} for name in found.facts}
     added = {name: {where: _added(found, name, where) for where in claims} for name in found.facts}
     if costs is not None and DETECTOR in costs.systems:  # what it learned from changes nothing
         costs = replace(costs, systems=costs.systems | {OF_SAMPLE: costs.systems[DETECTOR]})
+    if costs is not None and not costs.systems.keys() & found.facts.keys():
+        raise InputError("the costs are of none of these systems; measure them (benchmarks.systems)")
+    # First, since it says who wrote what is here.
+    record = {
+        "kind": KIND,
+        "command": command,
+        "protocol": PROTOCOL.words,
+        "resamples": plan.resamples,
+        "rows": rows.digest,
+        "choices": Kit(choices=plan.choices).settings,
+        "versions": package_versions(),
+        "scores": dict(versions),
+        "costs": to_json(costs),
+        **to_json(found),
+    }
+    write_atomically(out / RESULTS, json.dumps(rounded(record), separators=(",", ":")) + "\n")
     files = [save_table(metrics_table(found), out / "metrics.csv")]
     if costs is not None:
         forwards = {name: one.forwards for name, one in costs.systems.items()}
         aurocs = {name: _aurocs(found.sample[name]) for name in claims}
-        if not forwards.keys() & found.facts.keys():
-            raise InputError("the costs are of none of these systems; measure them (benchmarks.systems)")
         files += save(draw_cost(aurocs, forwards, tuple(FACTS)), out / "cost")
     of_sample = _of_sample(found, claims)
     page = (
@@ -97,20 +117,8 @@ def write_page(
             choices=plan.choices,
         )
     )
-    write_atomically(out / "README.md", page)
-    record = {
-        "command": command,
-        "protocol": PROTOCOL.words,
-        "resamples": plan.resamples,
-        "rows": rows.digest,
-        "choices": Kit(choices=plan.choices).settings,
-        "versions": package_versions(),
-        "scores": dict(versions),
-        "costs": to_json(costs),
-        **to_json(found),
-    }
-    write_atomically(out / "results.json", json.dumps(rounded(record), separators=(",", ":")) + "\n")
-    return [out / "README.md", out / "results.json", *files]
+    write_atomically(out / PAGE, page)
+    return [out / PAGE, out / RESULTS, *files]
 
 
 def metrics_table(found: Comparison) -> pd.DataFrame:
@@ -166,11 +174,15 @@ def _added(found: Comparison, name: str, generator: str) -> str:
     return difference(found.stack.each[name][generator]["auroc"])
 
 
-def _unbeaten(found: Comparison, name: str, where: str) -> str:
+def _unbeaten(found: Comparison, name: str, where: str) -> Markdown:
+    return Markdown(f"{strong(name)} {text(_unbeaten_words(found, name, where))}")
+
+
+def _unbeaten_words(found: Comparison, name: str, where: str) -> str:
     """By how much it is not, in one place and over all rows that the system judged, and what it adds."""
     one, every = (_quality(found, name, place).behind["auroc"] for place in (where, ALL))
     parts = found.every if name in found.every[ALL].systems else found.sample
-    told = f"**{name}** on {where}: {difference(one)} behind ours"
+    told = f"on {where}: {difference(one)} behind ours"
     if where != ALL:
         told += f", and {difference(every)} on all {parts[ALL].rows} responses that it judged"
         told += ": one generator's are too few to tell" if verdict(every) == "holds" else ""
@@ -216,8 +228,8 @@ def _at_a_glance(found: Comparison, claims: Sequence[str]) -> list[str]:
     return sorted(found.facts, key=place)
 
 
-def _own(name: str) -> str:
-    return f"**{name}**" if name in FACTS else name
+def _own(name: str) -> Markdown:
+    return strong(name) if name in FACTS else text(name)
 
 
 def _silent(systems: Mapping[str, Quality]) -> dict[str, str]:
@@ -231,6 +243,7 @@ def _silent(systems: Mapping[str, Quality]) -> dict[str, str]:
     }
 
 
+@cache
 def _environment() -> Environment:
     environment = markdown_templates(TEMPLATES)
     environment.filters |= {

@@ -18,8 +18,9 @@ from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.compare.folds import Judged
 from lrp4rag.experiments.reproduce import cache
-from lrp4rag.experiments.reproduce.records import from_json, rounded_to, to_json
-from lrp4rag.files import remove_leftovers, write_atomically
+from lrp4rag.experiments.reproduce.records import UNREADABLE, from_json, rounded_to, to_json
+from lrp4rag.files import read_bytes, remove_leftovers, write_atomically
+from lrp4rag.strict_json import parse
 
 FORMAT = 1
 LARGEST = 1 << 28  # bytes of a file's content, which is compressed
@@ -55,26 +56,19 @@ class Scores:
     def read(self, name: str, key: dict[str, Any]) -> Kept | None:
         """None where there are none of this key. Raises `InputError` for a file that holds something else."""
         path = self.path(name)
-        if not path.is_file():
+        try:
+            content = read_bytes(path, LARGEST)
+        except FileNotFoundError:
             return None
         try:
-            record = json.loads(_unpacked(path))
+            record = parse(_unpacked(content))
             same = record["format"] == FORMAT and record["key"] == json.loads(json.dumps(_whole(key)))
             if not same or tuple(record["ids"]) != self.ids:
                 return None
             judged: Judged = from_json(Judged, record["scores"])
             self._require_whole(judged)
             return Kept(judged, {str(name): str(one) for name, one in record["versions"].items()})
-        except (
-            lzma.LZMAError,
-            EOFError,
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            OverflowError,
-            RecursionError,
-        ) as error:
+        except (lzma.LZMAError, EOFError, *UNREADABLE) as error:
             raise InputError(f"not the scores of a system; delete it ({error})", path=path) from error
 
     def write(self, name: str, key: dict[str, Any], judged: Judged) -> Kept:
@@ -117,8 +111,9 @@ class Scores:
             and {judged.asked.shape, judged.unanswered.shape} <= {(0,), (rows,)}
             and all(((one >= 0) & (one < rows)).all() for one in inside)
             and all(len(train) == len(known) for _, train, known in judged.outside)
+            and all(map(_probabilities, (outcome.probabilities, *(one for _, _, one in judged.outside))))
         ):
-            raise ValueError("responses are missing")
+            raise ValueError("responses are missing, or a probability is none")
         if marking is not None and {
             one.shape for one in (marking.scores, marking.marked, marking.sentences)
         } != {(self.tokens,)}:
@@ -135,10 +130,10 @@ def _probabilities(scores: np.ndarray) -> bool:
     return bool(((known >= 0) & (known <= 1)).all())
 
 
-def _unpacked(path: Path) -> bytes:
+def _unpacked(packed: bytes) -> bytes:
     """Raises `ValueError` for what is larger than any scores are."""
     unpacker = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=LARGEST)
-    content = unpacker.decompress(path.read_bytes(), max_length=LARGEST)
+    content = unpacker.decompress(packed, max_length=LARGEST)
     if not unpacker.eof:
         raise ValueError("it is cut off, or too large")
     return content

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.experiments.figures.style import CONTROL, DETECTOR, blank, themed
+from lrp4rag.figure_text import label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +28,7 @@ def draw_cost(
         axes = drawn.subplots(len(aurocs), 1, squeeze=False, sharex=True)[:, 0]
         for ax, (generator, values) in zip(axes, aurocs.items(), strict=True):
             _panel(ax, values, forwards, ours)
-            ax.set_title(generator).set_parse_math(False)
+            ax.set_title(label(generator))
             ax.set(ylabel="AUROC of responses")
         axes[-1].set(xlabel=f"plain forwards of the reader (those below {LEAST:g} are drawn there)")
         return drawn
@@ -52,7 +53,7 @@ def _panel(
     halo = withStroke(linewidth=2, foreground="white")
     for name, height in _apart({name: (x, y) for name, (x, y, _, _) in known.items()}).items():
         ax.annotate(
-            name,
+            label(name),
             (known[name][0] * 1.1, height),
             fontsize=7.5,
             color=DETECTOR if name in ours else "0.2",

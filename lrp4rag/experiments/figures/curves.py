@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.experiments.figures.style import CLASSES, SYMBOLS, UNIT, legend_below, panels, themed
+from lrp4rag.experiments.figures.style import CLASSES, UNIT, legend_below, panels, themed
 from lrp4rag.experiments.statistics import Draws
+from lrp4rag.figure_text import SYMBOLS
 
 if TYPE_CHECKING:
     import pandas as pd

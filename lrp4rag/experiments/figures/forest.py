@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.experiments.figures.style import CONTROL, DETECTOR, PUBLISHED, blank, themed
 from lrp4rag.experiments.published import Published
+from lrp4rag.figure_text import LONG_NAME, label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,9 +65,7 @@ def draw(
             ax.set(title=NAMES.get(metric, metric), ylim=(-0.7, len(ranked) - 0.3))
             ax.grid(visible=False, axis="y")
             ax.margins(x=0.06)
-        axes[0].set_yticks(range(len(ranked)), [entry.name for entry in ranked])
-        for label in axes[0].get_yticklabels():
-            label.set_parse_math(False)
+        axes[0].set_yticks(range(len(ranked)), [label(entry.name, LONG_NAME) for entry in ranked])
         _legend(drawn, ranked)
         if title:
             drawn.suptitle(title)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.experiments.figures.style import legend_below, panels, themed
+from lrp4rag.figure_text import SYMBOLS, label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,10 +74,10 @@ def draw(
             for (name, curve), colour in zip(found.items(), colours, strict=True):
                 _line(ax, curve, metric, name, colour)
             ax.axvline(PUBLISHED_LENGTH, color="0.4", ls=":", lw=1, label="the paper's length")
-            ax.set_xlabel(r"resampling length $L_{new}$")
+            ax.set_xlabel(f"resampling length {SYMBOLS['length']}")
         legend_below(drawn, axes[0])
         if title:
-            drawn.suptitle(title)
+            drawn.suptitle(label(title))
         return drawn
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from lrp4rag.experiments.figures.style import blank, themed
 from lrp4rag.experiments.statistics import Reliability
+from lrp4rag.figure_text import label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,12 +46,12 @@ def draw(found: Mapping[str, Reliability], *, title: str = "") -> Figure:
         above.plot([0, 1], [0, 1], color="0.4", ls=":", lw=1, label="perfectly calibrated")
         colours = sns.color_palette("colorblind", len(found))
         for (name, line), colour in zip(found.items(), colours, strict=True):
-            label = f"{name} (ECE {calibration_error(line):.3f})"
+            described = f"{name} (ECE {calibration_error(line):.3f})"
             style = {"color": colour, "marker": "o", "markersize": 5, "linewidth": 1.4}
             used = line.count > 0
-            above.plot(line.probability[used], line.frequency[used], label=label, **style)
+            above.plot(line.probability[used], line.frequency[used], label=described, **style)
             below.plot(line.probability[used], line.count[used], **style)
-        above.set(xlim=(0, 1), ylim=(0, 1), ylabel="share of hallucinated rows", title=title)
+        above.set(xlim=(0, 1), ylim=(0, 1), ylabel="share of hallucinated rows", title=label(title))
         below.set(xlabel="predicted probability of a hallucination", ylabel="rows")
         below.set_ylim(bottom=0)
         above.legend(frameon=False, loc="upper left")

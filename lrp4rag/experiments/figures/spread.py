@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from lrp4rag.experiments.figures.style import (
     CLASSES,
-    SYMBOLS,
     UNIT,
     class_names,
     legend_below,
@@ -25,6 +24,7 @@ from lrp4rag.experiments.figures.style import (
 )
 from lrp4rag.experiments.significance import auroc_of_low
 from lrp4rag.experiments.sweep import row_means
+from lrp4rag.figure_text import SYMBOLS
 
 if TYPE_CHECKING:
     import pandas as pd

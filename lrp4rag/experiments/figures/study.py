@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.experiments.figures.style import blank, themed
+from lrp4rag.figure_text import label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +61,7 @@ def draw_cost(aurocs: Mapping[str, Mapping[str, Interval]], forwards: Mapping[st
         return drawn
 
 
-def _points(ax: Axes, places: list[float], values: list[Interval], label: str, colour: object) -> None:
+def _points(ax: Axes, places: list[float], values: list[Interval], name: str, colour: object) -> None:
     """Values with their intervals; those that are undefined are left out."""
     known = [(place, one) for place, one in zip(places, values, strict=True) if one.value is not None]
     ax.errorbar(
@@ -70,7 +71,7 @@ def _points(ax: Axes, places: list[float], values: list[Interval], label: str, c
             [(one.value or 0) - (one.low or 0) for _, one in known],
             [(one.high or 0) - (one.value or 0) for _, one in known],
         ],
-        label=label,
+        label=label(name),
         color=colour,
         marker="o",
         capsize=2,

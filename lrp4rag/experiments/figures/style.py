@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lrp4rag.figure_text import drawing, label, png_of, save_as
 from lrp4rag.files import write_atomically
+from lrp4rag.sheets import safe_cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,16 +24,22 @@ if TYPE_CHECKING:
 CLASSES = {"hallucinated": "#d55e00", "normal": "#0072b2"}
 DETECTOR, CONTROL, PUBLISHED = "#009e73", "#777777", "#000000"
 DIVERGING = "PRGn"  # neither end is the colour of a class
-SYMBOLS = {"prompt": r"$R_{prompt}$", "response": r"$R_{response}$", "total": r"$n\,R_{response}$"}
 UNIT = "relevance (logits)"
 
 WIDTH = 10.0  # inches: legible where a page shows it 800 pixels wide
+LARGEST = 60.0  # inches that a side may have, however many generators there are
 DPI = 120
 
 
 @contextmanager
 def themed() -> Iterator[None]:
-    """Seaborn's styles for what is drawn inside; nothing outside changes."""
+    """Seaborn's styles for what is drawn inside, and no mathematics; nothing outside changes."""
+    with _styled(), drawing():
+        yield
+
+
+@contextmanager
+def _styled() -> Iterator[None]:
     import matplotlib as mpl
     import seaborn as sns
 
@@ -50,11 +58,12 @@ def themed() -> Iterator[None]:
 
 
 def blank(size: tuple[float, float]) -> Figure:
-    """An empty figure of this size in inches; call it inside `themed`."""
+    """An empty figure of this size in inches, or the largest; call it inside `themed`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=size, layout="constrained")
+    width, height = (min(side, LARGEST) for side in size)
+    drawn = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(drawn)
     return drawn
 
@@ -66,7 +75,7 @@ def panels(
     drawn = blank((max(WIDTH, 2.4 * len(titles)) if len(titles) > 1 else WIDTH / 2, height * rows + 0.6))
     axes = drawn.subplots(rows, len(titles), squeeze=False, sharex=sharex, sharey=sharey)
     for ax, title in zip(axes[0], titles, strict=True):
-        ax.set_title(title).set_parse_math(False)
+        ax.set_title(label(title))
     return drawn, axes
 
 
@@ -105,31 +114,48 @@ def save(drawn: Figure, stem: str | Path) -> tuple[Path, Path]:
 
 
 def save_table(table: pd.DataFrame, path: str | Path) -> Path:
-    """Write a CSV file, whole or not at all, to six significant digits."""
+    """Write a CSV file, whole or not at all, to six significant digits. No spreadsheet computes its text."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    safe = _safe(table)
+    write_atomically(path, safe.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
     return path
+
+
+def _safe(table: pd.DataFrame) -> pd.DataFrame:
+    """With its headings and texts as `safe_cell` gives them; other columns keep their types, by which numbers
+    are written."""
+    safe = table.copy()
+    for k in range(table.shape[1]):
+        column = table.iloc[:, k]
+        if any(isinstance(item, str) for item in column):
+            safe.isetitem(k, column.astype(object).map(_safe_item))
+    return safe.set_axis([safe_cell(str(name)) for name in table.columns], axis=1)
+
+
+def _safe_item(item: Any) -> Any:
+    return safe_cell(item) if isinstance(item, str) else item
 
 
 def _png(drawn: Figure) -> bytes:
     """With a palette of 256 colours: a third of the size, and no eye sees the difference."""
     from PIL import Image
 
-    full, small = io.BytesIO(), io.BytesIO()
-    with themed():
-        drawn.savefig(full, format="png", dpi=DPI)
-    Image.open(full).convert("RGB").quantize(256).save(small, format="png", optimize=True)
+    with _styled():
+        full = png_of(drawn, DPI)
+    small = io.BytesIO()
+    Image.open(io.BytesIO(full)).convert("RGB").quantize(256).save(small, format="png", optimize=True)
     return small.getvalue()
 
 
 def _svg(drawn: Figure) -> str:
     """Without indentation, and with paths to a tenth of a point, where matplotlib writes a millionth."""
     content = io.StringIO()
-    with themed():
-        drawn.savefig(content, format="svg", dpi=DPI, metadata={"Date": None})
+    with _styled():
+        save_as(drawn, content, "svg", dpi=DPI, metadata={"Date": None})
     dense = re.sub(r"\n\s+", "\n", content.getvalue())
-    return re.sub(r'(?<= d=")[^"]+', lambda path: _rounded(path[0]), dense)
+    # In tags only: a name may well have ' d="' in it.
+    return re.sub(r'(<path[^<>]* d=")([^"]+)', lambda path: path[1] + _rounded(path[2]), dense)
 
 
 def _rounded(path: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.experiments.figures.style import blank, themed
+from lrp4rag.figure_text import label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +43,7 @@ def draw(found: Transfer, metric: str = "auroc", *, title: str = "") -> Figure:
         drawn = blank((1.5 * len(tests) + 3.2, 0.62 * len(trains) + 1.5))
         ax = drawn.subplots()
         sns.heatmap(
-            pd.DataFrame(values, trains, tests),
+            pd.DataFrame(values, [label(name) for name in trains], [label(name) for name in tests]),
             ax=ax,
             annot=words,
             fmt="",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,12 +17,15 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.reproduce.records import from_json, to_json
-from lrp4rag.files import remove_leftovers, write_atomically
+from lrp4rag.experiments.reproduce.records import UNREADABLE, from_json, to_json
+from lrp4rag.files import check_folder, remove_leftovers, write_atomically
 from lrp4rag.progress import track
+from lrp4rag.strict_json import read_record, require_seal, sealed
 
 VERSION = 1
 """Raised whenever a cell of the same key would come out differently."""
+LARGEST = 1 << 30
+"""Bytes of a cell: some hold a number for each token of a store, many times."""
 
 Task = Callable[[], Any]
 
@@ -45,7 +49,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cache:
-    """A folder with a JSON file for each cell: its key, its value, and the seconds that it took."""
+    """A folder with a JSON file for each cell: its key, its value, and the seconds that it took.
+
+    What cannot be read as that counts as none: the cell is computed again.
+    """
 
     folder: Path
     jobs: int = 1
@@ -53,9 +60,8 @@ class Cache:
 
     @classmethod
     def open(cls, folder: Path, jobs: int = 1) -> Cache:
-        if folder.exists() and not folder.is_dir():
-            raise InputError("the cache must be a folder", path=folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        """Raises `InputError` where it is no folder, or nothing can be written to it."""
+        check_folder(folder).mkdir(parents=True, exist_ok=True)
         remove_leftovers(folder)
         return cls(folder, jobs)
 
@@ -68,22 +74,25 @@ class Cache:
     def read(self, cell: Cell) -> Any:
         """The value of a cell that is there, or None."""
         if cell.name not in self._values and (record := self._read(cell)) is not None:
-            self._values[cell.name] = from_json(cell.kind, record["value"])
+            try:
+                self._values[cell.name] = from_json(cell.kind, record["value"])
+            except UNREADABLE:
+                return None
         return self._values.get(cell.name)
 
     def forget(self, cell: Cell) -> None:
         self._values.pop(cell.name, None)
-        self.path(cell).unlink(missing_ok=True)
+        make_way(self.path(cell)).unlink(missing_ok=True)
 
     def seconds(self, cells: Sequence[Cell]) -> float:
         """How long the cells took, each on one core, whenever that was."""
         records = (self._read(cell) for cell in {cell.name: cell for cell in cells}.values())
-        return sum(float(record["seconds"]) for record in records if record is not None)
+        return float(sum(record["seconds"] for record in records if record is not None))
 
     def write(self, cell: Cell, value: Any, seconds: float) -> None:
         """Keep a value; `value` is what `to_json` gives."""
         record = {"key": cell.key, "seconds": round(seconds, 3), "value": value}
-        write_atomically(self.path(cell), json.dumps(record, allow_nan=False) + "\n")
+        write_atomically(make_way(self.path(cell)), json.dumps(sealed(record), allow_nan=False) + "\n")
 
     def run(self, cell: Cell) -> Any:
         """Compute a cell here, with as many threads as there are, and keep its value."""
@@ -110,12 +119,22 @@ class Cache:
             yield
 
     def _read(self, cell: Cell) -> dict[str, Any] | None:
-        """A damaged file counts as none: the cell is computed again."""
         try:
-            record = json.loads(self.path(cell).read_bytes())
-        except (FileNotFoundError, ValueError):
+            record = read_record(self.path(cell), "a cell", LARGEST)
+            require_seal(record, self.path(cell), "the cell")
+            if record["key"] != json.loads(json.dumps(cell.key)):  # of another cell
+                return None
+            seconds = from_json(float, record["seconds"])
+        except (FileNotFoundError, InputError, *UNREADABLE):
             return None
-        return record if isinstance(record, dict) and {"value", "seconds"} <= record.keys() else None
+        return record if "value" in record and seconds is not None else None
+
+
+def make_way(path: Path) -> Path:
+    """The path, where a file can be written: what is there and is none, such as a pipe, gets another name."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        path.rename(path.with_name(f"{path.name}.{secrets.token_hex(4)}.aside"))
+    return path
 
 
 def _timed(number: int, task: Task) -> tuple[int, Any, float]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.experiments.figures.style import CONTROL, DETECTOR, panels, themed
+from lrp4rag.figure_text import LONG_NAME
+from lrp4rag.figure_text import label as label_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,9 +36,7 @@ def draw(found: Sequence[Difference], label: str) -> Figure:
                     _line(ax, names.index(each.name), each.interval)
             ax.set(xlabel=label, ylim=(len(names) - 0.4, -0.6))
             ax.grid(visible=False, axis="y")
-        axes[0, 0].set_yticks(range(len(names)), names)
-        for name in axes[0, 0].get_yticklabels():
-            name.set_parse_math(False)
+        axes[0, 0].set_yticks(range(len(names)), [label_of(name, LONG_NAME) for name in names])
         return drawn
 
 

@@ -22,6 +22,7 @@ from lrp4rag.experiments.search import Outcome
 from lrp4rag.experiments.significance import auroc_of_low
 from lrp4rag.experiments.statistics import RESAMPLES, bootstrap, compare_parts
 from lrp4rag.experiments.sweep import row_means
+from lrp4rag.markdown import strong
 from lrp4rag.parts import MATRIX
 
 SIZES = ("llama-2-7b-chat", "llama-2-13b-chat", "llama-2-70b-chat")
@@ -86,7 +87,7 @@ def show(result: Findings) -> Exhibit:
             row = {"where": case.where, "what": what, "AUROC": words}
             if case.accuracy is not None:
                 row["accuracy"] = difference(case.accuracy)
-            rows.append(row | {"verdict": f"**{case.verdict}**" if case.decides else case.verdict})
+            rows.append(row | {"verdict": strong(case.verdict) if case.decides else case.verdict})
             for name, interval in (("auroc", case.auroc), ("accuracy", case.accuracy)):
                 if interval is not None:
                     line: dict[str, object] = {"finding": number, "where": case.where}
@@ -94,7 +95,7 @@ def show(result: Findings) -> Exhibit:
                     line |= {"value": interval.value, "low": interval.low, "high": interval.high}
                     lines.append(line | {"null": case.null, "verdict": verdict(interval, case.null)})
         if rows:
-            shown[f"finding-{number}"] = pd.DataFrame(rows)
+            shown[f"finding-{number}"] = pd.DataFrame(rows, dtype=object)
     return Exhibit({}, {"findings": pd.DataFrame(lines)}, shown)
 
 

@@ -109,17 +109,16 @@ def length(context: Context) -> Lengths:
 
 def show(result: Lengths) -> Exhibit:
     """A figure a generator and vector; the table has the lengths of `SHOWN_LENGTHS`."""
+    import pandas as pd
+
     figures: dict[str, Figure] = {}
-    named: dict[str, figure.LengthCurve] = {}
+    tables: list[pd.DataFrame] = []
     for generator, curves in result.curves.items():
         found = {curve.name: figure.LengthCurve(curve.lengths, curve.metrics) for curve in curves}
         figures[f"length-{slug(generator)}"] = figure.draw(found, title=generator)
-        named |= {f"{generator}: {name}": curve for name, curve in found.items()}
-    numbers = figure.table(named)
-    parts = numbers["name"].str.split(": ", n=1, expand=True)
-    numbers = numbers.assign(generator=parts[0], name=parts[1])
+        tables.append(figure.table(found).assign(generator=generator))
     shown = {f"length-{slug(generator)}": _words(curves) for generator, curves in result.curves.items()}
-    return Exhibit(figures, {"length": numbers}, shown)
+    return Exhibit(figures, {"length": pd.concat(tables)}, shown)
 
 
 def _words(curves: Sequence[Curve]) -> pd.DataFrame:

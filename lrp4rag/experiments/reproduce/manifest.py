@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from lrp4rag.classifiers.card import package_versions
-from lrp4rag.errors import InputError
+from lrp4rag.experiments.reproduce.claim import claim
 from lrp4rag.experiments.reproduce.context import Context
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.files import write_atomically
 
-MANIFEST, PAGE = "manifest.json", "README.md"
+MANIFEST = "manifest.json"
 KIND = "lrp4rag reproduce"
 MORE_VERSIONS = ("numpy", "scipy", "matplotlib", "seaborn")
 
@@ -44,28 +44,29 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def claim(folder: Path) -> list[Path]:
-    """Prepare the output folder; returns the files of an earlier reproduction in it.
+def claim_results(folder: Path) -> dict[str, str]:
+    """Prepare the output folder; returns what an earlier reproduction wrote in it: names, and hashes.
 
-    Raises `InputError` where the folder has files but no manifest of ours: its README would be replaced.
+    Raises `InputError` where the folder has results of something else: its README would be replaced.
     """
-    if folder.exists() and not folder.is_dir():
-        raise InputError("the results need a folder", path=folder)
-    if folder.is_dir() and any(folder.iterdir()):
-        found = _read(folder / MANIFEST)
-        if found.get("kind") != KIND:
-            why = "this folder has files that lrp4rag reproduce did not write; name another"
-            raise InputError(why, path=folder)
-        return [folder / name for name in found.get("outputs", {}) if Path(name).name == name]
-    folder.mkdir(parents=True, exist_ok=True)
-    return []
+    found = claim(folder, KIND, MANIFEST)
+    if not found:  # so that a run that is killed while it writes can go on
+        _write(folder, {"kind": KIND, "outputs": {}})
+    outputs = found.get("outputs")
+    return dict(outputs) if isinstance(outputs, dict) else {}
 
 
-def write(folder: Path, content: dict[str, Any], earlier: Sequence[Path]) -> None:
+def write(folder: Path, content: dict[str, Any], earlier: Mapping[str, str]) -> None:
     """Write the manifest, and remove what an earlier reproduction wrote and this one did not."""
-    for path in earlier:
-        if path.name not in content["outputs"]:
-            path.unlink(missing_ok=True)
+    for path in folder.iterdir():
+        if path.name in content["outputs"] or path.name not in earlier or path.is_symlink():
+            continue
+        if path.is_file() and sha256(path) == earlier[path.name]:  # not what somebody changed since
+            path.unlink()
+    _write(folder, content)
+
+
+def _write(folder: Path, content: dict[str, Any]) -> None:
     write_atomically(folder / MANIFEST, json.dumps(content, indent=2) + "\n")
 
 
@@ -75,11 +76,3 @@ def _store(rows: Rows) -> dict[str, Any]:
     # A reader may go by the path of its folder.
     reader["name"] = Path(str(reader.get("name", ""))).name
     return configuration | {"reader": reader, "rows": len(rows), "digest": rows.digest}
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}

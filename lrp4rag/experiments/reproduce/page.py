@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ def _notes(results: Mapping[str, Any]) -> dict[str, str]:
     return {note.what: note.remedy for note in notes}
 
 
+@cache
 def _environment() -> Environment:
     environment = markdown_templates(TEMPLATES)
     for filter in (words.number, words.percent, words.percent_interval, words.points, words.with_interval):

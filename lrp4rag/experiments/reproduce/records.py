@@ -6,12 +6,14 @@ import math
 from dataclasses import fields, is_dataclass
 from functools import singledispatch
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
+"""What `from_json` raises for what `to_json` did not write."""
 DIGITS = 7
 """Significant digits of an array's elements. What is cached is what is used, even if just computed."""
 
@@ -74,7 +76,10 @@ def rounded_to(value: Any, digits: int) -> Any:
 
 
 def from_json(kind: Any, data: Any) -> Any:
-    """What `to_json` wrote of a value of this type. None among the elements of an array becomes NaN."""
+    """What `to_json` wrote of a value of this type. None among the elements of an array becomes NaN.
+
+    Raises one of `UNREADABLE` for data of another type.
+    """
     if get_origin(kind) is not None:
         return _generic(kind, data)
     if isinstance(kind, type) and issubclass(kind, BaseModel):
@@ -82,22 +87,40 @@ def from_json(kind: Any, data: Any) -> Any:
     if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)
         return kind(**{name: from_json(hints[name], item) for name, item in data.items()})
+    _require(data, kind)
     return data
+
+
+def _require(data: Any, kind: Any) -> None:
+    """Raise `TypeError` for data that is no text, number or list, as its type demands."""
+    if kind is float:
+        right = data is None or (isinstance(data, int | float) and not isinstance(data, bool))
+    elif kind is int:
+        right = isinstance(data, int) and not isinstance(data, bool)
+    else:
+        right = kind not in (str, bool, list, dict) or isinstance(data, kind)
+    if not right:
+        raise TypeError(f"{type(data).__name__} where {kind.__name__} was written")
 
 
 def _generic(kind: Any, data: Any) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
     if origin is np.ndarray:
+        _require(data, list)
         return _array(inner, data)
     if origin in (Union, UnionType):
         (known,) = (each for each in inner if each is not type(None))
         return None if data is None else from_json(known, data)
     if origin is dict:
+        _require(data, dict)
         return {key: from_json(inner[1], item) for key, item in data.items()}
     if origin is tuple:
+        _require(data, list)
         kinds = [inner[0]] * len(data) if inner[-1] is Ellipsis else inner
         return tuple(from_json(each, item) for each, item in zip(kinds, data, strict=True))
-    return data  # Literal
+    if origin is Literal and data not in inner:
+        raise ValueError(f"not one of {', '.join(map(str, inner))}")
+    return data
 
 
 def _array(inner: tuple[Any, ...], data: Any) -> NDArray[Any]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from lrp4rag.experiments.figures.style import save, save_table
+from lrp4rag.experiments.reproduce.claim import PAGE
 from lrp4rag.experiments.reproduce.context import Context, Exhibit
-from lrp4rag.experiments.reproduce.manifest import PAGE, claim, manifest, write
+from lrp4rag.experiments.reproduce.manifest import claim_results, manifest, write
 from lrp4rag.experiments.reproduce.page import render
 from lrp4rag.experiments.reproduce.records import to_json
 from lrp4rag.experiments.reproduce.sections import SECTIONS, Section
@@ -30,9 +31,10 @@ class Reproduction:
 def reproduce(context: Context, out: Path, sections: Sequence[Section], command: str) -> Reproduction:
     """Compute the sections and write them, with those that were computed before under the same settings.
 
-    Kill it and run it again: what was computed is kept. Raises `InputError` where `out` has other files.
+    Kill it and run it again: what was computed is kept. Raises `InputError` where `out` has other
+    results.
     """
-    earlier = claim(out)
+    earlier = claim_results(out)
     results: dict[str, Any] = {}
     seconds: dict[str, float] = {}
     for section in SECTIONS.values():

@@ -10,12 +10,15 @@ from lrp4rag.experiments.published import Published, published, published_table
 from lrp4rag.experiments.reproduce.context import Exhibit
 from lrp4rag.experiments.reproduce.table2 import Line, Table2
 from lrp4rag.experiments.reproduce.words import METRICS, percent, slug, with_interval
+from lrp4rag.figure_text import label
+from lrp4rag.markdown import emphasised, strong, text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 COMPARED = {"forest": "response", "mlp": "response", "svm": "response", "lstm": "matrix"}
 """The vector of ours beside which each of the paper's classifiers is printed."""
+_EMPHASIS = {"control": emphasised, "best": strong}
 
 
 def show(result: Table2) -> Exhibit:
@@ -26,7 +29,8 @@ def show(result: Table2) -> Exhibit:
     for generator, table in result.generators.items():
         first, *_ = result.protocols
         entries = [_entry(generator, line) for line in table.lines[first]]
-        figures[f"table2-{slug(generator)}"] = forest.draw(entries, title=f"{generator}, {first} protocol")
+        title = f"{label(generator)}, {first} protocol"
+        figures[f"table2-{slug(generator)}"] = forest.draw(entries, title=title)
         for protocol, found in table.lines.items():
             shown[f"table2-{slug(generator)}-{protocol}"] = _words(generator, found)
             lines += [line for each in found for line in _numbers(generator, protocol, each)]
@@ -53,14 +57,12 @@ def _words(generator: str, lines: Sequence[Line]) -> pd.DataFrame:
     rows = []
     for line in lines:
         paper = _reported(generator, line)
-        row = {"": f"*{line.name}*" if line.kind == "control" else _name(line)}
-        if line.kind == "best":
-            row[""] = f"**{row['']}**"
+        row: dict[str, str] = {"": _EMPHASIS.get(line.kind, text)(_name(line))}
         row |= {title: with_interval(line.metrics[name]) for name, title in METRICS.items()}
         row["paper: accuracy"] = percent(paper.accuracy) if paper else ""
         row["paper: F1"] = percent(paper.f1) if paper else ""
         rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, dtype=object)
 
 
 def _numbers(generator: str, protocol: str, line: Line) -> list[dict[str, Any]]:

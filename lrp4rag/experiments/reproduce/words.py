@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from lrp4rag.classifiers.card import Interval
+from lrp4rag.markdown import Markdown, text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,17 +78,24 @@ def p_value(value: float) -> str:
     return f"{value:.1e}" if value < 0.001 else f"{value:.3f}"
 
 
+# What `slug` leaves as it is; what ends like one of its hashes is none of these.
+_FILE_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_])?")
+_HASHED = re.compile(r"-[0-9a-f]{8}$")
+
+
 def slug(name: str) -> str:
-    """A generator's name as a part of a file's."""
-    return re.sub(r"[^\w.-]+", "-", name)
+    """A generator's name as a part of a file's: other names give other slugs, none has a folder in it, and
+    none is empty or long. Most names are their own; of others a hash tells them apart."""
+    if _FILE_NAME.fullmatch(name) and ".." not in name and not _HASHED.search(name):
+        return name
+    shown = re.sub(r"[^A-Za-z0-9_]+", "-", name[:40]).strip("-") or "name"
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{shown}-{digest[:8]}"
 
 
-def markdown(table: pd.DataFrame) -> str:
-    """A table of words; bars in cells are escaped."""
-    lines = [list(map(str, table.columns)), ["---"] * table.shape[1]]
-    lines += [[_cell(item) for item in row] for row in table.itertuples(index=False)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
-def _cell(item: Any) -> str:
-    return str(item).replace("|", "\\|").replace("\n", " ")
+def markdown(table: pd.DataFrame) -> Markdown:
+    """A table of words. What is in a cell stays in it; `Markdown` must be in columns of objects, for pandas
+    makes plain strings of it in others."""
+    lines: list[list[str]] = [[text(name) for name in table.columns], ["---"] * table.shape[1]]
+    lines += [[text(item) for item in row] for row in table.itertuples(index=False)]
+    return Markdown("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment
@@ -13,8 +14,9 @@ from lrp4rag.experiments.figures.reliability import draw as draw_reliability
 from lrp4rag.experiments.figures.study import draw_cost, draw_curve
 from lrp4rag.experiments.figures.style import save
 from lrp4rag.experiments.localisation import ALL, RELEVANCE_VECTOR, Localisation
+from lrp4rag.experiments.reproduce.claim import PAGE, claim
 from lrp4rag.experiments.reproduce.records import rounded, to_json
-from lrp4rag.experiments.reproduce.words import number, verdict, with_interval
+from lrp4rag.experiments.reproduce.words import number, slug, verdict, with_interval
 from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.study.plan import (
     BASE,
@@ -33,19 +35,40 @@ from lrp4rag.files import write_atomically
 from lrp4rag.templates import markdown_templates
 
 TEMPLATES = Path(__file__).parent / "templates"
+KIND, RESULTS = "lrp4rag study", "results.json"
 RESPONSES = {"auroc": "AUROC", "accuracy": "accuracy", "f1": "F1", "ece": "ECE"}
 COSTS = {RELEVANCE_VECTOR: "R_response", FAST: "fast", SEGMENTS: "segments", SIGNALS: "full", FULL: "full"}
 """Which measured cost is whose: names of `benchmarks.verdict`. States come with provenance, at no cost."""
 
 
+def claim_page(out: Path) -> None:
+    """Make the folder of a page; raises `InputError` where it has one that is not a study's."""
+    claim(out, KIND, RESULTS)
+
+
 def write_page(
     found: Study, rows: Rows, out: Path, command: str, *, resamples: int, costs: Mapping[str, float]
 ) -> list[Path]:
-    """README.md, its figures and results.json; `costs` are plain forwards by a benchmark's names."""
-    out.mkdir(parents=True, exist_ok=True)
+    """README.md, its figures and results.json; `costs` are plain forwards by a benchmark's names.
+
+    Raises `InputError` where the folder has a page that this did not write.
+    """
+    claim_page(out)
+    # First, since it says who wrote what is here.
+    record = {
+        "kind": KIND,
+        "command": command,
+        "protocol": PROTOCOL.words,
+        "resamples": resamples,
+        "rows": rows.digest,
+        "versions": package_versions(),
+        "forwards": dict(costs),
+        **to_json(found),
+    }
+    write_atomically(out / RESULTS, json.dumps(rounded(record), separators=(",", ":")) + "\n")
     files: list[Path] = []
     for name, line in found.reliability.items():
-        files += save(draw_reliability({FULL: line}, title=name), out / f"reliability-{name}")
+        files += save(draw_reliability({FULL: line}, title=name), out / f"reliability-{slug(name)}")
     if found.curve:
         files += save(draw_curve(found.curve), out / "curve")
     judged = found.ways.responses[ALL]
@@ -72,18 +95,8 @@ def write_page(
             learners=list(BY_LEARNER),
         )
     )
-    write_atomically(out / "README.md", page)
-    record = {
-        "command": command,
-        "protocol": PROTOCOL.words,
-        "resamples": resamples,
-        "rows": rows.digest,
-        "versions": package_versions(),
-        "forwards": dict(costs),
-        **to_json(found),
-    }
-    write_atomically(out / "results.json", json.dumps(rounded(record), separators=(",", ":")) + "\n")
-    return [out / "README.md", out / "results.json", *files]
+    write_atomically(out / PAGE, page)
+    return [out / PAGE, out / RESULTS, *files]
 
 
 def _aurocs(ways: Localisation) -> dict[str, dict[str, Interval]]:
@@ -94,9 +107,11 @@ def _aurocs(ways: Localisation) -> dict[str, dict[str, Interval]]:
     }
 
 
+@cache
 def _environment() -> Environment:
     environment = markdown_templates(TEMPLATES)
     environment.filters |= {"interval": with_interval, "number": number, "held": _held, "signed": _signed}
+    environment.filters["slug"] = slug
     return environment
 
 

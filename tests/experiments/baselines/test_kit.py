@@ -21,6 +21,7 @@ from lrp4rag.experiments.baselines.measurement import Measurement
 from lrp4rag.experiments.baselines.suspicion import Suspicion
 from lrp4rag.experiments.store import key_of
 from lrp4rag.generator import Reader
+from tests.test_files import leftover
 from tests.tiny import bridge_example
 
 ROWS = [
@@ -157,7 +158,7 @@ def test_a_clock_measures_what_a_folder_holds_once(tmp_path: Path) -> None:
 def test_half_written_files_of_killed_runs_are_removed(tmp_path: Path) -> None:
     measure(Kit(tmp_path), Meter(), ROWS[:1])
     (folder,) = (tmp_path / "measured").iterdir()
-    (folder / ".x.json.none.tmp").write_text("{")
+    (folder / leftover(10**10 - 1)).write_text("{")
     measure(Kit(tmp_path), Meter(), ROWS[:1])
     assert sorted(file.name for file in folder.iterdir()) == sorted(
         [f"{key_of(ROWS[0])}.json", "settings.json"]

@@ -69,5 +69,5 @@ def test_a_file_says_what_it_is_and_how_long_it_took(tmp_path):
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "c").write_text("")
-    with pytest.raises(InputError, match="must be a folder"):
+    with pytest.raises(InputError, match="this is no folder"):
         Cache.open(tmp_path / "c")

@@ -10,7 +10,6 @@ from lrp4rag.experiments.reproduce.words import (
     percent,
     percent_interval,
     points,
-    slug,
     verdict,
     with_interval,
 )
@@ -48,7 +47,6 @@ def test_numbers():
     for words in (with_interval, percent_interval, difference, points):
         assert words(interval(None)) == words(None) == ""
     assert (p_value(0.0123), p_value(1.23e-7)) == ("0.012", "1.2e-07")
-    assert slug("meta/llama 2.7b") == "meta-llama-2.7b"
 
 
 def test_a_markdown_table_keeps_bars_and_lines_in_their_cells():
