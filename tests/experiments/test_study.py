@@ -126,9 +126,30 @@ def test_features_on_disk_are_the_features(rows: Rows, tmp_path: Path) -> None:
     held, made = tokens_on_disk(rows, tmp_path, blocks), tokens_of(rows, blocks)
     for name in names:
         np.testing.assert_array_equal(held.blocks[name], made.blocks[name])
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.glob("*.npy"))) == len(list(tmp_path.glob("*.sha256"))) == 2
     np.testing.assert_array_equal(tokens_on_disk(rows, tmp_path, blocks).sentence, made.sentence)
     assert not list(tmp_path.glob(".*.tmp"))
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "empty", "no note", "another note"])
+def test_damaged_features_are_made_again(damage: str, rows: Rows, tmp_path: Path) -> None:
+    blocks = blocks_named(("relevance",))
+    tokens_on_disk(rows, tmp_path, blocks)
+    (path,) = tmp_path.glob("*.npy")
+    whole, note = path.read_bytes(), path.with_suffix(".sha256")
+    if damage == "flipped":
+        path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    elif damage == "cut":
+        path.write_bytes(whole[:-8])
+    elif damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "no note":
+        note.unlink()
+    else:
+        note.write_text("0" * 64)
+    again = tokens_on_disk(rows, tmp_path, blocks)
+    np.testing.assert_array_equal(again.blocks["relevance"], tokens_of(rows, blocks).blocks["relevance"])
+    assert path.read_bytes() == whole
 
 
 def test_a_model_that_is_not_told_knows_nothing_of_generators(shop: Workshop) -> None:

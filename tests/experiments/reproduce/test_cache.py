@@ -59,6 +59,24 @@ def test_a_damaged_file_is_computed_again(tmp_path):
     assert Cache.open(tmp_path).all([one], "squares")[0].tolist() == [1.333333]
 
 
+def test_an_edited_file_is_computed_again(tmp_path):
+    cache, one = Cache.open(tmp_path), cell(2)
+    cache.all([one], "squares")
+    content = cache.path(one).read_text()
+    cache.path(one).write_text(content.replace("1.333333", "1.333334"))
+    assert content != cache.path(one).read_text()
+    assert not Cache.open(tmp_path).holds(one)
+
+
+def test_another_cells_file_is_not_read_in_its_place(tmp_path):
+    cache, one, other = Cache.open(tmp_path), cell(2), cell(3)
+    cache.all([one, other], "squares")
+    cache.path(other).write_bytes(cache.path(one).read_bytes())
+    again = Cache.open(tmp_path)
+    assert again.holds(one)
+    assert not again.holds(other)
+
+
 def test_a_file_says_what_it_is_and_how_long_it_took(tmp_path):
     cache, one = Cache.open(tmp_path), cell(2)
     cache.all([one], "squares")
