@@ -16,6 +16,7 @@ from lrp4rag import strict_json
 from lrp4rag.errors import InputError, first_line
 from lrp4rag.example import LONGEST_EXAMPLE, Example, Label
 from lrp4rag.files import read_bytes
+from lrp4rag.numbers import first_fault
 from lrp4rag.text import one_line
 
 RAGTRUTH_FILES = ("source_info.jsonl", "response.jsonl")
@@ -294,11 +295,8 @@ def _validated(model: type[Row], row: Any, path: str | Path, line: int) -> Row:
     try:
         return model.model_validate(row)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(
-            "."
-        )
-        raise InputError(first["msg"], path=path, line=line, field=field or None) from error
+        fault, field = first_fault(error)
+        raise InputError(fault, path=path, line=line, field=field) from error
 
 
 def read_text(path: Path) -> str:

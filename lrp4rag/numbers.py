@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Bounded = Annotated[float, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
@@ -14,6 +14,13 @@ Bounded = Annotated[float, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
 Probability = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
+
+
+def first_fault(error: ValidationError) -> tuple[str, str | None]:
+    """What is wrong first in a record, and the field where it is, such as "labels[0].start"."""
+    first = error.errors()[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+    return first["msg"].removeprefix("Value error, "), place.lstrip(".") or None
 
 
 def not_finite(arrays: Mapping[str, Any]) -> str | None:

@@ -13,15 +13,10 @@ from lrp4rag.classifiers.features import Features
 from lrp4rag.errors import InputError
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.table import TokenTable
+from lrp4rag.generator.identity import require_identity
 from lrp4rag.lrp.composites import composite_named
 from lrp4rag.lrp.resample import Mode
 from lrp4rag.numbers import Bounded, Count, Finite, Positive, Probability
-
-_IDENTITY = {
-    **dict.fromkeys(("name", "weights", "config", "tokenizer", "template", "dtype", "digest"), str),
-    "chat_template": bool,
-}
-"""What a card says of its reader: `ReaderIdentity.as_dict()`."""
 
 
 class _Frozen(BaseModel):
@@ -199,10 +194,7 @@ class Card(_Frozen):
     @field_validator("reader")
     @classmethod
     def _is_identity(cls, reader: dict[str, Any]) -> dict[str, Any]:
-        for name, kind in _IDENTITY.items():
-            if type(reader.get(name)) is not kind:
-                raise ValueError(f"'{name}' must be a {kind.__name__}")
-        return reader
+        return require_identity(reader)
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:

@@ -26,7 +26,7 @@ from lrp4rag.classifiers.vector_model import VectorModel
 from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.errors import InputError, LRP4RAGWarning, RelevanceError, first_line
 from lrp4rag.features.record import Record
-from lrp4rag.generator.reader import reader_name
+from lrp4rag.generator.identity import reader_name
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.numbers import not_finite
 

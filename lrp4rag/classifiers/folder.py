@@ -18,7 +18,7 @@ from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.errors import InputError, first_line
 from lrp4rag.files import check_folder, folder_written_whole, read_bytes
-from lrp4rag.numbers import not_finite
+from lrp4rag.numbers import first_fault, not_finite
 from lrp4rag.strict_json import read_record, require_seal, sealed
 
 FORMAT = 3
@@ -144,9 +144,8 @@ def load_card(folder: str | Path = BUNDLED) -> Card:
     try:
         card = Card.model_validate(record)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        raise InputError(f"not a detector card: {first['msg']}", path=path, field=field or None) from error
+        fault, field = first_fault(error)
+        raise InputError(f"not a detector card: {fault}", path=path, field=field) from error
     except InputError as error:  # of a block of features
         raise InputError(f"not a detector card: {error.reason}", path=path, field="input.blocks") from error
     require_seal(record, path, "the card")

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
+from lrp4rag.numbers import first_fault
 
 
 def dump_examples(examples: Iterable[Example]) -> bytes:
@@ -23,8 +24,8 @@ def parse_examples(content: bytes, path: Path) -> list[Example]:
         try:
             examples.append(_adapter().validate_json(line))
         except ValidationError as error:
-            field = ".".join(str(part) for part in error.errors()[0]["loc"])
-            raise InputError(error.errors()[0]["msg"], path=path, line=number, field=field or None) from error
+            fault, field = first_fault(error)
+            raise InputError(fault, path=path, line=number, field=field) from error
     return examples
 
 

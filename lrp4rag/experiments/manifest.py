@@ -12,8 +12,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from lrp4rag.errors import InputError
 from lrp4rag.files import write_atomically
 from lrp4rag.generator.encoding import Truncation
+from lrp4rag.generator.identity import require_identity
 from lrp4rag.lrp.composites import COMPOSITES
-from lrp4rag.numbers import Count
+from lrp4rag.numbers import Count, first_fault
 from lrp4rag.strict_json import read_record, require_seal, sealed
 
 FORMAT = 3
@@ -70,9 +71,8 @@ class Manifest:
         try:
             found = _Record.model_validate(record)
         except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"])
-            raise InputError(f"not a manifest: {first['msg']}", path=path, field=field) from error
+            fault, field = first_fault(error)
+            raise InputError(f"not a manifest: {fault}", path=path, field=field) from error
         require_seal(record, path, "the manifest")
         configuration = Configuration(record["reader"], found.composite, found.target, found.truncation)
         return cls(configuration, _data(found.data), _data(found.coming))
@@ -112,19 +112,6 @@ class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class _Reader(_Strict):
-    """`ReaderIdentity.as_dict()`."""
-
-    name: str
-    weights: str
-    config: str
-    tokenizer: str
-    template: str
-    chat_template: bool
-    dtype: str
-    digest: str
-
-
 class _Data(_Strict):
     examples: Count
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -134,7 +121,7 @@ class _Record(_Strict):
     """The file."""
 
     format: Literal[3]
-    reader: _Reader
+    reader: Annotated[dict[str, Any], AfterValidator(require_identity)]
     composite: Annotated[str, AfterValidator(_known)]
     target: str
     truncation: Truncation

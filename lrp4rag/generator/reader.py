@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from transformers import AutoTokenizer, GenerationConfig
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.generator.encoding import Encoded, Truncation, encode, encode_message
+from lrp4rag.generator.identity import ReaderIdentity
 from lrp4rag.generator.pretrained import pretrained, reason
 from lrp4rag.generator.weights import (
     DEFAULT_READER,
@@ -46,30 +47,6 @@ _COMPUTATION = (
 
 # Encoded by every tokenizer once: two tokenizers that agree on it and on the vocabulary are one.
 _PROBE = "The year 1984, naïve café №5, 東京タワー 🗼, don't  \n\n\tfoo_bar(x) == 3.14e-2; İstanbul"
-
-
-@dataclass(frozen=True, slots=True)
-class ReaderIdentity:
-    """Hashes of what decides a reader's relevance. `dtype` is told, but is not part of the identity."""
-
-    name: str
-    weights: str
-    config: str
-    tokenizer: str
-    template: str
-    chat_template: bool
-    dtype: str
-
-    @property
-    def digest(self) -> str:
-        parts = [self.weights, self.config, self.tokenizer, self.template, self.chat_template]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
-
-    def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "digest": self.digest}
-
-    def __str__(self) -> str:
-        return reader_name(self.as_dict())
 
 
 @dataclass(frozen=True)
@@ -176,12 +153,6 @@ class Reader:
             )
 
 
-def reader_name(identity: dict[str, Any]) -> str:
-    """A reader in words, from its identity as `ReaderIdentity.as_dict` gives it."""
-    prompt = "chat template" if identity["chat_template"] else "raw prompt"
-    return f"{identity['name']} ({prompt}, {identity['digest']})"
-
-
 def load_reader(
     name: str = DEFAULT_READER,
     *,
@@ -228,15 +199,16 @@ def load_reader(
 
 
 def _end_ids(model: Any, name: str) -> list[int] | None:
-    """The tokens that end a response, from the model's file; raises `InputError` for what are none."""
+    """The tokens that end a response, from the model's file; raises `InputError` for what are none. One that
+    the model does not have ends nothing."""
     given = getattr(model.generation_config, "eos_token_id", None)
     if given is None:
         return None
     ids = given if isinstance(given, list) else [given]
-    rows = model.get_input_embeddings().weight.shape[0]
-    if not all(type(one) is int and 0 <= one < rows for one in ids):
+    if not all(type(one) is int for one in ids):
         raise InputError(f"cannot load reader '{name}': eos_token_id {one_line(str(given), 60)} is no token")
-    return ids
+    rows = model.get_input_embeddings().weight.shape[0]
+    return [one for one in ids if 0 <= one < rows]
 
 
 def fastest_dtype(device: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from lrp4rag.experiments.inventory import Inventory
-from lrp4rag.generator.reader import reader_name
+from lrp4rag.generator.identity import reader_name
 from lrp4rag.report.failures import reasons_table
 from lrp4rag.terminal import say, say_json
 from lrp4rag.text import one_line

@@ -256,7 +256,15 @@ def test_a_file_does_not_say_how_a_response_is_generated(setting: dict[str, Any]
     assert reader.generate(example, max_new_tokens=4).response_ids == expected.response_ids
 
 
-@pytest.mark.parametrize("ids", ["x", 10**30, -1, [0, "1"], [10**6], True, 0.5])
+@pytest.mark.parametrize("ids", [10**30, -1, [10**6]])
+def test_an_end_of_sequence_that_the_model_does_not_have_ends_nothing(ids: Any, tmp_path: Path) -> None:
+    folder = save_tiny_reader(tmp_path / "tiny")
+    edit(folder / "generation_config.json", eos_token_id=ids)
+    reader = load_reader(str(folder))
+    assert reader.generate(bridge_example(response=None), max_new_tokens=2).response_ids
+
+
+@pytest.mark.parametrize("ids", ["x", [0, "1"], True, 0.5, [[0]]])
 def test_an_end_of_sequence_that_is_no_token(ids: Any, tmp_path: Path) -> None:
     folder = save_tiny_reader(tmp_path / "tiny")
     edit(folder / "generation_config.json", eos_token_id=ids)

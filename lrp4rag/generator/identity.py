@@ -1,0 +1,50 @@
+"""What identifies a reader, and what of it stands in cards, stores and records."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderIdentity:
+    """Hashes of what decides a reader's relevance. `dtype` is told, but is not part of the identity."""
+
+    name: str
+    weights: str
+    config: str
+    tokenizer: str
+    template: str
+    chat_template: bool
+    dtype: str
+
+    @property
+    def digest(self) -> str:
+        parts = [self.weights, self.config, self.tokenizer, self.template, self.chat_template]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "digest": self.digest}
+
+    def __str__(self) -> str:
+        return reader_name(self.as_dict())
+
+
+def require_identity(record: dict[str, Any]) -> dict[str, Any]:
+    """The record, where it is what `ReaderIdentity.as_dict` gives; raises `ValueError` naming a field
+    otherwise."""
+    kinds = {field.name: field.type for field in fields(ReaderIdentity)} | {"digest": "str"}
+    for name, kind in kinds.items():
+        if type(record.get(name)).__name__ != kind:
+            raise ValueError(f"'{name}' must be a {kind}")
+    if surplus := set(record) - set(kinds):
+        raise ValueError(f"'{min(surplus)}' is not permitted")
+    return record
+
+
+def reader_name(identity: dict[str, Any]) -> str:
+    """A reader in words, from its identity as `ReaderIdentity.as_dict` gives it."""
+    prompt = "chat template" if identity["chat_template"] else "raw prompt"
+    return f"{identity['name']} ({prompt}, {identity['digest']})"
