@@ -101,7 +101,7 @@ def test_memory_that_is_too_little_is_told(run, reader_folder, example_file):
 
 
 def test_a_layer_that_is_not_there(run, reader_folder, example_file):
-    result = run("attribute", example_file, "--reader", reader_folder, "--layer", 9, code=1)
+    result = run("attribute", example_file, "--reader", reader_folder, "--layer", 9, code=2)
     assert "from 0 to 1" in result.stderr
 
 

@@ -95,7 +95,7 @@ def test_extract_refuses(run, data, reader_folder, tmp_path, options, message):
 def test_extract_into_what_is_no_store(run, full, data, reader_folder, tmp_path):
     common = ["extract", data, "--reader", reader_folder, "--store"]
     (tmp_path / "file").write_text("x")
-    assert "must be a folder" in run(*common, tmp_path / "file", code=2).stderr
+    assert "this is no folder" in run(*common, tmp_path / "file", code=2).stderr
     assert "has files but is no store" in run(*common, tmp_path, code=2).stderr
     stderr = run(*common, full, "--composite", "cp_lrp", "--parts", "relevance", code=2).stderr
     assert "was made with composite attnlrp, not cp_lrp" in stderr

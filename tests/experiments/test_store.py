@@ -202,7 +202,7 @@ def test_a_folder_that_is_no_store_is_refused_and_left_alone(foreign: str, tmp_p
 
 def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="must be a folder"):
+    with pytest.raises(InputError, match="this is no folder"):
         Store.open(tmp_path / "file", CONFIGURATION)
 
 
