@@ -13,6 +13,7 @@ import click
 from lrp4rag.cli.inputs import example_options, input_files, read_examples, work_through
 from lrp4rag.cli.memory import memory_option
 from lrp4rag.cli.options import (
+    MAX_NEW_TOKENS,
     open_detector,
     open_reader,
     operating_options,
@@ -49,13 +50,7 @@ HALLUCINATION = 3
 @operating_options
 @reader_options
 @memory_option
-@click.option(
-    "--max-new-tokens",
-    default=256,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Tokens of a response that the reader writes, at most.",
-)
+@MAX_NEW_TOKENS
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per example, one per line.")
 @click.option(
     "--html",

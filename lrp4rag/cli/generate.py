@@ -12,7 +12,7 @@ import click
 
 from lrp4rag.cli.inputs import example_options, read_examples, work_through
 from lrp4rag.cli.memory import memory_option
-from lrp4rag.cli.options import Number, generator_options, open_reader
+from lrp4rag.cli.options import MAX_NEW_TOKENS, Number, generator_options, open_reader
 from lrp4rag.errors import InputError
 from lrp4rag.terminal import open_console, say_json
 
@@ -29,13 +29,7 @@ Generate = Callable[["Example", "Callable[[GeneratedToken], None] | None"], "Gen
 @example_options
 @generator_options
 @memory_option
-@click.option(
-    "--max-new-tokens",
-    default=256,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Tokens of a response that the reader writes, at most.",
-)
+@MAX_NEW_TOKENS
 @click.option("--stream", is_flag=True, help="Show each token as it comes (with --json: a line each).")
 @click.option(
     "--temperature",

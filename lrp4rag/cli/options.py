@@ -31,6 +31,13 @@ class Number(click.FloatRange):
         return number
 
 
+MAX_NEW_TOKENS = click.option(
+    "--max-new-tokens",
+    default=256,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Tokens of a response that the reader writes, at most.",
+)
 RESAMPLES = click.option(
     "--resamples",
     default=1000,

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from lrp4rag.errors import InputError
+from lrp4rag.numbers import first_fault
 from lrp4rag.strict_json import read_record
 
 WHAT = "what python -m benchmarks.systems wrote"
@@ -39,6 +40,5 @@ def read_costs(path: Path) -> Costs:
     try:
         return TypeAdapter(Costs).validate_python(read_record(path, WHAT))
     except ValidationError as error:
-        field = ".".join(str(part) for part in error.errors()[0]["loc"])
-        why = f"not {WHAT}: {error.errors()[0]['msg']}"
-        raise InputError(why, path=path, field=field) from error
+        fault, field = first_fault(error)
+        raise InputError(f"not {WHAT}: {fault}", path=path, field=field) from error
