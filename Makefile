@@ -46,21 +46,21 @@ TRAIN = $(BIN)/lrp4rag train $(RAGTRUTH) --store $(STORES)/states --dtype bfloat
 
 detector: $(VENV)/.installed ## extract states from RAGTruth, train the bundled detectors, write their cards and docs/results/detector
 	$(EXTRACT) --store $(STORES)/states --parts relevance,signals,states
-	$(TRAIN) --out lrp4rag/data/detector
-	$(TRAIN) --block quick --block state --out lrp4rag/data/fast
-	$(BIN)/lrp4rag detector info --markdown > docs/model-card.md
-	$(BIN)/lrp4rag detector info fast --markdown > docs/model-card-fast.md
+	$(TRAIN) --out lrp4rag/classifiers/bundled/default
+	$(TRAIN) --block quick --block state --out lrp4rag/classifiers/bundled/fast
+	$(BIN)/lrp4rag card --markdown > docs/model-card.md
+	$(BIN)/lrp4rag card fast --markdown > docs/model-card-fast.md
 	$(BIN)/python -m benchmarks.verdict --out $(STORES)/costs.json
-	$(BIN)/lrp4rag study --store $(STORES)/states --costs $(STORES)/costs.json --out docs/results/detector
+	$(BIN)/lrp4rag experiments study --store $(STORES)/states --costs $(STORES)/costs.json --out docs/results/detector
 
 # The systems that people would compare with, on the same rows, after `make detector`. What docs/results/compare/scores has of these
 # rows is read; without that it takes hours on 2 cores, most of them for what is trained in the folds and for samples of the
 # reader. It goes on where it was killed.
 compare: $(VENV)/.installed ## judge RAGTruth by every baseline, and make docs/results/compare
-	$(BIN)/lrp4rag compare --store $(STORES)/states --out docs/results/compare
+	$(BIN)/lrp4rag experiments compare --store $(STORES)/states --out docs/results/compare
 	$(BIN)/python -m benchmarks.systems --store $(STORES)/states --out $(STORES)/systems.json
 	cp $(STORES)/systems.json docs/results/compare/costs.json
-	$(BIN)/lrp4rag compare --store $(STORES)/states --costs docs/results/compare/costs.json --out docs/results/compare
+	$(BIN)/lrp4rag experiments compare --store $(STORES)/states --costs docs/results/compare/costs.json --out docs/results/compare
 
 # The evaluation of LRP4RAG: make paper RAGTRUTH=folder STORES=folder. Extraction takes hours on 2 cores (docs/store.md)
 # and goes on where it was killed; all after it takes less than half an hour.
@@ -74,7 +74,7 @@ paper: $(VENV)/.installed ## extract relevance from RAGTruth, and make docs/resu
 	$(EXTRACT) --store $(STORES)/rules-paper --composite paper --parts relevance $(LLAMA_2)
 	$(EXTRACT) --store $(STORES)/rules-cp_lrp --composite cp_lrp --parts relevance $(LLAMA_2)
 	$(EXTRACT) --store $(STORES)/raw --no-chat-template --parts relevance $(LLAMA_2)
-	$(BIN)/lrp4rag reproduce --store $(STORES)/attnlrp --variant rules-paper=$(STORES)/rules-paper \
+	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/attnlrp --variant rules-paper=$(STORES)/rules-paper \
 		--variant rules-cp_lrp=$(STORES)/rules-cp_lrp --variant raw=$(STORES)/raw --out docs/results/paper
 
 # A part of what takes longest: R* and the paper's rules, of the first sources.
@@ -84,7 +84,7 @@ SECTIONS = --section table2 --section distributions --section ablations --sectio
 matrix: $(VENV)/.installed ## R* of a part of RAGTruth, and make docs/results/matrix from it
 	$(EXTRACT) --store $(STORES)/matrix --parts relevance --matrix 64x16 $(PART)
 	$(EXTRACT) --store $(STORES)/rules-paper --composite paper --parts relevance $(PART)
-	$(BIN)/lrp4rag reproduce --store $(STORES)/matrix --variant rules-paper=$(STORES)/rules-paper \
+	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/matrix --variant rules-paper=$(STORES)/rules-paper \
 		$(SECTIONS) --out docs/results/matrix
 
 notebooks: $(VENV)/.installed ## build the notebooks from their scripts, and execute them

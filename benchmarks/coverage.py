@@ -21,9 +21,9 @@ from rich.progress import track
 from sklearn.linear_model import LogisticRegression
 
 from lrp4rag.classifiers.card import Interval
-from lrp4rag.experiments.protocol import HONEST
-from lrp4rag.experiments.search import Contender, cross_validated
-from lrp4rag.experiments.statistics import Draws, response_metrics, weighted_metrics
+from lrp4rag.training.folds import HONEST
+from lrp4rag.training.metrics import Draws, response_metrics, weighted_metrics
+from lrp4rag.training.search import Contender, cross_validated
 
 FEATURES = 8
 

@@ -28,12 +28,12 @@ import torch
 
 from benchmarks.common import timed
 from benchmarks.stream import silence
-from lrp4rag.experiments.sentences import pull_prompt, pull_sentences
-from lrp4rag.generator import Encoded, Reader, load_reader
 from lrp4rag.lrp import CP_LRP, Flow, prefix, relevance_mode
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.lrp.resample import resampling_matrix
 from lrp4rag.lrp.signals import ORIGINS, PromptSignals
+from lrp4rag.reader import Encoded, Reader, load_reader
+from lrp4rag.training.sentences import pull_prompt, pull_sentences
 
 RAGTRUTH_ROWS = 3356
 SENTENCES = 9

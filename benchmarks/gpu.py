@@ -45,9 +45,9 @@ from benchmarks.outputs import OutputFile
 from benchmarks.stream import Task, silence
 from benchmarks.stream import measure as measure_streaming
 from lrp4rag.files import write_atomically
-from lrp4rag.generator.reader import DTYPES, check_device
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.memory import Sizes
+from lrp4rag.reader.reader import DTYPES, check_device
 
 Run = Callable[[Callable[[], object]], float]
 """Calls a function and returns what that took: seconds, or floating-point operations."""

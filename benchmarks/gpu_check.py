@@ -7,9 +7,9 @@ import torch
 
 from benchmarks.common import Example
 from lrp4rag.errors import InputError
-from lrp4rag.generator import load_reader
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.stream import stream
+from lrp4rag.reader import load_reader
 
 PROMPT, RESPONSE = 150, 12
 

@@ -39,10 +39,10 @@ import torch
 from benchmarks.common import Example, forget_peak, peak_resident, timed
 from benchmarks.stream import silence
 from lrp4rag.errors import LRP4RAGError
-from lrp4rag.generator import load_reader
 from lrp4rag.lrp import Flow, relevance_mode
 from lrp4rag.lrp.memory import Shape, Sizes, plan, pull_bytes, push_bytes, used_bytes
 from lrp4rag.lrp.propagate import PULL_CHUNK, PUSH_CHUNK
+from lrp4rag.reader import load_reader
 
 GB = 10**9
 

@@ -45,13 +45,13 @@ from benchmarks.faithfulness.cases import needle_cases
 from benchmarks.faithfulness.methods import Array
 from benchmarks.outputs import OutputFile
 from benchmarks.stream import silence
-from lrp4rag.dataset import load_examples
+from lrp4rag.data import load_examples
 from lrp4rag.errors import RelevanceError
 from lrp4rag.example import Example
 from lrp4rag.files import write_atomically
-from lrp4rag.generator import Encoded, Reader, load_reader
 from lrp4rag.lrp import COMPOSITES, Flow, relevance_mode
 from lrp4rag.lrp.attribute import prompt_mean, segment_weights
+from lrp4rag.reader import Encoded, Reader, load_reader
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 HALVES = ("bfloat16", "float16")

@@ -30,9 +30,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # this file is run by its path
 
 from benchmarks.common import Example, forget_peak, peak_resident, timed
-from lrp4rag.generator import load_reader
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.propagate import PULL_CHUNK
+from lrp4rag.reader import load_reader
 
 
 def forward(model: Any, example: Example) -> torch.Tensor:

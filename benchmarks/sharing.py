@@ -27,9 +27,9 @@ import torch
 from benchmarks.common import Example
 from benchmarks.devices import seconds
 from benchmarks.stream import silence
-from lrp4rag.generator import load_reader
-from lrp4rag.generator.reader import DTYPES
 from lrp4rag.lrp import Flow, relevance_mode
+from lrp4rag.reader import load_reader
+from lrp4rag.reader.reader import DTYPES
 
 
 def shared_examples(responses: int, prompt: int, response: int, vocabulary: int) -> list[Example]:

@@ -35,10 +35,10 @@ from transformers import StoppingCriteria
 
 from benchmarks.common import Example
 from benchmarks.devices import now
-from lrp4rag.generator import load_reader
-from lrp4rag.generator.reader import DTYPES
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.stream import recording, stream
+from lrp4rag.reader import load_reader
+from lrp4rag.reader.reader import DTYPES
 
 WAYS = ("generate", "stream", "recording", "stream_segments", "recording_segments")
 

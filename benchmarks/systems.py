@@ -1,5 +1,5 @@
-"""What one more response costs each system that `lrp4rag compare` compares: seconds, peak memory, and plain
-forwards of the reader in the same process.
+"""What one more response costs each system that `lrp4rag experiments compare` compares: seconds, peak memory,
+and plain forwards of the reader in the same process.
 
     python -m benchmarks.systems --store STORE --out FILE [--system NAME ...]
 
@@ -33,21 +33,21 @@ import torch
 from benchmarks.common import forget_peak, peak_resident, timed
 from benchmarks.outputs import OutputFile
 from benchmarks.stream import silence
-from lrp4rag.analysis import analyse
 from lrp4rag.classifiers import Detector
+from lrp4rag.classifiers.analysis import analyse
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.baselines.contest import NOTHING
-from lrp4rag.experiments.baselines.kit import Kit
-from lrp4rag.experiments.baselines.registry import BASELINES
-from lrp4rag.experiments.compare.costs import read_costs
-from lrp4rag.experiments.compare.ours import BUNDLED
-from lrp4rag.experiments.compare.sample import sample_of
-from lrp4rag.experiments.protocol import ONCE
-from lrp4rag.experiments.rows import Rows
-from lrp4rag.experiments.tokens import folds_of, tokens_of
+from lrp4rag.experiments.systems.comparison.costs import read_costs
+from lrp4rag.experiments.systems.comparison.ours import BUNDLED
+from lrp4rag.experiments.systems.comparison.sample import sample_of
+from lrp4rag.experiments.systems.contest import NOTHING
+from lrp4rag.experiments.systems.kit import Kit
+from lrp4rag.experiments.systems.registry import BASELINES
 from lrp4rag.files import write_atomically
-from lrp4rag.generator.reader import check_device, fastest_dtype
+from lrp4rag.reader.reader import check_device, fastest_dtype
 from lrp4rag.text import one_line
+from lrp4rag.training.folds import ONCE
+from lrp4rag.training.rows import Rows
+from lrp4rag.training.tokens import folds_of, tokens_of
 
 Call = Callable[[int], object]
 SOURCES = 80  # of which the fold learns from four fifths: enough to calibrate what is trained, in couples too

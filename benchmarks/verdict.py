@@ -40,11 +40,11 @@ from benchmarks.outputs import OutputFile
 from benchmarks.push import forward
 from benchmarks.stream import silence
 from lrp4rag.files import write_atomically
-from lrp4rag.generator import Encoded, Reader, load_reader
-from lrp4rag.generator.reader import DTYPES
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.attribute import prompt_mean
 from lrp4rag.lrp.signals import FAST, FULL, Wanted, signals_of
+from lrp4rag.reader import Encoded, Reader, load_reader
+from lrp4rag.reader.reader import DTYPES
 
 WAYS = ("forward", "R_response", "fast", "segments", "full")
 SEGMENTS = replace(FULL, provenance=False)

@@ -15,31 +15,31 @@ if os.environ.get("LRP4RAG_QUIET"):  # before anything else is imported, see lrp
     quiet_libraries()
 
 if TYPE_CHECKING:
-    from lrp4rag.analysis import Analysis, analyse
     from lrp4rag.classifiers import Detector, Verdict
-    from lrp4rag.dataset import load_examples
+    from lrp4rag.classifiers.analysis import Analysis, analyse
+    from lrp4rag.data import load_examples
     from lrp4rag.example import Example
     from lrp4rag.generation import Generation, generate
-    from lrp4rag.generator import Reader, load_reader
     from lrp4rag.lrp import Relevance, Target, attribute, check_conservation, relevance_mode, stream
+    from lrp4rag.reader import Reader, load_reader
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Analysis": "analysis",
+    "Analysis": "classifiers.analysis",
     "Detector": "classifiers",
     "Example": "example",
     "Generation": "generation",
-    "Reader": "generator",
+    "Reader": "reader",
     "Relevance": "lrp",
     "Target": "lrp",
     "Verdict": "classifiers",
-    "analyse": "analysis",
+    "analyse": "classifiers.analysis",
     "attribute": "lrp",
     "check_conservation": "lrp",
     "generate": "generation",
-    "load_examples": "dataset",
-    "load_reader": "generator",
+    "load_examples": "data",
+    "load_reader": "reader",
     "relevance_mode": "lrp",
     "stream": "lrp",
 }

@@ -15,15 +15,15 @@ import numpy as np
 
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.example import Example
-from lrp4rag.generator.decoding import Decoding
-from lrp4rag.generator.encoding import Encoded, Truncation
-from lrp4rag.generator.reader import Reader
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.lrp.composites import ATTNLRP, Composite
 from lrp4rag.lrp.mode import relevance_mode
 from lrp4rag.lrp.propagate import Flow
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.stream import Sampling, Stop, StreamedToken, stream
+from lrp4rag.reader.decoding import Decoding
+from lrp4rag.reader.encoding import Encoded, Truncation
+from lrp4rag.reader.reader import Reader
 
 Ending = Literal["end", "length", "window", "stop"]
 """Why a response ended: an end-of-sequence token, `max_new_tokens`, the reader's window, or `stop`."""

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.files import write_atomically
-from lrp4rag.numbers import not_finite
 from lrp4rag.strict_json import parse, sealed
+from lrp4rag.types import not_finite
 
 FORMAT = 2
 

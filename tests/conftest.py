@@ -18,8 +18,8 @@ import pytest
 import torch
 
 from lrp4rag.errors import InputError
-from lrp4rag.generator import DEFAULT_READER, Reader, load_reader
-from lrp4rag.generator.weights import _default_gguf
+from lrp4rag.reader import DEFAULT_READER, Reader, load_reader
+from lrp4rag.reader.weights import _default_gguf
 from tests.tiny import Tokens, random_tokens, save_tiny_reader, tiny_llama
 
 # Tiny models gain nothing from threads, and where the cores are busy with other work, any model loses
@@ -88,5 +88,5 @@ def double(monkeypatch: pytest.MonkeyPatch) -> None:
 def processes() -> multiprocessing.context.ForkServerContext:
     """Processes forked from one that has imported everything: starting one takes no seconds."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.experiments.jobs", "transformers.models.llama.modeling_llama"])
+    context.set_forkserver_preload(["tests.training.jobs", "transformers.models.llama.modeling_llama"])
     return context

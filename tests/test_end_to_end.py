@@ -14,7 +14,7 @@ import pytest
 from scipy.special import logit
 
 from lrp4rag.classifiers import Detector
-from lrp4rag.dataset import load_examples
+from lrp4rag.data import load_examples
 from lrp4rag.lrp import attribute
 
 ROOT = Path(__file__).parent.parent
@@ -97,7 +97,7 @@ GENERATORS = {"llama-2-7b-chat", "llama-2-13b-chat", "llama-2-70b-chat", "mistra
 
 @pytest.mark.parametrize("name", ["default", "fast"])
 def test_the_bundled_detectors_have_whole_cards(name):
-    card = json.loads(lrp4rag("detector", "info", name, "--json").stdout)
+    card = json.loads(lrp4rag("card", name, "--json").stdout)
     assert card["reader"]["name"] == "smollm2-135m"
     assert set(card["training"]["generators"]) == GENERATORS
     assert sum(card["training"]["generators"].values()) == card["rows"]

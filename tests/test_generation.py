@@ -12,9 +12,9 @@ import torch
 from lrp4rag.classifiers.verdict import judge
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.generation import from_passages, generate, generating
-from lrp4rag.generator import Reader, load_reader
 from lrp4rag.lrp import COMPOSITES, attribute
 from lrp4rag.lrp.stream import Sampling, running_below
+from lrp4rag.reader import Reader, load_reader
 from tests.lrp.checks import state_of
 from tests.scripted import make_it_say
 from tests.tiny import bridge_example, save_tiny_reader

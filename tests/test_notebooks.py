@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import nbformat
 import pytest
 
-from lrp4rag.generator import DEFAULT_READER
+from lrp4rag.reader import DEFAULT_READER
 from tests.tiny import save_tiny_reader
 
 FOLDER = Path(__file__).parent.parent / "notebooks"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lrp4rag.classifiers.folder import load_card
-from lrp4rag.experiments.reproduce.words import with_interval
+from lrp4rag.report.numbers import with_interval
 
 ROOT = Path(__file__).parent.parent
 COMPARED = ROOT / "docs" / "results" / "compare"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrp4rag.dataset import load_examples
+from lrp4rag.data import load_examples
 from lrp4rag.example import Example
 from lrp4rag.sentences import split_sentences
 

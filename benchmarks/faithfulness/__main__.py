@@ -37,7 +37,7 @@ from benchmarks.faithfulness.benchmark import NAMES, TITLES, Outcome, benchmark
 from benchmarks.faithfulness.cases import MAX_PROMPT
 from benchmarks.faithfulness.methods import METHODS
 from lrp4rag.errors import LRP4RAGError
-from lrp4rag.generator import DEFAULT_READER, load_reader
+from lrp4rag.reader import DEFAULT_READER, load_reader
 
 
 class _Names(click.ParamType[Any]):

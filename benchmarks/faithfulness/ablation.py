@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 
 from benchmarks.faithfulness.methods import Array, Attributor
 from benchmarks.faithfulness.sample import Sample
-from lrp4rag.generator import Reader
+from lrp4rag.reader import Reader
 
 
 def measure_ablation(

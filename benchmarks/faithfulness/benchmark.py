@@ -16,10 +16,10 @@ from benchmarks.faithfulness.methods import Attributor
 from benchmarks.faithfulness.perturbation import POINTS
 from benchmarks.faithfulness.rows import Rows
 from benchmarks.faithfulness.statistics import Comparison
-from lrp4rag.dataset import RAGTRUTH_FILES
+from lrp4rag.data import RAGTRUTH_FILES
 from lrp4rag.errors import InputError
 from lrp4rag.files import write_atomically
-from lrp4rag.generator import Reader
+from lrp4rag.reader import Reader
 
 # To be raised when the synthetic cases or a measurement change: rows of before and after do not mix.
 FORMAT = 1

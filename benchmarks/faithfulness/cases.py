@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.faithfulness.facts import ELSEWHERE, KINDS, PLACES, Kind
-from lrp4rag.dataset import load_examples
+from lrp4rag.data import load_examples
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.generator import Reader
+from lrp4rag.reader import Reader
 from lrp4rag.sentences import split_sentences
 
 MAX_PROMPT = 200

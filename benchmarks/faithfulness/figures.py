@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.faithfulness.methods import METHODS, OURS, Array
 from benchmarks.faithfulness.perturbation import FRACTIONS
 from benchmarks.faithfulness.statistics import Comparison
-from lrp4rag.figure_text import png_of
 from lrp4rag.files import write_atomically
+from lrp4rag.report.figure_text import png_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.faithfulness.replay import Replay
-from lrp4rag.generator import Encoded, Reader
-from lrp4rag.generator.encoding import tokens_in
+from lrp4rag.reader import Encoded, Reader
+from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.sentences import split_sentences
 
 STEPS = 20

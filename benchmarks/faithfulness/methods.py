@@ -14,8 +14,8 @@ from torch import Tensor
 from benchmarks.faithfulness.from_captum import feature_ablation, integrated_gradients
 from benchmarks.faithfulness.rollout import attention_rollout
 from lrp4rag.errors import RelevanceError
-from lrp4rag.generator import Encoded, Reader
 from lrp4rag.lrp import relevance_mode
+from lrp4rag.reader import Encoded, Reader
 
 Array = NDArray[np.float64]
 Method = Callable[[Reader, Encoded, Tensor], Tensor]

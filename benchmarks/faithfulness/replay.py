@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lrp4rag.generator import Encoded
+from lrp4rag.reader import Encoded
 
 
 @dataclass(frozen=True)

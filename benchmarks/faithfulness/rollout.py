@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from lrp4rag.generator import Encoded, Reader
+from lrp4rag.reader import Encoded, Reader
 
 _EAGER: WeakKeyDictionary[nn.Module, Any] = WeakKeyDictionary()
 

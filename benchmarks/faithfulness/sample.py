@@ -11,8 +11,8 @@ from torch import Tensor
 
 from benchmarks.faithfulness.cases import MAX_PROMPT, Case
 from lrp4rag.errors import InputError
-from lrp4rag.generator import Encoded, Reader
-from lrp4rag.generator.encoding import tokens_in
+from lrp4rag.reader import Encoded, Reader
+from lrp4rag.reader.encoding import tokens_in
 
 Mask = NDArray[np.bool_]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.faithfulness.statistics import Comparison
-from lrp4rag.markdown import text
+from lrp4rag.report.markdown import text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.totals import QUANTITIES
-from lrp4rag.figure_text import save_as
 from lrp4rag.files import write_atomically
+from lrp4rag.report.figure_text import save_as
 
 TITLES = {"response": "R_response", "prompt": "R_prompt", "matrix": "full R*"}
 

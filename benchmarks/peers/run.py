@@ -21,7 +21,7 @@ from benchmarks.peers.store import OtherSetupError, Store
 from benchmarks.peers.summary import lines, summarise
 from benchmarks.peers.table import measure_table
 from lrp4rag.errors import InputError
-from lrp4rag.generator.weights import DEFAULT_READER, resolve, weights_hash
+from lrp4rag.reader.weights import DEFAULT_READER, resolve, weights_hash
 from lrp4rag.strict_json import read_record
 
 SCALED = ("ours", "lxt", "paper-loop")

@@ -13,10 +13,10 @@ from lrp4rag.classifiers.features import Features
 from lrp4rag.errors import InputError
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.table import TokenTable
-from lrp4rag.generator.identity import require_identity
 from lrp4rag.lrp.composites import composite_named
 from lrp4rag.lrp.resample import Mode
-from lrp4rag.numbers import Bounded, Count, Finite, Positive, Probability
+from lrp4rag.reader.identity import require_identity
+from lrp4rag.types import Bounded, Count, Finite, Positive, Probability
 
 
 class _Frozen(BaseModel):

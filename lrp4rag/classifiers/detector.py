@@ -26,9 +26,9 @@ from lrp4rag.classifiers.vector_model import VectorModel
 from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.errors import InputError, LRP4RAGWarning, RelevanceError, first_line
 from lrp4rag.features.record import Record
-from lrp4rag.generator.identity import reader_name
 from lrp4rag.lrp.relevance import Relevance
-from lrp4rag.numbers import not_finite
+from lrp4rag.reader.identity import reader_name
+from lrp4rag.types import not_finite
 
 _OPTIONAL = ("by_segment", "prompt", "resampled")
 
@@ -65,7 +65,7 @@ class Detector:
 
         Calibration never splits a group (default: every row its own). `token_flags` (t booleans a
         row, True for hallucinated tokens) set the threshold below which tokens are suspect; without
-        them none is. `lrp4rag.experiments.train` adds cross-validated metrics to the card.
+        them none is. `lrp4rag.training.train` adds cross-validated metrics to the card.
         """
         features = features or Features()
         first = one_origin(relevances)

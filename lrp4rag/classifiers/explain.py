@@ -13,7 +13,7 @@ from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.classifiers.verdict import Reason, Verdict
 from lrp4rag.features.record import Record
 from lrp4rag.features.table import FEATURES, TokenTable
-from lrp4rag.generator.encoding import tokens_in
+from lrp4rag.reader.encoding import tokens_in
 
 REASONS = 3
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

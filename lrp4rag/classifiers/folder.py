@@ -18,15 +18,15 @@ from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.errors import InputError, first_line
 from lrp4rag.files import check_folder, folder_written_whole, read_bytes
-from lrp4rag.numbers import first_fault, not_finite
 from lrp4rag.strict_json import read_record, require_seal, sealed
+from lrp4rag.types import first_fault, not_finite
 
 FORMAT = 3
 CARD, ESTIMATOR = "card.json", "estimator.skops"
 LARGEST = 512 * 2**20
 """Bytes of what was learned, packed or unpacked. The bundled detectors take less than five million."""
 BUNDLED = "default"
-PLACES = {BUNDLED: "detector", "fast": "fast"}
+BUNDLES = (BUNDLED, "fast")
 """The detectors that come with the package, by name: the full one and the quick one."""
 
 # The only types beyond skops' own list of safe ones that a detector file may hold.
@@ -153,6 +153,6 @@ def load_card(folder: str | Path = BUNDLED) -> Card:
 
 
 def _folder(name: str | Path) -> Path:
-    if str(name) in PLACES:
-        return Path(str(resources.files("lrp4rag"))) / "data" / PLACES[str(name)]
+    if str(name) in BUNDLES:
+        return Path(str(resources.files("lrp4rag"))) / "classifiers" / "bundled" / str(name)
     return Path(name)

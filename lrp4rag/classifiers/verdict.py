@@ -12,8 +12,8 @@ from lrp4rag.classifiers.localise import merged_spans
 from lrp4rag.classifiers.pooling import top_mean
 from lrp4rag.errors import RelevanceError
 from lrp4rag.features.windows import smoothed
-from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.lrp.relevance import Array, Relevance
+from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.sentences import split_sentences
 
 Flags = NDArray[np.bool_]

@@ -6,6 +6,7 @@ Nothing heavy is imported here or at the top of the command modules, so `--help`
 from __future__ import annotations
 
 import errno
+import importlib
 import io
 import os
 import shlex
@@ -17,23 +18,25 @@ import click
 from lrp4rag import __version__
 from lrp4rag.cli.analyse import analyse
 from lrp4rag.cli.attribute import attribute
-from lrp4rag.cli.baseline import baseline
+from lrp4rag.cli.card import card
 from lrp4rag.cli.check import check
-from lrp4rag.cli.compare import compare
-from lrp4rag.cli.data import evaluate, train
-from lrp4rag.cli.detector import detector
-from lrp4rag.cli.entailment import entailment
 from lrp4rag.cli.generate import generate
-from lrp4rag.cli.localise import localise
-from lrp4rag.cli.reproduce import reproduce
 from lrp4rag.cli.store import extract, store
-from lrp4rag.cli.study import study
+from lrp4rag.cli.train import evaluate, train
 from lrp4rag.errors import LONGEST, LRP4RAGError
 from lrp4rag.quiet import QUIET, quiet_libraries
 from lrp4rag.terminal import tell
 from lrp4rag.text import clipped, surrogate_in, visible
 
 TRACEBACK = "LRP4RAG_TRACEBACK"
+
+SECTIONS: dict[str, tuple[click.Command, ...]] = {
+    "Use": (analyse, generate, attribute),
+    "Train": (train, evaluate, extract, store),
+    "Look": (card, check),
+}
+# By name: the product does not import its research.
+RESEARCH = {"experiments": "lrp4rag.experiments.cli"}
 
 
 class _Group(click.Group):
@@ -45,6 +48,23 @@ class _Group(click.Group):
                 raise click.UsageError(f"argument {number} is not valid UTF-8: {word!r}", ctx)
         ctx.obj = shlex.join(["lrp4rag", *args])
         return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), *RESEARCH]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in RESEARCH:
+            group: click.Group = importlib.import_module(RESEARCH[cmd_name]).experiments
+            return group
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands in sections."""
+        sections = {title: [*commands] for title, commands in SECTIONS.items()}
+        sections["Research"] = [found for name in RESEARCH if (found := self.get_command(ctx, name))]
+        for title, commands in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(one.name or "", one.get_short_help_str(100)) for one in commands])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -98,8 +118,5 @@ def main() -> None:
             stream.reconfigure(errors="replace")
 
 
-for command in (
-    *(analyse, attribute, generate, extract, train, evaluate),
-    *(check, detector, store, reproduce, localise, study, baseline, compare, entailment),
-):
+for command in (command for commands in SECTIONS.values() for command in commands):
     main.add_command(command)

@@ -24,7 +24,7 @@ from lrp4rag.files import check_output, write_atomically
 from lrp4rag.terminal import open_console, say, say_json
 
 if TYPE_CHECKING:
-    from lrp4rag.analysis import Analysis
+    from lrp4rag.classifiers.analysis import Analysis
     from lrp4rag.example import Example
 
 HALLUCINATION = 3
@@ -123,7 +123,7 @@ def analyse(
     if len(examples) > 1 and (html_path or png_path):
         raise InputError(f"--html and --png show one example and there are {len(examples)}; add --id")
 
-    from lrp4rag.analysis import analyse as run
+    from lrp4rag.classifiers.analysis import analyse as run
     from lrp4rag.progress import track
 
     started = time.perf_counter()

@@ -16,8 +16,8 @@ from lrp4rag.terminal import open_console, say, say_json
 
 if TYPE_CHECKING:
     from lrp4rag.example import Example
-    from lrp4rag.generator import Reader
     from lrp4rag.lrp.readout import Target
+    from lrp4rag.reader import Reader
 
 UNITS = ("token", "word", "sentence")
 TARGETS = ("response", "largest", "mean", "response-mean", "response-largest", "largest-mean")

@@ -50,7 +50,7 @@ def read_examples(
     response: str | None = None,
 ) -> list[Example]:
     """The examples of DATA, or the one that was given in parts."""
-    from lrp4rag.dataset import load_examples, read_text, select
+    from lrp4rag.data import load_examples, read_text, select
     from lrp4rag.example import Example
 
     rendered = read_text(template) if template else None
@@ -78,7 +78,7 @@ def read_examples(
 
 def input_files(data: str | None, context: Sequence[Path] = (), template: Path | None = None) -> list[Path]:
     """The files that are read: none of them may be an output too."""
-    from lrp4rag.dataset import RAGTRUTH_FILES
+    from lrp4rag.data import RAGTRUTH_FILES
 
     named = [*context, *([] if template is None else [template])]
     if data == "-":

@@ -13,7 +13,7 @@ from lrp4rag.errors import InputError
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers import Detector
-    from lrp4rag.generator import Reader
+    from lrp4rag.reader import Reader
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -178,7 +178,7 @@ def open_reader(
     """The reader; without --[no-]chat-template, prompts are framed as the detector's were."""
     from transformers.utils import logging
 
-    from lrp4rag.generator import load_reader
+    from lrp4rag.reader import load_reader
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     if chat_template is None and detector is not None:

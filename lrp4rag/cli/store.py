@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from lrp4rag.cli.data import STORE_HELP, load_data, warn_of_failures
 from lrp4rag.cli.memory import memory_option
 from lrp4rag.cli.options import GENERATOR, SOURCES, WORKERS, attribution_options, open_reader_of_worker
+from lrp4rag.cli.train import STORE_HELP, load_data, warn_of_failures
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.files import check_folder, check_output
 from lrp4rag.terminal import say
@@ -73,7 +73,7 @@ def extract(
     Four times as fast on a CPU with bfloat16 instructions:
       lrp4rag extract DATA --store DIR --dtype bfloat16 --workers 2
     """
-    from lrp4rag.experiments.extract import extract as run
+    from lrp4rag.training.extract import extract as run
 
     check_folder(store)
     examples = load_data(data, generator, sources)
@@ -116,8 +116,8 @@ def info(folder: Path, as_json: bool) -> None:
     All files are read, and those that are damaged are counted. Why responses failed in the last run is told
     too.
     """
-    from lrp4rag.experiments.inventory import inventory
     from lrp4rag.report.inventory import print_inventory
+    from lrp4rag.training.inventory import inventory
 
     print_inventory(inventory(folder), as_json=as_json)
 
@@ -132,7 +132,7 @@ def merge(folders: tuple[Path, ...], out: Path) -> None:
     store, a whole copy is taken from another; where there is none, the others are copied and the exit code is
     1. Stores that were made differently are refused.
     """
-    from lrp4rag.experiments.inventory import merge as run
+    from lrp4rag.training.inventory import merge as run
 
     copied = run(folders, out)
     say(f"{copied} files copied to {out}")
@@ -158,8 +158,8 @@ def export(folder: Path, out: Path, arrays: tuple[str, ...], features: bool) -> 
     log-probability, entropy and rank; R_prompt where it is stored. Arrays of more axes are flattened and
     bring their shape. Needs pyarrow: pip install 'lrp4rag[parquet]'.
     """
-    from lrp4rag.experiments.export import export as run
-    from lrp4rag.experiments.store import EXAMPLES, MANIFEST
+    from lrp4rag.training.export import export as run
+    from lrp4rag.training.store import EXAMPLES, MANIFEST
 
     check_output(out, (folder / MANIFEST, folder / EXAMPLES))
     count = run(folder, out, arrays, features=features)

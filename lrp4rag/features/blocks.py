@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lrp4rag.errors import InputError
+from lrp4rag.features.parts import RELEVANCE, SIGNALS, STATES
 from lrp4rag.features.profiles import PROFILES
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.table import TokenTable
 from lrp4rag.features.text import TEXT_FEATURES
 from lrp4rag.features.tokens import TOKEN_FEATURES
 from lrp4rag.lrp.signals import Wanted
-from lrp4rag.parts import RELEVANCE, SIGNALS, STATES
 
 Block = TokenTable | StateBlock
 

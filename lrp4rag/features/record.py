@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError
-from lrp4rag.generator.encoding import Encoded
 from lrp4rag.lrp.relevance import Relevance
+from lrp4rag.reader.encoding import Encoded
 
 Values = NDArray[np.float64]
 

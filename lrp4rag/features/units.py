@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.features.record import Record
-from lrp4rag.generator.encoding import tokens_in
+from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.sentences import split_sentences
 
 

@@ -9,8 +9,6 @@ import torch
 from torch import Tensor
 
 from lrp4rag.errors import InputError
-from lrp4rag.generator.encoding import Encoded, tokens_in
-from lrp4rag.generator.reader import Reader
 from lrp4rag.lrp.composites import ATTNLRP, Composite
 from lrp4rag.lrp.families import require_pull
 from lrp4rag.lrp.mode import relevance_mode
@@ -19,6 +17,8 @@ from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.replay import pad_columns
 from lrp4rag.lrp.resample import Mode, resampling_matrix
+from lrp4rag.reader.encoding import Encoded, tokens_in
+from lrp4rag.reader.reader import Reader
 
 
 def attribute(

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError
-from lrp4rag.generator.encoding import Encoded, Offsets
 from lrp4rag.lrp.relevance import Array
+from lrp4rag.reader.encoding import Encoded, Offsets
 from lrp4rag.sentences import split_sentences
 
 Granularity = Literal["token", "word", "sentence", "passage"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lrp4rag.generator.encoding import Encoded
+from lrp4rag.reader.encoding import Encoded
 
 
 def without_passages(encoded: Encoded) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError, LRP4RAGError
-from lrp4rag.generator.encoding import Encoded
+from lrp4rag.reader.encoding import Encoded
 from lrp4rag.tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lrp4rag.errors import InputError
-from lrp4rag.generator.encoding import Encoded
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.lrp.composites import CP_LRP, Composite
 from lrp4rag.lrp.families import family_of, one_stack
@@ -24,6 +23,7 @@ from lrp4rag.lrp.readout import target_named
 from lrp4rag.lrp.replay import FinalState
 from lrp4rag.lrp.rules import accumulate
 from lrp4rag.lrp.trace import Trace, Tracer, trace_of
+from lrp4rag.reader.encoding import Encoded
 
 Array = NDArray[Any]
 

@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from lrp4rag.classifiers.card import Card, Interval, Metrics, VectorInput
-from lrp4rag.experiments.evaluate import Evaluation
-from lrp4rag.experiments.localisation import lines_record
 from lrp4rag.report.localisation import print_localisation
 from lrp4rag.terminal import open_console, say_json
+from lrp4rag.training.evaluate import Evaluation
+from lrp4rag.training.localisation import lines_record
 
 VECTOR_WORDS = {
     "total": "relevance of the whole prompt per response token (n x R_response)",

@@ -12,8 +12,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from lrp4rag.analysis import Analysis
-from lrp4rag.generator.encoding import Encoded
+from lrp4rag.classifiers.analysis import Analysis
+from lrp4rag.reader.encoding import Encoded
 from lrp4rag.report.layout import prompt_runs, response_runs
 from lrp4rag.report.pieces import cut
 from lrp4rag.report.reasons import reason_words

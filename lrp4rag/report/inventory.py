@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from lrp4rag.experiments.inventory import Inventory
-from lrp4rag.generator.identity import reader_name
+from lrp4rag.reader.identity import reader_name
 from lrp4rag.report.failures import reasons_table
 from lrp4rag.terminal import say, say_json
 from lrp4rag.text import one_line
+from lrp4rag.training.inventory import Inventory
 
 
 def print_inventory(found: Inventory, *, as_json: bool) -> None:

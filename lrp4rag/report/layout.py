@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
-from lrp4rag.analysis import Analysis
-from lrp4rag.generator.encoding import Encoded
+from lrp4rag.classifiers.analysis import Analysis
+from lrp4rag.reader.encoding import Encoded
 from lrp4rag.report.pieces import Piece
 from lrp4rag.report.view import View, level
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.table import Table
 
 from lrp4rag.classifiers.card import Interval
-from lrp4rag.experiments.localisation import CONTROLS, Line, Localisation
 from lrp4rag.terminal import open_console
 from lrp4rag.text import one_line
+from lrp4rag.training.localisation import CONTROLS, Line, Localisation
 
 COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
 """Precision and recall are in the record."""

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from lrp4rag.classifiers.card import Card, TokenInput
-from lrp4rag.experiments.reproduce.words import with_interval
+from lrp4rag.report.numbers import with_interval
+from lrp4rag.report.templates import markdown_templates
 from lrp4rag.report.words import reader_words
-from lrp4rag.templates import markdown_templates
 
 RESPONSES = ("auroc", "accuracy", "precision", "recall", "f1", "ece")
 

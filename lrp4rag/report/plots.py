@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lrp4rag.analysis import Analysis
-from lrp4rag.figure_text import drawing, png_of
+from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.files import write_atomically
+from lrp4rag.report.figure_text import drawing, png_of
 from lrp4rag.report.pieces import inside
 from lrp4rag.report.words import verdict_words
 from lrp4rag.text import one_line

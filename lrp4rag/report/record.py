@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from lrp4rag.analysis import Analysis
+from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import Reason, Sentence, SuspectSpan, Verdict
 from lrp4rag.report.reasons import reason_words
 

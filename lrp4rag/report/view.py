@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.analysis import Analysis
+from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.report.pieces import Piece, inside, sum_over
 
 LEVELS = 10

@@ -8,7 +8,7 @@ from lrp4rag.text import visible
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers.verdict import Sentence, SuspectSpan, Verdict
-    from lrp4rag.generator.encoding import Encoded
+    from lrp4rag.reader.encoding import Encoded
 
 
 def verdict_words(verdict: Verdict) -> str:

@@ -9,8 +9,8 @@
 # them.
 #
 # The examples are few and were written by hand. So the notebook teaches how to look; what holds for real
-# generators is told by the same figures on RAGTruth's responses (`lrp4rag reproduce`). On two cores it
-# takes some minutes, nearly all of them for extracting relevance.
+# generators is told by the same figures on RAGTruth's responses (`lrp4rag experiments reproduce`). On two
+# cores it takes some minutes, nearly all of them for extracting relevance.
 
 # %%
 import tempfile
@@ -22,13 +22,13 @@ from scipy.stats import wilcoxon
 
 from lrp4rag import load_examples, load_reader
 from lrp4rag.classifiers.localise import smoothed
-from lrp4rag.experiments.baselines.lexical import lexical_features
-from lrp4rag.experiments.extract import extract
 from lrp4rag.experiments.figures import paper
-from lrp4rag.experiments.rows import Rows
-from lrp4rag.experiments.significance import position_test
-from lrp4rag.experiments.statistics import intervals
+from lrp4rag.experiments.paper.significance import position_test
 from lrp4rag.lrp import resample
+from lrp4rag.training.extract import extract
+from lrp4rag.training.lexical import lexical_features
+from lrp4rag.training.metrics import intervals
+from lrp4rag.training.rows import Rows
 
 # %matplotlib inline
 plt.rcParams["figure.dpi"] = 72

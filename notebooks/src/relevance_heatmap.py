@@ -21,8 +21,8 @@ import seaborn as sns
 import torch
 
 from lrp4rag import Example, attribute, load_examples, load_reader, relevance_mode
-from lrp4rag.generator.encoding import tokens_in
 from lrp4rag.lrp.granularity import grouped, prompt_units, response_units
+from lrp4rag.reader.encoding import tokens_in
 
 plt.rcParams.update({"figure.dpi": 72, "figure.constrained_layout.use": True})
 

@@ -21,13 +21,13 @@ import pandas as pd
 
 from lrp4rag import load_examples, load_reader
 from lrp4rag.classifiers.calibration import contenders_of
-from lrp4rag.experiments.extract import extract
 from lrp4rag.experiments.figures import lengths as length_curves
-from lrp4rag.experiments.protocol import Protocol
-from lrp4rag.experiments.rows import Rows
-from lrp4rag.experiments.search import cross_validated
-from lrp4rag.experiments.statistics import outcome_metrics
 from lrp4rag.lrp.resample import MODES, resample
+from lrp4rag.training.extract import extract
+from lrp4rag.training.folds import Protocol
+from lrp4rag.training.metrics import outcome_metrics
+from lrp4rag.training.rows import Rows
+from lrp4rag.training.search import cross_validated
 
 plt.rcParams["figure.dpi"] = 72
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from benchmarks import gpu, gpu_check, long_context, precision, sharing, stream
 from benchmarks.devices import known_limits
 from benchmarks.gpu_shapes import random_model, weights_read
-from lrp4rag.generator import Reader
+from lrp4rag.reader import Reader
 
 
 @pytest.fixture

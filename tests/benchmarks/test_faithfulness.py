@@ -26,7 +26,7 @@ from benchmarks.faithfulness.rows import ROWS, Rows
 from benchmarks.faithfulness.sample import Sample
 from benchmarks.faithfulness.statistics import compare, mean_of
 from lrp4rag.errors import InputError
-from lrp4rag.generator import Reader
+from lrp4rag.reader import Reader
 from tests.tiny import bridge_example
 
 TINY_LIMIT = 400  # the tiny tokenizer needs many tokens

@@ -12,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import systems
-from lrp4rag.experiments.baselines.baseline import Score
-from lrp4rag.experiments.baselines.contest import NOTHING
-from lrp4rag.experiments.baselines.kit import Kit
-from lrp4rag.experiments.baselines.words import LENGTH, NOVEL_WORDS
-from lrp4rag.experiments.compare.costs import read_costs
-from lrp4rag.experiments.rows import Rows
-from tests.experiments.test_localisation import stored
+from lrp4rag.experiments.systems.baseline import Score
+from lrp4rag.experiments.systems.comparison.costs import read_costs
+from lrp4rag.experiments.systems.contest import NOTHING
+from lrp4rag.experiments.systems.kit import Kit
+from lrp4rag.experiments.systems.words import LENGTH, NOVEL_WORDS
+from lrp4rag.training.rows import Rows
+from tests.training.test_localisation import stored
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lrp4rag.generator.encoding import Encoded
 from lrp4rag.lrp.relevance import Relevance
+from lrp4rag.reader.encoding import Encoded
 
 READER = {
     **{"name": "tiny", "weights": "w", "config": "c", "tokenizer": "k", "template": "t"},

@@ -2,7 +2,7 @@ import numpy as np
 
 from lrp4rag.classifiers.localise import merged_spans, token_threshold
 from lrp4rag.features.windows import smoothed
-from lrp4rag.generator.encoding import tokens_in
+from lrp4rag.reader.encoding import tokens_in
 from tests.classifiers.samples import labelled_rows, relevance_of
 
 

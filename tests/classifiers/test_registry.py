@@ -17,9 +17,9 @@ from lrp4rag.classifiers.flatten import Flatten
 from lrp4rag.classifiers.lstm import LSTMClassifier
 from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
 from lrp4rag.classifiers.threshold import ThresholdClassifier
-from lrp4rag.cli import data
+from lrp4rag.cli import train as data
 from lrp4rag.errors import InputError
-from lrp4rag.parts import MATRIX_SHAPE
+from lrp4rag.features.parts import MATRIX_SHAPE
 from tests.classifiers.samples import labelled_rows
 
 classifiers = pytest.mark.parametrize("classifier", CLASSIFIERS)

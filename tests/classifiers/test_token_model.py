@@ -14,17 +14,17 @@ from lrp4rag.classifiers.explain import reference_of
 from lrp4rag.classifiers.folder import CARD, ESTIMATOR
 from lrp4rag.classifiers.token_model import Tokens, fit_tokens
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.rows import Rows
-from lrp4rag.experiments.token_detector import fit_detector
-from lrp4rag.experiments.tokens import tokens_of
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.table import TokenTable
 from lrp4rag.features.units import sentence_numbers
 from lrp4rag.strict_json import sealed
+from lrp4rag.training.rows import Rows
+from lrp4rag.training.token_detector import fit_detector
+from lrp4rag.training.tokens import tokens_of
 from tests.classifiers.samples import READER
-from tests.experiments.test_localisation import stored
 from tests.features.records import random_record
+from tests.training.test_localisation import stored
 
 BLOCKS = {
     "signals": TokenTable(("passages", "entropy"), (), (1, 5)),

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lrp4rag.cli import main
-from lrp4rag.generator import load_reader
-from tests.experiments.labelled import examples, write_jsonl
+from lrp4rag.reader import load_reader
+from tests.training.labelled import examples, write_jsonl
 
 Run = Callable[..., Result]
 

@@ -1,6 +1,6 @@
 import json
 
-from tests.experiments.labelled import examples, write_jsonl
+from tests.training.labelled import examples, write_jsonl
 
 
 def test_verdict_and_evidence_on_the_terminal(run, detector, reader_folder, example_file):

@@ -6,7 +6,7 @@ import json
 import pytest
 import torch
 
-from tests.experiments.labelled import examples, write_jsonl
+from tests.training.labelled import examples, write_jsonl
 
 GOOD = {"question": "When?", "passages": ["In 1874."], "response": "It was 1874."}
 

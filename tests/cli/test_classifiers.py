@@ -9,8 +9,8 @@ import torch
 
 from lrp4rag.classifiers.lstm import LSTMClassifier
 from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
-from tests.experiments.labelled import examples, write_jsonl
 from tests.tiny import save_tiny_reader
+from tests.training.labelled import examples, write_jsonl
 
 COMBINATIONS = [
     ("threshold", "prompt", 220),

@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from lrp4rag.dataset import load_examples
-from lrp4rag.generator import Reader
+from lrp4rag.data import load_examples
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.attribute import segment_weights
-from tests.experiments.labelled import examples, write_jsonl
+from lrp4rag.reader import Reader
 from tests.scripted import make_it_say
 from tests.tiny import Tokens
+from tests.training.labelled import examples, write_jsonl
 
 
 @pytest.fixture

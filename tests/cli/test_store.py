@@ -5,13 +5,13 @@ import os
 
 import pytest
 
-from lrp4rag.experiments import workers
-from lrp4rag.experiments.store import Store
-from lrp4rag.parts import PARTS as ALL_PARTS
-from lrp4rag.parts import STATES
-from tests.experiments.jobs import contents
-from tests.experiments.labelled import examples, write_jsonl
-from tests.experiments.stored import store_of
+from lrp4rag.features.parts import PARTS as ALL_PARTS
+from lrp4rag.features.parts import STATES
+from lrp4rag.training import workers
+from lrp4rag.training.store import Store
+from tests.training.jobs import contents
+from tests.training.labelled import examples, write_jsonl
+from tests.training.stored import store_of
 
 PARTS = tuple(part for part in ALL_PARTS if part != STATES)
 """What is extracted by default: states of each token are large."""

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lrp4rag.classifiers import committee
-from tests.experiments.labelled import examples, write_jsonl
 from tests.tiny import save_tiny_reader
+from tests.training.labelled import examples, write_jsonl
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -152,6 +152,6 @@ def test_a_part_of_the_sources_is_learned_from(run, data, places, trained, tmp_p
 
 
 def test_the_card_as_a_page(run, places, trained) -> None:
-    page = run("detector", "info", places["detector"], "--markdown").stdout
+    page = run("card", places["detector"], "--markdown").stdout
     assert page.startswith("# Model card: d\n")
-    assert "two ways" in run("detector", "info", places["detector"], "--markdown", "--json", code=2).stderr
+    assert "two ways" in run("card", places["detector"], "--markdown", "--json", code=2).stderr

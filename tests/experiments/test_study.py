@@ -10,16 +10,16 @@ import pytest
 
 from lrp4rag.classifiers import committee
 from lrp4rag.classifiers.pooling import TOPS
-from lrp4rag.experiments.localisation import ALL
-from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.study import plan, study
 from lrp4rag.experiments.study.page import write_page
 from lrp4rag.experiments.study.study import ANOTHER
-from lrp4rag.experiments.study.tokens_on_disk import tokens_on_disk
-from lrp4rag.experiments.study.trials import Trial, Workshop
-from lrp4rag.experiments.tokens import located, tokens_of, votes_of
 from lrp4rag.features.blocks import blocks_named
-from tests.experiments.test_localisation import stored
+from lrp4rag.training.localisation import ALL
+from lrp4rag.training.rows import Rows
+from lrp4rag.training.tokens import located, tokens_of, votes_of
+from lrp4rag.training.tokens_on_disk import tokens_on_disk
+from lrp4rag.training.trials import Trial, Workshop
+from tests.training.test_localisation import stored
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_every_section_is_there(found) -> None:
 def test_the_page_has_its_figures_from_the_record(found, rows: Rows, tmp_path: Path) -> None:
     result, _ = found
     costs = {"R_response": 2.0, "fast": 3.0, "segments": 4.0, "full": 9.0}
-    files = write_page(result, rows, tmp_path / "out", "lrp4rag study", resamples=20, costs=costs)
+    files = write_page(result, rows, tmp_path / "out", "lrp4rag experiments study", resamples=20, costs=costs)
     page = (tmp_path / "out" / "README.md").read_text()
     record = json.loads((tmp_path / "out" / "results.json").read_text())
     value = record["ways"]["responses"]["g1"][plan.FULL]["auroc"]["value"]
@@ -112,7 +112,7 @@ def test_what_was_run_is_not_run_again(
         raise AssertionError("a fold was run again")
 
     for step in ("votes_of", "read_fold"):
-        monkeypatch.setattr(f"lrp4rag.experiments.study.trials.{step}", refuse)
+        monkeypatch.setattr(f"lrp4rag.training.trials.{step}", refuse)
     monkeypatch.setattr(
         "lrp4rag.classifiers.token_model.sentence_numbers", lambda record: np.zeros(len(record), int)
     )
@@ -178,7 +178,7 @@ def test_votes_that_were_kept_give_what_is_learned_at_once(
         made.append(name)
         return votes_of(tokens, name, split, seed, learn)
 
-    monkeypatch.setattr("lrp4rag.experiments.study.trials.votes_of", noted)
+    monkeypatch.setattr("lrp4rag.training.trials.votes_of", noted)
     found = shop.run({"both": Trial(("relevance", "likelihood")), "one": Trial(("likelihood",))}, "trials")
     assert sorted(made) == ["likelihood"] * 5 + ["relevance"] * 5  # once for both trials
     expected = located(tokens_of(rows, shop.blocks), shop.protocol)

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from lrp4rag.cli import main
 from lrp4rag.errors import LONGEST, InputError, LRP4RAGError
-from lrp4rag.experiments.reproduce.cache import Cache
 from lrp4rag.quiet import QUIET
 from lrp4rag.terminal import open_console, say, say_json, tell
+from lrp4rag.training.cache import Cache
 from tests.hostile.strings import CONTROLS, MARKUP, TEXTS, obeyed
 
 GOOD = {"question": "When?", "passages": ["In 1874."], "response": "It was 1874."}
@@ -80,7 +80,7 @@ def test_what_is_typed_wrongly_is_shown(text: str, run: Any) -> None:
         ["analyse", "x", "--dtype", text],
         ["analyse", "x", "--detector", f"nowhere{text}"],
         ["analyse", "x", "--max-memory", text],
-        ["detector", "info", f"nowhere{text}"],
+        ["card", f"nowhere{text}"],
         ["store", "info", f"nowhere{text}"],
         ["extract", f"nowhere{text}", "--store", "s"],
     ):
@@ -278,7 +278,7 @@ def test_outputs_are_refused_before_the_work(
     def fail(*_: Any, **__: Any) -> None:
         raise AssertionError("the reader was loaded first")
 
-    monkeypatch.setattr("lrp4rag.generator.load_reader", fail)
+    monkeypatch.setattr("lrp4rag.reader.load_reader", fail)
     path = example_file if kind == "input" else outputs(tmp_path)[kind]
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     name, option = command.split()
@@ -382,7 +382,7 @@ def test_no_command_deletes_what_lies_beside_its_output(
 def test_one_response_of_another_size_does_not_end_the_batch(
     run: Any, reader_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lrp4rag.generator.reader import Reader
+    from lrp4rag.reader.reader import Reader
 
     encode = Reader.encode
 
@@ -404,7 +404,7 @@ def test_one_response_of_another_size_does_not_end_the_batch(
 def test_workers_say_nothing_of_other_libraries() -> None:
     """They import everything before the command line's own code can silence it."""
     done = subprocess.run(
-        [sys.executable, "-c", "import lrp4rag.experiments.workers"],
+        [sys.executable, "-c", "import lrp4rag.training.workers"],
         env={**os.environ, QUIET: "1"},
         capture_output=True,
         text=True,
@@ -414,7 +414,7 @@ def test_workers_say_nothing_of_other_libraries() -> None:
 
 
 def test_a_closed_standard_input_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lrp4rag.dataset import load_examples
+    from lrp4rag.data import load_examples
 
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(InputError, match="standard input: it is closed"):
@@ -425,7 +425,7 @@ def test_what_nobody_expected_is_an_error_in_two_lines(monkeypatch: pytest.Monke
     def fail(*_: Any, **__: Any) -> None:
         raise KeyError("\x1b[31mwhat")
 
-    monkeypatch.setattr("lrp4rag.dataset.load_examples", fail)
+    monkeypatch.setattr("lrp4rag.data.load_examples", fail)
     monkeypatch.delenv("LRP4RAG_TRACEBACK")
     result = CliRunner().invoke(main, ["analyse", "x"])
     assert result.exit_code == 1

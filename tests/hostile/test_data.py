@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrp4rag import strict_json
-from lrp4rag.dataset import load_examples, read_text
+from lrp4rag.data import load_examples, read_text
 from lrp4rag.errors import LONGEST, InputError
 from lrp4rag.example import LONGEST_EXAMPLE, LONGEST_NAME, Example, Label
 from tests.hostile.strings import TEXTS, obeyed

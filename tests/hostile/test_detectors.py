@@ -19,11 +19,11 @@ import skops.io
 from lrp4rag.classifiers import Detector
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.committee import Committee, Count, Member, Vote
-from lrp4rag.classifiers.folder import CARD, ESTIMATOR, LARGEST, PLACES, load_card, write
+from lrp4rag.classifiers.folder import BUNDLES, CARD, ESTIMATOR, LARGEST, load_card, write
 from lrp4rag.classifiers.perceptron import Perceptron
 from lrp4rag.errors import InputError, RelevanceError
 from lrp4rag.features.table import TokenTable
-from lrp4rag.generator import Reader
+from lrp4rag.reader import Reader
 from lrp4rag.strict_json import sealed
 from tests.classifiers.samples import READER, labelled_rows
 from tests.features.records import random_record
@@ -481,14 +481,14 @@ def test_info_shows_what_a_card_says_and_obeys_none_of_it(text: str, run: Any, t
         },
     )
     for form in ([], ["--json"]):
-        result = run("detector", "info", folder, *form)
+        result = run("card", folder, *form)
         assert not obeyed(result.stdout)
     assert json.loads(result.stdout)["settings"] == text
     if not obeyed(text) and "\u2028" not in text:
-        assert text in run("detector", "info", folder).stdout.replace("\n", "")
+        assert text in run("card", folder).stdout.replace("\n", "")
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", BUNDLES)
 def test_the_bundled_detectors_pass(name: str) -> None:
     assert isinstance(load_card(name), Card)
     Detector.load(name)

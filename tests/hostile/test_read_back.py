@@ -19,19 +19,19 @@ from benchmarks import gpu, precision, systems, verdict
 from benchmarks.faithfulness.rows import CONFIGURATION, ROWS, Rows
 from benchmarks.peers import run as peers
 from benchmarks.peers.store import OtherSetupError, Store
-from lrp4rag.cli.study import COSTS, _forwards
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.baselines.kit import Choices, Kit
-from lrp4rag.experiments.baselines.trained import LESSONS, refuse_learned
-from lrp4rag.experiments.compare.costs import read_costs
-from lrp4rag.experiments.compare.scores import Scores
-from lrp4rag.experiments.reproduce.cache import Cache, Cell
-from lrp4rag.experiments.reproduce.claim import claim
-from lrp4rag.experiments.reproduce.manifest import KIND, MANIFEST, claim_results, write
-from lrp4rag.experiments.reproduce.records import UNREADABLE, from_json
+from lrp4rag.experiments.claim import claim
+from lrp4rag.experiments.cli.study import COSTS, _forwards
+from lrp4rag.experiments.paper.manifest import KIND, MANIFEST, claim_results, write
 from lrp4rag.experiments.study.page import claim_page
-from tests.experiments.baselines.test_kit import EXPECTED, Meter, lengths, measure
-from tests.experiments.baselines.test_kit import ROWS as EXAMPLES
+from lrp4rag.experiments.systems.comparison.costs import read_costs
+from lrp4rag.experiments.systems.comparison.scores import Scores
+from lrp4rag.experiments.systems.kit import Choices, Kit
+from lrp4rag.experiments.systems.trained import LESSONS, refuse_learned
+from lrp4rag.training.cache import Cache, Cell
+from lrp4rag.training.records import UNREADABLE, from_json
+from tests.experiments.systems.test_kit import EXPECTED, Meter, lengths, measure
+from tests.experiments.systems.test_kit import ROWS as EXAMPLES
 
 DEEP = b"[" * 100_000
 NO_JSON = [
@@ -383,7 +383,7 @@ def test_a_damaged_file_of_costs_is_an_error_before_hours_of_work(tmp_path: Path
 CLAIMS: dict[str, Callable[[Path], object]] = {
     "reproduce": claim_results,
     "study": claim_page,
-    "compare": lambda folder: claim(folder, "lrp4rag compare", "results.json"),
+    "compare": lambda folder: claim(folder, "lrp4rag experiments compare", "results.json"),
 }
 RECORDS = {"reproduce": MANIFEST, "study": "results.json", "compare": "results.json"}
 

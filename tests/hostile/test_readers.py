@@ -17,9 +17,9 @@ from transformers import PreTrainedTokenizerFast
 
 from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.example import Example
-from lrp4rag.generator import Reader, load_reader
-from lrp4rag.generator.weights import file_hash, resolve, weights_hash
-from tests.generator.test_weights import save_tiny_gguf
+from lrp4rag.reader import Reader, load_reader
+from lrp4rag.reader.weights import file_hash, resolve, weights_hash
+from tests.reader.test_weights import save_tiny_gguf
 from tests.tiny import bridge_example, save_tiny_reader, tiny_llama, tiny_tokenizer
 
 CODE = """
@@ -353,7 +353,7 @@ def test_text_that_no_window_holds_is_refused_before_it_is_cut_into_tokens(
         given["passages" if where == "passage" else where] = [long] if where == "passage" else long
     example = Example.create(**given)
     called: list[str] = []
-    monkeypatch.setattr("lrp4rag.generator.reader.encode", lambda *_, **__: called.append("tokens"))
+    monkeypatch.setattr("lrp4rag.reader.reader.encode", lambda *_, **__: called.append("tokens"))
     started = time.perf_counter()
     with pytest.raises(InputError, match="more than the reader's window of 512 tokens holds"):
         tiny_reader.encode(example)

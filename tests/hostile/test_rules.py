@@ -50,8 +50,8 @@ def test_only_the_terminal_prints() -> None:
 def test_only_one_place_loads_models() -> None:
     # An adapter of LoRA has no code, and its loader knows no such option.
     assert callers("?.from_pretrained", "?.from_config") == {
-        "generator/pretrained.py",
-        "experiments/baselines/finetuned.py",
+        "reader/pretrained.py",
+        "experiments/systems/finetuned.py",
     }
 
 
@@ -66,10 +66,10 @@ def test_benchmarks_and_notebooks_refuse_remote_code_in_so_many_words() -> None:
 def test_only_one_place_parses_json() -> None:
     parsers = callers("json.loads", "json.load")
     # The first asks whether a line is JSON at all; the others read what they have just written.
-    assert parsers - {"strict_json.py", "dataset.py"} <= {
-        "experiments/baselines/kit.py",
-        "experiments/compare/scores.py",
-        "experiments/reproduce/cache.py",
+    assert parsers - {"strict_json.py", "data.py"} <= {
+        "experiments/systems/kit.py",
+        "experiments/systems/comparison/scores.py",
+        "training/cache.py",
     }
 
 
@@ -86,8 +86,8 @@ def test_only_one_place_writes() -> None:
     assert callers("?.write_text", "?.write_bytes", "open") <= {
         "files.py",
         "classifiers/folder.py",
-        "generator/weights.py",
+        "reader/weights.py",
     }
-    assert callers("?.savefig") == {"figure_text.py"}
-    assert callers("?.mkdtemp", "mkdtemp") == {"experiments/baselines/kit.py"}  # a folder of the system's
-    assert callers("?.rmtree") <= {"files.py", "generator/weights.py"}
+    assert callers("?.savefig") == {"report/figure_text.py"}
+    assert callers("?.mkdtemp", "mkdtemp") == {"experiments/systems/kit.py"}  # a folder of the system's
+    assert callers("?.rmtree") <= {"files.py", "reader/weights.py"}

@@ -24,19 +24,19 @@ from safetensors.numpy import save_file
 from lrp4rag import tensors
 from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning
 from lrp4rag.example import Label
-from lrp4rag.experiments import store as module
-from lrp4rag.experiments.arrays import write_arrays
-from lrp4rag.experiments.examples import dump_examples
-from lrp4rag.experiments.export import export
-from lrp4rag.experiments.inventory import inventory, merge
-from lrp4rag.experiments.rows import Rows
-from lrp4rag.experiments.store import Store, discard, is_whole
+from lrp4rag.features.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS
 from lrp4rag.lrp.relevance import Relevance
-from lrp4rag.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS
 from lrp4rag.strict_json import sealed
-from tests.experiments.jobs import contents
-from tests.experiments.labelled import examples
-from tests.experiments.stored import CONFIGURATION, store_of
+from lrp4rag.training import store as module
+from lrp4rag.training.arrays import write_arrays
+from lrp4rag.training.examples import dump_examples
+from lrp4rag.training.export import export
+from lrp4rag.training.inventory import inventory, merge
+from lrp4rag.training.rows import Rows
+from lrp4rag.training.store import Store, discard, is_whole
+from tests.training.jobs import contents
+from tests.training.labelled import examples
+from tests.training.stored import CONFIGURATION, store_of
 
 ROWS = examples(3)
 PARTS = (RELEVANCE, SIGNALS, PROMPT, SENTENCES, "matrix-3x2")
@@ -729,7 +729,7 @@ def add_and_die(store: Store, rows: list[Any], after: int, **options: bool) -> b
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "write_atomically", limited)
-        patch.setattr("lrp4rag.experiments.manifest.write_atomically", limited)
+        patch.setattr("lrp4rag.training.manifest.write_atomically", limited)
         try:
             store.add_examples(rows, **options)
         except Killed:

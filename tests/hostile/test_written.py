@@ -23,31 +23,31 @@ from PIL import Image
 
 from lrp4rag.classifiers.folder import load_card
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.baselines.kit import Choices
-from lrp4rag.experiments.compare import page as compare_page
-from lrp4rag.experiments.compare.compare import Comparison, Plan
-from lrp4rag.experiments.compare.costs import Cost, Costs
 from lrp4rag.experiments.figures import compare, forest, lengths, reliability, save, save_table, study
 from lrp4rag.experiments.figures import transfer as transfer_figure
 from lrp4rag.experiments.figures.style import legend_below, panels, themed
-from lrp4rag.experiments.reproduce.differences import Difference
-from lrp4rag.experiments.reproduce.differences import draw as draw_differences
-from lrp4rag.experiments.reproduce.page import render
-from lrp4rag.experiments.reproduce.sections import SECTIONS
-from lrp4rag.experiments.reproduce.words import markdown, slug
-from lrp4rag.experiments.statistics import Reliability
+from lrp4rag.experiments.paper.differences import Difference
+from lrp4rag.experiments.paper.differences import draw as draw_differences
+from lrp4rag.experiments.paper.page import render
+from lrp4rag.experiments.paper.sections import SECTIONS
 from lrp4rag.experiments.study import page as study_page
 from lrp4rag.experiments.study.study import Study
-from lrp4rag.figure_text import LINES, LONGEST, SYMBOLS, plain_text
+from lrp4rag.experiments.systems.comparison import page as compare_page
+from lrp4rag.experiments.systems.comparison.compare import Comparison, Plan
+from lrp4rag.experiments.systems.comparison.costs import Cost, Costs
+from lrp4rag.experiments.systems.kit import Choices
 from lrp4rag.lrp.between import UnitRelevance
 from lrp4rag.lrp.granularity import Unit
-from lrp4rag.markdown import Markdown, code, emphasised, strong, text
+from lrp4rag.report.figure_text import LINES, LONGEST, SYMBOLS, plain_text
+from lrp4rag.report.markdown import Markdown, code, emphasised, strong, text
 from lrp4rag.report.model_card import model_card
+from lrp4rag.report.numbers import markdown, slug
 from lrp4rag.report.plots import png
+from lrp4rag.report.templates import markdown_templates
 from lrp4rag.report.units import heatmap
 from lrp4rag.sheets import safe_cell
-from lrp4rag.templates import markdown_templates
 from lrp4rag.text import surrogate_in, visible
+from lrp4rag.training.metrics import Reliability
 from tests.hostile.strings import CONTROLS
 from tests.hostile.written import (
     FORMULAS,
@@ -202,7 +202,7 @@ def _no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("figure", "forest"):
             if (drawing := getattr(module, name, None)) is not None:
                 monkeypatch.setattr(drawing, "draw", lambda *_, **__: None)
-    monkeypatch.setattr("lrp4rag.experiments.reproduce.ablations.draw", lambda *_: None)
+    monkeypatch.setattr("lrp4rag.experiments.paper.ablations.draw", lambda *_: None)
 
 
 def four(values: list[str]) -> list[tuple[str, ...]]:

@@ -14,8 +14,7 @@ import numpy as np
 from markdown_it import MarkdownIt
 
 from lrp4rag.classifiers.card import Interval
-from lrp4rag.experiments.compare.ours import FACTS
-from lrp4rag.experiments.reproduce import (
+from lrp4rag.experiments.paper import (
     ablations,
     findings,
     implicit,
@@ -25,12 +24,13 @@ from lrp4rag.experiments.reproduce import (
     thresholds,
     transfer,
 )
-from lrp4rag.experiments.reproduce.parts import Note
-from lrp4rag.experiments.reproduce.records import from_json
-from lrp4rag.experiments.reproduce.settings import Settings
-from lrp4rag.experiments.reproduce.words import METRICS
-from lrp4rag.experiments.statistics import Reliability
-from lrp4rag.experiments.sweep import Chosen, Sweep, ThresholdMethod
+from lrp4rag.experiments.paper.parts import Note
+from lrp4rag.experiments.paper.settings import Settings
+from lrp4rag.experiments.paper.sweep import Chosen, Sweep, ThresholdMethod
+from lrp4rag.experiments.systems.comparison.ours import FACTS
+from lrp4rag.report.numbers import METRICS
+from lrp4rag.training.metrics import Reliability
+from lrp4rag.training.records import from_json
 from tests.hostile.strings import TEXTS
 
 DOCS = Path(__file__).parents[2] / "docs" / "results"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lrp4rag.generator import Reader
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.between import between
+from lrp4rag.reader import Reader
 from tests.tiny import bridge_example
 
 

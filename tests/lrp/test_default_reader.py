@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.generator import DEFAULT_READER, Encoded, Reader, load_reader
 from lrp4rag.lrp import attribute, relevance_mode
+from lrp4rag.reader import DEFAULT_READER, Encoded, Reader, load_reader
 from tests.lrp.checks import assert_close, composites, logits_of
 from tests.tiny import bridge_example
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from lrp4rag.example import Example
-from lrp4rag.generator import Encoded, Reader
 from lrp4rag.lrp import attribute
 from lrp4rag.lrp.attribute import span_weights
+from lrp4rag.reader import Encoded, Reader
 
 
 @dataclass(frozen=True)

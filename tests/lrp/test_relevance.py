@@ -12,8 +12,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from lrp4rag.errors import InputError, LRP4RAGError
-from lrp4rag.generator import Encoded
 from lrp4rag.lrp import Relevance
+from lrp4rag.reader import Encoded
 from lrp4rag.strict_json import sealed
 
 ARRAYS = ("logits", "response", "by_segment", "prompt", "matrix", "resampled")

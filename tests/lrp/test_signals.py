@@ -14,14 +14,14 @@ import torch
 from lrp4rag.errors import InputError
 from lrp4rag.features.record import Record
 from lrp4rag.features.tokens import TOKEN_FEATURES
-from lrp4rag.generator import Encoded
-from lrp4rag.generator.encoding import encode
 from lrp4rag.lrp import prefix, relevance_mode
 from lrp4rag.lrp.attribute import own_weights, prompt_mean, segment_weights
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.lrp.replay import pad_columns
 from lrp4rag.lrp.signals import EVERYTHING, FAST, FULL, ORIGINS, PromptSignals, Signals, States, Wanted
 from lrp4rag.lrp.signals import signals_of as signals_of_one
+from lrp4rag.reader import Encoded
+from lrp4rag.reader.encoding import encode
 from tests.lrp import tiny_families
 from tests.tiny import Tokens, bridge_example, tiny_tokenizer
 

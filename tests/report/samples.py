@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from lrp4rag.analysis import Analysis
+from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import judge
 from lrp4rag.example import Example
-from lrp4rag.generator.encoding import Encoded
 from lrp4rag.lrp.relevance import Relevance
+from lrp4rag.reader.encoding import Encoded
 
 READER = {"name": "tiny", "weights": "w", "chat_template": False, "dtype": "float32", "digest": "abc123"}
 RESPONSE = "It opened in 1874. Aliens built it from cheese."

@@ -9,12 +9,12 @@ import pytest
 from lrp4rag.classifiers import Detector, Features
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.folder import load_card
-from lrp4rag.experiments.extract import Extraction
-from lrp4rag.experiments.train import TokenRecipe, train
 from lrp4rag.features.table import TokenTable
 from lrp4rag.report.model_card import model_card
+from lrp4rag.training.extract import Extraction
+from lrp4rag.training.train import TokenRecipe, train
 from tests.classifiers.samples import labelled_rows
-from tests.experiments.test_localisation import stored
+from tests.training.test_localisation import stored
 
 DOCS = Path(__file__).parents[2] / "docs"
 

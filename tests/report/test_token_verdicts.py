@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from lrp4rag.analysis import Analysis
+from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.verdict import Reason, TokenMarks, judge
 from lrp4rag.features.table import FEATURES

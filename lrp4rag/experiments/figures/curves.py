@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.experiments.figures.style import CLASSES, UNIT, legend_below, panels, themed
-from lrp4rag.experiments.statistics import Draws
-from lrp4rag.figure_text import SYMBOLS
+from lrp4rag.report.figure_text import SYMBOLS
+from lrp4rag.training.metrics import Draws
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.experiments.figures.style import CONTROL, DETECTOR, PUBLISHED, blank, themed
-from lrp4rag.experiments.published import Published
-from lrp4rag.figure_text import LONG_NAME, label
+from lrp4rag.experiments.paper.published import Published
+from lrp4rag.report.figure_text import LONG_NAME, label
 
 if TYPE_CHECKING:
     import pandas as pd

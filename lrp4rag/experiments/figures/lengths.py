@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.experiments.figures.style import legend_below, panels, themed
-from lrp4rag.figure_text import SYMBOLS, label
+from lrp4rag.report.figure_text import SYMBOLS, label
 
 if TYPE_CHECKING:
     import pandas as pd

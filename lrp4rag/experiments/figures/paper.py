@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from lrp4rag.experiments.figures import curves, heatmaps, positions, spread, thresholds
 from lrp4rag.experiments.figures.style import save, save_table
-from lrp4rag.experiments.significance import position_test
-from lrp4rag.experiments.sweep import SCALINGS, threshold_method
+from lrp4rag.experiments.paper.significance import position_test
+from lrp4rag.experiments.paper.sweep import SCALINGS, threshold_method
 from lrp4rag.lrp.resample import resample
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from lrp4rag.experiments.rows import Rows
+    from lrp4rag.training.rows import Rows
 
 POSITIONS = 100  # the paper's resampling in these figures
 T = TypeVar("T")

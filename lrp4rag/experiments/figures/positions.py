@@ -9,8 +9,8 @@ import numpy as np
 
 from lrp4rag.experiments.figures.curves import percent
 from lrp4rag.experiments.figures.style import legend_below, panels, themed
-from lrp4rag.experiments.significance import ALPHA, PositionTest
-from lrp4rag.figure_text import SYMBOLS
+from lrp4rag.experiments.paper.significance import ALPHA, PositionTest
+from lrp4rag.report.figure_text import SYMBOLS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lrp4rag.experiments.figures.style import blank, themed
-from lrp4rag.experiments.statistics import Reliability
-from lrp4rag.figure_text import label
+from lrp4rag.report.figure_text import label
+from lrp4rag.training.metrics import Reliability
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,9 +22,9 @@ from lrp4rag.experiments.figures.style import (
     panels,
     themed,
 )
-from lrp4rag.experiments.significance import auroc_of_low
-from lrp4rag.experiments.sweep import row_means
-from lrp4rag.figure_text import SYMBOLS
+from lrp4rag.experiments.paper.significance import auroc_of_low
+from lrp4rag.experiments.paper.sweep import row_means
+from lrp4rag.report.figure_text import SYMBOLS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.experiments.figures.style import blank, themed
-from lrp4rag.figure_text import label
+from lrp4rag.report.figure_text import label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

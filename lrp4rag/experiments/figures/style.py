@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lrp4rag.figure_text import drawing, label, png_of, save_as
 from lrp4rag.files import write_atomically
+from lrp4rag.report.figure_text import drawing, label, png_of, save_as
 from lrp4rag.sheets import safe_cell
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lrp4rag.experiments.figures.style import PUBLISHED, legend_below, panels, themed
-from lrp4rag.experiments.published import published_threshold
-from lrp4rag.experiments.sweep import ThresholdMethod
-from lrp4rag.figure_text import SYMBOLS
+from lrp4rag.experiments.paper.published import published_threshold
+from lrp4rag.experiments.paper.sweep import ThresholdMethod
+from lrp4rag.report.figure_text import SYMBOLS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ import numpy as np
 
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.experiments.figures.style import blank, themed
-from lrp4rag.figure_text import label
+from lrp4rag.report.figure_text import label
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""A study of token detectors from one store: `lrp4rag study`."""
+"""A study of token detectors from one store: `lrp4rag experiments study`."""
 
 from lrp4rag.experiments.study.study import SECTIONS, Study, study
 

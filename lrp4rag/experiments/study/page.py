@@ -10,14 +10,10 @@ from pathlib import Path
 from jinja2 import Environment
 
 from lrp4rag.classifiers.card import Interval, Metrics, package_versions
+from lrp4rag.experiments.claim import PAGE, claim
 from lrp4rag.experiments.figures.reliability import draw as draw_reliability
 from lrp4rag.experiments.figures.study import draw_cost, draw_curve
 from lrp4rag.experiments.figures.style import save
-from lrp4rag.experiments.localisation import ALL, RELEVANCE_VECTOR, Localisation
-from lrp4rag.experiments.reproduce.claim import PAGE, claim
-from lrp4rag.experiments.reproduce.records import rounded, to_json
-from lrp4rag.experiments.reproduce.words import number, slug, verdict, with_interval
-from lrp4rag.experiments.rows import Rows
 from lrp4rag.experiments.study.plan import (
     BASE,
     BY_LEARNER,
@@ -32,10 +28,14 @@ from lrp4rag.experiments.study.plan import (
 )
 from lrp4rag.experiments.study.study import PROTOCOL, Study
 from lrp4rag.files import write_atomically
-from lrp4rag.templates import markdown_templates
+from lrp4rag.report.numbers import number, slug, verdict, with_interval
+from lrp4rag.report.templates import markdown_templates
+from lrp4rag.training.localisation import ALL, RELEVANCE_VECTOR, Localisation
+from lrp4rag.training.records import rounded, to_json
+from lrp4rag.training.rows import Rows
 
 TEMPLATES = Path(__file__).parent / "templates"
-KIND, RESULTS = "lrp4rag study", "results.json"
+KIND, RESULTS = "lrp4rag experiments study", "results.json"
 RESPONSES = {"auroc": "AUROC", "accuracy": "accuracy", "f1": "F1", "ece": "ECE"}
 COSTS = {RELEVANCE_VECTOR: "R_response", FAST: "fast", SEGMENTS: "segments", SIGNALS: "full", FULL: "full"}
 """Which measured cost is whose: names of `benchmarks.verdict`. States come with provenance, at no cost."""

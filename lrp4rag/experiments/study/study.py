@@ -11,7 +11,11 @@ from sklearn.metrics import roc_auc_score
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.pooling import TOPS, pooled
 from lrp4rag.classifiers.token_model import token_probabilities
-from lrp4rag.experiments.localisation import (
+from lrp4rag.experiments.study import plan
+from lrp4rag.experiments.study.whole_gain import whole_gain
+from lrp4rag.features.blocks import blocks_named
+from lrp4rag.training.folds import ONCE
+from lrp4rag.training.localisation import (
     ALL,
     POOLED,
     RELEVANCE_VECTOR,
@@ -19,14 +23,10 @@ from lrp4rag.experiments.localisation import (
     Localisation,
     localisation,
 )
-from lrp4rag.experiments.protocol import ONCE
-from lrp4rag.experiments.rows import Rows
-from lrp4rag.experiments.statistics import Reliability, compare, outcome_metrics, reliability
-from lrp4rag.experiments.study import plan
-from lrp4rag.experiments.study.trials import Workshop
-from lrp4rag.experiments.study.whole_gain import whole_gain
-from lrp4rag.experiments.tokens import Located
-from lrp4rag.features.blocks import blocks_named
+from lrp4rag.training.metrics import Reliability, compare, outcome_metrics, reliability
+from lrp4rag.training.rows import Rows
+from lrp4rag.training.tokens import Located
+from lrp4rag.training.trials import Workshop
 
 BESIDE = (RELEVANCE_VECTOR, POOLED, *WHOLE, "six lexical features", "log-probability", "hidden state")
 SECTIONS = ("ways", "gain", "learners", "curve", "transfer")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from lrp4rag.experiments.baselines.lexical import lexical_features
-from lrp4rag.experiments.baselines.tabular import logistic
-from lrp4rag.experiments.protocol import Protocol
-from lrp4rag.experiments.rows import Rows
-from lrp4rag.experiments.search import Outcome, cross_validated
 from lrp4rag.experiments.study.plan import WHOLE_BASE, WHOLE_WITH_RELEVANCE
 from lrp4rag.features.blocks import RELEVANCE_ALONE
 from lrp4rag.features.record import Record
 from lrp4rag.features.response import POOLINGS
 from lrp4rag.features.tokens import TOKEN_FEATURES
+from lrp4rag.training.folds import Protocol
+from lrp4rag.training.lexical import lexical_features
+from lrp4rag.training.rows import Rows
+from lrp4rag.training.search import Outcome, cross_validated
+from lrp4rag.training.tabular import logistic
 
 LIKELIHOOD = ("log-probability", "entropy", "log rank")
 PENALTIES = (0.001, 0.01, 0.1, 1.0)

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from lrp4rag.experiments.figures import curves, heatmaps, save, spread
 from lrp4rag.experiments.figures.style import CLASSES
-from lrp4rag.experiments.sweep import row_means
+from lrp4rag.experiments.paper.sweep import row_means
 from tests.experiments.figures.samples import GENERATORS, by_generator, data, panels, texts
 
 

@@ -8,11 +8,11 @@ from matplotlib.colors import to_hex
 
 from lrp4rag.experiments.figures import forest, lengths, positions, reliability, save, thresholds, transfer
 from lrp4rag.experiments.figures.style import CONTROL, DETECTOR
-from lrp4rag.experiments.published import LLAMA_7B, published
-from lrp4rag.experiments.significance import position_test
-from lrp4rag.experiments.statistics import expected_calibration_error
-from lrp4rag.experiments.statistics import reliability as reliability_of
-from lrp4rag.experiments.sweep import SCALINGS, threshold_method
+from lrp4rag.experiments.paper.published import LLAMA_7B, published
+from lrp4rag.experiments.paper.significance import position_test
+from lrp4rag.experiments.paper.sweep import SCALINGS, threshold_method
+from lrp4rag.training.metrics import expected_calibration_error
+from lrp4rag.training.metrics import reliability as reliability_of
 from tests.experiments.figures.samples import GENERATORS, by_generator, interval, panels, texts
 
 

@@ -1,0 +1,30 @@
+"""`lrp4rag card`."""
+
+from __future__ import annotations
+
+import click
+
+from lrp4rag.errors import InputError
+from lrp4rag.terminal import say
+
+
+@click.command(short_help="What a detector was trained with and on, and how well it does.")
+@click.argument("folder", default="default", metavar="[FOLDER]")
+@click.option("--json", "as_json", is_flag=True, help="The whole card as JSON.")
+@click.option("--markdown", is_flag=True, help="A model card, as a page.")
+def card(folder: str, as_json: bool, markdown: bool) -> None:
+    """Print a detector's card: what it was trained with and on, and how well it does.
+
+    FOLDER is a detector folder, or the name of a bundled one: default (also without FOLDER) or fast.
+    """
+    from lrp4rag.classifiers.folder import load_card
+    from lrp4rag.report.cards import print_card
+    from lrp4rag.report.model_card import model_card
+
+    if as_json and markdown:
+        raise InputError("--json and --markdown are two ways to print the card; choose one")
+    found = load_card(folder)
+    if markdown:
+        say(model_card(found, folder.rstrip("/").rsplit("/", 1)[-1]), end=False)
+    else:
+        print_card(found, as_json=as_json)

@@ -1,0 +1,304 @@
+"""Read examples from our own JSONL or JSON, or from a RAGTruth directory, with line-numbered errors."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from lrp4rag import strict_json
+from lrp4rag.errors import InputError, first_line
+from lrp4rag.example import LONGEST_EXAMPLE, Example, Label
+from lrp4rag.files import read_bytes
+from lrp4rag.text import one_line
+from lrp4rag.types import first_fault
+
+RAGTRUTH_FILES = ("source_info.jsonl", "response.jsonl")
+LARGEST_DATA = 2 * 2**30
+"""Bytes of a file of examples: all of it is read at once."""
+LARGEST_TEXT = 4 * LONGEST_EXAMPLE
+"""Bytes of a file with one passage or template."""
+_OPEN_ALREADY = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+
+Row = TypeVar("Row", bound=BaseModel)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class LabelRow(_Strict):
+    """A hallucinated span of the response, as character offsets; `end` is exclusive."""
+
+    start: int
+    end: int
+    kind: str = ""
+    implicit_true: bool = False
+
+
+class ExampleRow(_Strict):
+    """One line of our JSONL. Without `prompt`, the prompt is rendered from `template`."""
+
+    question: str
+    passages: Annotated[list[str], Field(min_length=1)]
+    response: str | None = None
+    prompt: str | None = None
+    template: str | None = None
+    labels: list[LabelRow] | None = None
+    id: str | None = None
+    source_id: str | None = None
+    generator: str | None = None
+
+
+class _RagTruthSource(BaseModel):
+    source_id: str
+    task_type: str
+    source_info: Any
+    prompt: str
+
+
+class _RagTruthLabel(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    start: int
+    end: int
+    label_type: str = ""
+    implicit_true: bool = False
+
+
+class _RagTruthResponse(BaseModel):
+    id: str
+    source_id: str
+    model: str
+    labels: list[_RagTruthLabel]
+    response: str
+
+
+def load_examples(path: str | Path, *, template: str | None = None) -> list[Example]:
+    """All examples of a JSONL or JSON file, of `-` (standard input), or of a RAGTruth directory.
+
+    `template` renders the prompt of rows that bring neither prompt nor template.
+    Raises `InputError` naming file, line and field.
+    """
+    if str(path) == "-":
+        if sys.stdin is None:
+            raise InputError("it is closed", path="standard input")
+        return _from_text(_read_stream(sys.stdin.buffer, "standard input"), "standard input", template)
+    if str(path).startswith(_OPEN_ALREADY):  # of a shell's <(command): it is written to already
+        with Path(path).open("rb") as stream:
+            return _from_text(_read_stream(stream, path), path, template)
+    path = Path(path)
+    if path.is_dir():
+        return _from_ragtruth(path)
+    return _from_text(_read(path, LARGEST_DATA), path, template)
+
+
+def select(examples: Iterable[Example], id: str, path: str | Path) -> Example:
+    """The example with this id; raises `InputError` where there is none."""
+    for example in examples:
+        if example.id == id:
+            return example
+    raise InputError(f"no example with id '{one_line(id, 100)}'", path=path)
+
+
+def _read(path: Path, limit: int) -> bytes:
+    try:
+        return read_bytes(path, limit)
+    except FileNotFoundError as error:
+        raise InputError("no such file or directory", path=path) from error
+    except InputError as error:
+        hint = "; to read a pipe, give - and redirect it" if path.is_fifo() else ""
+        raise InputError(f"{error.reason}{hint}", path=path) from error
+    except (OSError, ValueError) as error:  # a zero in a name is a ValueError
+        raise InputError(f"cannot read: {first_line(error)}", path=path) from error
+
+
+def _read_stream(stream: BinaryIO, name: str | Path) -> bytes:
+    content = stream.read(LARGEST_DATA + 1)
+    if len(content) > LARGEST_DATA:
+        raise InputError(f"more than {LARGEST_DATA / 1e6:,.0f} MB; give it in parts", path=name)
+    return content
+
+
+def _from_text(content: bytes, path: str | Path, template: str | None) -> list[Example]:
+    examples, seen = [], dict[str, int]()
+    for line, number, row in _json_rows(content, path):
+        parsed = _validated(ExampleRow, row, path, line)
+        id = parsed.id if parsed.id is not None else str(number)
+        _refuse_duplicate(id, seen, path, line)
+        labels = parsed.labels
+        fields = {
+            "question": parsed.question,
+            "passages": parsed.passages,
+            "response": parsed.response,
+            "prompt": parsed.prompt,
+            "template": template if parsed.template is None else parsed.template,
+            "labels": None if labels is None else tuple(Label(**vars(label)) for label in labels),
+            "id": id,
+            "source": parsed.source_id,
+            "generator": parsed.generator,
+        }
+        examples.append(_create(fields, path, line))
+    if not examples:
+        raise InputError("no examples", path=path)
+    return examples
+
+
+def _from_ragtruth(folder: Path) -> list[Example]:
+    sources_path, responses_path = (folder / name for name in RAGTRUTH_FILES)
+    for file in (sources_path, responses_path):
+        if not file.is_file():
+            raise InputError(f"not a RAGTruth directory: it has no {file.name}", path=folder)
+    sources, seen = {}, dict[str, int]()
+    for line, _, row in _json_rows(_read(sources_path, LARGEST_DATA), sources_path):
+        source = _validated(_RagTruthSource, row, sources_path, line)
+        _refuse_duplicate(source.source_id, seen, sources_path, line, "source_id")
+        sources[source.source_id] = (line, source)
+    examples, seen = [], {}
+    for line, _, row in _json_rows(_read(responses_path, LARGEST_DATA), responses_path):
+        response = _validated(_RagTruthResponse, row, responses_path, line)
+        _refuse_duplicate(response.id, seen, responses_path, line)
+        if response.source_id not in sources:
+            raise InputError(
+                f"no source '{one_line(response.source_id, 100)}' in {sources_path.name}",
+                path=responses_path,
+                line=line,
+                field="source_id",
+            )
+        source_line, source = sources[response.source_id]
+        question, passages = _ragtruth_parts(source, sources_path, source_line)
+        fields = {
+            "question": question,
+            "passages": passages,
+            "prompt": source.prompt,
+            "response": response.response,
+            "labels": tuple(
+                Label(label.start, label.end, label.label_type, label.implicit_true)
+                for label in response.labels
+            ),
+            "id": response.id,
+            "source": response.source_id,
+            "generator": response.model,
+        }
+        examples.append(_create(fields, responses_path, line))
+    if not examples:
+        raise InputError("no examples", path=responses_path)
+    return examples
+
+
+def _ragtruth_parts(source: _RagTruthSource, path: Path, line: int) -> tuple[str, list[str]]:
+    """Question and passages of a RAGTruth source: QA and Summary, whose text the prompt holds."""
+    info = source.source_info
+    if source.task_type == "QA" and isinstance(info, dict):
+        # The numbers stay in the prompt, as part of the template.
+        pieces = re.split(r"(?:^|\n+)passage \d+:", str(info.get("passages", "")))
+        joined = [piece.strip() for piece in pieces if piece.strip()]
+        if all(text in source.prompt for text in joined) and joined:
+            return str(info.get("question", "")), joined
+    if source.task_type == "Summary" and isinstance(info, str):
+        return "", [info.strip()]
+    raise InputError(
+        f"task type '{source.task_type}' is not supported; supported: QA, Summary",
+        path=path,
+        line=line,
+        field="task_type",
+    )
+
+
+def _create(fields: dict[str, Any], path: str | Path, line: int) -> Example:
+    try:
+        return Example.create(**fields)
+    except InputError as error:
+        raise InputError(error.reason, path=path, line=line, field=error.field) from error
+
+
+def _refuse_duplicate(id: str, seen: dict[str, int], path: str | Path, line: int, field: str = "id") -> None:
+    if id in seen:
+        message = f"duplicate {field} '{one_line(id, 100)}' (first on line {seen[id]})"
+        raise InputError(message, path=path, line=line, field=field)
+    seen[id] = line
+
+
+def _json_rows(content: bytes, path: str | Path) -> Iterator[tuple[int, int, Any]]:
+    """(line, number, value) of each JSONL line (numbered by line), array element, or of one object."""
+    text = _decode(content, path)
+    if text.lstrip().startswith("["):
+        _parse(text, path, 1)
+        yield from _elements(text)
+        return
+    if not text.strip():
+        return
+    first = text.lstrip().partition("\n")[0]
+    if not _is_json(first):  # one object over several lines, or a first line that is wrong either way
+        yield 1, 1, _parse(text, path, 1)
+        return
+    for line, row in enumerate(text.split("\n"), start=1):
+        if row.strip():
+            yield line, line, _parse(row, path, line)
+
+
+def _is_json(text: str) -> bool:
+    """Whether a line is JSON by itself, be it good or not."""
+    try:
+        json.loads(text)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return True
+
+
+def _elements(text: str) -> Iterator[tuple[int, int, Any]]:
+    """(line, number, value) of each element of a valid JSON array."""
+    decoder, position = json.JSONDecoder(), text.index("[") + 1
+    for number in itertools.count(1):
+        while text[position].isspace() or text[position] == ",":
+            position += 1
+        if text[position] == "]":
+            return
+        line = text.count("\n", 0, position) + 1
+        value, position = decoder.raw_decode(text, position)
+        yield line, number, value
+
+
+def _decode(content: bytes, path: str | Path) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"invalid UTF-8 at byte {error.start}; save the file as UTF-8", path=path, line=line
+        ) from error
+
+
+def _parse(text: str, path: str | Path, line: int) -> Any:
+    try:
+        return strict_json.parse(text)
+    except ValueError as error:
+        if isinstance(error, json.JSONDecodeError):
+            line += error.lineno - 1
+            message = f"invalid JSON at column {error.colno}: {error.msg}"
+        else:
+            message = f"invalid JSON: {error}"
+        raise InputError(message, path=path, line=line) from error
+
+
+def _validated(model: type[Row], row: Any, path: str | Path, line: int) -> Row:
+    if not isinstance(row, dict):
+        raise InputError(f"expected a JSON object, found {type(row).__name__}", path=path, line=line)
+    try:
+        return model.model_validate(row)
+    except ValidationError as error:
+        fault, field = first_fault(error)
+        raise InputError(fault, path=path, line=line, field=field) from error
+
+
+def read_text(path: Path) -> str:
+    """A text file in UTF-8; raises `InputError` where it is missing or is not."""
+    return _decode(_read(path, LARGEST_TEXT), path)

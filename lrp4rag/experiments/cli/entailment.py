@@ -1,0 +1,37 @@
+"""`lrp4rag experiments entailment`: train a small model that tells whether a passage supports a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lrp4rag.errors import InputError
+from lrp4rag.files import check_folder, folder_written_whole
+from lrp4rag.terminal import say
+
+
+@click.command(short_help="Train a small cross-encoder of entailment on labelled responses.")
+@click.argument("data", metavar="DATA")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the model.")
+@click.option("--device", help="cpu, cuda or cuda:K.  [default: cuda where there is one]")
+def entailment(data: str, out: Path, device: str | None) -> None:
+    """Fine-tune MiniLM (22M parameters) on DATA: does a chunk of the passages support a sentence of the
+    response? Sentences that an annotated span touches are not supported.
+
+    The folder can be given to lrp4rag experiments compare and baseline (--entailment) for responses to other
+    sources; without it they train such a model inside each fold.
+    """
+    from lrp4rag.data import load_examples
+    from lrp4rag.experiments.systems.kit import Choices, Kit
+    from lrp4rag.experiments.systems.trained import train_entailment
+
+    check_folder(out, whole=True)
+    if out.exists() and any(out.iterdir()):
+        raise InputError("the model needs a new or empty folder", path=out)
+    examples = [one for one in load_examples(data) if one.labels is not None]
+    if not any(one.labels for one in examples):
+        raise InputError("no response here has annotated spans to learn from", path=data)
+    with folder_written_whole(out) as partial:
+        train_entailment(examples, Kit(choices=Choices(device=device)), partial)
+    say(f"wrote {out}")

@@ -1,0 +1,140 @@
+"""`lrp4rag experiments reproduce`: the paper's evaluation from finished stores."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from lrp4rag.cli.options import GENERATOR, JOBS, RESAMPLES, shown_command
+from lrp4rag.errors import InputError
+from lrp4rag.terminal import say
+
+SECTIONS = (
+    "table2",
+    "thresholds",
+    "length",
+    "distributions",
+    "ablations",
+    "implicit",
+    "reliability",
+    "transfer",
+    "findings",
+)
+PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "paper")}
+
+
+@click.command(short_help="Every table and figure of the paper's evaluation, from a store.")
+@click.option(
+    "--store",
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Store that lrp4rag extract made of labelled responses; the data are not needed again.",
+)
+@click.option(
+    "--variant",
+    multiple=True,
+    metavar="NAME=FOLDER",
+    help="Store of the same responses made another way (composite, prompt); repeat it for several.",
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the results.")
+@GENERATOR
+@click.option(
+    "--protocol",
+    default="both",
+    show_default=True,
+    type=click.Choice(list(PROTOCOLS)),
+    help="Folds grouped by source with everything chosen inside them, or the paper's own, or both.",
+)
+@click.option(
+    "--section",
+    "sections",
+    multiple=True,
+    type=click.Choice(SECTIONS),
+    help="Compute only this; repeat it for several.  [default: all]",
+)
+@click.option(
+    "--repeats",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Cross-validations with other folds, averaged; the time grows in proportion.",
+)
+@RESAMPLES
+@click.option(
+    "--length-step",
+    default=10,
+    show_default=True,
+    type=click.IntRange(1, 250),
+    help="Step of the resampling lengths, up to 500.",
+)
+@click.option(
+    "--length-classifier",
+    multiple=True,
+    type=click.Choice(["svm", "forest", "mlp"]),
+    help="What is swept over the lengths; repeat it for several.  [default: svm]",
+)
+@JOBS
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    help="Folder that keeps what was computed, so that a killed run goes on.  [default: STORE/cache]",
+)
+def reproduce(
+    store: Path,
+    variant: tuple[str, ...],
+    out: Path,
+    generator: tuple[str, ...],
+    protocol: str,
+    sections: tuple[str, ...],
+    repeats: int,
+    resamples: int,
+    length_step: int,
+    length_classifier: tuple[str, ...],
+    jobs: int | None,
+    cache: Path | None,
+) -> None:
+    """Make the tables and figures of LRP4RAG (arXiv 2408.15533) from a STORE, and a page that shows them.
+
+    Kill it and run it again at any time: finished pieces are kept. What the store lacks is left out,
+    and the page says what would add it.
+    """
+    from lrp4rag.experiments.paper import Context, Settings
+    from lrp4rag.experiments.paper import reproduce as run
+    from lrp4rag.experiments.paper.sections import sections_named
+    from lrp4rag.experiments.paper.settings import LONGEST
+
+    variants = _variants(variant)
+    settings = Settings(
+        protocols=PROTOCOLS[protocol],
+        repeats=repeats,
+        resamples=resamples,
+        sweep=tuple(range(max(length_step, 2), LONGEST + 1, length_step)),
+        sweep_classifiers=length_classifier or ("svm",),
+    )
+    chosen = sections_named(sections, settings.protocols)
+    context = Context.open(
+        store,
+        variants=variants,
+        generators=generator,
+        cache=cache or store / "cache",
+        settings=settings,
+        jobs=jobs or os.cpu_count() or 1,
+    )
+    made = run(context, out, chosen, shown_command(click.get_current_context().find_root().obj))
+    for name, seconds in made.seconds.items():
+        say(f"{name}: {seconds:.0f} s")
+    say(f"wrote {made.page} and {len(made.files) - 1} files beside it")
+
+
+def _variants(given: tuple[str, ...]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for each in given:
+        name, _, folder = each.partition("=")
+        if not (name and folder) or not Path(folder).is_dir():
+            raise InputError(f"--variant takes NAME=FOLDER with a store's folder, got '{each}'")
+        if name in found:
+            raise InputError(f"the variant '{name}' is given twice")
+        found[name] = Path(folder)
+    return found

@@ -1,0 +1,94 @@
+"""`lrp4rag experiments study`: what token detectors are worth, from a store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from lrp4rag.cli.options import GENERATOR, JOBS, RESAMPLES, shown_command
+from lrp4rag.errors import InputError
+from lrp4rag.files import check_folder
+from lrp4rag.strict_json import read_record
+from lrp4rag.terminal import say
+
+SECTIONS = ("ways", "gain", "learners", "curve", "transfer")
+COSTS = ("R_response", "fast", "segments", "full")
+MOST_FORWARDS = 1e6
+
+
+@click.command(short_help="What token detectors are worth, at what cost, from a store.")
+@click.option(
+    "--store",
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Store with signals and states (lrp4rag extract --parts relevance,signals,states).",
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the page.")
+@GENERATOR
+@click.option(
+    "--section",
+    "sections",
+    multiple=True,
+    type=click.Choice(SECTIONS),
+    help="Only this beside the ways; repeat it for several.  [default: all]",
+)
+@click.option(
+    "--costs",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What python -m benchmarks.verdict --out wrote: adds accuracy against cost.",
+)
+@RESAMPLES
+@JOBS
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    help="Folder of features and finished folds: a killed run goes on.  [default: STORE/study]",
+)
+def study(
+    store: Path,
+    out: Path,
+    generator: tuple[str, ...],
+    sections: tuple[str, ...],
+    costs: Path | None,
+    resamples: int,
+    jobs: int | None,
+    cache: Path | None,
+) -> None:
+    """Compare token detectors on a STORE and write a page: by what they read, what relevance adds to text
+    statistics, how many examples it takes, and generators that were not learned from.
+
+    Kill it and run it again at any time: finished folds are kept.
+    """
+    from lrp4rag.experiments.study import study as run
+    from lrp4rag.experiments.study.page import claim_page, write_page
+    from lrp4rag.training.rows import Rows
+
+    check_folder(out)
+    forwards = {} if costs is None else _forwards(costs)
+    rows = Rows.open(store).select_generators(generator)
+    claim_page(out)
+    found = run(
+        rows,
+        cache or store / "study",
+        jobs=jobs or os.cpu_count() or 1,
+        resamples=resamples,
+        sections=sections or SECTIONS,
+    )
+    command = shown_command(click.get_current_context().find_root().obj)
+    files = write_page(found, rows, out, command, resamples=resamples, costs=forwards)
+    say(f"wrote {files[0]} and {len(files) - 1} files beside it")
+
+
+def _forwards(path: Path) -> dict[str, float]:
+    """Plain forwards of each way, by the clock; raises `InputError` for a file that does not have them."""
+    measured = read_record(path, "what python -m benchmarks.verdict wrote")
+    found = {}
+    for way in COSTS:
+        value = measured.get(f"{way}_over_forward")
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < MOST_FORWARDS:
+            why = "not what python -m benchmarks.verdict wrote: no number of plain forwards"
+            raise InputError(why, path=path, field=f"{way}_over_forward")
+        found[way] = float(value)
+    return found

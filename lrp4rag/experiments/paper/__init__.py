@@ -1,0 +1,12 @@
+"""The paper's evaluation, reproduced: every table and figure of LRP4RAG (arXiv 2408.15533) from a store.
+
+A section measures (a function of a `Context` that returns a frozen record, in cells that are cached one by
+one) and shows (figures and tables of that record); `reproduce` writes them with a page that is rendered from
+the records.
+"""
+
+from lrp4rag.experiments.paper.context import Context
+from lrp4rag.experiments.paper.run import Reproduction, reproduce
+from lrp4rag.experiments.paper.settings import Settings
+
+__all__ = ["Context", "Reproduction", "Settings", "reproduce"]

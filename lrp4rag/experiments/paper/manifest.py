@@ -1,0 +1,78 @@
+"""manifest.json: what a folder of results was made with, and a hash of everything in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from lrp4rag.classifiers.card import package_versions
+from lrp4rag.experiments.claim import claim
+from lrp4rag.experiments.paper.context import Context
+from lrp4rag.files import write_atomically
+from lrp4rag.training.rows import Rows
+
+MANIFEST = "manifest.json"
+KIND = "lrp4rag experiments reproduce"
+MORE_VERSIONS = ("numpy", "scipy", "matplotlib", "seaborn")
+
+
+def manifest(
+    context: Context, command: str, seconds: Mapping[str, float], files: Sequence[Path], folder: Path
+) -> dict[str, Any]:
+    """Without dates or places on the machine: equal results give equal manifests, but for the seconds."""
+    rows = next(iter(context.parts.values())).rows
+    return {
+        "kind": KIND,
+        "command": command,
+        "versions": package_versions() | {name: version(name) for name in MORE_VERSIONS},
+        "settings": context.key["settings"],
+        "stores": {"main": _store(rows)} | {name: _store(each) for name, each in context.variants.items()},
+        "generators": {
+            name: {"rows": len(part), "hallucinated": int(part.labels.sum()), "digest": part.digest}
+            for name, part in context.parts.items()
+        },
+        "seconds": {name: round(value, 1) for name, value in seconds.items()},
+        "outputs": {str(path.relative_to(folder)): sha256(path) for path in sorted(files)},
+    }
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def claim_results(folder: Path) -> dict[str, str]:
+    """Prepare the output folder; returns what an earlier reproduction wrote in it: names, and hashes.
+
+    Raises `InputError` where the folder has results of something else: its README would be replaced.
+    """
+    found = claim(folder, KIND, MANIFEST)
+    if not found:  # so that a run that is killed while it writes can go on
+        _write(folder, {"kind": KIND, "outputs": {}})
+    outputs = found.get("outputs")
+    return dict(outputs) if isinstance(outputs, dict) else {}
+
+
+def write(folder: Path, content: dict[str, Any], earlier: Mapping[str, str]) -> None:
+    """Write the manifest, and remove what an earlier reproduction wrote and this one did not."""
+    for path in folder.iterdir():
+        if path.name in content["outputs"] or path.name not in earlier or path.is_symlink():
+            continue
+        if path.is_file() and sha256(path) == earlier[path.name]:  # not what somebody changed since
+            path.unlink()
+    _write(folder, content)
+
+
+def _write(folder: Path, content: dict[str, Any]) -> None:
+    write_atomically(folder / MANIFEST, json.dumps(content, indent=2) + "\n")
+
+
+def _store(rows: Rows) -> dict[str, Any]:
+    configuration = rows.store.configuration.as_dict()
+    reader = dict(configuration["reader"])
+    # A reader may go by the path of its folder.
+    reader["name"] = Path(str(reader.get("name", ""))).name
+    return configuration | {"reader": reader, "rows": len(rows), "digest": rows.digest}

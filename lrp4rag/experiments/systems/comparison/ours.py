@@ -1,0 +1,94 @@
+"""Our detectors as the comparison sees them: the token models of a study, from its cache where it was run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES
+from lrp4rag.experiments.systems.baseline import Facts
+from lrp4rag.experiments.systems.comparison.folds import Judged
+from lrp4rag.experiments.systems.comparison.scores import System
+from lrp4rag.features.blocks import FAST_BLOCKS, FULL_BLOCKS, blocks_named
+from lrp4rag.features.parts import SIGNALS, STATES
+from lrp4rag.training.folds import ONCE
+from lrp4rag.training.localisation import Marking
+from lrp4rag.training.rows import Rows
+from lrp4rag.training.search import Outcome
+from lrp4rag.training.tokens import Located
+from lrp4rag.training.trials import VERSION, Trial, Workshop
+
+DETECTOR, FAST = "lrp4rag", "lrp4rag --fast"
+OF_SAMPLE = "lrp4rag, learned from the sample"
+TRIALS = {DETECTOR: Trial(FULL_BLOCKS), FAST: Trial(FAST_BLOCKS)}
+BUNDLED = {DETECTOR: "default", FAST: "fast"}
+"""The detectors that come with the package, whose cost is theirs."""
+
+_FACTS = Facts(
+    "",
+    "this project",
+    "reader's states",
+    "annotated spans",
+    "the reader's; networks on relevance, likelihood, attention and states",
+    needs=(SIGNALS, STATES),
+)
+FACTS = dict.fromkeys((DETECTOR, FAST, OF_SAMPLE), _FACTS)
+
+
+def our_systems(rows: Rows, sample: NDArray[np.intp], folder: Path, jobs: int) -> dict[str, System]:
+    """The full and the fast detector on all rows; and the full one that learned from rows of the sample only,
+    as slow baselines do. Running one raises `InputError` where the store lacks signals or states."""
+    made = {
+        name: System(_key(trial, rows), partial(_run, trial, rows, folder, jobs))
+        for name, trial in TRIALS.items()
+    }
+    if len(sample) < len(rows):
+        trial, few = TRIALS[DETECTOR], rows.select(sample)
+        made[OF_SAMPLE] = System(
+            _key(trial, few) | {"among": rows.digest},
+            lambda: _spread(_run(trial, few, folder, jobs), sample, rows),
+        )
+    return made
+
+
+def _key(trial: Trial, rows: Rows) -> dict[str, Any]:
+    return {
+        "study": VERSION,
+        "trial": asdict(trial),
+        "point": RULES[DEFAULT_POINT].words,
+        "blocks": {name: asdict(block) for name, block in blocks_named(trial.blocks).items()},
+        "rows": rows.digest,
+        "protocol": ONCE.words,
+    }
+
+
+def _run(trial: Trial, rows: Rows, folder: Path, jobs: int) -> Judged:
+    shop = Workshop.open(rows, folder, blocks_named(trial.blocks), jobs)
+    return _judged(shop, trial, shop.run({"": trial}, "our detector")[""])
+
+
+def _judged(shop: Workshop, trial: Trial, found: Located) -> Judged:
+    return Judged(
+        outcome=found.outcome,
+        marking=Marking(found.probabilities, found.marked, found.sentences),
+        answered=np.isfinite(found.outcome.probabilities[0]),
+        outside=tuple(
+            (split.test, split.train, probabilities)
+            for split, probabilities in zip(shop.folds(trial), shop.outside(trial), strict=True)
+        ),
+    )
+
+
+def _spread(judged: Judged, sample: NDArray[np.intp], rows: Rows) -> Judged:
+    """The same with the numbers of all rows; those outside the sample have no answer."""
+    probabilities, flagged = np.full((1, len(rows)), np.nan), np.zeros((1, len(rows)), dtype=bool)
+    probabilities[:, sample], flagged[:, sample] = judged.outcome.probabilities, judged.outcome.flagged
+    answered = np.zeros(len(rows), dtype=bool)
+    answered[sample] = True
+    outside = tuple((sample[test], sample[train], values) for test, train, values in judged.outside)
+    return Judged(Outcome(probabilities, flagged, judged.outcome.chosen), None, answered, outside)

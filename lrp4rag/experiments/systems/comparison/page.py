@@ -1,0 +1,266 @@
+"""The page of a comparison: Markdown, a table of every metric and a figure, with no number typed by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment
+
+from lrp4rag.classifiers.card import Interval, package_versions
+from lrp4rag.errors import InputError
+from lrp4rag.experiments.claim import PAGE, claim
+from lrp4rag.experiments.figures.compare import draw_cost
+from lrp4rag.experiments.figures.style import save, save_table
+from lrp4rag.experiments.systems.comparison.compare import (
+    KIND,
+    PROTOCOL,
+    RESULTS,
+    Comparison,
+    Part,
+    Plan,
+    Quality,
+)
+from lrp4rag.experiments.systems.comparison.costs import Costs
+from lrp4rag.experiments.systems.comparison.ours import DETECTOR, FACTS, OF_SAMPLE
+from lrp4rag.experiments.systems.comparison.published import reports
+from lrp4rag.experiments.systems.comparison.sample import SEED
+from lrp4rag.experiments.systems.encoders.weights import identified
+from lrp4rag.experiments.systems.kit import Kit
+from lrp4rag.files import write_atomically
+from lrp4rag.reader.weights import label_of
+from lrp4rag.report.markdown import Markdown, strong, text
+from lrp4rag.report.numbers import difference, percent, verdict, with_interval
+from lrp4rag.report.templates import markdown_templates
+from lrp4rag.training.localisation import ALL
+from lrp4rag.training.records import rounded, to_json
+from lrp4rag.training.rows import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TEMPLATES = Path(__file__).parent / "templates"
+DECISIONS = ("accuracy", "precision", "recall", "f1")
+METRICS = ("auprc", "balanced_accuracy", "accuracy", "precision", "recall", "f1", "ece")
+
+
+def write_page(
+    found: Comparison,
+    rows: Rows,
+    out: Path,
+    command: str,
+    plan: Plan,
+    costs: Costs | None,
+    versions: Mapping[str, dict[str, str]],
+) -> list[Path]:
+    """README.md, metrics.csv, results.json and, where costs are known, the figure. `versions` are those of
+    the packages that made each system's scores.
+
+    Raises `InputError` where the folder has a page that this did not write.
+    """
+    claim(out, KIND, RESULTS)
+    claims = [name for name in found.sample if name != ALL] or [ALL]
+    verdicts = {name: {where: _verdict(found, name, where) for where in claims} for name in found.facts}
+    added = {name: {where: _added(found, name, where) for where in claims} for name in found.facts}
+    if costs is not None and DETECTOR in costs.systems:  # what it learned from changes nothing
+        costs = replace(costs, systems=costs.systems | {OF_SAMPLE: costs.systems[DETECTOR]})
+    if costs is not None and not costs.systems.keys() & found.facts.keys():
+        raise InputError("the costs are of none of these systems; measure them (benchmarks.systems)")
+    # First, since it says who wrote what is here.
+    record = {
+        "kind": KIND,
+        "command": command,
+        "protocol": PROTOCOL.words,
+        "resamples": plan.resamples,
+        "rows": rows.digest,
+        "choices": Kit(choices=plan.choices).settings,
+        "versions": package_versions(),
+        "scores": dict(versions),
+        "costs": to_json(costs),
+        **to_json(found),
+    }
+    write_atomically(out / RESULTS, json.dumps(rounded(record), separators=(",", ":")) + "\n")
+    files = [save_table(metrics_table(found), out / "metrics.csv")]
+    if costs is not None:
+        forwards = {name: one.forwards for name, one in costs.systems.items()}
+        aurocs = {name: _aurocs(found.sample[name]) for name in claims}
+        files += save(draw_cost(aurocs, forwards, tuple(FACTS)), out / "cost")
+    of_sample = _of_sample(found, claims)
+    page = (
+        _environment()
+        .get_template("page.md.j2")
+        .render(
+            found=found,
+            command=command,
+            rows=len(rows),
+            generators=[name for name in found.every if name != ALL],
+            reader=rows.store.configuration.reader["name"],
+            protocol=PROTOCOL.words,
+            resamples=plan.resamples,
+            seed=SEED,
+            glance=_at_a_glance(found, claims),
+            sample_names=claims,
+            of_sample=OF_SAMPLE,
+            ours=tuple(FACTS),
+            detector=DETECTOR,
+            metrics=METRICS,
+            claims=claims,
+            verdicts=verdicts,
+            added=added,
+            unbeaten=[
+                _unbeaten(found, name, where)
+                for name in found.facts
+                for where in claims
+                if name not in FACTS and not _beaten(found, name, where)
+            ],
+            unbeaten_of_sample=[told for told, ahead in of_sample if not ahead],
+            ahead_of_sample=sum(ahead for _, ahead in of_sample),
+            costs=costs,
+            published=reports(),
+            choices=plan.choices,
+        )
+    )
+    write_atomically(out / PAGE, page)
+    return [out / PAGE, out / RESULTS, *files]
+
+
+def metrics_table(found: Comparison) -> pd.DataFrame:
+    """Every metric with its interval, a row for each system, generator and set of rows."""
+    import pandas as pd
+
+    lines = []
+    for rows, parts in (("all", found.every), ("sample", found.sample)):
+        for generator, part in parts.items():
+            for name, one in part.systems.items():
+                for metric, interval in _metrics(one).items():
+                    lines.append(
+                        {"rows": rows, "generator": generator, "system": name, "metric": metric}
+                        | {"value": interval.value, "low": interval.low, "high": interval.high}
+                    )
+    return pd.DataFrame(lines)
+
+
+def _metrics(one: Quality) -> dict[str, Interval]:
+    found = dict(one.metrics) | {f"behind: {name}": value for name, value in one.behind.items()}
+    if one.behind_sample is not None:
+        found |= {f"behind, of the sample: {name}": value for name, value in one.behind_sample.items()}
+    if one.by_marks is not None:
+        found |= {
+            f"by marks: {name}": one.by_marks[name] for name in ("accuracy", "precision", "recall", "f1")
+        }
+    if one.line is not None:
+        for kind, metrics in (("token", one.line.tokens), ("span", one.line.spans)):
+            found |= {f"{kind} {name}": value for name, value in metrics.items()}
+        found |= {f"sentence {name}": value for name, value in one.line.sentences.items()}
+    return found
+
+
+def _quality(found: Comparison, name: str, generator: str) -> Quality:
+    """On all rows where the system judged all."""
+    parts = found.every if name in found.every[ALL].systems else found.sample
+    return parts[generator].systems[name]
+
+
+def _beaten(found: Comparison, name: str, generator: str) -> bool:
+    return verdict(_quality(found, name, generator).behind["auroc"]) == "holds"
+
+
+def _verdict(found: Comparison, name: str, generator: str) -> str:
+    behind = _quality(found, name, generator).behind["auroc"]
+    return f"{'yes' if _beaten(found, name, generator) else 'no'}, {difference(behind)}"
+
+
+def _added(found: Comparison, name: str, generator: str) -> str:
+    """By what a system combined with ours beats ours, where that is known."""
+    if found.stack is None or name not in found.stack.each:
+        return ""
+    return difference(found.stack.each[name][generator]["auroc"])
+
+
+def _unbeaten(found: Comparison, name: str, where: str) -> Markdown:
+    return Markdown(f"{strong(name)} {text(_unbeaten_words(found, name, where))}")
+
+
+def _unbeaten_words(found: Comparison, name: str, where: str) -> str:
+    """By how much it is not, in one place and over all rows that the system judged, and what it adds."""
+    one, every = (_quality(found, name, place).behind["auroc"] for place in (where, ALL))
+    parts = found.every if name in found.every[ALL].systems else found.sample
+    told = f"on {where}: {difference(one)} behind ours"
+    if where != ALL:
+        told += f", and {difference(every)} on all {parts[ALL].rows} responses that it judged"
+        told += ": one generator's are too few to tell" if verdict(every) == "holds" else ""
+    if found.stack is None or name not in found.stack.each:
+        return f"{told}."
+    added = found.stack.each[name][where]["auroc"]
+    means = (
+        "it knows what ours does not"
+        if verdict(added) == "holds"
+        else "it is not shown to know more than ours"
+    )
+    return f"{told}. Combined with ours it adds {difference(added)}: {means}."
+
+
+def _of_sample(found: Comparison, claims: Sequence[str]) -> list[tuple[str, bool]]:
+    """Slow systems on each generator, and whether ours is ahead where it learned from as few responses."""
+    told = []
+    for name in sorted(found.facts.keys() - found.every[ALL].systems.keys() - FACTS.keys()):
+        for where in claims:
+            behind = found.sample[where].systems[name].behind_sample
+            if behind is not None:
+                one = behind["auroc"]
+                told.append((f"{name} on {where} ({difference(one)})", verdict(one) == "holds"))
+    return told
+
+
+def _aurocs(part: Part) -> dict[str, Interval]:
+    return {name: one.metrics["auroc"] for name, one in part.systems.items()}
+
+
+def _ranked(systems: Mapping[str, Quality]) -> list[str]:
+    """Names, the highest AUROC first."""
+    return sorted(systems, key=lambda name: -(systems[name].metrics["auroc"].value or 0.0))
+
+
+def _at_a_glance(found: Comparison, claims: Sequence[str]) -> list[str]:
+    """Names, those that judged all rows first, each kind by its mean AUROC."""
+
+    def place(name: str) -> tuple[bool, float]:
+        values = [_quality(found, name, where).metrics["auroc"].value or 0.0 for where in claims]
+        return name not in found.every[ALL].systems, -fmean(values)
+
+    return sorted(found.facts, key=place)
+
+
+def _own(name: str) -> Markdown:
+    return strong(name) if name in FACTS else text(name)
+
+
+def _silent(systems: Mapping[str, Quality]) -> dict[str, str]:
+    """What had no usable reply: a part of the questions, where any were asked of each response, and of the
+    responses none at all."""
+    return {
+        name: (f"{percent(one.unreadable)} of the questions, " if one.unreadable else "")
+        + f"{percent(1 - one.answered)} of the responses"
+        for name, one in systems.items()
+        if one.answered < 1 or one.unreadable
+    }
+
+
+@cache
+def _environment() -> Environment:
+    environment = markdown_templates(TEMPLATES)
+    environment.filters |= {
+        "interval": with_interval,
+        "signed": difference,
+        "own": _own,
+        "model": identified,
+        "label": label_of,
+        "ranked": _ranked,
+        "silent": _silent,
+    }
+    return environment

@@ -1,0 +1,164 @@
+"""One baseline by itself: cross-validated on a store, or learned from it to judge other responses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.classifiers.card import Metrics
+from lrp4rag.classifiers.localise import merged_spans
+from lrp4rag.classifiers.token_model import Tokens
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example
+from lrp4rag.experiments.systems.baseline import Baseline, Score, Suspect
+from lrp4rag.experiments.systems.comparison.bench import Bench
+from lrp4rag.experiments.systems.comparison.compare import PROTOCOL
+from lrp4rag.experiments.systems.comparison.folds import Judged
+from lrp4rag.experiments.systems.kit import Kit
+from lrp4rag.experiments.systems.registry import baseline_named
+from lrp4rag.experiments.systems.trained import refuse_learned
+from lrp4rag.features.parts import RELEVANCE
+from lrp4rag.reader.encoding import tokens_in
+from lrp4rag.training.cache import Cache
+from lrp4rag.training.extract import extract
+from lrp4rag.training.localisation import Line, parts_of
+from lrp4rag.training.metrics import outcome_metrics
+from lrp4rag.training.rows import Rows
+from lrp4rag.training.tokens import tokens_of
+
+Offsets = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class CrossValidated:
+    """Of a baseline on the rows that it judged (`examples`): their scores, whose suspects are spans, and by
+    generator the metrics of responses and of tokens, spans and sentences (None where it scores no parts)."""
+
+    examples: tuple[Example, ...]
+    scores: tuple[Score, ...]
+    responses: dict[str, Metrics]
+    lines: dict[str, Line | None]
+    answered: float
+    chosen: tuple[str, ...]
+
+
+def cross_validate(
+    name: str, rows: Rows, sample: NDArray[np.intp], kit: Kit, resamples: int, *, anew: bool = False
+) -> CrossValidated:
+    """Under the comparison's protocol; finished folds are kept in the kit's folder, shared with it, and with
+    `anew` run again.
+
+    Raises `InputError` for an unknown baseline, or where the store lacks what it reads.
+    """
+    if kit.folder is None:
+        raise InputError("a cross-validation needs a folder to keep its folds in")
+    baseline = baseline_named(name)
+    refuse_learned(kit.choices, rows.examples)
+    tokens = tokens_of(rows, {})
+    bench = Bench(rows, tokens, sample, kit, Cache.open(kit.folder / "folds"), PROTOCOL)
+    bench.check({name: baseline})
+    judged = bench.system(name, baseline, anew=anew).run()
+    chosen = sample if baseline.facts.slow else np.arange(len(rows))
+    responses, lines = {}, {}
+    for generator, own in parts_of(rows, chosen).items():
+        part = rows.select(own)
+        responses[generator] = outcome_metrics(
+            judged.outcome.select(own), part.labels, part.groups, resamples=resamples
+        )
+        lines[generator] = judged.line(part, tokens, own, resamples)
+    return CrossValidated(
+        examples=rows.select(chosen).examples,
+        scores=tuple(_score(rows, tokens, judged, int(k)) for k in chosen),
+        responses=responses,
+        lines=lines,
+        answered=float(judged.answered[chosen].mean()),
+        chosen=judged.outcome.chosen,
+    )
+
+
+def _score(rows: Rows, tokens: Tokens, judged: Judged, row: int) -> Score:
+    suspects = None
+    if judged.marking is not None and judged.marks(own := tokens.within(np.array([row]))):
+        scores, marked = judged.marking.scores[own], judged.marking.marked[own]
+        offsets = rows.relevances[row].encoded.response_offsets
+        suspects = _spans(scores, marked, offsets, rows.examples[row].response or "")
+    outcome = judged.outcome
+    return Score(
+        float(outcome.probabilities[0, row]),
+        bool(outcome.flagged[0, row]),
+        suspects,
+        bool(judged.answered[row]),
+        int(judged.asked[row]),
+        int(judged.unanswered[row]),
+    )
+
+
+def _spans(
+    scores: NDArray[np.float64], marked: NDArray[np.bool_], offsets: Offsets, text: str
+) -> tuple[Suspect, ...]:
+    """Runs of marked parts of a response, with the highest of their scores."""
+    return tuple(
+        Suspect(start, end, float(scores[tokens_in(offsets, [(start, end)])].max()), True)
+        for start, end in merged_spans(marked, offsets, text)
+    )
+
+
+def _told(score: Score, text: str) -> Score:
+    """What a baseline says of the parts of a response, as spans."""
+    if score.suspects is None:
+        return score
+    scores = np.array([one.score for one in score.suspects])
+    marked = np.array([one.marked for one in score.suspects], dtype=bool)
+    offsets = [(one.start, one.end) for one in score.suspects]
+    return replace(score, suspects=_spans(scores, marked, offsets, text))
+
+
+def judge_others(
+    baseline: Baseline, rows: Rows, sample: NDArray[np.intp], examples: Sequence[Example], kit: Kit
+) -> list[Score]:
+    """Learn from all of the rows (a slow baseline from the sample of them, with models that are trained on
+    all), and judge other examples, whose parts are extracted first where the baseline reads any. Suspects are
+    spans: runs of marked parts.
+
+    Raises `InputError` for an example without a response, or with one of the rows' sources.
+    """
+    known = {one.content_hash for one in rows.examples}
+    for one in examples:
+        if one.response is None:
+            raise InputError(f"'{one.id}' has no response to judge", field="response")
+        if one.content_hash in known:
+            raise InputError(
+                f"'{one.id}' has question and passages of the store that is learned from: its score would be "
+                "too good"
+            )
+    refuse_learned(kit.choices, examples)
+    store = rows.store
+    if baseline.facts.needs:
+        if kit.reader.identity.digest != store.configuration.reader["digest"]:
+            raise InputError(
+                f"the store was read by {store.configuration.reader['name']}, and {kit.choices.reader} is "
+                "another reader or frames prompts otherwise; name the store's (--reader)"
+            )
+        if kit.folder is None:
+            raise InputError("what this baseline reads must be extracted, into a folder")
+        configuration = store.configuration
+        parts = dict.fromkeys((RELEVANCE, *baseline.facts.needs))
+        done = extract(
+            examples,
+            kit.reader,
+            kit.folder / "judged",
+            composite=configuration.composite,
+            truncation=configuration.truncation,
+            parts=list(parts),
+        )
+        if done.failures:
+            id_, why = next(iter(done.failures.items()))
+            raise InputError(f"'{id_}': {why}")
+        store = done.store
+    learned = rows.select(sample) if baseline.facts.slow else rows
+    scorer = baseline.fit(learned, replace(kit, lessons=rows))
+    scores = scorer.score(Rows(store, tuple(examples)), kit)
+    return [_told(score, one.response or "") for score, one in zip(scores, examples, strict=True)]

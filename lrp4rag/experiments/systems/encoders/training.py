@@ -1,0 +1,120 @@
+"""Fine-tuning: a model of transformers learns from tokenised items with labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.experiments.systems.encoders.running import autocast, batches, seeded
+from lrp4rag.progress import track
+
+Item = dict[str, Any]
+"""Lists of one text by their names: `input_ids`, `attention_mask` ..., and `labels`: a number, or a
+list with a number for each token (IGNORED where none counts)."""
+
+IGNORED = -100
+BLOCK = 32  # batches whose items are sorted by length together
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """AdamW with a linear warm-up and decay; gradients are clipped at norm 1.
+
+    Drawing the dropout of attention takes longer on a CPU than the rest of a step, so encoders go without.
+    """
+
+    epochs: int = 2
+    rate: float = 5e-5
+    batch: int = 16
+    warmup: float = 0.1
+    decay: float = 0.01
+    seed: int = 0
+    attention_dropout: float = 0.0
+
+
+def finetune(
+    model: Any,
+    tokenizer: Any,
+    items: Sequence[Item],
+    training: Training,
+    label: str,
+    *,
+    tokens: int | None = None,
+) -> Any:
+    """The same model, trained and in evaluation mode; the seed decides what is drawn.
+
+    Only parameters that ask for a gradient learn. With `tokens`, a batch of items that have one label each
+    is read in passes of so many tokens, or one item: its gradient is the same in less memory. Raises
+    `ValueError` for no items.
+    """
+    import torch
+    from transformers import get_linear_schedule_with_warmup
+
+    if not items:
+        raise ValueError("there is nothing to learn from")
+    generator = np.random.default_rng(training.seed)
+    steps = training.epochs * -(-len(items) // training.batch)
+    parameters = [one for one in model.parameters() if one.requires_grad]
+    optimizer = torch.optim.AdamW(parameters, lr=training.rate, weight_decay=training.decay)
+    schedule = get_linear_schedule_with_warmup(  # type: ignore[no-untyped-call]
+        optimizer, int(training.warmup * steps), steps
+    )
+    with seeded(training.seed):  # of dropout
+        model.train()
+        for chosen in track(_rounds(items, training, generator), steps, label):
+            for some in _passes(items, chosen, tokens):
+                with autocast(str(model.device)):
+                    loss = model(**padded([items[k] for k in some], tokenizer, model.device)).loss
+                (loss * (len(some) / len(chosen))).backward()
+            torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad(set_to_none=True)
+    return model.eval()
+
+
+def padded(items: Sequence[Item], tokenizer: Any, device: Any) -> dict[str, Any]:
+    """A batch as tensors."""
+    import torch
+
+    inputs = [{name: value for name, value in item.items() if name != "labels"} for item in items]
+    batch = dict(tokenizer.pad(inputs, return_tensors="pt"))
+    if "labels" in items[0]:
+        labels, width = [item["labels"] for item in items], batch["input_ids"].shape[1]
+        if isinstance(labels[0], list):
+            labels = [[*one, *[IGNORED] * (width - len(one))] for one in labels]
+        batch["labels"] = torch.tensor(labels)
+    return {name: value.to(device) for name, value in batch.items()}
+
+
+def _passes(
+    items: Sequence[Item], chosen: NDArray[np.intp], tokens: int | None
+) -> Iterator[NDArray[np.intp]]:
+    """A batch's items, a few at a time; all together without a number of tokens."""
+    if tokens is None:
+        yield chosen
+    else:
+        for own in batches([len(items[k]["input_ids"]) for k in chosen], tokens):
+            yield chosen[own]
+
+
+def _rounds(
+    items: Sequence[Item], training: Training, generator: np.random.Generator
+) -> Iterator[NDArray[np.intp]]:
+    """Batches of all epochs, in random order; items of like lengths share a batch."""
+    lengths = np.array([len(item["input_ids"]) for item in items])
+    for _ in range(training.epochs):
+        order = generator.permutation(len(items))
+        size = training.batch * BLOCK
+        blocks = [order[start : start + size] for start in range(0, len(order), size)]
+        within = [block[np.argsort(lengths[block], kind="stable")] for block in blocks]
+        made = [
+            block[start : start + training.batch]
+            for block in within
+            for start in range(0, len(block), training.batch)
+        ]
+        yield from (made[k] for k in generator.permutation(len(made)))

@@ -1,0 +1,155 @@
+"""Fine-tuned LLM: the reader with a classification head, adapted by LoRA (Hu et al., arXiv 2106.09685) to
+tell whether a response is hallucinated. LRP4RAG compares with such models (arXiv 2408.15533, Table 2)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example
+from lrp4rag.experiments.systems.baseline import LABELS, Facts
+from lrp4rag.experiments.systems.encoders.running import TOKENS_A_BATCH, autocast, batches, seeded
+from lrp4rag.experiments.systems.encoders.training import Item, Training, finetune, padded
+from lrp4rag.experiments.systems.extras import extra
+from lrp4rag.experiments.systems.kit import Kit, Trained
+from lrp4rag.experiments.systems.measurement import Measured, Measurement
+from lrp4rag.experiments.systems.taught import Taught
+from lrp4rag.experiments.systems.trained import save, trained_here
+
+if TYPE_CHECKING:
+    from lrp4rag.reader.reader import Reader
+    from lrp4rag.training.rows import Rows
+
+TRAINING = Training(epochs=2, rate=2e-4, batch=8)
+RANK, ALPHA, DROPOUT = 8, 16, 0.05
+TARGETS = ("q_proj", "v_proj")
+TOKENS_A_PASS = 1024  # of training, whose activations are kept: 8 responses together took 20 GB
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceClassifier:
+    """A causal model with a head of two labels on its last token's state, the second for hallucinated."""
+
+    name: str
+    model: Any
+    reader: Reader
+
+    def __call__(self, examples: list[Example]) -> np.ndarray:
+        """Log odds that each response is hallucinated, (examples,)."""
+        import torch
+
+        items = [item_of(example, self.reader) for example in examples]
+        found = np.zeros(len(items))
+        for chosen in batches([len(item["input_ids"]) for item in items], TOKENS_A_BATCH):
+            batch = padded([items[k] for k in chosen], self.reader.tokenizer, self.model.device)
+            with torch.no_grad(), autocast(str(self.model.device)):
+                logits = self.model(**batch).logits.double()
+            found[chosen] = (logits[:, 1] - logits[:, 0]).cpu().numpy()
+        return found
+
+
+def trained_llm(rows: Rows, kit: Kit) -> Trained[SequenceClassifier]:
+    """Trained on the rows given, which are few: every one costs a forward and a backward pass."""
+    settings = {
+        "kind": "lora",
+        "reader": kit.reader.identity.digest,
+        "training": asdict(TRAINING),
+        "lora": [RANK, ALPHA, DROPOUT, *TARGETS],
+    }
+    return trained_here(rows, kit, settings, train_llm, lambda folder: load_llm(folder, kit), lessons=rows)
+
+
+def train_llm(examples: list[Example], kit: Kit, folder: Path) -> None:
+    """Train an adapter and the head on labelled examples, and save both to a folder.
+
+    Raises `InputError` for a reader without such a head, or without the projections that are adapted.
+    """
+    peft = extra("peft")
+    reader = kit.reader
+    lora = peft.LoraConfig(
+        task_type=peft.TaskType.SEQ_CLS,
+        r=RANK,
+        lora_alpha=ALPHA,
+        lora_dropout=DROPOUT,
+        target_modules=list(TARGETS),
+    )
+    with seeded(kit.seed):  # head and adapter are drawn
+        try:
+            adapted = peft.get_peft_model(_headed(kit), lora)
+        except ValueError as error:
+            raise InputError(f"LoRA cannot adapt {reader.identity}: {error}") from error
+    items = [item_of(example, reader) | {"labels": int(bool(example.labels))} for example in examples]
+    label = "fine-tuning the reader"
+    save(finetune(adapted, reader.tokenizer, items, TRAINING, label, tokens=TOKENS_A_PASS), None, folder)
+
+
+def load_llm(folder: Path, kit: Kit) -> SequenceClassifier:
+    """The reader with the adapter and head of a folder."""
+    model = extra("peft").PeftModel.from_pretrained(_headed(kit), folder)
+    return SequenceClassifier(folder.name, model.eval(), kit.reader)
+
+
+def item_of(example: Example, reader: Reader) -> Item:
+    """Prompt and response as the reader replays them. What exceeds the window is an `InputError`."""
+    encoded = reader.encode(example)
+    ids = [*encoded.prompt_ids, *encoded.response_ids]
+    return {"input_ids": ids, "attention_mask": [1] * len(ids)}
+
+
+def measure(rows: Rows, kit: Kit, model: SequenceClassifier) -> list[Measurement]:
+    """One number: the log odds of the head."""
+
+    def group(examples: list[Example]) -> list[Measurement]:
+        return [Measurement(np.array([value])) for value in model(examples)]
+
+    return kit.measured("fine-tuned", {"model": model.name}, rows.examples, Measurement, group)
+
+
+def _headed(kit: Kit) -> Any:
+    """The reader's weights under a new head, in float32: what learns must not be rounded."""
+    import torch
+    from transformers import AutoModelForSequenceClassification
+
+    from lrp4rag.reader.pretrained import pretrained
+    from lrp4rag.reader.weights import resolve
+
+    reader = kit.reader
+    with seeded(kit.seed):
+        model = pretrained(
+            AutoModelForSequenceClassification,
+            resolve(kit.choices.reader),
+            num_labels=2,
+            dtype=torch.float32,
+            use_safetensors=True,
+        )
+    model.config.pad_token_id = _padding(reader.tokenizer)
+    return model.to(reader.model.device)
+
+
+def _padding(tokenizer: Any) -> int:
+    """The head reads the last token that is not padding."""
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    padding: int = tokenizer.pad_token_id
+    return padding
+
+
+FACTS = Facts(
+    "Fine-tuned LLM, LoRA",
+    "arXiv 2408.15533, Table 2",
+    "text",
+    LABELS,
+    "the reader's, an adapter and a head trained in the folds",
+    slow=True,
+    modules=("peft",),
+)
+FINE_TUNED = Taught(
+    FACTS,
+    trained_llm,
+    lambda model: Measured(FACTS, partial(measure, model=model), ("log odds",)),
+)

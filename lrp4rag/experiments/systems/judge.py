@@ -1,0 +1,217 @@
+"""Prompt judges: a model is asked whether the passages support the response.
+
+Three forms. The probability of "No" by the two answers' tokens at the first place of the reply (RAGulator,
+arXiv 2411.03920, appendix D); a rubric of five questions that are passed or failed, with a reason; and the
+share of votes after reasoning (ChainPoll, arXiv 2310.18344). A reply that cannot be read is asked for again,
+and then counted as unanswered: it is never scored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import numpy as np
+
+from lrp4rag.example import Example
+from lrp4rag.experiments.systems.baseline import Facts
+from lrp4rag.experiments.systems.measurement import Measured, Measurement
+
+if TYPE_CHECKING:
+    from lrp4rag.experiments.systems.chat import Chat
+    from lrp4rag.experiments.systems.kit import Kit
+    from lrp4rag.training.rows import Rows
+
+ANSWERS = ("No", "Yes")
+TRIES = 2
+RETRY_TEMPERATURE = 0.7
+REASON_TOKENS = 40
+VOTES, VOTE_TOKENS, VOTE_TEMPERATURE = 3, 96, 0.7
+EDGE = 1e-6  # of a probability, so that its log odds are finite
+
+CASE = "Passages:\n{passages}\n\nQuestion: {question}\n\nAnswer: {response}\n\n"
+"""Passages come first: what responses to one source share is read once."""
+SUPPORTED = (
+    "Is every statement of the answer supported by the passages above? Reply with one word, Yes or No."
+)
+RUBRIC = {
+    "support": "Does every statement of the answer follow from the passages?",
+    "contradiction": "Is the answer free of statements that contradict the passages?",
+    "names and numbers": "Do all names, numbers and dates of the answer occur in the passages?",
+    "question": "Does the answer reply to the question with what the passages say?",
+    "outside knowledge": "Is the answer free of facts that are known from elsewhere only?",
+}
+RUBRIC_FORM = (
+    "{question} Reply on one line with PASS (yes), FAIL (no) or UNCERTAIN, then a colon and a short reason."
+)
+CHAIN = (
+    "Does the answer contain statements that the passages do not support? Think step by step, in two or "
+    'three sentences. Then write a last line that is either "Verdict: Yes" or "Verdict: No".'
+)
+
+T = TypeVar("T")
+Grade = Literal["PASS", "FAIL", "UNCERTAIN"]
+WORTH: dict[Grade, float] = {"PASS": 0.0, "UNCERTAIN": 0.5, "FAIL": 1.0}
+# What repeats the instruction, or names several grades or verdicts, is no answer.
+_GRADE = re.compile(
+    r"^\W*(PASS|FAIL|UNCERTAIN)\b[\s*]*[:.\-\u2013]+[\s*]*((?!.*\b(?:PASS|FAIL|UNCERTAIN)\b).*\w.*)",
+    re.DOTALL,
+)
+_VERDICT = re.compile(r"(?:^|[.!?])\W*verdict\W*(yes|no)\W*$", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """A question of the rubric, as it was answered."""
+
+    grade: Grade
+    reason: str
+
+
+def read_grade(reply: str) -> Graded | None:
+    """None where the reply does not begin with a grade and give a reason, which names no grade."""
+    found = _GRADE.match(reply)
+    if found is None:
+        return None
+    grade: Grade = found[1]  # type: ignore[assignment]
+    return Graded(grade, " ".join(found[2].split()))
+
+
+def read_vote(reply: str) -> bool | None:
+    """Whether the last verdict at a line's end says that something is not supported; None without one."""
+    found = _VERDICT.findall(reply)
+    return found[-1].lower() == "yes" if found else None
+
+
+def case_of(example: Example) -> str:
+    passages = "\n\n".join(passage.strip() for passage in example.passages)
+    return CASE.format(passages=passages, question=example.question, response=example.response)
+
+
+def two_answers(examples: list[Example], chat: Chat) -> list[Measurement]:
+    """One number: the log odds of "No" against "Yes"."""
+    found = chat.choose([case_of(example) + SUPPORTED for example in examples], ANSWERS)
+    return [Measurement(np.array([log_odds(one)]), asked=1, unanswered=int(one is None)) for one in found]
+
+
+def rubric(examples: list[Example], chat: Chat) -> list[Measurement]:
+    """One number: the mean worth of the answered questions, FAIL 1, UNCERTAIN 1/2 and PASS 0."""
+    questions = [RUBRIC_FORM.format(question=question) for question in RUBRIC.values()]
+    messages = [case_of(example) + question for example in examples for question in questions]
+    made = []
+    for grades in batched(asked_until_read(messages, chat, read_grade), len(questions)):
+        worth = [WORTH[one.grade] for one in grades if one is not None]
+        notes = tuple(
+            f"{name}: {one.grade}: {one.reason}"
+            for name, one in zip(RUBRIC, grades, strict=True)
+            if one is not None
+        )
+        unanswered = len(questions) - len(worth)
+        made.append(Measurement(_mean(worth), None, len(questions), unanswered, notes))
+    return made
+
+
+def chain_poll(examples: list[Example], chat: Chat) -> list[Measurement]:
+    """One number: the share of votes that something is not supported."""
+    messages = [case_of(example) + CHAIN for example in examples for _ in range(VOTES)]
+    replies = asked_until_read(
+        messages, chat, read_vote, max_tokens=VOTE_TOKENS, temperature=VOTE_TEMPERATURE
+    )
+    made = []
+    for votes in batched(replies, VOTES):
+        known = [float(vote) for vote in votes if vote is not None]
+        made.append(Measurement(_mean(known), asked=VOTES, unanswered=VOTES - len(known)))
+    return made
+
+
+def asked_until_read(
+    messages: list[str],
+    chat: Chat,
+    read: Callable[[str], T | None],
+    *,
+    max_tokens: int = REASON_TOKENS,
+    temperature: float = 0.0,
+) -> list[T | None]:
+    """What `read` makes of the reply to each message; those it makes nothing of are asked again, not at
+    temperature 0, until `TRIES` are used up: then None."""
+    found: list[T | None] = [None] * len(messages)
+    for attempt in range(TRIES):
+        open_ones = [k for k, value in enumerate(found) if value is None]
+        if not open_ones:
+            break
+        replies = chat.replies(
+            [messages[k] for k in open_ones],
+            max_tokens=max_tokens,
+            temperature=temperature if not attempt else max(temperature, RETRY_TEMPERATURE),
+            seed=attempt,
+        )
+        for k, reply in zip(open_ones, replies, strict=True):
+            found[k] = read(reply)
+    return found
+
+
+def batched(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Runs of so many, the last of what is left."""
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def log_odds(probability: float | None) -> float:
+    """NaN where there is none."""
+    if probability is None:
+        return np.nan
+    bounded = min(max(probability, EDGE), 1 - EDGE)
+    return float(np.log(bounded / (1 - bounded)))
+
+
+def _mean(values: list[float]) -> np.ndarray:
+    return np.array([np.mean(values) if values else np.nan])
+
+
+Form = Callable[[list[Example], "Chat"], list[Measurement]]
+
+
+def _judge(
+    name: str, title: str, paper: str, number: str, form: Form, words: list[str], *, slow: bool = False
+) -> Measured:
+    """`words` say what is asked, how often, and which replies are read: what is kept depends on them."""
+
+    def measure(rows: Rows, kit: Kit) -> list[Measurement]:
+        chat = kit.chat
+        settings = {"chat": chat.name, "prompts": [CASE, *words]}
+        return kit.measured(name, settings, rows.examples, Measurement, lambda group: form(group, chat))
+
+    return Measured(
+        Facts(title, paper, "text", "a sigmoid", "the judge's", slow=slow, choices=("judge",)),
+        measure,
+        (number,),
+    )
+
+
+TWO_ANSWERS = _judge(
+    "prompt-judge",
+    "Prompt judge",
+    "arXiv 2411.03920, appendix D",
+    "log odds of No",
+    two_answers,
+    [SUPPORTED, *ANSWERS],
+)
+RUBRIC_JUDGE = _judge(
+    "prompt-rubric",
+    "Prompt judge, rubric",
+    "",
+    "questions failed",
+    rubric,
+    [RUBRIC_FORM, *RUBRIC.values(), f"{TRIES}, {REASON_TOKENS}, {RETRY_TEMPERATURE}", _GRADE.pattern],
+    slow=True,
+)
+CHAIN_POLL = _judge(
+    "chainpoll",
+    "ChainPoll",
+    "arXiv 2310.18344",
+    "share of votes",
+    chain_poll,
+    [CHAIN, f"{TRIES}, {VOTES}, {VOTE_TOKENS}, {VOTE_TEMPERATURE}", _VERDICT.pattern],
+    slow=True,
+)

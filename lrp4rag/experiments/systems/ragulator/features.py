@@ -1,0 +1,116 @@
+"""The five features of a response's sentences against its context (arXiv 2411.03920)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.example import Example
+from lrp4rag.experiments.systems.encoders.chunks import chunks_of
+from lrp4rag.experiments.systems.encoders.weights import MINILM
+from lrp4rag.experiments.systems.lessons import CHUNK_WORDS
+from lrp4rag.experiments.systems.ragulator.ngrams import SMOOTHING, NGrams, stems
+from lrp4rag.sentences import sentences_of, split_sentences
+from lrp4rag.training.store import key_of
+
+if TYPE_CHECKING:
+    from lrp4rag.experiments.systems.encoders.entailment import Entailment
+    from lrp4rag.experiments.systems.kit import Kit
+
+FEATURES = (
+    "precision",
+    "unigram perplexity",
+    "bigram perplexity",
+    "largest similarity to a sentence of the context",
+    "largest relevance of a chunk of the context",
+)
+RERANKED = 2  # chunks that the cross-encoder is given, those most similar: it costs far more than all else
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compared:
+    """Of S sentences, what needs no cross-encoder: their characters `spans` (S, 2), all `FEATURES` but the
+    last in `numbers` (S, 4), and the chunks to be given to it in `nearest` (S, at most `RERANKED`)."""
+
+    spans: NDArray[np.intp]
+    numbers: Numbers
+    nearest: NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relevance:
+    """The highest of the reranked chunks, (S,), in [0, 1]."""
+
+    values: Numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """`spans` (S, 2) are a response's sentences, `numbers` (S, 5) their `FEATURES`."""
+
+    spans: NDArray[np.intp]
+    numbers: Numbers
+
+
+def features_of(examples: Sequence[Example], model: Entailment, kit: Kit) -> list[Features]:
+    """Of each response. `model`'s probability of support stands for the reranker's relevance."""
+    settings = {"embedder": MINILM, "smoothing": SMOOTHING, "chunk": CHUNK_WORDS, "reranked": RERANKED}
+    compared = kit.measured(
+        "ragulator-words", settings, examples, Compared, lambda group: compare(group, kit)
+    )
+    nearest = {key_of(example): one.nearest for example, one in zip(examples, compared, strict=True)}
+    relevances = kit.measured(
+        "ragulator-relevance",
+        settings | {"entailment": model.name},
+        examples,
+        Relevance,
+        lambda group: rerank(group, nearest, model),
+    )
+    return [
+        Features(one.spans, np.column_stack([one.numbers, relevance.values]))
+        for one, relevance in zip(compared, relevances, strict=True)
+    ]
+
+
+def compare(group: Sequence[Example], kit: Kit) -> list[Compared]:
+    """Of responses to one source, whose passages are counted and embedded once."""
+    context = [sentence for text in group[0].passages for sentence in sentences_of(text)]
+    chunks = chunks_of(group[0].passages, CHUNK_WORDS)
+    counts = NGrams.of(map(stems, context))
+    spans = [split_sentences(example.response or "") for example in group]
+    texts = [sentences_of(example.response) for example in group]
+    vectors = kit.embedder([*context, *chunks, *(text for own in texts for text in own)])
+    known, wider, rest = np.split(vectors, [len(context), len(context) + len(chunks)])
+    made = []
+    places = np.cumsum([len(own) for own in texts])[:-1]
+    for own_spans, own, queries in zip(spans, texts, np.split(rest, places), strict=True):
+        numbers = [
+            (counts.precision(words), counts.unigram_perplexity(words), counts.bigram_perplexity(words))
+            for words in map(stems, own)
+        ]
+        nearest = np.argsort(-(queries @ wider.T), axis=1, kind="stable")[:, :RERANKED]
+        similarity = (queries @ known.T).max(axis=1)
+        made.append(Compared(np.array(own_spans), np.column_stack([numbers, similarity]), nearest))
+    return made
+
+
+def rerank(
+    group: Sequence[Example], nearest: Mapping[str, NDArray[np.intp]], model: Entailment
+) -> list[Relevance]:
+    """`nearest` has the chunks of each example's sentences by its key; all pairs are read together."""
+    chunks = chunks_of(group[0].passages, CHUNK_WORDS)
+    chosen = [nearest[key_of(example)] for example in group]
+    pairs = [
+        (chunks[k], text)
+        for example, rows in zip(group, chosen, strict=True)
+        for text, row in zip(sentences_of(example.response), rows, strict=True)
+        for k in row
+    ]
+    parts = np.split(model(pairs), np.cumsum([rows.size for rows in chosen])[:-1])
+    return [Relevance(part.reshape(rows.shape).max(axis=1)) for part, rows in zip(parts, chosen, strict=True)]

@@ -1,0 +1,153 @@
+"""What ReDeEP measures of a response (Sun et al., arXiv 2410.11414, section 3).
+
+The external context score tells how alike a token is to what an attention head reads in the context; the
+parametric knowledge score, how much a feed-forward layer changes what the reader would say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.example import Example
+from lrp4rag.lrp.granularity import Unit, members, prompt_units, response_units
+from lrp4rag.reader.encoding import Encoded
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from lrp4rag.experiments.systems.redeep_trace import Trace
+    from lrp4rag.reader.reader import Reader
+
+DECIMALS = 4
+ROWS = 32  # tokens at a time: more leave a processor's cache, fewer make slow products
+
+Floats = NDArray[np.float32]
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RedeepScores:
+    """Of t response tokens and s sentences; L layers with H heads. Tokens are measured where they are
+    predicted, sentences at their own tokens, as in the authors' code.
+
+    * `ecs` (L, H, t), -1 to 1: the cosine between the reader's last state (after its final norm) and the mean
+      of those of the prompt tokens that the head attends to most from there.
+    * `pks` (L, t), 0 to log 2: the Jensen-Shannon divergence, in nats, between the next-token distributions
+      that the logit lens reads before and after the layer's feed-forward part.
+    * `chunk_ecs` (L, H, s), -1 to 1: the cosine between embeddings of the sentence and of the passages'
+      sentence to which the head's mean attention is highest. `chunk_pks` (L, s): means of the divergence.
+    * `tokens` (t, 2) and `spans` (s, 2): characters of the response.
+    """
+
+    ecs: Floats
+    pks: Floats
+    chunk_ecs: Floats
+    chunk_pks: Floats
+    tokens: NDArray[np.intp]
+    spans: NDArray[np.intp]
+
+
+def redeep_scores(reader: Reader, embed: Embed, example: Example) -> RedeepScores:
+    """Measure one response in one pass; `embed` gives texts unit vectors (texts, d).
+
+    Raises `InputError` for a reader whose parts are not known (see `family_of`), or without a response.
+    """
+    import torch
+
+    from lrp4rag.experiments.systems.redeep_trace import trace_of
+
+    encoded = reader.encode(example, truncation="passages")
+    sentences = [unit for unit in response_units(encoded, "sentence") if unit.tokens]
+    sources = passage_sentences(encoded)
+    of_sentence = averages(sentences, len(encoded.response_ids))
+    with torch.no_grad():
+        trace = trace_of(
+            reader.model,
+            torch.tensor([[*encoded.prompt_ids, *encoded.response_ids]], device=reader.model.device),
+            torch.from_numpy(of_sentence).to(reader.model.device),
+            torch.from_numpy(averages(sources, len(encoded.prompt_ids))).to(reader.model.device),
+        )
+        ecs = torch.stack([external_context(read, trace.final) for read in trace.read]).cpu().numpy()
+        pks = torch.stack(list(parametric_knowledge(reader.model, trace))).cpu().numpy()
+    likeness = embed([one.label for one in sentences]) @ embed([one.label for one in sources]).T
+    chosen = torch.stack(trace.sources).cpu().numpy()
+    return RedeepScores(
+        ecs=_short(ecs),
+        pks=_short(pks[:, :-1]),
+        chunk_ecs=_short(likeness[np.arange(len(sentences)), chosen]),
+        chunk_pks=_short(pks[:, 1:] @ of_sentence.T),
+        tokens=np.array(encoded.response_offsets),
+        spans=np.array([(one.start, one.end) for one in sentences]),
+    )
+
+
+def passage_sentences(encoded: Encoded) -> list[Unit]:
+    """Sentences of the prompt, without what is no passage's; `label` is their text."""
+    found = []
+    for unit in prompt_units(encoded, "sentence"):
+        own = tuple(i for i in unit.tokens if encoded.segments[i] >= 2)
+        if own:
+            start, end = encoded.prompt_offsets[own[0]][0], encoded.prompt_offsets[own[-1]][1]
+            found.append(replace(unit, label=encoded.text[start:end], start=start, end=end, tokens=own))
+    return found
+
+
+def averages(units: Sequence[Unit], tokens: int) -> Floats:
+    """(units, tokens): what takes means over each unit's tokens."""
+    counts = np.array([len(unit.tokens) for unit in units])
+    found: Floats = (members(units, tokens) / counts[:, None]).astype(np.float32)
+    return found
+
+
+def external_context(read: Tensor, final: Tensor) -> Tensor:
+    """External context scores (H, t), from what each head reads where tokens are predicted (H, t, n) and last
+    states (n + t, d)."""
+    import torch.nn.functional as F
+
+    n = read.shape[-1]
+    # A sum has the direction of the mean.
+    return F.cosine_similarity(read.to(final.dtype) @ final[:n], final[n - 1 : -1], dim=-1)
+
+
+def parametric_knowledge(model: Any, trace: Trace) -> Iterator[Tensor]:
+    """Parametric knowledge scores (1 + t,) of each layer; a few rows of the vocabulary are held at a time."""
+    import torch
+
+    from lrp4rag.lrp.families import family_of
+
+    norm = family_of(model).part(model, "final_norm")
+    weight = model.get_output_embeddings().weight.float()
+    cap = getattr(model.config, "final_logit_softcapping", None)
+
+    def lens(states: Tensor) -> Tensor:
+        logits: Tensor = norm(states).float() @ weight.T
+        return logits if cap is None else cap * torch.tanh(logits / cap)
+
+    for before, after in zip(trace.before, trace.after, strict=True):
+        pairs = zip(before.split(ROWS), after.split(ROWS), strict=True)
+        yield torch.cat([divergence(*lens(torch.cat(pair)).chunk(2)) for pair in pairs])
+
+
+def divergence(first: Tensor, second: Tensor) -> Tensor:
+    """Jensen-Shannon, in nats, of softmaxes of finite logits (..., vocabulary): 0 to log 2."""
+    import torch
+
+    shares = [logits.softmax(-1) for logits in (first, second)]
+    # Of each: its negative entropy, without the logarithm of every share.
+    own = [
+        torch.linalg.vecdot(share, logits) - logits.logsumexp(-1)
+        for share, logits in zip(shares, (first, second), strict=True)
+    ]
+    mean = shares[0].add_(shares[1]).div_(2)
+    found: Tensor = (own[0] + own[1]) / 2 + torch.special.entr(mean).sum(-1)
+    return found.clamp(min=0)
+
+
+def _short(values: NDArray[np.floating[Any]]) -> Floats:
+    """So many decimals, so that what is kept on disk is small."""
+    return values.astype(np.float64).round(DECIMALS).astype(np.float32)

@@ -1,0 +1,185 @@
+"""SelfCheckGPT (Manakul et al., arXiv 2303.08896): a sentence is suspect as far as other answers to the same
+prompt do not support it.
+
+Four ways to tell whether they do, those of section 5 but for the one by questions: embeddings in place of
+BERTScore, n-grams, entailment, and asking a model. The answers are the reader's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.example import Example
+from lrp4rag.experiments.systems.baseline import SPANS, Facts
+from lrp4rag.experiments.systems.encoders.weights import MINILM, MINILM_PACKAGE
+from lrp4rag.experiments.systems.measurement import Measured, Measurement
+from lrp4rag.experiments.systems.ngrams import NGrams
+from lrp4rag.experiments.systems.samples import Samples, samples_of, settings_of
+from lrp4rag.experiments.systems.suspicion import Suspicion
+from lrp4rag.experiments.systems.taught import entailed
+from lrp4rag.features.text import words_of
+from lrp4rag.sentences import sentences_of, split_sentences
+from lrp4rag.training.store import key_of
+
+if TYPE_CHECKING:
+    from lrp4rag.experiments.systems.chat import Chat
+    from lrp4rag.experiments.systems.encoders.embedder import Embedder
+    from lrp4rag.experiments.systems.encoders.entailment import Entailment
+    from lrp4rag.experiments.systems.kit import Kit
+    from lrp4rag.training.rows import Rows
+
+Pair = tuple[str, str]
+"""A sample and a sentence."""
+Values = NDArray[np.float64]
+Doubt = Callable[[list[Pair]], Values]
+"""How little each sample supports its sentence, (pairs,), about 0 to 1; NaN for no answer."""
+
+ANSWERS = ("Yes", "No")
+PROMPT = (
+    "Text:\n{sample}\n\nStatement: {sentence}\n\n"
+    "Does the text above support the statement? Reply with one word, Yes or No."
+)
+"""The sample comes first: it is read once for all sentences."""
+NO_ANSWER = 0.5
+
+ORDERS = (1, 2)
+NGRAM_NAMES = ("unigram average", "unigram maximum", "bigram average", "bigram maximum")
+MARKING = NGRAM_NAMES.index("unigram maximum")
+
+
+def checked(examples: Sequence[Example], samples: Sequence[Samples], doubt: Doubt) -> list[Measurement]:
+    """A sentence's score is the mean doubt over samples, a response's the mean over its sentences. All pairs
+    are judged together."""
+    spans = [split_sentences(example.response or "") for example in examples]
+    pairs = [
+        [(text, sentence) for sentence in sentences_of(example.response) for text in own.texts]
+        for example, own in zip(examples, samples, strict=True)
+    ]
+    doubts = doubt([pair for own in pairs for pair in own])
+    ends = np.cumsum([len(own) for own in pairs])
+    return [_measurement(*one) for one in zip(spans, np.split(doubts, ends[:-1]), strict=True)]
+
+
+def _measurement(spans: Sequence[tuple[int, int]], doubts: Values) -> Measurement:
+    unanswered = int(np.isnan(doubts).sum())
+    if unanswered == len(doubts):
+        return Measurement(np.array([np.nan]), asked=len(doubts), unanswered=unanswered)
+    scores = np.nan_to_num(doubts, nan=NO_ANSWER).reshape(len(spans), -1).mean(axis=1)
+    suspicion = Suspicion(np.array(spans, dtype=np.intp), scores)
+    return Measurement(np.array([scores.mean()]), suspicion, len(doubts), unanswered)
+
+
+def unlike(pairs: list[Pair], embedder: Embedder) -> Values:
+    """1 - the highest cosine of the sentence and a sentence of the sample (section 5.1)."""
+    parts = {sample: sentences_of(sample) for sample, _ in pairs}
+    texts = sorted({sentence for _, sentence in pairs}.union(*parts.values()))
+    vectors = dict(zip(texts, embedder(texts), strict=True))
+    return np.array(
+        [1 - max(vectors[part] @ vectors[sentence] for part in parts[sample]) for sample, sentence in pairs],
+        dtype=np.float64,
+    )
+
+
+def not_entailed(pairs: list[Pair], model: Entailment) -> Values:
+    """1 - the probability that the sample supports the sentence (section 5.4)."""
+    return 1 - model(pairs)
+
+
+def denied(pairs: list[Pair], chat: Chat) -> Values:
+    """Whether the model denies that the sample supports the sentence, 0 or 1 (section 5.5)."""
+    found = np.full(len(pairs), np.nan)
+    for sample in dict.fromkeys(sample for sample, _ in pairs):
+        own = [k for k, pair in enumerate(pairs) if pair[0] == sample]
+        messages = [PROMPT.format(sample=sample, sentence=pairs[k][1]) for k in own]
+        answers = chat.choose(messages, ANSWERS)
+        found[own] = [np.nan if yes is None else float(yes <= 0.5) for yes in answers]
+    return found
+
+
+def surprising(example: Example, samples: Samples) -> Measurement:
+    """Four numbers: the average and the maximum of words' -log p in a sentence, by n-grams of the samples and
+    the response itself (section 5.3), averaged over sentences. Sentences are scored by the
+    unigrams' maximum, the best of the four in the paper."""
+    if not samples.texts:
+        return Measurement(np.full(len(NGRAM_NAMES), np.nan))
+    response = example.response or ""
+    sentences = [words_of(sentence) for sentence in sentences_of(response)]
+    others = [words_of(sentence) for text in samples.texts for sentence in sentences_of(text)]
+    models = [NGrams.of([*sentences, *others], order) for order in ORDERS]
+    scores = np.array([_statistics(words, models) for words in sentences])
+    spans = np.array(split_sentences(response), dtype=np.intp)
+    return Measurement(scores.mean(axis=0), Suspicion(spans, scores[:, MARKING]))
+
+
+def _statistics(words: list[str], models: list[NGrams]) -> list[float]:
+    """Of a sentence without words, nothing is surprising."""
+    surprises = [model.surprise(words) for model in models]
+    return [float(of(one)) if len(one) else 0.0 for one in surprises for of in (np.mean, np.max)]
+
+
+def _measure(rows: Rows, kit: Kit, name: str, settings: dict[str, Any], doubt: Doubt) -> list[Measurement]:
+    drawn = samples_of(rows.examples, kit)
+    known = {key_of(example): own for example, own in zip(rows.examples, drawn, strict=True)}
+
+    def measure(group: list[Example]) -> list[Measurement]:
+        return checked(group, [known[key_of(example)] for example in group], doubt)
+
+    settings = {"samples": settings_of(kit), **settings}
+    return kit.measured(name, settings, rows.examples, Measurement, measure)
+
+
+def _by_embedding(rows: Rows, kit: Kit) -> list[Measurement]:
+    doubt = partial(unlike, embedder=kit.embedder)
+    return _measure(rows, kit, "selfcheck-embedding", {"embedder": MINILM}, doubt)
+
+
+def _by_ngrams(rows: Rows, kit: Kit) -> list[Measurement]:
+    return list(map(surprising, rows.examples, samples_of(rows.examples, kit)))
+
+
+def _by_entailment(rows: Rows, kit: Kit, model: Entailment) -> list[Measurement]:
+    doubt = partial(not_entailed, model=model)
+    return _measure(rows, kit, "selfcheck-nli", {"entailment": model.name}, doubt)
+
+
+def _by_asking(rows: Rows, kit: Kit) -> list[Measurement]:
+    chat = kit.chat
+    settings = {"chat": chat.name, "prompt": PROMPT, "answers": ANSWERS}
+    return _measure(rows, kit, "selfcheck-prompt", settings, partial(denied, chat=chat))
+
+
+def _facts(
+    way: str,
+    weights: str,
+    training: str = f"a sigmoid; marks: {SPANS}",
+    choices: tuple[str, ...] = (),
+    embeds: bool = False,
+) -> Facts:
+    return Facts(
+        f"SelfCheckGPT, {way}",
+        "arXiv 2303.08896",
+        "text and samples",
+        training,
+        f"the reader's samples{weights}",
+        slow=True,
+        choices=choices,
+        modules=(MINILM_PACKAGE,) if embeds else (),
+    )
+
+
+SELFCHECK_EMBEDDING = Measured(
+    _facts("embeddings", ", all-MiniLM-L6-v2", embeds=True), _by_embedding, ("mean distance",), marks=True
+)
+SELFCHECK_NGRAM = Measured(_facts("n-gram", ""), _by_ngrams, NGRAM_NAMES, alternatives=True, marks=True)
+_NLI = _facts("NLI", ", the cross-encoder of the folds", SPANS, ("entailment",), True)
+SELFCHECK_NLI = entailed(
+    _NLI, lambda model: Measured(_NLI, partial(_by_entailment, model=model), ("mean doubt",), marks=True)
+)
+SELFCHECK_PROMPT = Measured(
+    _facts("prompt", ", the judge's", choices=("judge",)), _by_asking, ("mean denial",), marks=True
+)

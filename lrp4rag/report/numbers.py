@@ -1,0 +1,101 @@
+"""Numbers and findings as the page words them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from typing import TYPE_CHECKING, Literal
+
+from lrp4rag.classifiers.card import Interval
+from lrp4rag.report.markdown import Markdown, text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Verdict = Literal["holds", "does not hold", "cannot be told"]
+METRICS = {
+    "auroc": "AUROC",
+    "accuracy": "accuracy",
+    "balanced_accuracy": "bal. accuracy",
+    "precision": "precision",
+    "recall": "recall",
+    "f1": "F1",
+    "ece": "ECE",
+}
+
+
+def verdict(interval: Interval, null: float = 0.0) -> Verdict:
+    """Whether a claim that a value exceeds `null` holds: by where its interval lies, and by nothing else."""
+    if interval.low is not None and interval.low > null:
+        return "holds"
+    if interval.high is not None and interval.high < null:
+        return "does not hold"
+    return "cannot be told"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    return "" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def percent(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else f"{100 * value:.1f} %"
+
+
+def with_interval(interval: Interval | None) -> str:
+    """0.716 [0.68, 0.75]; without bounds where there are none."""
+    if interval is None or interval.value is None:
+        return ""
+    if interval.low is None or interval.high is None or interval.low == interval.high:
+        return number(interval.value)
+    return f"{interval.value:.3f} [{interval.low:.2f}, {interval.high:.2f}]"
+
+
+def percent_interval(interval: Interval | None) -> str:
+    """66.4 % [63.1, 69.5]"""
+    if interval is None or interval.value is None or interval.low is None or interval.high is None:
+        return percent(interval.value if interval else None)
+    return f"{percent(interval.value)} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+
+
+def points(interval: Interval | None) -> str:
+    """-2.8 points [-5.0, +0.1]"""
+    if interval is None or interval.value is None or interval.low is None or interval.high is None:
+        return ""
+    return f"{100 * interval.value:+.1f} points [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]"
+
+
+def difference(interval: Interval | None) -> str:
+    """+0.021 [-0.004, +0.046]"""
+    if interval is None or interval.value is None:
+        return ""
+    if interval.low is None or interval.high is None:
+        return f"{interval.value:+.3f}"
+    return f"{interval.value:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
+
+
+def p_value(value: float) -> str:
+    return f"{value:.1e}" if value < 0.001 else f"{value:.3f}"
+
+
+# What `slug` leaves as it is; what ends like one of its hashes is none of these.
+_FILE_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_])?")
+_HASHED = re.compile(r"-[0-9a-f]{8}$")
+
+
+def slug(name: str) -> str:
+    """A generator's name as a part of a file's: other names give other slugs, none has a folder in it, and
+    none is empty or long. Most names are their own; of others a hash tells them apart."""
+    if _FILE_NAME.fullmatch(name) and ".." not in name and not _HASHED.search(name):
+        return name
+    shown = re.sub(r"[^A-Za-z0-9_]+", "-", name[:40]).strip("-") or "name"
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{shown}-{digest[:8]}"
+
+
+def markdown(table: pd.DataFrame) -> Markdown:
+    """A table of words. What is in a cell stays in it; `Markdown` must be in columns of objects, for pandas
+    makes plain strings of it in others."""
+    lines: list[list[str]] = [[text(name) for name in table.columns], ["---"] * table.shape[1]]
+    lines += [[text(item) for item in row] for row in table.itertuples(index=False)]
+    return Markdown("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")

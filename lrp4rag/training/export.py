@@ -1,0 +1,155 @@
+"""A store as one Parquet table, so that people can use pandas, polars or duckdb on it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.example import Example
+from lrp4rag.features.parts import SENTENCES, SIGNALS
+from lrp4rag.features.response import RESPONSE_FEATURES, response_features
+from lrp4rag.features.tokens import TOKEN_FEATURES
+from lrp4rag.files import written_atomically
+from lrp4rag.progress import track
+from lrp4rag.training.rows import record_of, token_flags
+from lrp4rag.training.store import Store, key_of
+
+TEXTS = ("id", "key", "source", "generator", "question", "prompt", "response")
+PER_TOKEN = ("logprob", "entropy", "rank", "logprob_without_passages", "logprob_other_passages")
+ROWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Extra:
+    """An array that was asked for, flattened in `column`, with its shape in another one."""
+
+    column: str
+    part: str
+    name: str
+    dtype: np.dtype[Any]
+
+
+def export(folder: str | Path, out: Path, arrays: Sequence[str] = (), *, features: bool = False) -> int:
+    """Write one row for each response whose relevance is stored; returns how many.
+
+    `arrays` are further arrays of the signals or the sentences, flattened, with `NAME_shape` beside
+    them; where NAME is a column already, the part's name comes before it. `features` adds those of each
+    token (a list) and of the response (a number). What a row lacks is null.
+    Raises `InputError` for a name that the store lacks, for what is damaged in it and where `out` is no plain
+    file, and `LRP4RAGError` without pyarrow.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise LRP4RAGError("export needs pyarrow: pip install 'lrp4rag[parquet]'") from error
+    store = Store.existing(folder)
+    examples = [example for example in store.examples() if store.has(example)]
+    if not examples:
+        raise InputError("this store holds no relevance", path=folder)
+    if features and not any(store.has(example, SIGNALS) for example in examples):
+        raise InputError("features need signals; extract them (--parts relevance,signals)", path=folder)
+    extras = _extras(store, examples, arrays, _schema(pa, ()).names)
+    schema = _schema(pa, extras, features=features)
+    with (
+        written_atomically(out) as stream,
+        parquet.ParquetWriter(stream, schema, compression="zstd") as writer,
+    ):
+        for batch in _batches(store, examples, extras, features=features):
+            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+    return len(examples)
+
+
+def _schema(pa: Any, extras: Sequence[_Extra], *, features: bool = False) -> Any:
+    """The type of every column, whatever the first rows lack."""
+    label = pa.struct([("start", pa.int64()), ("end", pa.int64()), ("kind", pa.string())])
+    reals = pa.list_(pa.float32())
+    columns = {
+        **dict.fromkeys(TEXTS, pa.string()),
+        "hallucinated": pa.bool_(),
+        "labels": pa.list_(label),
+        "token_flags": pa.list_(pa.bool_()),
+        "tokens": pa.list_(pa.string()),
+        **dict.fromkeys(("R_response", "R_prompt", "logits", *PER_TOKEN), reals),
+        "rank": pa.list_(pa.int32()),
+    }
+    for extra in extras:
+        columns[extra.column] = pa.list_(pa.from_numpy_dtype(extra.dtype))
+        columns[f"{extra.column}_shape"] = pa.list_(pa.int64())
+    if features:
+        columns |= dict.fromkeys(map(_column, TOKEN_FEATURES), reals)
+        columns |= dict.fromkeys(RESPONSE_FEATURES, pa.float64())
+    return pa.schema(list(columns.items()))
+
+
+def _column(feature: str) -> str:
+    """Of a token feature; those of a response are named after the pooling too."""
+    return f"token: {feature}"
+
+
+def _extras(
+    store: Store, examples: Sequence[Example], names: Sequence[str], taken: Collection[str]
+) -> list[_Extra]:
+    known: dict[str, _Extra] = {}
+    for part in (SIGNALS, SENTENCES):
+        first = next((example for example in examples if store.has(example, part)), None)
+        for name, array in store.arrays(first, part).items() if first else ():
+            column = f"{part}_{name}" if name in taken else name
+            known.setdefault(name, _Extra(column, part, name, array.dtype))
+    for name in names:
+        if name not in known:
+            raise InputError(f"no array '{name}' here; there are: {', '.join(sorted(known)) or 'none'}")
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def _batches(
+    store: Store, examples: Sequence[Example], extras: Sequence[_Extra], *, features: bool
+) -> Iterator[list[dict[str, Any]]]:
+    batch: list[dict[str, Any]] = []
+    for example in track(examples, len(examples), "exporting"):
+        batch.append(_row(store, example, extras, features=features))
+        if len(batch) == ROWS_AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _row(store: Store, example: Example, extras: Sequence[_Extra], *, features: bool) -> dict[str, Any]:
+    relevance = store.read(example)
+    held = [part for part in (SIGNALS, SENTENCES) if store.has(example, part)]
+    row: dict[str, Any] = {
+        "id": example.id,
+        "key": key_of(example),
+        "source": example.source,
+        "generator": example.generator,
+        "question": example.question,
+        "prompt": example.prompt,
+        "response": example.response,
+        "hallucinated": example.hallucinated,
+        "tokens": relevance.response_tokens,
+        "R_response": relevance.response,
+        "R_prompt": relevance.prompt,
+        "logits": relevance.logits,
+    }
+    if example.labels is not None:
+        row["labels"] = [
+            {"start": label.start, "end": label.end, "kind": label.kind} for label in example.labels
+        ]
+        row["token_flags"] = token_flags(example, relevance)
+    if SIGNALS in held:
+        row |= store.arrays(example, SIGNALS, PER_TOKEN)
+    for extra in extras:
+        if extra.part in held:
+            array = store.arrays(example, extra.part, [extra.name])[extra.name]
+            row |= {extra.column: array.ravel(), f"{extra.column}_shape": array.shape}
+    if features and SIGNALS in held and len(relevance.response):
+        record = record_of(store, example, relevance)
+        row |= {_column(name): feature(record) for name, feature in TOKEN_FEATURES.items()}
+        row |= response_features(record)
+    return row

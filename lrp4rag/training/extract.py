@@ -1,0 +1,138 @@
+"""Extraction: what detectors and baselines read, computed once, in one or several processes, resumable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example
+from lrp4rag.features.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS, STATES, part_named
+from lrp4rag.lrp.composites import Composite, composite_named
+from lrp4rag.lrp.families import can_pull
+from lrp4rag.lrp.signals import require_signals
+from lrp4rag.progress import track
+from lrp4rag.reader.encoding import Truncation
+from lrp4rag.reader.reader import Reader
+from lrp4rag.training.extractor import Extractor, Group
+from lrp4rag.training.store import Configuration, Store, discard
+from lrp4rag.training.workers import run_in_workers
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """The store, and how many examples were computed now, were there already, or failed (and why)."""
+
+    store: Store
+    computed: int
+    present: int
+    failures: dict[str, str]
+
+
+def extract(
+    examples: Sequence[Example],
+    reader: Reader,
+    folder: str | Path,
+    *,
+    composite: str = "attnlrp",
+    truncation: Truncation = "error",
+    parts: Sequence[str] = (RELEVANCE,),
+    max_memory: int | None = None,
+    workers: int = 1,
+    load: Callable[[int], Reader] | None = None,
+) -> Extraction:
+    """Compute the parts that the store lacks of every example; a failure is logged and passed over.
+
+    Kill it at any moment and run it again: a file is written whole or not at all, and one that is damaged is
+    computed again (damaged examples.jsonl is made anew of `examples`, with an `LRP4RAGWarning`). With several
+    `workers`, `load` gives each its reader (it is called with the worker's number, in its process).
+    Raises `InputError` for an unknown part, one that this reader or composite cannot have, or a store
+    that was made with another configuration.
+    """
+    parts = [part_named(part) for part in parts]
+    rules = composite_named(composite)
+    _require_possible(parts, reader, rules)
+    store = Store.open(folder, Configuration(reader.identity.as_dict(), rules.name, truncation=truncation))
+    store.add_examples(examples, rebuild=True)
+    # Equal examples share files.
+    wanted = {store.path(example): example for example in examples}
+    looked = track(wanted.values(), len(wanted), "looking at what is there")
+    missing = [example for example in looked if not _complete(store, example, parts)]
+    failed: dict[str, str] = {}
+    groups = _groups(missing, examples)
+    if workers > 1 and load is not None and len(groups) > 1:
+        outcomes = run_in_workers(groups, parts, store, load, min(workers, len(groups)), max_memory)
+    else:
+        outcomes = _run_here(groups, parts, store, reader, max_memory)
+    done = _one_by_one(outcomes, failed)
+    for _ in track(done, len(missing), "extracting relevance"):
+        pass
+    by_path = {store.path(example): failed[example.id] for example in missing if example.id in failed}
+    failures = {row.id: by_path[store.path(row)] for row in examples if store.path(row) in by_path}
+    store.log_failures(failures)
+    return Extraction(store, len(missing) - len(by_path), len(wanted) - len(missing), failures)
+
+
+def _require_possible(parts: Sequence[str], reader: Reader, composite: Composite) -> None:
+    """Before the expensive part: what would fail for one example would fail for all."""
+    if not parts:
+        raise InputError("name at least one part to extract, such as relevance")
+    if {SIGNALS, STATES} & set(parts):
+        require_signals(reader.model, composite)
+    if {PROMPT, SENTENCES} & set(parts) and not can_pull(reader.model):
+        raise InputError(
+            "this reader's layers give no derivatives (is it quantised?), so nothing can be pulled; "
+            "leave prompt and sentences out (--parts relevance,signals)"
+        )
+
+
+def _complete(store: Store, example: Example, parts: Sequence[str]) -> bool:
+    """Whether all parts are there; a damaged file is removed, so that it is computed again."""
+    held = [store.holds(example, part) for part in parts]
+    for part, whole in zip(parts, held, strict=True):
+        if not whole:
+            discard(store.path(example, part))
+    return all(held)
+
+
+def _groups(missing: Sequence[Example], examples: Sequence[Example]) -> list[Group]:
+    """Examples with one prompt together, each group with the next prompt in an order that never changes."""
+    prompts: dict[str, list[Example]] = {}
+    for example in missing:
+        prompts.setdefault(_prompt_key(example), []).append(example)
+    known = {_prompt_key(example): example for example in examples}
+    order = sorted(known)
+    following = dict(zip(order, order[1:] + order[:1], strict=True))
+    return [
+        Group(tuple(group), None if following[key] == key else known[following[key]])
+        for key, group in prompts.items()
+    ]
+
+
+def _prompt_key(example: Example) -> str:
+    spans = [[span.kind, span.index, span.start, span.end] for span in example.spans]
+    return hashlib.sha256(json.dumps([example.prompt, spans]).encode()).hexdigest()
+
+
+def _run_here(
+    groups: Sequence[Group], parts: Sequence[str], store: Store, reader: Reader, max_memory: int | None
+) -> Iterator[tuple[Group, dict[str, str]]]:
+    if not groups:
+        return
+    extractor = Extractor(reader, store, max_memory=max_memory)
+    try:
+        for group in groups:
+            yield group, extractor.run(group, parts)
+    finally:
+        extractor.close()
+
+
+def _one_by_one(
+    outcomes: Iterator[tuple[Group, dict[str, str]]], failed: dict[str, str]
+) -> Iterator[Example]:
+    for group, failures in outcomes:
+        failed |= failures
+        yield from group.examples

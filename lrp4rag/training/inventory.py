@@ -1,0 +1,120 @@
+"""What a store holds, and several stores in one."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning
+from lrp4rag.files import written_atomically
+from lrp4rag.progress import track
+from lrp4rag.training.failures import Reason, reasons_of
+from lrp4rag.training.store import MANIFEST, Configuration, Store, discard, is_whole
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """How a store was made; per part its files, bytes and damaged files; the examples by generator and label.
+
+    `first_damaged` is the path of one, if any. Of the last run, `failed` is how many responses failed and
+    `failures` why; None where the log of them is damaged.
+    """
+
+    folder: Path
+    configuration: Configuration
+    examples: int
+    sources: int
+    generators: dict[str, int]
+    hallucinated: dict[str, int]
+    files: dict[str, int]
+    megabytes: dict[str, float]
+    damaged: dict[str, int]
+    first_damaged: str | None
+    failed: int | None
+    failures: list[Reason] | None
+
+
+def inventory(folder: str | Path) -> Inventory:
+    """Read all of a store. Raises `InputError` where there is none, or where its manifest or examples are
+    damaged; of a damaged log of failures it warns."""
+    store = Store.existing(folder)
+    examples = store.examples()
+    files = {part: store.files(part) for part in store.parts()}
+    paths = [path for part in files for path in files[part]]
+    damaged = [path for path in track(paths, len(paths), "verifying") if not is_whole(path)]
+    broken = Counter(path.parent.name for path in damaged)
+    failures = _failures(store)
+    return Inventory(
+        folder=store.folder,
+        configuration=store.configuration,
+        examples=len(examples),
+        sources=len({example.source for example in examples}),
+        generators=dict(sorted(Counter(example.generator or "unknown" for example in examples).items())),
+        hallucinated=dict(
+            sorted(Counter(example.generator or "unknown" for example in examples if example.labels).items())
+        ),
+        files={part: len(paths) for part, paths in files.items()},
+        megabytes={part: sum(path.lstat().st_size for path in paths) / 1e6 for part, paths in files.items()},
+        damaged={part: broken[part] for part in files},
+        first_damaged=str(damaged[0]) if damaged else None,
+        failed=None if failures is None else len(failures),
+        failures=None if failures is None else reasons_of(failures),
+    )
+
+
+def merge(folders: Sequence[str | Path], out: str | Path) -> int:
+    """Copy what `out` lacks or has damaged; returns how many files.
+
+    Where several stores hold a file, the first whole one is taken; of labels, the last one's. Killed and run
+    again it goes on. Raises `InputError` for stores that differ, and at the end `LRP4RAGError` for files that
+    are damaged in all stores that hold them.
+    """
+    stores = [Store.existing(folder) for folder in folders]
+    if any(store.folder.resolve() == Path(out).resolve() for store in stores):
+        raise InputError("the merged store's folder is one of those to merge; name another", path=out)
+    # All of this before anything is written.
+    for store in stores[1:]:
+        stores[0].configuration.require(store.configuration, stores[0].folder / MANIFEST)
+    examples = [example for store in stores for example in store.examples()]
+    target = Store.open(out, stores[0].configuration)
+    target.examples()
+    held: dict[Path, list[Path]] = {}
+    for store in (target, *stores):  # what is there and whole stays
+        for part in store.parts():
+            for path in store.files(part):
+                held.setdefault(target.folder / part / path.name, []).append(path)
+    copied, damaged = 0, []
+    for place, paths in track(held.items(), len(held), "copying"):
+        whole = next((path for path in paths if is_whole(path)), None)
+        if whole is None:
+            damaged.append(paths[0])
+        elif whole != place:
+            _copy(whole, place)
+            copied += 1
+    target.add_examples(examples)
+    if damaged:
+        count = f"{len(damaged)} files are" if len(damaged) > 1 else "1 file is"
+        raise LRP4RAGError(
+            f"{count} damaged wherever there is one, the first being {damaged[0]}; all others are in {out} "
+            f"({copied} files were copied). lrp4rag extract computes anew what is missing"
+        )
+    return copied
+
+
+def _copy(source: Path, place: Path) -> None:
+    place.parent.mkdir(exist_ok=True)
+    discard(place)  # where it is damaged, and may be a link
+    with source.open("rb") as read, written_atomically(place) as written:
+        shutil.copyfileobj(read, written)
+
+
+def _failures(store: Store) -> dict[str, str] | None:
+    try:
+        return store.failures()
+    except InputError as error:
+        warnings.warn(str(error), LRP4RAGWarning, stacklevel=3)
+        return None

@@ -1,0 +1,235 @@
+"""Where a response is made up: token, span and sentence metrics of a token classifier beside controls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.parallel import Parallel, delayed
+
+from lrp4rag.classifiers.card import Metrics
+from lrp4rag.classifiers.localise import merged_spans
+from lrp4rag.classifiers.reading import best_threshold
+from lrp4rag.classifiers.token_model import Tokens
+from lrp4rag.features.record import Record
+from lrp4rag.features.text import novel_word
+from lrp4rag.features.windows import smoothed
+from lrp4rag.progress import track
+from lrp4rag.reader.encoding import tokens_in
+from lrp4rag.sentences import split_sentences
+from lrp4rag.training.controls import CONTROLS as RESPONSE_CONTROLS
+from lrp4rag.training.controls import FLAG_EVERYTHING, Control, Setting, flag_everything, relevance
+from lrp4rag.training.folds import Protocol
+from lrp4rag.training.metrics import RESAMPLES, outcome_metrics, token_intervals
+from lrp4rag.training.pooled import pooled_features
+from lrp4rag.training.rows import Rows
+from lrp4rag.training.search import Outcome, cross_validated
+from lrp4rag.training.spans import (
+    Overlap,
+    annotated_sentences,
+    characters,
+    overlap_metrics,
+    sentences,
+)
+from lrp4rag.training.tokens import Located, folds_of
+
+Flags = NDArray[np.bool_]
+Scores = NDArray[np.float64]
+
+CLASSIFIER = "token classifier"
+ALL = "all"
+"""The responses of all generators together, where there are several or one."""
+RELEVANCE = "relevance of the prompt, smoothed"
+CONTROLS = ("position", "novel words", "length only", FLAG_EVERYTHING)
+TOKEN_RESAMPLES = 200
+WHOLE = ("length only", "novel words")
+RELEVANCE_VECTOR = "R_response alone (SVM)"
+POOLED = "features of the whole response"
+MAKERS: dict[str, Control] = {name: one.make for name, one in RESPONSE_CONTROLS.items()} | {
+    RELEVANCE_VECTOR: relevance,
+    POOLED: lambda rows, _: pooled_features(rows),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marking:
+    """What one way makes of N tokens: scores that rise with suspicion, which are marked, and which are in a
+    sentence that is."""
+
+    scores: Scores
+    marked: Flags
+    sentences: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One way on one generator's responses. Precision, recall and F1 of `spans` are of characters."""
+
+    tokens: Metrics
+    spans: Metrics
+    sentences: Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Localisation:
+    """By generator: the lines, and verdicts on whole responses from token scores; the controls last."""
+
+    lines: dict[str, dict[str, Line]]
+    responses: dict[str, dict[str, Metrics]]
+    rows: dict[str, int]
+    hallucinated: dict[str, int]
+    chosen: tuple[str, ...]
+
+
+def localisation(
+    rows: Rows,
+    tokens: Tokens,
+    found: Located | Mapping[str, Located],
+    protocol: Protocol,
+    *,
+    beside: Sequence[str] | None = WHOLE,
+    resamples: int = RESAMPLES,
+    jobs: int = 1,
+) -> Localisation:
+    """Metrics of one token model, or of several by name, of smoothed relevance and of the controls, per
+    generator. `beside` names the controls of whole responses, which `jobs` processes learn; None
+    leaves all controls out."""
+    models = {CLASSIFIER: found} if isinstance(found, Located) else dict(found)
+    made = {name: Marking(one.probabilities, one.marked, one.sentences) for name, one in models.items()}
+    verdicts = {name: one.outcome for name, one in models.items()}
+    if beside is not None:
+        made |= simple(rows, tokens, protocol)
+        verdicts |= whole(rows, protocol, beside, jobs)
+    lines, responses, counts, hallucinated = {}, {}, {}, {}
+    chosen_by = tuple(f"{name}: {one}" for name, model in models.items() for one in model.outcome.chosen)
+    for generator, chosen in parts_of(rows).items():
+        part = rows.select(chosen)
+        # Ranking tokens, which takes most of the time, releases Python's lock.
+        tasks = (delayed(line_of)(part, tokens, chosen, marking, resamples) for marking in made.values())
+        lines[generator] = dict(zip(made, Parallel(n_jobs=jobs, prefer="threads")(tasks), strict=True))
+        responses[generator] = {
+            name: outcome_metrics(outcome.select(chosen), part.labels, part.groups, resamples=resamples)
+            for name, outcome in verdicts.items()
+        }
+        counts[generator], hallucinated[generator] = len(part), int(part.labels.sum())
+    return Localisation(lines, responses, counts, hallucinated, chosen_by)
+
+
+def simple(rows: Rows, tokens: Tokens, protocol: Protocol) -> dict[str, Marking]:
+    """Ways of which only a threshold is learned, which is chosen on the training rows of each fold."""
+    relevances = rows.relevances
+    scores = {
+        RELEVANCE: np.concatenate([-smoothed(row.total) for row in relevances]),
+        "position": np.concatenate([np.linspace(0, 1, len(row.response)) for row in relevances]),
+        "novel words": np.concatenate([novel_word(Record(row)) for row in relevances]),
+    }
+    made = {name: _marking(tokens, score, protocol) for name, score in scores.items()}
+    everything = np.ones(len(tokens.flags), dtype=bool)
+    return made | {FLAG_EVERYTHING: Marking(everything.astype(float), everything, everything)}
+
+
+def whole(rows: Rows, protocol: Protocol, names: Sequence[str] = WHOLE, jobs: int = 1) -> dict[str, Outcome]:
+    """Controls of whole responses by their names there, and flag everything. The longer a response, the
+    higher its highest scores, even of noise: so length is one of them."""
+    setting = Setting.of(protocol)
+    made = {
+        name: cross_validated(MAKERS[name](rows, setting), rows.labels, rows.groups, protocol, n_jobs=jobs)
+        for name in track(names, len(names), "cross-validating controls")
+    }
+    return made | {FLAG_EVERYTHING: flag_everything(rows.labels, protocol)}
+
+
+def _marking(tokens: Tokens, scores: Scores, protocol: Protocol) -> Marking:
+    """A sentence's score is the mean of its tokens'; both thresholds are the best on the training rows."""
+    inside = tokens.sentence >= 0
+    _, where = np.unique(tokens.sentence[inside], return_inverse=True)
+    means = np.zeros(len(scores))
+    means[inside] = (np.bincount(where, scores[inside]) / np.bincount(where))[where]
+    annotated = np.zeros(len(scores), dtype=bool)
+    annotated[inside] = (np.bincount(where, tokens.flags[inside]) > 0)[where]
+    first = inside & (np.diff(tokens.sentence, prepend=-2) != 0)  # one token stands for its sentence
+    marked, sentences = np.zeros(len(scores), dtype=bool), np.zeros(len(scores), dtype=bool)
+    for split in folds_of(tokens, protocol):
+        train, test = tokens.within(split.train), tokens.within(split.test)
+        own = train[first[train]]
+        marked[test] = scores[test] >= best_threshold(scores[train], tokens.flags[train])
+        sentences[test] = inside[test] & (means[test] >= best_threshold(means[own], annotated[own]))
+    return Marking(scores, marked, sentences)
+
+
+def parts_of(rows: Rows, chosen: NDArray[np.intp] | None = None) -> dict[str, NDArray[np.intp]]:
+    """The numbers of the chosen rows (default: all) by generator, and of all of them."""
+    chosen = np.arange(len(rows)) if chosen is None else chosen
+    by_name = {name: np.intersect1d(own, chosen) for name, own in rows.by_generator.items()}
+    return {name: own for name, own in by_name.items() if len(own)} | {ALL: chosen}
+
+
+def line_of(part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marking, resamples: int) -> Line:
+    """Metrics of a marking of all tokens on some rows: `part`, whose numbers are `chosen`."""
+    spans, in_sentences = _overlaps(part, tokens, chosen, marking)
+    own = tokens.within(chosen)
+    return Line(
+        # Each draw ranks every token of the data, so fewer must do.
+        tokens=token_intervals(
+            tokens.flags[own],
+            marking.scores[own],
+            marking.marked[own],
+            tokens.groups[tokens.owner[own]],
+            resamples=min(resamples, TOKEN_RESAMPLES),
+        ),
+        spans=overlap_metrics(spans, part.groups, resamples=resamples),
+        sentences=overlap_metrics(in_sentences, part.groups, resamples=resamples),
+    )
+
+
+def _overlaps(
+    part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marking
+) -> tuple[list[Overlap], list[Overlap]]:
+    spans, in_sentences = [], []
+    for row, example, found in zip(chosen, part.examples, part.relevances, strict=True):
+        start, end = np.searchsorted(tokens.owner, [row, row + 1])
+        text, offsets = example.response or "", found.encoded.response_offsets
+        spotted = merged_spans(marking.marked[start:end], offsets, text)
+        own = [marking.sentences[start:end][tokens_in(offsets, [span])] for span in split_sentences(text)]
+        marked = np.array([flags.mean() > 0.5 if len(flags) else False for flags in own], dtype=bool)
+        annotated = [(label.start, label.end) for label in example.labels or ()]
+        spans.append(characters(spotted, annotated, len(text)))
+        in_sentences.append(sentences(marked, annotated_sentences(example)))
+    return spans, in_sentences
+
+
+def record(found: Localisation, protocol: Protocol, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """As JSON: every metric with its interval."""
+    return {
+        "protocol": protocol.words,
+        "settings": dict(settings),
+        "chosen": list(found.chosen),
+        "generators": lines_record(found),
+    }
+
+
+def lines_record(found: Localisation) -> dict[str, Any]:
+    """By generator: value, low and high of every metric."""
+
+    def plain(metrics: Metrics) -> dict[str, Any]:
+        return {name: [one.value, one.low, one.high] for name, one in metrics.items()}
+
+    return {
+        name: {
+            "rows": found.rows[name],
+            "hallucinated": found.hallucinated[name],
+            "responses": {way: plain(metrics) for way, metrics in found.responses[name].items()},
+            "lines": {
+                way: {
+                    "tokens": plain(line.tokens),
+                    "spans": plain(line.spans),
+                    "sentences": plain(line.sentences),
+                }
+                for way, line in lines.items()
+            },
+        }
+        for name, lines in found.lines.items()
+    }

@@ -1,0 +1,310 @@
+"""Metrics of a binary detector (positive: hallucinated), with bootstrap intervals over sources.
+
+A bootstrap draw gives every row a weight: how often its source was drawn. Metrics are computed for all
+draws at once, as sums of weights, so that a thousand resamples cost about as much as a few matrix products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.classifiers.card import Interval, Metrics
+
+if TYPE_CHECKING:
+    from lrp4rag.training.search import Outcome
+
+Labels = NDArray[np.bool_]
+Scores = NDArray[np.float64]
+Values = dict[str, NDArray[np.float64]]
+
+RESAMPLES = 1000
+CALIBRATION_BINS = 10
+# Elements of one block of weights: what is computed from it stays in the processor's cache.
+BLOCK = 1_000_000
+
+
+def response_metrics(labels: Labels, probabilities: Scores, threshold: float) -> dict[str, float]:
+    """AUROC, AUPRC, balanced accuracy, accuracy, precision, recall, F1 and ECE; NaN where undefined."""
+    return _unweighted(weighted_metrics, labels, probabilities, probabilities >= threshold)
+
+
+def token_metrics(labels: Labels, scores: Scores, flagged: Labels) -> dict[str, float]:
+    """The same for tokens, whose scores are no probabilities and whose flags come from a threshold."""
+    return _unweighted(weighted_token_metrics, labels, scores, flagged)
+
+
+def expected_calibration_error(labels: Labels, probabilities: Scores) -> float:
+    """Mean distance of probability and frequency over ten equal bins, weighted by their rows."""
+    return float(_calibration_error(labels, probabilities, np.ones((1, len(labels))))[0])
+
+
+def intervals(
+    labels: Labels,
+    scores: Scores,
+    groups: NDArray[np.str_],
+    threshold: float,
+    resamples: int = RESAMPLES,
+) -> Metrics:
+    """Response metrics of one probability for every row."""
+    draws = Draws.of(groups, resamples)
+    return _intervals(_over_draws(weighted_metrics, labels, scores, scores >= threshold, draws))
+
+
+def token_intervals(
+    labels: Labels,
+    scores: Scores,
+    flagged: Labels,
+    groups: NDArray[np.str_],
+    resamples: int = RESAMPLES,
+) -> Metrics:
+    """Token metrics; `groups` are the sources of the tokens' responses, which are drawn whole."""
+    draws = Draws.of(groups, resamples)
+    return _intervals(_over_draws(weighted_token_metrics, labels, scores, flagged, draws))
+
+
+def outcome_metrics(
+    outcome: Outcome, labels: Labels, groups: NDArray[np.str_], *, resamples: int = RESAMPLES, seed: int = 0
+) -> Metrics:
+    """Response metrics of an outcome: the mean of its repeats, with the interval of a single one.
+
+    The draws of all repeats make one distribution, so that intervals are wider where repeats disagree.
+    Averaging repeats inside each draw would narrow them instead, most where there is nothing to learn.
+    They are for the models as fitted and do not know what other training rows would have taught.
+    """
+    return _intervals(_outcome_draws(outcome, labels, Draws.of(groups, resamples, seed)))
+
+
+def compare(
+    first: Outcome,
+    second: Outcome,
+    labels: Labels,
+    groups: NDArray[np.str_],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Metrics:
+    """`first` less `second`, for every metric; both are judged on the same draws of the same rows."""
+    return compare_parts(first, second, (labels, labels), (groups, groups), resamples=resamples, seed=seed)
+
+
+def compare_parts(
+    first: Outcome,
+    second: Outcome,
+    labels: Sequence[Labels],
+    groups: Sequence[NDArray[np.str_]],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Metrics:
+    """The same for outcomes of different rows, with the labels and groups of each: a source that both have
+    is drawn for both together.
+
+    Raises `ValueError` for outcomes of different numbers of repeats.
+    """
+    if len(first.probabilities) != len(second.probabilities):
+        raise ValueError("outcomes to be compared must have as many repeats")
+    every = Draws.of(np.concatenate(list(groups)), resamples, seed)
+    places = np.split(every.group_of, [len(groups[0])])
+    ours, theirs = (
+        _outcome_draws(outcome, truth, replace(every, group_of=place))
+        for outcome, truth, place in zip((first, second), labels, places, strict=True)
+    )
+    return _intervals({name: ours[name] - theirs[name] for name in ours})
+
+
+def bootstrap(
+    metrics: Callable[[NDArray[np.intp]], dict[str, float]],
+    groups: NDArray[np.str_],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Metrics:
+    """Any statistic's value and its 95 % percentile interval over resampled groups (sources).
+
+    `metrics` maps row numbers to values, one call for each draw: the functions above are faster for what
+    they know. Rows of one group are drawn together.
+    """
+    draws = Draws.of(groups, resamples, seed)
+    rows = np.arange(len(groups))
+    values = [metrics(np.repeat(rows, count[draws.group_of])) for count in draws.counts]
+    return _intervals({name: np.array([value[name] for value in values]) for name in values[0]})
+
+
+def ratios(
+    counts: Mapping[str, tuple[NDArray[np.integer], NDArray[np.integer]]],
+    groups: NDArray[np.str_],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Metrics:
+    """Quotients of sums over R rows, (above, below) by name, each (R,); undefined where all below are 0."""
+    draws = Draws.of(groups, resamples, seed)
+    blocks = list(draws.weights())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _intervals(
+            {
+                name: np.concatenate([(weights @ above) / (weights @ below) for weights in blocks])
+                for name, (above, below) in counts.items()
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draws:
+    """Draws of groups with replacement: how often each group is in each, (1 + resamples, groups), and
+    the group of each row (R,). The first draw is the data itself, where every count is 1."""
+
+    counts: NDArray[np.int16]
+    group_of: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, groups: NDArray[np.str_], resamples: int, seed: int = 0) -> Draws:
+        _, group_of = np.unique(groups, return_inverse=True)
+        number = int(group_of.max()) + 1
+        picks = np.random.default_rng(seed).integers(number, size=(resamples, number))
+        drawn = [np.bincount(pick, minlength=number) for pick in picks]
+        return cls(np.array([np.ones(number), *drawn], dtype=np.int16), group_of)
+
+    def weights(self) -> Iterator[Scores]:
+        """The weight of each row in each draw, a block of draws at a time: (draws, R)."""
+        size = max(BLOCK // len(self.group_of), 1)
+        for start in range(0, len(self.counts), size):
+            yield self.counts[start : start + size, self.group_of].astype(np.float64)
+
+
+def weighted_metrics(labels: Labels, probabilities: Scores, flagged: Labels, weights: Scores) -> Values:
+    """Response metrics under each of W weightings of R rows, (W, R): name -> (W,)."""
+    return {
+        **weighted_token_metrics(labels, probabilities, flagged, weights),
+        "ece": _calibration_error(labels, probabilities, weights),
+    }
+
+
+def weighted_token_metrics(labels: Labels, scores: Scores, flagged: Labels, weights: Scores) -> Values:
+    """Metrics that need no probabilities, under each of W weightings (W, R): name -> (W,)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {**_ranking(labels, scores, weights), **_decisions(labels, flagged, weights)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reliability:
+    """A reliability diagram: per bin between `edges` (bins + 1), the mean probability, the frequency of
+    hallucinations (both NaN where the bin is empty), and the number of rows."""
+
+    edges: NDArray[np.float64]
+    probability: NDArray[np.float64]
+    frequency: NDArray[np.float64]
+    count: NDArray[np.intp]
+
+
+def reliability(labels: Labels, probabilities: Scores, bins: int = CALIBRATION_BINS) -> Reliability:
+    """Bin probabilities, (R,) or (repeats, R), against the labels (R,)."""
+    truth = np.broadcast_to(labels, probabilities.shape).ravel()
+    values = probabilities.ravel()
+    places = _bins(values, bins)
+    count = np.bincount(places, minlength=bins)
+    with np.errstate(invalid="ignore"):
+        return Reliability(
+            edges=np.linspace(0, 1, bins + 1),
+            probability=np.bincount(places, values, bins) / count,
+            frequency=np.bincount(places, truth, bins) / count,
+            count=count,
+        )
+
+
+def _outcome_draws(outcome: Outcome, labels: Labels, draws: Draws) -> Values:
+    """(repeats, draws) each."""
+    repeats: list[Values] = [
+        _over_draws(weighted_metrics, labels, probabilities, flagged, draws)
+        for probabilities, flagged in zip(outcome.probabilities, outcome.flagged, strict=True)
+    ]
+    return {name: np.stack([values[name] for values in repeats]) for name in repeats[0]}
+
+
+def _over_draws(
+    metrics: Callable[[Labels, Scores, Labels, Scores], Values],
+    labels: Labels,
+    scores: Scores,
+    flagged: Labels,
+    draws: Draws,
+) -> Values:
+    blocks = [metrics(labels, scores, flagged, weights) for weights in draws.weights()]
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _unweighted(
+    metrics: Callable[[Labels, Scores, Labels, Scores], Values],
+    labels: Labels,
+    scores: Scores,
+    flagged: Labels,
+) -> dict[str, float]:
+    values = metrics(labels, scores, flagged, np.ones((1, len(labels))))
+    return {name: float(value[0]) for name, value in values.items()}
+
+
+def _intervals(draws: Values) -> Metrics:
+    """Draws (D,), or (repeats, D): the first is the value, the others its distribution."""
+    return {
+        name: _interval(float(values[..., 0].mean()), values[..., 1:].ravel(), centred=name == "ece")
+        for name, values in draws.items()
+    }
+
+
+def _interval(value: float, drawn: NDArray[np.float64], *, centred: bool) -> Interval:
+    """`centred`: a mean of distances is larger in every resample, whose noise adds to it. That surplus is
+    taken off again, for else the interval could lie above the value."""
+    known = drawn[np.isfinite(drawn)]
+    if not np.isfinite(value) or not len(known):
+        return Interval(value=None, low=None, high=None)
+    low, high = np.quantile(known, [0.025, 0.975])
+    if centred:
+        surplus = known.mean() - value
+        # A difference of two errors may be negative, an error may not.
+        low, high = low - surplus, high - surplus
+        low = max(low, 0.0) if value >= 0 and (known >= 0).all() else low
+    return Interval(value=value, low=float(low), high=float(high))
+
+
+def _ranking(labels: Labels, scores: Scores, weights: Scores) -> Values:
+    """AUROC (a tie is half a success) and average precision (a step at every distinct score)."""
+    order = np.argsort(-scores, kind="stable")
+    ties = np.flatnonzero(np.diff(scores[order], prepend=np.inf))
+    sorted_weights, sorted_labels = weights[:, order], labels[order]
+    hits = np.add.reduceat(sorted_weights * sorted_labels, ties, axis=1)
+    alarms = np.add.reduceat(sorted_weights * ~sorted_labels, ties, axis=1)
+    hits_so_far, alarms_so_far = np.cumsum(hits, axis=1), np.cumsum(alarms, axis=1)
+    positive, negative = hits_so_far[:, -1], alarms_so_far[:, -1]
+    below = (hits * (negative[:, None] - alarms_so_far + alarms / 2)).sum(1)
+    seen = hits_so_far + alarms_so_far
+    precision = np.divide(hits_so_far, seen, out=np.zeros_like(seen), where=seen > 0)
+    auroc, auprc = below / (positive * negative), (hits * precision).sum(1) / positive
+    return {"auroc": auroc, "auprc": np.where(negative > 0, auprc, np.nan)}
+
+
+def _decisions(labels: Labels, flagged: Labels, weights: Scores) -> Values:
+    counts = (labels & flagged, ~labels & flagged, labels & ~flagged, ~labels & ~flagged)
+    hits, alarms, misses, passed = (weights @ which for which in counts)
+    recall, specificity = hits / (hits + misses), passed / (passed + alarms)
+    return {
+        "balanced_accuracy": (recall + specificity) / 2,
+        "accuracy": (hits + passed) / weights.sum(1),
+        "precision": hits / (hits + alarms),
+        "recall": recall,
+        "f1": 2 * hits / (2 * hits + alarms + misses),
+    }
+
+
+def _calibration_error(labels: Labels, probabilities: Scores, weights: Scores) -> NDArray[np.float64]:
+    members = _bins(probabilities, CALIBRATION_BINS)[:, None] == np.arange(CALIBRATION_BINS)
+    gaps = weights @ ((labels - probabilities)[:, None] * members)
+    error: NDArray[np.float64] = np.abs(gaps).sum(1) / weights.sum(1)
+    return error
+
+
+def _bins(probabilities: Scores, bins: int) -> NDArray[np.intp]:
+    return np.minimum((probabilities * bins).astype(np.intp), bins - 1)

@@ -1,0 +1,170 @@
+"""`Rows`: labelled examples and what a store holds of them, as arrays for classifiers and statistics."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example
+from lrp4rag.features.parts import SENTENCES, SIGNALS, STATES
+from lrp4rag.features.record import Record
+from lrp4rag.lrp.relevance import Relevance
+from lrp4rag.reader.encoding import tokens_in
+from lrp4rag.training.folds import groups_of, labels_of
+from lrp4rag.training.store import Store, key_of
+
+Labels = NDArray[np.bool_]
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """R labelled responses whose relevance is stored. Arrays are read when first asked for, then kept."""
+
+    store: Store
+    examples: tuple[Example, ...]
+    _cache: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Rows:
+        """The labelled rows of a store; raises `InputError` where there are none."""
+        store = Store.existing(folder)
+        examples = tuple(
+            example for example in store.examples() if example.labels is not None and store.has(example)
+        )
+        if not examples:
+            raise InputError("this store holds no labelled response; extract labelled data", path=folder)
+        return cls(store, examples)
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def select(self, which: Array | Sequence[int]) -> Rows:
+        """The rows of a mask (R,) or of indices; what was read is shared."""
+        indices = np.arange(len(self))[np.asarray(which)]
+        return Rows(self.store, tuple(self.examples[k] for k in indices), self._cache)
+
+    def select_generators(self, names: Sequence[str]) -> Rows:
+        """The responses of some generators, all where none is named; raises `InputError` as for one."""
+        for name in names:
+            self.select_generator(name)
+        return self.select(np.isin(self.generators, names)) if names else self
+
+    def select_generator(self, name: str) -> Rows:
+        """The responses of one generator; raises `InputError` that lists those there are."""
+        chosen = self.generators == name
+        if not chosen.any():
+            known = ", ".join(sorted(set(self.generators)))
+            raise InputError(f"no responses of '{name}'; there are: {known}", path=self.store.folder)
+        return self.select(chosen)
+
+    @property
+    def labels(self) -> Labels:
+        """(R,), True for hallucinated."""
+        return labels_of(self.examples)
+
+    @property
+    def groups(self) -> NDArray[np.str_]:
+        """(R,), the source of each: question and passages."""
+        return groups_of(self.examples)
+
+    @property
+    def generators(self) -> NDArray[np.str_]:
+        return np.array([example.generator or "unknown" for example in self.examples])
+
+    @property
+    def by_generator(self) -> dict[str, NDArray[np.intp]]:
+        """The numbers of each generator's rows."""
+        generators = self.generators
+        return {name: np.flatnonzero(generators == name) for name in sorted(set(generators))}
+
+    @property
+    def relevances(self) -> list[Relevance]:
+        """With `prompt`, `by_segment` and `resampled` where they are stored."""
+        return [self._read("", "", example) for example in self.examples]
+
+    def signal(self, name: str, part: str = SIGNALS) -> list[Array]:
+        """One array of each row (see `Signals`; of another part, see `Sentences`), float32.
+
+        Raises `InputError` where a row has none.
+        """
+        return [self._read(part, name, example) for example in self.examples]
+
+    def records(self, *, states: bool = False) -> Iterator[Record]:
+        """Relevance and signals of each row (with `states`, also those), which are read as they are asked for
+        and not kept."""
+        for example, relevance in zip(self.examples, self.relevances, strict=True):
+            yield record_of(self.store, example, relevance, states=states)
+
+    def bare_records(self) -> Iterator[Record]:
+        """The same with relevance alone."""
+        for example, relevance in zip(self.examples, self.relevances, strict=True):
+            yield Record(relevance, generator=example.generator)
+
+    @property
+    def matrices(self) -> Array:
+        """R* resampled, (R, L_r, L_p), in logits."""
+        parts = [part for part in self.store.matrices() if self.has(part)]
+        if not parts:
+            raise InputError("no R* here; extract it (--matrix 64x16)", path=self.store.folder)
+        return np.stack(self.signal("matrix", parts[0]))
+
+    @property
+    def token_flags(self) -> list[Labels]:
+        """Which response tokens lie in a labelled span, (t,) each."""
+        return [
+            token_flags(example, row) for example, row in zip(self.examples, self.relevances, strict=True)
+        ]
+
+    def has(self, part: str) -> bool:
+        """Whether every row has this part."""
+        return all(self.store.has(example, part) for example in self.examples)
+
+    @property
+    def digest(self) -> str:
+        """Changes with the rows, their labels, and how the store was made."""
+        rows = [
+            [key_of(row), row.source, row.generator, [[label.start, label.end] for label in row.labels or ()]]
+            for row in self.examples
+        ]
+        content = json.dumps([self.store.configuration.as_dict(), rows])
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def _read(self, part: str, name: str, example: Example) -> Any:
+        # Relevance is gathered from several parts, which may grow; an array comes from one file.
+        key = (f"{part}/{name}", key_of(example))
+        if key not in self._cache:
+            if part:
+                self._cache[key] = self.store.arrays(example, part, [name])[name]
+            else:
+                self._cache[key] = self.store.read(example)
+        return self._cache[key]
+
+
+def record_of(store: Store, example: Example, relevance: Relevance, *, states: bool = False) -> Record:
+    """What features of a stored response are made of; raises `InputError` where signals are missing."""
+    for part in (SIGNALS, STATES) if states else (SIGNALS,):
+        if not store.has(example, part):
+            raise InputError(
+                f"'{example.id}' has no {part}; extract them (--parts relevance,signals"
+                f"{',states' if states else ''})",
+                path=store.folder,
+            )
+    held = store.arrays(example, STATES) if states else {}
+    has_rows = store.has(example, SENTENCES)
+    pulled = store.arrays(example, SENTENCES) if has_rows else {}
+    return Record(relevance, store.arrays(example, SIGNALS), held, pulled, example.generator)
+
+
+def token_flags(example: Example, relevance: Relevance) -> Labels:
+    """Which response tokens lie in a labelled span."""
+    spans = [(label.start, label.end) for label in example.labels or ()]
+    return tokens_in(relevance.encoded.response_offsets, spans)

@@ -1,0 +1,134 @@
+"""Run contenders under a protocol: each row is judged by a model chosen and fitted without its source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from lrp4rag.classifiers.calibration import (
+    Contender,
+    Groups,
+    Labels,
+    Scores,
+    contenders_of,
+    fit,
+    fit_best,
+    margin_of,
+    probability_of,
+)
+from lrp4rag.errors import InputError
+from lrp4rag.training.folds import Protocol, Split, splits
+
+__all__ = ["Contender", "Outcome", "contenders_of", "cross_validated", "transferred"]
+
+THRESHOLD = 0.5
+"""The probability from which a row is flagged."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What a protocol made of R rows.
+
+    * `probabilities` (repeats, R): of a hallucination, each from a fold that did not learn from the row.
+    * `flagged` (repeats, R): the decisions.
+    * `chosen`: the contender's label, for every fold of every repeat.
+    * `leaks`: how many rows were judged by a model that learned from their source. Whoever shows the
+      outcome must show them too.
+    """
+
+    probabilities: Scores
+    flagged: NDArray[np.bool_]
+    chosen: tuple[str, ...] = ()
+    leaks: int = 0
+
+    def select(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Outcome:
+        """The same for some of the rows (`leaks` stays that of all)."""
+        return replace(self, probabilities=self.probabilities[:, rows], flagged=self.flagged[:, rows])
+
+
+def cross_validated(
+    contenders: Sequence[Contender],
+    labels: Labels,
+    groups: Groups,
+    protocol: Protocol,
+    *,
+    n_jobs: int = 1,
+) -> Outcome:
+    """Judge every row. The result does not depend on `n_jobs`: a worker uses one thread.
+
+    Raises `InputError` for too few sources, and for a leak that the protocol does not allow.
+    """
+    everything = np.ones(len(labels), dtype=bool)
+    return transferred(contenders, labels, groups, protocol, everything, everything, n_jobs=n_jobs)
+
+
+def transferred(
+    contenders: Sequence[Contender],
+    labels: Labels,
+    groups: Groups,
+    protocol: Protocol,
+    train: NDArray[np.bool_],
+    test: NDArray[np.bool_],
+    *,
+    n_jobs: int = 1,
+) -> Outcome:
+    """Learn from the rows of `train` and judge those of `test` (booleans over all rows).
+
+    For transfer between generators: the sources that are judged are held out of training as well, one
+    fold of them at a time. The outcome has the rows of `test` only, in their order.
+    """
+    if not contenders:
+        raise InputError("there is no contender to choose from")
+    for contender in contenders:
+        if len(contender.inputs) != len(labels):
+            raise InputError(f"{contender.label}: {len(contender.inputs)} inputs for {len(labels)} labels")
+    made, leaks = splits(protocol, labels, groups, train, test)
+    tasks = (delayed(_judged)(contenders, labels, groups, protocol, split) for split in made)
+    probabilities = np.full((protocol.repeats, len(labels)), np.nan)
+    flagged = np.zeros(probabilities.shape, dtype=bool)
+    chosen = []
+    for split, (name, values, flags) in zip(made, Parallel(n_jobs=n_jobs)(tasks), strict=True):
+        probabilities[split.repeat, split.test] = values
+        flagged[split.repeat, split.test] = flags
+        chosen.append(name)
+    return Outcome(probabilities[:, test], flagged[:, test], tuple(chosen), leaks)
+
+
+def _judged(
+    contenders: Sequence[Contender], labels: Labels, groups: Groups, protocol: Protocol, split: Split
+) -> tuple[str, Scores, NDArray[np.bool_]]:
+    with threadpool_limits(1):
+        judge = _nested if protocol.nested else _plain
+        return judge(contenders, labels, groups, protocol, split)
+
+
+def _nested(
+    contenders: Sequence[Contender], labels: Labels, groups: Groups, protocol: Protocol, split: Split
+) -> tuple[str, Scores, NDArray[np.bool_]]:
+    # Without grouping every row is its own source, inside the folds as well.
+    sources = groups if protocol.grouped else np.arange(len(labels)).astype(str)
+    best, model = fit_best(
+        contenders, labels, sources, split.train, seed=protocol.seed, scoring=protocol.scoring
+    )
+    probabilities = probability_of(model, best.inputs[split.test])
+    return best.label, probabilities, probabilities >= THRESHOLD
+
+
+def _plain(
+    contenders: Sequence[Contender], labels: Labels, groups: Groups, _: Protocol, split: Split
+) -> tuple[str, Scores, NDArray[np.bool_]]:
+    """The first contender as it comes. A margin becomes a score in (0, 1), which is not calibrated."""
+    first = contenders[0]
+    model = fit(first.estimator, first.inputs[split.train], labels[split.train], groups[split.train])
+    inputs = first.inputs[split.test]
+    if hasattr(model, "predict_proba"):
+        probabilities = probability_of(model, inputs)
+    else:
+        probabilities = np.asarray(expit(margin_of(model, inputs)[0]))
+    return first.label, probabilities, np.asarray(model.predict(inputs), dtype=bool)

@@ -1,0 +1,287 @@
+"""The store: a folder with what was extracted from each example, and a manifest of how.
+
+    manifest.json                how it was made: reader, composite, target, truncation; the hash of the next
+    examples.jsonl               every example, with its labels
+    failures.jsonl               those that failed in the last run
+    relevance/KEY.safetensors    R_response, tokens and offsets (`Relevance`)
+    signals/KEY.safetensors      relevance by segment, provenance, likelihoods, states ... (`Signals`)
+    states/KEY.safetensors       hidden states of each token (`States`)
+    prompt/KEY.safetensors       R_prompt
+    sentences/KEY.safetensors    one row per sentence (`Sentences`)
+    matrix-64x16/KEY.safetensors R* resampled to 64 response by 16 prompt bins
+
+A part can be added later; nothing is computed twice. KEY is a hash of the prompt and the response. Every file
+but the log of failures has a hash, and what does not agree with it is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from lrp4rag.errors import InputError, LRP4RAGWarning
+from lrp4rag.example import Example
+from lrp4rag.features.parts import MATRIX, PARTS, PROMPT, RELEVANCE, SIGNALS, matrix_shape
+from lrp4rag.files import check_folder, is_leftover, read_bytes, remove_leftovers, write_atomically
+from lrp4rag.lrp.relevance import Relevance
+from lrp4rag.strict_json import parse
+from lrp4rag.training.arrays import read_arrays, write_arrays
+from lrp4rag.training.examples import dump_examples, parse_examples
+from lrp4rag.training.manifest import Configuration, Data, Manifest
+
+__all__ = ["EXAMPLES", "FAILURES", "MANIFEST", "Configuration", "Store", "discard", "is_whole", "key_of"]
+
+MANIFEST, EXAMPLES, FAILURES = "manifest.json", "examples.jsonl", "failures.jsonl"
+LARGEST = 2**34
+"""Bytes of examples or failures that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """What was extracted, on disk, keyed by the content of the example."""
+
+    folder: Path
+    configuration: Configuration
+
+    @classmethod
+    def open(cls, folder: str | Path, configuration: Configuration) -> Store:
+        """Open or create a store; raises `InputError` where it was made with another configuration."""
+        store = cls(Path(folder), configuration)
+        folder, manifest = store.folder, store.folder / MANIFEST
+        check_folder(folder)
+        if manifest.is_file():
+            Manifest.read(manifest).configuration.require(configuration, manifest)
+        elif folder.is_dir() and not all(_left_behind(path) for path in folder.iterdir()):
+            raise InputError("this folder has files but is no store; name another", path=folder)
+        for place in folder.iterdir() if folder.is_dir() else ():
+            known = place.name in PARTS or matrix_shape(place.name) is not None
+            if known and (place.is_symlink() or not place.is_dir()):
+                raise InputError("this is no folder of its own; a part of the store belongs here", path=place)
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone_in(folder):
+            if not manifest.is_file():
+                Manifest(configuration).write(manifest)
+        # What a killed run left half written was never renamed into place.
+        for place in (folder, *(folder / part for part in store.parts())):
+            remove_leftovers(place)
+        return store
+
+    @classmethod
+    def existing(cls, folder: str | Path) -> Store:
+        """Open a store to read it, whatever its configuration; raises `InputError` where there is none."""
+        folder = Path(folder)
+        if not (folder / MANIFEST).is_file():
+            raise InputError("there is no store here; make one with lrp4rag extract", path=folder)
+        return cls(folder, Manifest.read(folder / MANIFEST).configuration)
+
+    def parts(self) -> list[str]:
+        """The parts that hold something, those of `PARTS` first."""
+        names = [path.name for path in self.folder.iterdir() if path.is_dir()]
+        return [name for name in PARTS if name in names] + sorted(
+            name for name in names if matrix_shape(name)
+        )
+
+    def matrices(self) -> list[str]:
+        """The parts that are R*, the one that classifiers read (`MATRIX`) first."""
+        return sorted((part for part in self.parts() if matrix_shape(part)), key=lambda part: part != MATRIX)
+
+    def files(self, part: str) -> list[Path]:
+        """The files of a part, whole or not."""
+        return sorted((self.folder / part).glob("[!.]*.safetensors"))
+
+    def path(self, example: Example, part: str = RELEVANCE) -> Path:
+        return self.folder / part / f"{key_of(example)}.safetensors"
+
+    def has(self, example: Example, part: str = RELEVANCE) -> bool:
+        """Whether the part is there; it may be damaged."""
+        return os.path.lexists(self.path(example, part))
+
+    def holds(self, example: Example, part: str = RELEVANCE) -> bool:
+        """Whether the part is there and whole (a damaged file is computed again)."""
+        return self.has(example, part) and is_whole(self.path(example, part))
+
+    def read(self, example: Example) -> Relevance:
+        """R_response, and whatever else of a `Relevance` is stored; raises `InputError` without the first."""
+        path = self.path(example)
+        if not self.has(example):
+            raise InputError(f"no relevance for example '{example.id}'", path=self.folder)
+        found: dict[str, Any] = {}
+        if self.has(example, SIGNALS):
+            found["by_segment"] = self.arrays(example, SIGNALS, ["by_segment"])["by_segment"]
+        if self.has(example, PROMPT):
+            found["prompt"] = self.arrays(example, PROMPT, ["prompt"])["prompt"]
+        for part in [part for part in self.matrices() if self.has(example, part)][:1]:
+            found["resampled"] = self.arrays(example, part)["matrix"]
+        return replace(Relevance.load(path, _name(path)), **found)
+
+    def arrays(
+        self, example: Example, part: str, names: Sequence[str] | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """The named arrays of a part, by default all of them; real ones in float32."""
+        path = self.path(example, part)
+        return read_arrays(path, names, _name(path))
+
+    def write(self, example: Example, relevance: Relevance) -> None:
+        path = self.path(example)
+        path.parent.mkdir(exist_ok=True)
+        relevance.save(path, _name(path))
+
+    def write_arrays(self, example: Example, part: str, arrays: dict[str, NDArray[Any]]) -> None:
+        path = self.path(example, part)
+        path.parent.mkdir(exist_ok=True)
+        write_arrays(path, arrays, _name(path))
+
+    def examples(self) -> list[Example]:
+        """Every example that was given to `extract`, also those that failed.
+
+        Raises `InputError` where the file is not as it was written.
+        """
+        return self._read_examples()[0]
+
+    def add_examples(self, examples: Iterable[Example], *, rebuild: bool = False) -> None:
+        """Remember examples, in place of equal ones whose labels may have changed.
+
+        Raises `InputError` where the file of those that there are is damaged; with `rebuild`, it is made anew
+        of these, with an `LRP4RAGWarning`.
+        """
+        given = {(example.id, key_of(example)): example for example in examples}
+        with _alone_in(self.folder):
+            manifest, damaged = self._manifest(), False
+            try:
+                found, data = self._read_examples()
+            except InputError:
+                if not rebuild:
+                    raise
+                found, data, damaged = [], manifest.data, True
+                warnings.warn(
+                    f"{self.folder / EXAMPLES}: changed, damaged or missing; it is made anew of the "
+                    f"{len(given)} responses given now, and lists no others",
+                    LRP4RAGWarning,
+                    stacklevel=3,
+                )
+            known = {(example.id, key_of(example)): example for example in found}
+            merged = {**known, **given}
+            if damaged or merged != known:
+                content = dump_examples(merged.values())
+                coming = Data(len(merged), _digest(content))
+                # Killed between these writes, the store is still good: the file has one of the two hashes.
+                manifest = replace(manifest, data=data, coming=coming)
+                manifest.write(self.folder / MANIFEST)
+                write_atomically(self.folder / EXAMPLES, content)
+                data = coming
+            settled = replace(manifest, data=data, coming=None)
+            if settled != manifest:
+                settled.write(self.folder / MANIFEST)
+
+    def log_failures(self, failures: dict[str, str]) -> None:
+        """Replace the log of failed examples (id and reason, a JSON line each)."""
+        path = self.folder / FAILURES
+        if failures:
+            lines = [json.dumps({"id": id, "error": why}) for id, why in sorted(failures.items())]
+            write_atomically(path, "\n".join(lines) + "\n")
+        else:
+            path.unlink(missing_ok=True)
+
+    def failures(self) -> dict[str, str]:
+        """The examples that failed in the last run, and why; raises `InputError` naming the line where the
+        log is damaged."""
+        path, found = self.folder / FAILURES, {}
+        content = read_bytes(path, LARGEST) if os.path.lexists(path) else b""
+        for number, line in enumerate(content.splitlines(), start=1):
+            try:
+                row = parse(line)
+            except ValueError as error:
+                raise InputError(f"damaged: {error}", path=path, line=number) from error
+            id, why = (row.get("id"), row.get("error")) if isinstance(row, dict) else (None, None)
+            if not (isinstance(id, str) and isinstance(why, str)):
+                raise InputError("damaged: it does not say what failed, and why", path=path, line=number)
+            found[id] = why
+        return found
+
+    def _manifest(self) -> Manifest:
+        return Manifest.read(self.folder / MANIFEST)
+
+    def _read_examples(self) -> tuple[list[Example], Data | None]:
+        """The examples, and what the manifest would say of their file; none where there is none."""
+        path, manifest = self.folder / EXAMPLES, self._manifest()
+        content = read_bytes(path, LARGEST) if os.path.lexists(path) else None
+        digest = None if content is None else _digest(content)
+        # An extraction may have replaced both files since the manifest was read.
+        if not manifest.accepts(digest) and not self._manifest().accepts(digest):
+            raise InputError(
+                f"{'missing' if content is None else 'changed or damaged'}: {MANIFEST} notes another hash; "
+                "run lrp4rag extract again on all the data, which makes it anew",
+                path=path,
+            )
+        if content is None or digest is None:
+            return [], None
+        examples = parse_examples(content, path)
+        return examples, Data(len(examples), digest)
+
+
+def key_of(example: Example) -> str:
+    """What names an example's files: equal prompts and responses share them, whatever their ids."""
+    parts = [example.prompt, example.response, *(asdict(span) for span in example.spans)]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a part's file is as it was written, and in its place; all of it is read."""
+    try:
+        if path.parent.name == RELEVANCE:
+            Relevance.load(path, _name(path))
+        else:
+            read_arrays(path, name=_name(path))
+    except InputError:
+        return False
+    return True
+
+
+def discard(path: Path) -> None:
+    """Remove what is in the place of a part's file, such as a damaged one or a link; a folder is left."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+
+
+def _name(path: Path) -> str:
+    """PART/KEY, which is in the file too: in another's place, it would be read as that one."""
+    return f"{path.parent.name}/{path.stem}"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Wait until no other process changes what both read first: the manifest and the examples."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network disks have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _left_behind(path: Path) -> bool:
+    """Whether a run that was killed before it wrote the manifest leaves this."""
+    if is_leftover(path):
+        return True
+    is_part = path.name in PARTS or matrix_shape(path.name) is not None
+    return is_part and path.is_dir() and not any(path.iterdir())

@@ -1,0 +1,214 @@
+"""The command, end to end, on a small store; killed, and run again."""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from lrp4rag.cli import main
+from lrp4rag.experiments.cli.reproduce import SECTIONS as NAMES
+from lrp4rag.experiments.paper.sections import SECTIONS
+from tests.experiments.paper.stores import LARGE, SMALL, store
+
+OPTIONS = ["--resamples", "20", "--length-step", "125", "--jobs", "1"]
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(main, ["experiments", "reproduce", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def made(full_store, tmp_path_factory, _light):
+    """Everything, with one variant."""
+    folder = tmp_path_factory.mktemp("made")
+    variant = store(folder / "Variant", composite="cp_lrp", parts=(), seed=3)
+    arguments = ["--store", full_store, "--variant", f"rules-cp_lrp={variant}", "--out", folder / "out"]
+    arguments += ["--cache", folder / "cache", *OPTIONS]
+    run(*arguments)
+    return folder, arguments
+
+
+def cells(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.json")}
+
+
+def test_the_command_knows_the_sections():
+    assert tuple(SECTIONS) == NAMES
+
+
+def test_the_page_shows_everything_and_every_link_leads_somewhere(made):
+    out = made[0] / "out"
+    page = (out / "README.md").read_text()
+    links = {link for link in re.findall(r"\]\(([^)#]+)\)", page) if not link.startswith("http")}
+    links.remove("../../confounds.md")
+    assert [link for link in links if not (out / link).is_file()] == []
+    shown = {path.name for path in out.iterdir()} - {"README.md", "manifest.json"}
+    assert {name for name in shown if not name.endswith(".md")} <= links
+    for title in (
+        "In short",
+        "Table 2",
+        "Tables 1 and 5",
+        "Tables 3 and 4",
+        "Figures 2 to 5",
+        "One change at a time",
+    ):
+        assert f"## {title}" in page
+    for word in ("nan", "None", "undefined", "{{", "{%"):
+        assert word not in page
+    assert "\n\n\n\n" not in page
+
+
+def test_tables_of_the_page_are_also_files_of_their_own(made):
+    out = made[0] / "out"
+    page = (out / "README.md").read_text()
+    tables = sorted(path.name for path in out.glob("*.md") if path.name != "README.md")
+    assert f"table2-{SMALL}-honest.md" in tables
+    assert [name for name in tables if (out / name).read_text().strip() not in page] == []
+
+
+def test_the_pages_numbers_are_the_results(made):
+    out = made[0] / "out"
+    numbers = pd.read_csv(out / "table2.csv")
+    honest = numbers.query(f"generator == '{SMALL}' and protocol == 'honest' and metric == 'auroc'")
+    line = honest.query("name == 'svm on R_response'").iloc[0]
+    words = f"{line.value:.3f} [{line.low:.2f}, {line.high:.2f}]"
+    row = next(
+        row
+        for row in (out / f"table2-{SMALL}-honest.md").read_text().splitlines()
+        if "svm on R_response " in row
+    )
+    assert words in row
+    best = numbers.query(
+        f"generator == '{LARGE}' and name.str.contains('by accuracy') and metric == 'accuracy'"
+    ).iloc[0]
+    page = (out / "README.md").read_text()
+    assert "69.9 % accuracy (lstm)" in page
+    assert f"{100 * best.value:.1f} % [{100 * best.low:.1f}, {100 * best.high:.1f}]" in page
+
+
+def test_the_manifest_has_a_hash_of_every_file_and_no_place_on_the_machine(made):
+    folder, _ = made
+    out = folder / "out"
+    text = (out / "manifest.json").read_text()
+    manifest = json.loads(text)
+    files = {path.name for path in out.iterdir()} - {"manifest.json"}
+    assert set(manifest["outputs"]) == files
+    for name, digest in manifest["outputs"].items():
+        assert hashlib.sha256((out / name).read_bytes()).hexdigest() == digest
+    assert set(manifest["seconds"]) == set(SECTIONS)
+    assert manifest["command"].startswith(
+        "lrp4rag experiments reproduce --store full --variant rules-cp_lrp=Variant --out out"
+    )
+    assert set(manifest["stores"]) == {"main", "rules-cp_lrp"}
+    assert manifest["generators"][SMALL]["rows"] == 30
+    everything = "".join(
+        path.read_text() for path in out.iterdir() if path.suffix in (".md", ".json", ".csv", ".svg")
+    )
+    for place in (str(folder), str(Path.cwd()), "/tmp", "/home"):
+        assert place not in everything
+
+
+def test_a_second_run_computes_nothing_and_writes_the_same(made):
+    folder, arguments = made
+    before, written = cells(folder / "cache"), read_all(folder / "out")
+    run(*arguments)
+    assert cells(folder / "cache") == before
+    assert read_all(folder / "out") == written
+
+
+def test_one_section_more_keeps_those_that_are_there(made):
+    """Sections that were computed under the same settings stay on the page."""
+    folder, arguments = made
+    run(*arguments, "--section", "thresholds")
+    assert set(json.loads((folder / "out" / "manifest.json").read_text())["seconds"]) == set(SECTIONS)
+
+
+@pytest.mark.usefixtures("_light")
+def test_one_generator_alone_and_what_is_no_longer_made_is_removed(bare_store, tmp_path):
+    out, cache = tmp_path / "out", tmp_path / "cache"
+    arguments = ["--store", bare_store, "--out", out, "--cache", cache, "--section", "length", *OPTIONS]
+    run(*arguments)
+    assert (out / f"length-{LARGE}.png").is_file()
+    run(*arguments, "--generator", SMALL)
+    assert not (out / f"length-{LARGE}.png").exists()
+    page = (out / "README.md").read_text()
+    assert LARGE not in page
+    assert "`lrp4rag extract DATA --store STORE --parts relevance,signals,prompt`" in page
+
+
+@pytest.mark.usefixtures("_light")
+def test_a_store_with_r_response_only_has_every_section(bare_store, tmp_path):
+    run("--store", bare_store, "--out", tmp_path / "out", "--cache", tmp_path / "cache", *OPTIONS)
+    page = (tmp_path / "out" / "README.md").read_text()
+    assert "not tested, see below" in page
+    assert "R* is not stored." in page
+    assert "--composite paper" in page
+
+
+@pytest.mark.usefixtures("_light")
+def test_the_papers_protocol_alone(bare_store, tmp_path):
+    arguments = ["--store", bare_store, "--out", tmp_path / "out", "--cache", tmp_path / "cache", *OPTIONS]
+    run(*arguments, "--protocol", "paper", "--section", "table2")
+    page = (tmp_path / "out" / "README.md").read_text()
+    assert "sources not held out" in page
+    assert not (tmp_path / "out" / f"table2-{SMALL}-honest.md").exists()
+    assert "honest protocol only" in run(*arguments, "--protocol", "paper", "--section", "transfer", code=2)
+
+
+def test_bad_input_is_refused(bare_store, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "README.md").write_text("mine")
+    base = ["--store", bare_store, "--cache", tmp_path / "cache", "--section", "thresholds", "--out"]
+    assert "did not write" in run(*base, tmp_path / "mine", code=2)
+    assert (tmp_path / "mine" / "README.md").read_text() == "mine"
+    out = tmp_path / "out"
+    assert "there are: llama-2-13b-chat" in run(*base, out, "--generator", "gpt-9", code=2)
+    assert "NAME=FOLDER" in run(*base, out, "--variant", "raw", code=2)
+    assert "given twice" in run(*base, out, *(["--variant", f"raw={bare_store}"] * 2), code=2)
+    few = store(tmp_path / "few", [])
+    assert "no labelled response" in run("--store", few, "--out", out, code=2)
+
+
+def test_a_killed_run_goes_on_where_it_was(bare_store, tmp_path):
+    arguments = ["--store", str(bare_store), "--generator", SMALL, "--section", "length", "--jobs", "1"]
+    arguments += ["--resamples", "20", "--length-step", "10", "--out", str(tmp_path / "out")]
+    cache = tmp_path / "cache"
+    command = [sys.executable, "-m", "lrp4rag", "experiments", "reproduce", *arguments, "--cache", str(cache)]
+    process = subprocess.Popen(command, env=os.environ, stderr=subprocess.DEVNULL)
+    while process.poll() is None and len(cells(cache)) < 3:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    done = cells(cache)
+    assert len(done) >= 3
+    assert not (tmp_path / "out" / "README.md").exists()
+
+    run(*arguments, "--cache", cache)
+    after = cells(cache)
+    assert len(after) == 50 * 2 + 14 * 2 + 1  # lengths, the control's, and the section
+    assert len(done) < len(after)
+    assert {name: after[name] for name in done} == done
+    assert list(cache.glob(".*.tmp")) == []
+
+    arguments[-1] = str(tmp_path / "uninterrupted")
+    run(*arguments, "--cache", tmp_path / "other")
+    first, second = read_all(tmp_path / "out"), read_all(tmp_path / "uninterrupted")
+    assert {name for name in first if first[name] != second[name]} == {"README.md"}  # which names its folder
+    renamed = first["README.md"].replace(b"--out out --cache cache", b"--out uninterrupted --cache other")
+    assert renamed == second["README.md"]
+
+
+def read_all(folder: Path) -> dict[str, bytes]:
+    """Every file but the manifest, which has the seconds."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}

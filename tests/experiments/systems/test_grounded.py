@@ -1,0 +1,180 @@
+"""Grounded in Context on cases worked out by hand; no weights are needed."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from lrp4rag.experiments.systems.grounded.chunker import Chunker, word_starts
+from lrp4rag.experiments.systems.grounded.claims import claims_fact
+from lrp4rag.experiments.systems.grounded.response import (
+    CHUNK_TOKENS,
+    CLAIM_OVERLAP,
+    CLAIM_TOKENS,
+    GROUNDED,
+    aggregated,
+    measure,
+    starts_of,
+)
+from lrp4rag.experiments.systems.grounded.retrieval import BUDGET, SPECIAL, retrieved
+from lrp4rag.training.rows import Rows
+from tests.experiments.systems.entailed_kit import StandInKit, WordSupport, WordVectors, towns
+from tests.tiny import bridge_example, tiny_tokenizer
+
+
+def pieces(text, longest, overlap=0):
+    return [text[start:end] for start, end in Chunker(word_starts, longest, overlap)(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "longest", "expected"),
+    [
+        ("One two. Three four.", 4, ["One two. Three four."]),
+        ("a b\nc d\n\ne f", 4, ["a b\nc d", "e f"]),  # paragraphs before lines
+        ("a b\nc d\ne f", 4, ["a b\nc d", "e f"]),
+        ("One two three. Four, five six. Seven.", 4, ["One two three.", "Four, five six. Seven."]),
+        ("one two three four, five six", 5, ["one two three four,", "five six"]),  # clauses
+        ("one two three four five", 2, ["one two", "three four", "five"]),
+        # What is cut finer than its neighbours is not put together with them.
+        (
+            "One two. Three four five six seven. Eight.",
+            3,
+            ["One two.", "Three four five", "six seven.", "Eight."],
+        ),
+        ("  \n one \n ", 1, ["one"]),
+    ],
+)
+def test_a_text_is_cut_at_the_coarsest_places_that_do(text, longest, expected):
+    assert pieces(text, longest) == expected
+
+
+def test_pieces_overlap_by_whole_parts():
+    text = "One two three. Four five six. Seven eight nine."
+    assert pieces(text, 6, 3) == ["One two three. Four five six.", "Four five six. Seven eight nine."]
+    assert pieces(text, 6, 2) == ["One two three. Four five six.", "Seven eight nine."]
+    assert pieces("a b c d e", 3, 1) == ["a b c", "c d e"]
+    assert pieces("a b c d e", 2, 5) == ["a b", "b c", "c d", "d e"]
+
+
+def test_a_long_text_is_covered_by_short_pieces():
+    generator = np.random.default_rng(0)
+    ends = ["", "", "", ",", ".", ".\n", "\n\n"]
+    words = [f"w{k}{generator.choice(ends)}" for k in range(500)]
+    text = " ".join(words)
+    spans = Chunker(word_starts, 12, 4)(text)
+    assert max(len(text[start:end].split()) for start, end in spans) <= 12
+    places = [k for start, end in spans for k in range(start, end)]
+    assert {k for k, sign in enumerate(text) if not sign.isspace()} <= set(places)
+    shared = [len(text[second[0] : first[1]].split()) for first, second in pairwise(spans)]
+    assert 0 < max(shared) <= 4
+
+
+def test_a_word_that_is_too_long_stays_whole():
+    chunker = Chunker(lambda text: range(len(text)), 3)  # letters are tokens
+    text = "abcdef g h"
+    assert [text[start:end] for start, end in chunker(text)] == ["abcdef", "g h"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The bridge was opened in 1901.", True),
+        ("Opened 1901.", True),
+        ("Based on the given passages, the bridge was opened in 1901.", True),
+        ("Sure! According to passage 2, the bridge is old and narrow.", True),
+        ("When was it opened? The bridge opened in 1901.", True),
+        ("Here are the parts: stone, mortar and wood.", True),
+        ("Based on the given passages:", False),
+        ("Here are the steps:", False),
+        ("Sure, here are some tips for saving water based on the given passages:", False),
+        ("Hello! Sure, of course.", False),
+        ("When was the old bridge opened?", False),
+        ("Unable to answer based on given passages.", False),
+        ("The passages do not mention when the old bridge was opened.", False),
+        ("The provided text doesn't give any opening hours.", False),
+        ("I hope this helps! Let me know if you need more details.", False),
+        ("It is.", False),
+        ("1.", False),
+    ],
+)
+def test_only_claims_of_facts_are_kept(text, expected):
+    assert claims_fact(text) == expected
+
+
+def test_as_many_of_the_best_chunks_are_retrieved_as_fit():
+    similarity, lengths = np.array([0.1, 0.9, 0.5, 0.8]), np.array([100, 200, 150, 246])
+    # 62 + 4 + 200 + 246 = 512: there is no room for the third best.
+    assert retrieved(similarity, lengths, 62).tolist() == [1, 3]
+    assert retrieved(similarity, lengths, 63).tolist() == [1]
+    assert retrieved(similarity, lengths, 62, budget=1000).tolist() == [0, 1, 2, 3]
+    assert retrieved(similarity, lengths + 1000, 10).tolist() == [1]  # one at least
+
+
+def test_unsupported_claims_weigh_three_times_as_much():
+    assert aggregated(np.array([0.9, 0.8, 0.2])) == pytest.approx([(0.9 + 0.8 + 3 * 0.2) / 5, 0.2])
+    assert aggregated(np.array([0.9, 0.7])) == pytest.approx([0.8, 0.7])
+    assert aggregated(np.array([0.5])).tolist() == [0.5, 0.5]
+
+
+def test_where_nothing_is_claimed_nothing_is_unsupported():
+    assert aggregated(np.zeros(0)).tolist() == [1, 1]
+    model = WordSupport()
+    (found,) = measure(
+        [bridge_example(0, response="Unable to answer based on given passages.")], model, WordVectors()
+    )
+    assert found.numbers.tolist() == [1, 1]
+    assert found.suspicion.spans.tolist() == [[0, 41]]
+    assert found.suspicion.scores.tolist() == [0]
+    assert not model.pairs
+
+
+def test_claims_are_read_with_what_they_retrieve():
+    passages = [" ".join(f"{name}{k}" for k in range(90)) + "." for name in "abcdefg"]
+    first, second = "a0 " * 39 + "a1 unheard.", "b0 " * 39 + "b1 b2."
+    made = [
+        bridge_example(0, passages=passages, response=f"Sure!\n\n{first} {second}"),
+        bridge_example(0, passages=passages, response="c0 c1 c2 unknown."),
+    ]
+    model, vectors = WordSupport(), WordVectors()
+    one, other = measure(made, model, vectors)
+    assert model.calls == [3]
+    assert len(vectors.calls) == 1
+    for premise, claim in model.pairs:
+        assert passages["abc".index(claim[0])] in premise
+        # Chunks have 90 tokens: so many that another one would be too much.
+        room = BUDGET - SPECIAL - len(claim.split())
+        assert len(premise.split()) == room // 90 * 90
+    assert one.suspicion.spans.tolist() == [
+        [0, 5],
+        [7, 7 + len(first)],
+        [8 + len(first), 8 + len(first + second)],
+    ]
+    assert one.suspicion.scores == pytest.approx([0, 1 / 41, 0])
+    assert one.numbers == pytest.approx([(40 / 41 + 1) / 2, 40 / 41])
+    assert other.numbers == pytest.approx([3 / 4, 3 / 4])
+    assert CLAIM_OVERLAP < CLAIM_TOKENS < CHUNK_TOKENS
+
+
+def test_tokens_are_those_of_the_embedder():
+    tokenizer = tiny_tokenizer()
+    starts = starts_of(WordVectors(tokenizer))("the old bridge, opened")
+    assert len(starts) == len(tokenizer("the old bridge, opened", add_special_tokens=False)["input_ids"])
+    assert starts == sorted(starts)
+    assert starts[0] == 0
+
+
+def test_fitted_on_fresh_rows_it_finds_what_no_passage_says():
+    given, judged = towns(40), towns(6, first=100)
+    kit = StandInKit(stale=frozenset(one.source for one in given[:8]))
+    scorer = GROUNDED.fit(Rows(None, tuple(given)), kit)
+    assert not {text for _, text in kit.model.pairs} & {one.response for one in given[:8]}
+    assert scorer.outside.rows.tolist() == list(range(8, 40))
+    other = StandInKit(model=WordSupport("other"))
+    found = scorer.score(Rows(None, tuple(judged)), other)
+    assert not other.model.calls
+    assert [one.flagged for one in found] == [False, True] * 3
+    assert [[part.marked for part in one.suspects] for one in found[:2]] == [[False], [True]]
+    assert all(one.answered for one in found)
+    turned = [replace(one, labels=() if one.labels else judged[1].labels) for one in judged]
+    assert scorer.score(Rows(None, tuple(turned)), kit) == found

@@ -1,0 +1,71 @@
+"""The registry and its pages; and that a new baseline is what the documentation says."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lrp4rag.errors import InputError
+from lrp4rag.experiments import systems
+from lrp4rag.experiments.systems.kit import Kit
+from lrp4rag.experiments.systems.registry import BASELINES, baseline_named, baselines_named, resolved
+from lrp4rag.training.rows import Rows
+from tests.training.labelled import examples, extraction
+
+DOCS = Path(__file__).parents[3] / "docs" / "baselines"
+INDEX = (DOCS / "README.md").read_text()
+HEADINGS = ["Definition", "Range", "How it works", "Parameters", "Reference"]
+
+
+def test_names_are_known() -> None:
+    assert list(baselines_named(["all"])) == list(BASELINES)
+    assert list(baselines_named(["prompt-judge", "length"])) == ["length", "prompt-judge"]
+    with pytest.raises(InputError, match="unknown baseline 'nothing'; choose from length"):
+        baseline_named("nothing")
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_every_baseline_is_in_the_index_and_has_facts(name: str) -> None:
+    assert f"`{name}`" in INDEX
+    facts = BASELINES[name].facts
+    assert facts.title
+    assert facts.training
+    assert facts.weights
+
+
+@pytest.mark.parametrize("page", sorted(set(re.findall(r"\]\(([\w-]+\.md)\)", INDEX))))
+def test_every_page_has_the_usual_headings(page: str) -> None:
+    assert re.findall(r"^## (.*)$", (DOCS / page).read_text(), re.MULTILINE) == HEADINGS
+
+
+def test_every_page_is_in_the_index() -> None:
+    pages = {path.name for path in DOCS.glob("*.md")} - {"README.md"}
+    assert pages == set(re.findall(r"\]\(([\w-]+\.md)\)", INDEX))
+
+
+def test_the_example_of_a_new_baseline_runs_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, line = re.findall(r"```python\n(.*?)```", INDEX, re.DOTALL)
+    (tmp_path / "hedges.py").write_text(code)
+    monkeypatch.setattr(systems, "__path__", [*systems.__path__, str(tmp_path)])
+    ((name, place),) = ast.literal_eval(f"{{{line}}}").items()
+    monkeypatch.delitem(sys.modules, "lrp4rag.experiments.systems.hedges", raising=False)
+    hedging = resolved(place)
+    assert name == "hedges"
+    assert sys.modules["lrp4rag.experiments.systems.hedges"].share("It may rain, perhaps.") == 0.5
+    # What is annotated hedges.
+    labelled = [
+        replace(one, response=f"{one.response} It may be so.") if one.hallucinated else one
+        for one in examples(40)
+    ]
+    rows = Rows(extraction(labelled, tmp_path / "s").store, tuple(labelled))
+    scorer = hedging.fit(rows.select(np.arange(30)), Kit())
+    scores = scorer.score(rows.select(np.arange(30, 40)), Kit())
+    assert [one.flagged for one in scores] == rows.labels[30:].tolist()

@@ -1,0 +1,326 @@
+"""A reader: what it loads from, what identifies it, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from lrp4rag.classifiers.analysis import analyse
+from lrp4rag.errors import InputError
+from lrp4rag.reader import DEFAULT_READER, Reader, encode, load_reader
+from lrp4rag.reader.reader import tokenizer_hash
+from tests.tiny import CHATML, bridge_example, save_tiny_reader, tiny_tokenizer
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(hash_cache: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Tiny readers keep their hashes apart; the real reader is in the user's cache."""
+    if "default_reader" not in request.fixturenames:
+        monkeypatch.setenv("LRP4RAG_CACHE", str(hash_cache))
+
+
+@pytest.fixture
+def copied(reader_folder: Path, tmp_path: Path) -> Path:
+    """A copy of the tiny reader's folder, to be changed."""
+    return Path(shutil.copytree(reader_folder, tmp_path / "copy"))
+
+
+def load(folder: Path, **options: object) -> Reader:
+    return load_reader(str(folder), device="cpu", **options)
+
+
+# Loading.
+
+
+def test_a_folder(reader_folder: Path) -> None:
+    reader = load(reader_folder)
+    assert reader.model.config.num_hidden_layers == 2
+    assert reader.model.dtype == torch.float32
+    assert not reader.model.training
+    assert reader.window == 512
+    assert reader.identity.name == "tiny"
+    expected = load_file(reader_folder / "model.safetensors")
+    for name, weight in reader.model.state_dict().items():
+        assert torch.equal(weight, expected[name])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_dtypes(reader_folder: Path, dtype: str) -> None:
+    reader = load(reader_folder, dtype=dtype)
+    assert reader.model.dtype == getattr(torch, dtype)
+    assert reader.identity.dtype == dtype
+
+
+def test_encode_uses_window_and_template_of_the_reader(tiny_reader: Reader, reader_folder: Path) -> None:
+    example = bridge_example()
+    assert tiny_reader.encode(example) == encode(example, tiny_reader.tokenizer)
+    raw = load(reader_folder, chat_template=False)
+    assert raw.encode(example) == encode(example, raw.tokenizer, chat_template=False)
+    long = bridge_example(passages=["word " * 600])
+    with pytest.raises(InputError, match="window of 512"):
+        tiny_reader.encode(long)
+    assert len(tiny_reader.encode(long, truncation="passages").prompt_ids) < 512
+
+
+def test_encode_needs_a_response(tiny_reader: Reader) -> None:
+    with pytest.raises(InputError, match="response"):
+        tiny_reader.encode(bridge_example(response=None))
+
+
+def test_generate_is_greedy(tiny_reader: Reader) -> None:
+    example = bridge_example(response=None)
+    answered = tiny_reader.generate(example, max_new_tokens=8)
+    assert answered == tiny_reader.generate(example, max_new_tokens=8)
+    assert answered == tiny_reader.encode(example.with_response(answered.response))
+    # The first token is the most likely one after the prompt.
+    ids = torch.tensor([answered.prompt_ids])
+    with torch.no_grad():
+        best = int(tiny_reader.model(ids).logits[0, -1].argmax())
+    assert answered.response.startswith(tiny_reader.tokenizer.decode([best]).strip())
+
+
+def test_a_prompt_without_its_response(tiny_reader: Reader) -> None:
+    encoded = tiny_reader.encode_prompt(bridge_example())
+    whole = tiny_reader.encode(bridge_example())
+    assert encoded == replace(whole, response="", response_ids=(), response_offsets=())
+    assert encoded == tiny_reader.encode_prompt(bridge_example(response=None))
+    n = len(encoded.prompt_ids)
+    assert tiny_reader.room(encoded, 8) == 8
+    assert tiny_reader.room(encoded, 10_000) == 512 - n
+
+
+def test_a_prompt_needs_room_for_a_response(tmp_path: Path, tiny_reader: Reader) -> None:
+    n = len(tiny_reader.encode_prompt(bridge_example()).prompt_ids)
+    reader = load(save_tiny_reader(tmp_path / "full", window=n))
+    with pytest.raises(InputError, match=f"prompt of {n} tokens leaves no room .* window of {n}"):
+        reader.encode_prompt(bridge_example())
+    cut = reader.encode_prompt(bridge_example(), max_new_tokens=5, truncation="passages")
+    assert (len(cut.prompt_ids), cut.dropped) == (n - 5, 5)
+    assert reader.room(cut, 8) == 5
+
+
+def test_a_response_ends_at_the_window(tmp_path: Path) -> None:
+    example = bridge_example(response=None)
+    n = len(load(save_tiny_reader(tmp_path / "wide")).encode(bridge_example()).prompt_ids)
+    answered = load(save_tiny_reader(tmp_path / "tight", window=n + 3)).generate(example, max_new_tokens=50)
+    assert len(answered.prompt_ids) == n
+    with pytest.raises(InputError, match=f"prompt of {n} tokens leaves no room"):
+        load(save_tiny_reader(tmp_path / "full", window=n)).generate(example)
+
+
+def test_truncation_makes_room_for_the_response_and_the_prompt_is_replayed_as_it_was(tmp_path: Path) -> None:
+    example = bridge_example(response=None)
+    n = len(load(save_tiny_reader(tmp_path / "wide")).encode(bridge_example()).prompt_ids)
+    reader = load(save_tiny_reader(tmp_path / "tight", window=n))
+    answered = reader.generate(example, max_new_tokens=8, truncation="passages")
+    assert answered.dropped == 8
+    analysis = analyse(example, reader, None, max_new_tokens=8, truncation="passages")
+    assert analysis.relevance.encoded == answered
+
+
+# Identity.
+
+
+def test_the_digest_is_the_same_across_dtypes_names_and_loads(reader_folder: Path, copied: Path) -> None:
+    first = load(reader_folder).identity
+    assert load(reader_folder).identity == first
+    for other in (load(reader_folder, dtype="bfloat16").identity, load(copied).identity):
+        assert other != first
+        assert other.digest == first.digest
+    assert first.as_dict()["digest"] == first.digest
+
+
+def add_a_token(folder: Path) -> None:
+    tiny_tokenizer(extra=("<|tool|>",)).save_pretrained(folder)
+
+
+def change_a_weight(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    weights["model.norm.weight"][0] += 1e-3
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def change_the_merges(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    content = json.loads(path.read_text())
+    content["model"]["merges"].reverse()
+    path.write_text(json.dumps(content))
+
+
+def change_the_template(folder: Path) -> None:
+    tiny_tokenizer(CHATML.replace("assistant", "model")).save_pretrained(folder)
+
+
+@pytest.mark.parametrize("change", [add_a_token, change_a_weight, change_the_merges, change_the_template])
+def test_the_digest_differs_with(change: Callable[[Path], None], copied: Path) -> None:
+    before = load(copied).identity.digest
+    change(copied)
+    assert load(copied).identity.digest != before
+
+
+def test_the_digest_differs_with_the_use_of_the_chat_template(copied: Path) -> None:
+    with_template, raw = load(copied).identity, load(copied, chat_template=False).identity
+    assert with_template.digest != raw.digest
+    assert load(copied, chat_template=True).identity == with_template
+    # The template that is not used does not matter.
+    change_the_template(copied)
+    assert load(copied, chat_template=False).identity.digest == raw.digest
+
+
+def test_the_digest_differs_with_anything_that_changes_the_model(copied: Path) -> None:
+    """The same weights under another rotary base compute something else."""
+    before = load(copied).identity.digest
+    path = copied / "config.json"
+    config = json.loads(path.read_text())
+    config["rope_parameters"]["rope_theta"] *= 10
+    path.write_text(json.dumps(config))
+    reader = load(copied)
+    assert reader.model.config.rope_parameters["rope_theta"] == 100000.0
+    assert reader.identity.digest != before
+
+
+def test_the_identity_says_what_it_is(tiny_reader: Reader) -> None:
+    identity = tiny_reader.identity
+    assert str(identity) == f"tiny (chat template, {identity.digest})"
+    assert "raw prompt" in str(replace(identity, chat_template=False))
+
+
+def test_the_tokenizers_hash_does_not_depend_on_how_it_was_stored(tmp_path: Path) -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.save_pretrained(tmp_path)
+    assert tokenizer_hash(type(tokenizer).from_pretrained(tmp_path)) == tokenizer_hash(tokenizer)
+    assert tokenizer_hash(tiny_tokenizer(bos=True)) != tokenizer_hash(tokenizer)
+
+
+def test_the_tokenizers_hash_survives_its_use(tiny_reader: Reader) -> None:
+    before = tokenizer_hash(tiny_reader.tokenizer)
+    tiny_reader.encode(bridge_example())
+    assert tokenizer_hash(tiny_reader.tokenizer) == before
+
+
+# Errors.
+
+
+@pytest.mark.parametrize("name", ["no-such-model", "nobody/no-such-model", "smollm2", "a/b/c", "~/nowhere"])
+def test_an_unknown_model(name: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(InputError, match="cannot load reader") as caught:
+        load_reader(name)
+    assert name in str(caught.value)
+    assert DEFAULT_READER in str(caught.value)
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int8", "fp16", ""])
+def test_an_unknown_dtype(reader_folder: Path, dtype: str) -> None:
+    with pytest.raises(InputError, match=f"'{dtype}'.*float32, bfloat16, float16"):
+        load(reader_folder, dtype=dtype)
+
+
+@pytest.mark.parametrize("device", ["gpu", "cpu:x", ""])
+def test_an_unknown_device(reader_folder: Path, device: str) -> None:
+    with pytest.raises(InputError, match=f"unknown device '{device}'"):
+        load_reader(str(reader_folder), device=device)
+
+
+def test_a_device_that_is_not_there(reader_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match="no CUDA device"):
+        load_reader(str(reader_folder), device="cuda:0")
+
+
+def test_a_folder_without_config(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no config\.json"):
+        load(tmp_path)
+
+
+def test_a_folder_without_safetensors(copied: Path) -> None:
+    """Weights that are pickled only are not loaded."""
+    weights = load_file(copied / "model.safetensors")
+    (copied / "model.safetensors").unlink()
+    torch.save(weights, copied / "pytorch_model.bin")
+    with pytest.raises(InputError, match="copy"):
+        load(copied)
+
+
+def test_a_folder_with_cut_weights(copied: Path) -> None:
+    path = copied / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(InputError, match="cannot load reader"):
+        load(copied)
+
+
+def test_a_folder_that_lacks_a_weight(copied: Path) -> None:
+    """transformers would fill it with random numbers, and only log it."""
+    path = copied / "model.safetensors"
+    weights = load_file(path)
+    del weights["model.layers.1.mlp.up_proj.weight"]
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(InputError, match=r"up_proj"):
+        load(copied)
+
+
+def test_a_folder_without_tokenizer(copied: Path) -> None:
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (copied / name).unlink()
+    with pytest.raises(InputError, match=str(copied)):
+        load(copied)
+
+
+def test_a_reader_of_another_architecture_loads_and_is_refused_by_relevance(tmp_path: Path) -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    from lrp4rag.lrp import attribute
+
+    tokenizer = tiny_tokenizer()
+    config = GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=1, n_head=2, n_positions=256)
+    GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    reader = load(tmp_path)
+    encoded = reader.encode(bridge_example())
+    with pytest.raises(InputError, match="GPT2LMHeadModel"):
+        attribute(reader, encoded)
+
+
+# The real one.
+
+
+def test_the_default_reader(default_reader: Reader) -> None:
+    assert default_reader.identity.name == DEFAULT_READER
+    assert default_reader.identity.chat_template
+    config = default_reader.model.config
+    assert type(default_reader.model).__name__ == "LlamaForCausalLM"
+    assert (config.num_hidden_layers, config.hidden_size) == (30, 576)
+    assert (config.num_attention_heads, config.num_key_value_heads) == (9, 3)
+    assert default_reader.window >= 2048
+
+
+def test_the_default_reader_answers(default_reader: Reader) -> None:
+    example = bridge_example(5, passages=["The old stone bridge was opened in 1905."], response=None)
+    answered = default_reader.generate(example, max_new_tokens=14)
+    assert "1905" in answered.response
+    assert example.prompt in answered.text
+    assert not answered.response.startswith(" ")
+
+
+def test_the_default_readers_encoding(default_reader: Reader) -> None:
+    example = bridge_example()
+    encoded = default_reader.encode(example)
+    messages = [{"role": "user", "content": example.prompt}]
+    own = default_reader.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
+    assert encoded.prompt_ids == tuple(own["input_ids"])
+    assert default_reader.tokenizer.decode(encoded.response_ids) == example.response
+
+
+def test_auto_takes_the_dtype_that_the_device_is_fast_in(reader_folder: Path, monkeypatch) -> None:
+    for able, expected in (({"amx_bf16": True}, "bfloat16"), ({"amx_bf16": False}, "float32")):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda able=able: able, raising=False)
+        assert load_reader(str(reader_folder), device="cpu", dtype="auto").identity.dtype == expected

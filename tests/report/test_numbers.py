@@ -1,0 +1,54 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from lrp4rag.report.numbers import (
+    difference,
+    markdown,
+    number,
+    p_value,
+    percent,
+    percent_interval,
+    points,
+    verdict,
+    with_interval,
+)
+from tests.experiments.figures.samples import interval
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "expected"),
+    [
+        (0.05, 0.02, "holds"),
+        (-0.05, 0.02, "does not hold"),
+        (0.01, 0.02, "cannot be told"),
+        (None, 0, "cannot be told"),
+    ],
+)
+def test_a_verdict_depends_on_where_the_interval_lies(value, half, expected):
+    assert verdict(interval(value, half)) == expected
+    if value is not None:
+        assert verdict(interval(value + 0.5, half), 0.5) == expected
+
+
+def test_an_interval_that_touches_the_null_decides_nothing():
+    assert verdict(interval(0.25, 0.25)) == "cannot be told"
+
+
+def test_numbers():
+    assert number(0.12345) == "0.123"
+    assert (number(None), number(np.nan), percent(np.nan)) == ("", "", "")
+    assert percent(0.6916) == "69.2 %"
+    assert with_interval(interval(0.716, 0.034)) == "0.716 [0.68, 0.75]"
+    assert with_interval(interval(0.5, 0.0)) == "0.500"
+    assert percent_interval(interval(0.664, 0.031)) == "66.4 % [63.3, 69.5]"
+    assert difference(interval(0.021, 0.025)) == "+0.021 [-0.004, +0.046]"
+    assert points(interval(-0.028, 0.022)) == "-2.8 points [-5.0, -0.6]"
+    for words in (with_interval, percent_interval, difference, points):
+        assert words(interval(None)) == words(None) == ""
+    assert (p_value(0.0123), p_value(1.23e-7)) == ("0.012", "1.2e-07")
+
+
+def test_a_markdown_table_keeps_bars_and_lines_in_their_cells():
+    table = markdown(pd.DataFrame({"a": ["x|y", "two\nlines"], "b": [1, 2]}))
+    assert table == "| a | b |\n| --- | --- |\n| x\\|y | 1 |\n| two lines | 2 |\n"

@@ -1,0 +1,209 @@
+"""A store as a Parquet table: read back with pyarrow and pandas, nulls for what a row lacks."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.features.parts import PROMPT, SENTENCES, SIGNALS
+from lrp4rag.features.response import RESPONSE_FEATURES
+from lrp4rag.features.tokens import TOKEN_FEATURES
+from lrp4rag.training import export as module
+from lrp4rag.training.export import export
+from lrp4rag.training.store import Store, key_of
+from tests.training.labelled import examples
+from tests.training.stored import fill, store_of
+
+pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'lrp4rag[parquet]'")
+
+ROWS = examples(4)
+BASE = [
+    *("id", "key", "source", "generator", "question", "prompt", "response"),
+    *("hallucinated", "labels", "token_flags", "tokens", "R_response", "R_prompt", "logits"),
+    *("logprob", "entropy", "rank", "logprob_without_passages", "logprob_other_passages"),
+]
+
+
+def exported(store: Store, *arrays: str, features: bool = False) -> list[dict]:
+    out = store.folder / "table.parquet"
+    assert export(store.folder, out, arrays, features=features) == pq.read_metadata(out).num_rows
+    return pq.read_table(out).to_pylist()
+
+
+def test_one_row_for_each_response(tmp_path: Path) -> None:
+    rows = exported(store_of(tmp_path, ROWS, [SIGNALS, PROMPT]))
+    assert [list(row) for row in rows] == [BASE] * 4
+    for k, (row, example) in enumerate(zip(rows, ROWS, strict=True), start=1):
+        words = example.response.split(" ")
+        for name in ("id", "source", "generator", "question", "prompt", "response", "hallucinated"):
+            assert row[name] == getattr(example, name)
+        assert row["key"] == key_of(example)
+        assert row["labels"] == [{"start": one.start, "end": one.end, "kind": ""} for one in example.labels]
+        assert row["token_flags"] == [bool(example.labels) and j < 2 for j in range(len(words))]
+        assert row["tokens"] == words
+        assert row["R_response"] == [k / 4] * len(words)
+        assert row["R_prompt"] == [k / 4] * 4
+        assert row["logits"] == row["logprob"] == row["entropy"] == [k] * len(words)
+        assert row["rank"] == list(range(len(words)))
+
+
+def test_features_of_tokens_and_responses(tmp_path: Path) -> None:
+    store = store_of(tmp_path, ROWS[:2], [SIGNALS, PROMPT])
+    store.add_examples(ROWS[2:])
+    fill(store, ROWS[2], [SIGNALS])
+    fill(store, ROWS[3], [])
+    rows = exported(store, features=True)
+    assert list(rows[0]) == [*BASE, *(f"token: {name}" for name in TOKEN_FEATURES), *RESPONSE_FEATURES]
+    for k, row in enumerate(rows[:2], start=1):
+        assert row["token: passages"] == [2.0 * k] * len(row["tokens"])
+        assert row["passages: lowest"] == row["passages: mean"] == 2.0 * k
+        assert row["R_prompt: gini"] == 0
+    assert rows[2]["R_prompt: gini"] is None
+    assert rows[2]["passages: mean"] == 2
+    assert rows[3]["token: passages"] is rows[3]["passages: mean"] is None
+
+
+def test_features_need_signals(tmp_path: Path) -> None:
+    store = store_of(tmp_path, ROWS, [PROMPT])
+    with pytest.raises(InputError, match="features need signals"):
+        exported(store, features=True)
+
+
+def test_types_do_not_depend_on_what_the_rows_hold(tmp_path: Path) -> None:
+    full = store_of(tmp_path / "full", ROWS, [SIGNALS, PROMPT, SENTENCES])
+    bare = store_of(tmp_path / "bare", [replace(row, labels=None, generator=None) for row in ROWS])
+    schemas = []
+    for store in (full, bare):
+        exported(store)
+        schemas.append(pq.read_schema(store.folder / "table.parquet"))
+    assert schemas[0] == schemas[1]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 256])
+def test_parts_that_rows_lack_are_null(at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the first rows lack them, and later batches do not."""
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", at_once)
+    bare = replace(ROWS[0], labels=None, generator=None)
+    faithful = replace(ROWS[1], labels=())
+    store = store_of(tmp_path, [bare, faithful])
+    store.add_examples(ROWS[2:])
+    fill(store, ROWS[2], [SIGNALS], 3.0)
+    fill(store, ROWS[3], [PROMPT, SENTENCES], 4.0)
+    rows = exported(store, "lookback", "sentences")
+    names = ("logprob", "rank", "lookback", "lookback_shape", "R_prompt", "sentences", "sentences_shape")
+    assert [[row[name] is None for name in names] for row in rows] == [
+        [True] * 7,
+        [True] * 7,
+        [False] * 4 + [True] * 3,
+        [True] * 4 + [False] * 3,
+    ]
+    assert [row["labels"] for row in rows[:3]] == [None, [], []]
+    assert rows[3]["labels"] == [{"start": 0, "end": 9, "kind": ""}]
+    assert [row["generator"] for row in rows] == [None, "g1", "g1", "g1"]
+    assert rows[0]["token_flags"] is None
+    assert rows[0]["hallucinated"] is None
+
+
+def test_arrays_of_more_axes_bring_their_shape(tmp_path: Path) -> None:
+    store = store_of(tmp_path, ROWS, [SIGNALS, SENTENCES])
+    for row, example in zip(exported(store, "lookback", "sentences"), ROWS, strict=True):
+        for name, part in (("lookback", SIGNALS), ("sentences", SENTENCES)):
+            found = np.array(row[name], dtype=np.float32).reshape(row[f"{name}_shape"])
+            np.testing.assert_array_equal(found, store.arrays(example, part)[name])
+
+
+def test_names_that_are_columns_already_get_their_parts(tmp_path: Path) -> None:
+    store = store_of(tmp_path, ROWS, [SIGNALS, SENTENCES])
+    rows = exported(store, "tokens", "logits", "tokens")
+    assert list(rows[0])[len(BASE) :] == [
+        *("sentences_tokens", "sentences_tokens_shape"),
+        *("signals_logits", "signals_logits_shape"),
+    ]
+    assert rows[0]["tokens"] == ROWS[0].response.split(" ")
+    assert rows[0]["sentences_tokens"] == [len(rows[0]["tokens"])]
+
+
+def test_examples_without_relevance_are_left_out(tmp_path: Path) -> None:
+    store = store_of(tmp_path, ROWS)
+    store.path(ROWS[2]).unlink()
+    assert [row["id"] for row in exported(store)] == ["bridge-0", "bridge-1", "bridge-3"]
+
+
+def test_pandas_reads_it(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    store = store_of(tmp_path, ROWS, [SIGNALS])
+    exported(store)
+    frame = pandas.read_parquet(tmp_path / "table.parquet")
+    assert frame.groupby("hallucinated").R_response.apply(lambda rows: rows.map(np.mean).mean()).tolist() == [
+        0.5,
+        0.75,
+    ]
+
+
+def test_the_page_of_the_store_reads_it_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples of docs/store.md, on a store and a table of the names that they use."""
+    pytest.importorskip("pandas")
+    page = (Path(__file__).parents[2] / "docs" / "store.md").read_text()
+    with_pandas, with_rows = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    rows = [*examples(4, generator="llama-2-7b-chat"), *examples(2, first=4)]
+    store = store_of(tmp_path / "STORE", rows, [SIGNALS, SENTENCES])
+    export(store.folder, tmp_path / "table.parquet", ["lookback"])
+    monkeypatch.chdir(tmp_path)
+    found: dict = {}
+    exec(with_pandas, found)
+    assert found["table"]["mean"].tolist() == [(k + 1) / 4 for k in range(6)]
+    assert found["lookback"].shape == (2, 3, len(rows[0].response.split(" ")))
+    exec(with_rows, found)
+    assert found["labels"].tolist() == [False, True, False, True]
+    assert len(found["shares"]) == len(found["sentences"]) == len(found["flags"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("parts", "known"),
+    [([SIGNALS], "by_segment, cp_by_segment"), ([SENTENCES], "sentences, spans"), ([], "none")],
+)
+def test_an_unknown_array_is_named_with_those_there_are(parts: list[str], known: str, tmp_path: Path) -> None:
+    store = store_of(tmp_path, ROWS, parts)
+    with pytest.raises(InputError, match=f"no array 'look'.*there are: {known}"):
+        exported(store, "look")
+    assert not list(tmp_path.glob("*.parquet")) + list(tmp_path.glob(".*"))
+
+
+def test_nothing_to_export(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no store here"):
+        export(tmp_path / "none", tmp_path / "t.parquet")
+    store_of(tmp_path / "s", [])
+    with pytest.raises(InputError, match="holds no relevance"):
+        export(tmp_path / "s", tmp_path / "t.parquet")
+
+
+def test_a_damaged_file_ends_it_and_leaves_the_old_table(tmp_path: Path) -> None:
+    store = store_of(tmp_path / "s", ROWS, [SIGNALS])
+    out = tmp_path / "t.parquet"
+    out.write_bytes(b"old")
+    path = store.path(ROWS[3], SIGNALS)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match=path.name):
+        export(store.folder, out)
+    assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["t.parquet"]
+    assert out.read_bytes() == b"old"
+
+
+def test_without_pyarrow_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = builtins.__import__
+
+    def missing(name: str, *rest: object, **options: object) -> object:
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return original(name, *rest, **options)
+
+    store = store_of(tmp_path, ROWS[:1])
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(LRP4RAGError, match=r"pip install 'lrp4rag\[parquet\]'"):
+        export(store.folder, tmp_path / "t.parquet")

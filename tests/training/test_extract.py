@@ -1,0 +1,440 @@
+"""Extraction: nothing twice, failures passed over, parts added later, prompts shared."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lrp4rag.errors import InputError, LRP4RAGWarning
+from lrp4rag.example import Example, Label
+from lrp4rag.lrp import attribute, relevance_mode
+from lrp4rag.lrp.prefix import Prefix
+from lrp4rag.reader import Reader
+from lrp4rag.training import extract as module
+from lrp4rag.training.extract import extract
+from lrp4rag.training.extractor import Extractor
+from lrp4rag.training.store import Store
+from tests.tiny import bridge_example
+from tests.training.jobs import PARTS, TOO_LONG, contents, responses
+
+Filled = list[tuple[str, str]]
+
+
+def examples_of(count: int) -> list[Example]:
+    return [bridge_example(k) for k in range(count)]
+
+
+@pytest.fixture
+def filled(monkeypatch: pytest.MonkeyPatch) -> Filled:
+    """The parts that are computed, and of which example, in their order."""
+    calls: Filled = []
+    fill = Extractor._fill
+
+    def noted(self: Extractor, part: str, encoded: dict, other: Example | None) -> None:
+        calls.extend((part, example.id) for example in encoded)
+        fill(self, part, encoded, other)
+
+    monkeypatch.setattr(Extractor, "_fill", noted)
+    return calls
+
+
+@pytest.fixture
+def failing(tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch) -> Callable[[Example, Exception], None]:
+    """Let the passes over an example's response fail."""
+
+    def install(example: Example, error: Exception) -> None:
+        states, ids = Prefix.states, tiny_reader.encode(example).response_ids
+
+        def limited(self: Prefix, response: tuple[int, ...], *rest: object, **options: object) -> object:
+            if response == ids:
+                raise error
+            return states(self, response, *rest, **options)
+
+        monkeypatch.setattr(Prefix, "states", limited)
+
+    return install
+
+
+def close(actual: np.ndarray, expected: np.ndarray, tolerance: float = 1e-5) -> None:
+    assert actual.shape == expected.shape
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+
+
+# What is stored.
+
+
+@pytest.mark.parametrize("composite", ["paper", "attnlrp", "cp_lrp"])
+def test_what_is_stored_is_the_relevance(composite: str, tiny_reader: Reader, tmp_path: Path) -> None:
+    examples = examples_of(3)
+    done = extract(examples, tiny_reader, tmp_path, composite=composite)
+    assert (done.computed, done.present, done.failures) == (3, 0, {})
+    for example in examples:
+        stored = done.store.read(example)
+        expected = attribute(tiny_reader, tiny_reader.encode(example), composite=composite)
+        assert stored.encoded == expected.encoded
+        assert (stored.composite, stored.target) == (composite, "response")
+        close(stored.response, expected.response)
+        close(stored.logits, expected.logits)
+
+
+def test_every_part(tiny_reader: Reader, tmp_path: Path) -> None:
+    rows = responses(3)
+    done = extract(rows, tiny_reader, tmp_path, parts=PARTS)
+    assert (done.computed, done.present, done.failures) == (6, 0, {})
+    assert done.store.parts() == list(PARTS)
+    assert done.store.examples() == rows
+    for example in rows:
+        expected = attribute(
+            tiny_reader, tiny_reader.encode(example), segments=True, prompt=True, resampled=(6, 4)
+        )
+        stored = done.store.read(example)
+        close(stored.response, expected.response)
+        for name in ("by_segment", "prompt", "resampled"):  # these are kept in float16
+            close(getattr(stored, name), getattr(expected, name), 1e-3)
+
+
+def test_signals_bring_the_relevance_with_them(tiny_reader: Reader, tmp_path: Path, filled: Filled) -> None:
+    store = extract(examples_of(2), tiny_reader, tmp_path, parts=["signals"]).store
+    assert store.parts() == ["relevance", "signals"]
+    extract(examples_of(2), tiny_reader, tmp_path)
+    assert filled == [("signals", "bridge-0"), ("signals", "bridge-1")]
+
+
+def test_responses_that_share_a_prompt_equal_those_that_do_not(tiny_reader: Reader, tmp_path: Path) -> None:
+    """To the last bit, given the same other prompt."""
+    rows = [*responses(1, each=4), bridge_example(5)]
+    shared = extract(rows, tiny_reader, tmp_path / "shared", parts=PARTS).store
+    for k, row in enumerate(rows[:-1]):
+        alone = extract([row, rows[-1]], tiny_reader, tmp_path / f"alone-{k}", parts=PARTS).store
+        for part in PARTS:
+            assert alone.path(row, part).read_bytes() == shared.path(row, part).read_bytes()
+
+
+def test_prompts_are_read_once_for_their_responses(
+    tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    init = Prefix.__init__
+
+    def noted(self: Prefix, flow: object, ids: tuple[int, ...], *rest: object, **options: object) -> None:
+        read.append(len(ids))
+        init(self, flow, ids, *rest, **options)
+
+    monkeypatch.setattr(Prefix, "__init__", noted)
+    extract(responses(2, each=3), tiny_reader, tmp_path / "a")
+    assert len(read) == 2
+    extract(responses(2, each=3), tiny_reader, tmp_path / "b", parts=["signals"])
+    assert len(read) == 2 + 2 * 3  # as it is, without passages, with other ones
+
+
+def test_cut_prompts_are_shared_only_where_they_were_cut_alike(tiny_reader: Reader, tmp_path: Path) -> None:
+    """A longer response leaves its prompt less room, so that more of the passages goes."""
+    long = replace(TOO_LONG, response="It was opened. " * 9, id="long")
+    rows = [replace(TOO_LONG, response="Yes.", id="short"), long]
+    done = extract(rows, tiny_reader, tmp_path, truncation="passages", parts=PARTS)
+    assert done.failures == {}
+    dropped = []
+    for row in rows:
+        stored = done.store.read(row)
+        expected = attribute(tiny_reader, tiny_reader.encode(row, truncation="passages"), prompt=True)
+        assert stored.encoded == expected.encoded
+        close(stored.response, expected.response)
+        close(stored.prompt, expected.prompt, 1e-3)
+        dropped.append(stored.encoded.dropped)
+    assert 0 < dropped[0] < dropped[1]
+    with pytest.raises(InputError, match=r"truncation passages, not error"):
+        extract(rows, tiny_reader, tmp_path)
+
+
+# Nothing twice.
+
+
+def test_what_is_there_is_not_computed_again(tiny_reader: Reader, tmp_path: Path, filled: Filled) -> None:
+    first = extract(responses(2), tiny_reader, tmp_path, parts=PARTS)
+    before, seen = contents(tmp_path), len(filled)
+    again = extract(responses(2), tiny_reader, tmp_path, parts=PARTS)
+    assert (first.computed, first.present) == (4, 0)
+    assert (again.computed, again.present) == (0, 4)
+    assert len(filled) == seen
+    assert contents(tmp_path) == before
+    more = extract(responses(3), tiny_reader, tmp_path)
+    assert (more.computed, more.present) == (2, 4)
+    assert filled[seen:] == [("relevance", "bridge-2-0"), ("relevance", "bridge-2-1")]
+
+
+@pytest.mark.parametrize(
+    "first", [["relevance"], ["prompt"], ["sentences"], ["relevance", "matrix-6x4"], ["signals"], ["states"]]
+)
+def test_a_part_that_is_added_later(
+    first: list[str], tiny_reader: Reader, tmp_path: Path, filled: Filled
+) -> None:
+    rows = responses(2)
+    extract(rows, tiny_reader, tmp_path, parts=first)
+    before, seen = contents(tmp_path), len(filled)
+    done = extract(rows, tiny_reader, tmp_path, parts=PARTS)
+    assert (done.computed, done.present) == (4, 0)
+    assert before.items() <= contents(tmp_path).items()  # what was there stays, to the last bit
+    assert not {part for part, _ in filled[seen:]} & set(first)
+    assert all(done.store.holds(row, part) for row in rows for part in PARTS)
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("harm", ["gone", "empty", "cut", "flipped", "of another", "a pipe", "a link"])
+def test_a_damaged_file_is_computed_again(
+    part: str, harm: str, tiny_reader: Reader, tmp_path: Path, filled: Filled
+) -> None:
+    rows = responses(2)
+    store = extract(rows, tiny_reader, tmp_path, parts=PARTS).store
+    before, path = contents(tmp_path), store.path(rows[1], part)
+    original = store.read(rows[1])
+    content = path.read_bytes()
+    filled.clear()
+    path.unlink()
+    if harm == "a pipe":
+        os.mkfifo(path)
+    elif harm == "a link":
+        path.symlink_to("nowhere")
+    elif harm != "gone":
+        flipped = content[:-1] + bytes([content[-1] ^ 1])
+        other = store.path(rows[0], part).read_bytes()
+        harmed = {"empty": b"", "cut": content[:-1], "flipped": flipped, "of another": other}
+        path.write_bytes(harmed[harm])
+    done = extract(rows, tiny_reader, tmp_path, parts=PARTS)
+    assert (done.computed, done.present) == (1, 3)
+    assert filled == [(part, rows[1].id)]
+    if part == "relevance":  # its one tangent rounds otherwise than the sum of those of the signals
+        close(store.read(rows[1]).response, original.response)
+        before.pop(str(path.relative_to(tmp_path)))
+    assert before.items() <= contents(tmp_path).items()
+
+
+def test_without_examples(tiny_reader: Reader, tmp_path: Path) -> None:
+    done = extract([], tiny_reader, tmp_path)
+    assert (done.computed, done.present, done.failures) == (0, 0, {})
+
+
+def test_the_store_remembers_examples_and_their_last_labels(tiny_reader: Reader, tmp_path: Path) -> None:
+    rows = examples_of(2)
+    extract(rows, tiny_reader, tmp_path)
+    labelled = replace(rows[1], labels=(Label(0, 2),))
+    done = extract([labelled, bridge_example(2)], tiny_reader, tmp_path)
+    assert (done.computed, done.present) == (1, 1)
+    assert Store.existing(tmp_path).examples() == [rows[0], labelled, bridge_example(2)]
+
+
+def test_damaged_examples_are_made_anew_and_nothing_is_computed_for_it(
+    tiny_reader: Reader, tmp_path: Path, filled: Filled
+) -> None:
+    extract(examples_of(2), tiny_reader, tmp_path)
+    before, path = contents(tmp_path), tmp_path / "examples.jsonl"
+    path.write_text(path.read_text().replace('"labels":null', '"labels":[]', 1))
+    assert contents(tmp_path) != before
+    filled.clear()
+    with pytest.warns(LRP4RAGWarning, match=rf"{path}: changed.* made anew of the 2 responses"):
+        extract(examples_of(2), tiny_reader, tmp_path)
+    assert filled == []
+    assert contents(tmp_path) == before
+
+
+# Failures.
+
+
+@pytest.mark.parametrize(
+    "bad", [TOO_LONG, bridge_example(response=None, id="no-response")], ids=lambda example: example.id
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_row_that_fails_is_logged_and_passed_over(
+    bad: Example, place: int, tiny_reader: Reader, tmp_path: Path
+) -> None:
+    """It also is the other prompt of a row that does not fail."""
+    rows = examples_of(2)
+    rows.insert(place, bad)
+    done = extract(rows, tiny_reader, tmp_path, parts=PARTS)
+    assert done.computed == 2
+    assert set(done.failures) == {bad.id}
+    for k in range(2):
+        assert all(done.store.holds(bridge_example(k), part) for part in PARTS)
+    (line,) = (tmp_path / "failures.jsonl").read_text().splitlines()
+    assert json.loads(line) == {"id": bad.id, "error": done.failures[bad.id]}
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_memory_that_runs_out_on_one_response_spares_the_others_of_its_prompt(
+    place: int, tiny_reader: Reader, tmp_path: Path, failing: Callable[[Example, Exception], None]
+) -> None:
+    rows = [*responses(1, each=3), bridge_example(7)]
+    large = rows[place]
+    failing(large, torch.OutOfMemoryError("out of memory"))
+    done = extract(rows, tiny_reader, tmp_path, parts=PARTS)
+    assert (done.computed, done.failures) == (3, {large.id: "out of memory"})
+    for row in rows:  # what is pulled does not go through a prefix
+        held = [part for part in PARTS if done.store.holds(row, part)]
+        assert held == (["prompt", "sentences"] if row == large else list(PARTS))
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (IndexError("index out of range in self"), "index out of range in self"),
+        (ValueError("too many dimensions"), "too many dimensions"),
+        (RuntimeError(), "RuntimeError"),
+    ],
+    ids=str,
+)
+def test_what_else_one_response_raises_spares_the_others(
+    error: Exception,
+    reason: str,
+    tiny_reader: Reader,
+    tmp_path: Path,
+    failing: Callable[[Example, Exception], None],
+) -> None:
+    rows = [*responses(1, each=3), bridge_example(7)]
+    failing(rows[1], error)
+    done = extract(rows, tiny_reader, tmp_path, parts=PARTS)
+    assert (done.computed, done.failures) == (3, {rows[1].id: reason})
+
+
+def test_a_response_that_cannot_be_encoded_spares_the_others(
+    tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it fail the one whose other prompt it is."""
+    encode = Reader._encode
+
+    def limited(self: Reader, example: Example, *rest: object) -> object:
+        if example.id == "bridge-1":
+            raise IndexError("no such token")
+        return encode(self, example, *rest)
+
+    monkeypatch.setattr(Reader, "_encode", limited)
+    done = extract(examples_of(3), tiny_reader, tmp_path, parts=PARTS)
+    assert (done.computed, done.failures) == (2, {"bridge-1": "no such token"})
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), OSError("disk")], ids=repr)
+def test_what_is_not_of_one_response_ends_the_run(
+    error: BaseException,
+    tiny_reader: Reader,
+    tmp_path: Path,
+    failing: Callable[[Example, BaseException], None],
+) -> None:
+    rows = examples_of(3)
+    failing(rows[1], error)
+    with pytest.raises(type(error)):
+        extract(rows, tiny_reader, tmp_path)
+
+
+def test_a_prompt_that_fails_fails_all_its_responses(
+    tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    init = Prefix.__init__
+
+    def limited(self: Prefix, flow: object, ids: tuple[int, ...], *rest: object, **options: object) -> None:
+        if "1901" in tiny_reader.tokenizer.decode(ids):
+            raise RuntimeError("not enough memory")
+        init(self, flow, ids, *rest, **options)
+
+    monkeypatch.setattr(Prefix, "__init__", limited)
+    done = extract(responses(3), tiny_reader, tmp_path)
+    assert done.failures == dict.fromkeys(["bridge-1-0", "bridge-1-1"], "not enough memory")
+    assert done.computed == 4
+
+
+def test_equal_examples_share_files_and_failures(tiny_reader: Reader, tmp_path: Path) -> None:
+    twins = [bridge_example(), bridge_example(id="twin"), TOO_LONG, replace(TOO_LONG, id="too-long-too")]
+    done = extract(twins, tiny_reader, tmp_path)
+    assert (done.computed, set(done.failures)) == (1, {"too-long", "too-long-too"})
+    assert len(list((tmp_path / "relevance").iterdir())) == 1
+    assert [example.id for example in done.store.examples()] == [example.id for example in twins]
+
+
+def test_a_failure_that_is_over_leaves_the_log(
+    tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("for now")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Extractor, "_fill", fail)
+        assert set(extract(examples_of(2), tiny_reader, tmp_path).failures) == {"bridge-0", "bridge-1"}
+    assert (tmp_path / "failures.jsonl").is_file()
+    assert extract(examples_of(2), tiny_reader, tmp_path).computed == 2
+    assert not (tmp_path / "failures.jsonl").exists()
+
+
+def test_a_full_disk_is_not_a_failure_of_a_row(
+    tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would repeat for all rows: the run ends, and leaves nothing half written."""
+
+    def no_space(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    extract(examples_of(3), tiny_reader, tmp_path, parts=["relevance"])
+    before = contents(tmp_path)
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(OSError, match="No space"):
+        extract(examples_of(3), tiny_reader, tmp_path, parts=["prompt"])
+    assert contents(tmp_path) == before
+    with relevance_mode(tiny_reader.model):  # it can be entered, so it was left
+        pass
+
+
+def test_the_prompts_relevance_alone_and_with_the_sentences(tiny_reader: Reader, tmp_path: Path) -> None:
+    rows = responses(2)
+    alone, both = (
+        extract(rows, tiny_reader, tmp_path / part, parts=[part]).store for part in ("prompt", "sentences")
+    )
+    assert (alone.parts(), both.parts()) == (["prompt"], ["prompt", "sentences"])
+    for row in rows:
+        pulled, mean = (store.arrays(row, "prompt")["prompt"] for store in (alone, both))
+        np.testing.assert_allclose(pulled, mean, rtol=0, atol=2e-3 * np.abs(pulled).max())  # float16
+
+
+# What cannot be had is refused before anything is written.
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"composite": "lrp"}, "unknown composite 'lrp'"),
+        ({"parts": ["signal"]}, "unknown part 'signal'; choose from relevance, signals, states, prompt"),
+        ({"parts": ["relevance", "matrix-0x5"]}, "unknown part 'matrix-0x5'"),
+        ({"parts": []}, "at least one part"),
+        ({"composite": "paper", "parts": ["signals"]}, "signals need paper and cp_lrp in one stack"),
+    ],
+)
+def test_what_cannot_be_extracted(options, message: str, tiny_reader: Reader, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        extract(examples_of(1), tiny_reader, tmp_path / "new", **options)
+    assert not (tmp_path / "new").exists()
+
+
+def test_nothing_can_be_pulled_from_layers_without_derivatives(
+    tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "can_pull", lambda _: False)
+    with pytest.raises(InputError, match=r"no derivatives.*--parts relevance,signals"):
+        extract(examples_of(1), tiny_reader, tmp_path / "new", parts=PARTS)
+    assert not (tmp_path / "new").exists()
+    assert extract(examples_of(1), tiny_reader, tmp_path / "new", parts=["signals"]).computed == 1
+
+
+def test_another_composite_needs_another_folder(tiny_reader: Reader, tmp_path: Path) -> None:
+    extract(examples_of(1), tiny_reader, tmp_path)
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match=r"composite attnlrp, not paper"):
+        extract(examples_of(2), tiny_reader, tmp_path, composite="paper")
+    assert contents(tmp_path) == before
+
+
+def test_the_model_is_restored(tiny_reader: Reader, tmp_path: Path) -> None:
+    extract([bridge_example(), TOO_LONG], tiny_reader, tmp_path, parts=PARTS)
+    with relevance_mode(tiny_reader.model):  # it can be entered, so it was left
+        pass

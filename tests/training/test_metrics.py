@@ -1,0 +1,280 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    balanced_accuracy_score,
+    f1_score,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
+
+from lrp4rag.training.metrics import (
+    Draws,
+    bootstrap,
+    compare,
+    expected_calibration_error,
+    intervals,
+    outcome_metrics,
+    reliability,
+    response_metrics,
+    token_intervals,
+    token_metrics,
+    weighted_metrics,
+)
+from lrp4rag.training.search import Outcome
+
+LABELS = np.array([True, True, True, False, False, False, False, False])
+SCORES = np.array([0.9, 0.8, 0.3, 0.7, 0.2, 0.1, 0.1, 0.0])
+
+
+def test_metrics_by_hand():
+    # At 0.5: 2 hits, 1 false alarm, 1 miss, 4 passed. 14 of 15 pairs are ranked right.
+    metrics = response_metrics(LABELS, SCORES, 0.5)
+    assert metrics["auroc"] == pytest.approx(14 / 15)
+    assert metrics["auprc"] == pytest.approx((1 + 1 + 3 / 4) / 3)
+    assert metrics["accuracy"] == pytest.approx(6 / 8)
+    assert metrics["precision"] == pytest.approx(2 / 3)
+    assert metrics["recall"] == pytest.approx(2 / 3)
+    assert metrics["f1"] == pytest.approx(2 / 3)
+    assert metrics["balanced_accuracy"] == pytest.approx((2 / 3 + 4 / 5) / 2)
+
+
+def test_calibration_error_by_hand():
+    # Two bins of two rows: mean 0.25 and no hit, mean 0.95 and both hit.
+    labels = np.array([False, False, True, True])
+    probabilities = np.array([0.22, 0.28, 0.92, 0.98])
+    assert expected_calibration_error(labels, probabilities) == pytest.approx((0.25 + 0.05) / 2)
+    assert expected_calibration_error(np.array([True] * 10), np.ones(10)) == 0
+    assert expected_calibration_error(np.array([False] * 10), np.ones(10)) == 1
+    half = np.array([True, False] * 50)
+    assert expected_calibration_error(half, np.full(100, 0.5)) == pytest.approx(0)
+
+
+def test_what_is_undefined_is_nan():
+    metrics = response_metrics(np.array([False, False]), np.array([0.1, 0.2]), 0.5)
+    assert np.isnan(metrics["auroc"])
+    assert np.isnan(metrics["recall"])
+    assert metrics["accuracy"] == 1
+
+
+def test_token_metrics_take_their_own_flags():
+    metrics = token_metrics(LABELS, SCORES, LABELS)
+    assert metrics["f1"] == 1
+    assert metrics["auroc"] == pytest.approx(14 / 15)
+
+
+def test_interval_covers_the_truth_and_shrinks_with_data():
+    def width(count):
+        generator = np.random.default_rng(1)
+        hits = generator.random(count) < 0.7
+        groups = np.arange(count).astype(str)
+        interval = bootstrap(lambda rows: {"rate": hits[rows].mean()}, groups, resamples=300)["rate"]
+        assert interval.low < 0.7 < interval.high
+        assert interval.value == pytest.approx(hits.mean())
+        return interval.high - interval.low
+
+    # The width of a binomial interval: 2 * 1.96 * sqrt(p (1 - p) / n).
+    assert width(400) == pytest.approx(2 * 1.96 * np.sqrt(0.21 / 400), rel=0.2)
+    assert width(1600) < 0.65 * width(400)
+
+
+def test_rows_of_one_source_are_drawn_together():
+    """Ten copies of each row are not ten times the evidence."""
+    hits = np.random.default_rng(0).random(100) < 0.5
+    single = bootstrap(lambda rows: {"rate": hits[rows].mean()}, np.arange(100).astype(str), resamples=400)[
+        "rate"
+    ]
+    copies = np.repeat(hits, 10)
+    grouped = bootstrap(
+        lambda rows: {"rate": copies[rows].mean()}, np.repeat(np.arange(100), 10).astype(str), resamples=400
+    )["rate"]
+    assert grouped.high - grouped.low == pytest.approx(single.high - single.low, rel=0.15)
+
+
+def test_an_undefined_metric_has_no_interval():
+    interval = bootstrap(lambda rows: {"x": float("nan")}, np.array(["a", "b"]), resamples=10)["x"]
+    assert (interval.value, interval.low, interval.high) == (None, None, None)
+
+
+def many(rows=90, sources=30, repeats=3, seed=0):
+    """Labels, sources of unequal size, and an outcome with ties."""
+    generator = np.random.default_rng(seed)
+    labels = generator.random(rows) < 0.4
+    groups = generator.integers(sources, size=rows).astype(str)
+    probabilities = np.clip(generator.random((repeats, rows)) * 0.7 + 0.3 * labels, 0, 1).round(1)
+    return labels, groups, Outcome(probabilities, probabilities >= 0.5)
+
+
+def by_scikit_learn(labels, probabilities, flagged, weights=None):
+    kept = {"sample_weight": weights}
+    return {
+        "auroc": roc_auc_score(labels, probabilities, **kept),
+        "auprc": average_precision_score(labels, probabilities, **kept),
+        "balanced_accuracy": balanced_accuracy_score(labels, flagged, **kept),
+        "accuracy": accuracy_score(labels, flagged, **kept),
+        "precision": precision_score(labels, flagged, **kept),
+        "recall": recall_score(labels, flagged, **kept),
+        "f1": f1_score(labels, flagged, **kept),
+    }
+
+
+def test_weighted_metrics_are_those_of_scikit_learn():
+    labels, _, outcome = many()
+    weights = np.random.default_rng(1).integers(0, 4, size=(6, 90)).astype(float)
+    probabilities, flagged = outcome.probabilities[0], outcome.flagged[0]
+    found = weighted_metrics(labels, probabilities, flagged, weights)
+    for k, row in enumerate(weights):
+        expected = by_scikit_learn(labels, probabilities, flagged, row)
+        # A weight is as good as so many copies.
+        copies = np.repeat(np.arange(90), row.astype(int))
+        expected["ece"] = expected_calibration_error(labels[copies], probabilities[copies])
+        assert {name: values[k] for name, values in found.items()} == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_bootstrap_equals_a_naive_loop_over_drawn_sources():
+    labels, groups, outcome = many()
+    sources = np.unique(groups)
+    generator = np.random.default_rng(7)
+    drawn = []
+    for _ in range(60):
+        picks = generator.integers(len(sources), size=len(sources))
+        rows = np.concatenate([np.flatnonzero(groups == sources[k]) for k in picks])
+        repeats = [
+            response_metrics(labels[rows], probabilities[rows], 0.5)
+            for probabilities in outcome.probabilities
+        ]
+        drawn += repeats
+    found = outcome_metrics(outcome, labels, groups, resamples=60, seed=7)
+    for name, interval in found.items():
+        values = [draw[name] for draw in drawn]
+        value = np.mean([response_metrics(labels, row, 0.5)[name] for row in outcome.probabilities])
+        # Noise makes the calibration error larger in every resample.
+        surplus = np.mean(values) - value if name == "ece" else 0
+        bounds = np.maximum(np.quantile(values, [0.025, 0.975]) - surplus, 0)
+        assert [interval.low, interval.high] == pytest.approx(list(bounds)), name
+        assert interval.value == pytest.approx(value), name
+
+
+def test_the_interval_of_a_small_calibration_error_holds_it():
+    generator = np.random.default_rng(0)
+    probabilities = generator.random(500)
+    labels = generator.random(500) < probabilities
+    found = intervals(labels, probabilities, np.arange(500).astype(str), 0.5, 200)["ece"]
+    assert 0 <= found.low < found.value < found.high < 0.1
+
+
+def test_repeats_that_disagree_widen_the_interval():
+    labels, groups, outcome = many(rows=300, sources=100)
+    good, bad = outcome.probabilities[0], np.random.default_rng(0).random(300)
+    widths = {}
+    for name, rows in {"one": [good], "same": [good] * 3, "disagree": [good, bad, good]}.items():
+        probabilities = np.array(rows)
+        metrics = outcome_metrics(Outcome(probabilities, probabilities >= 0.5), labels, groups, resamples=200)
+        widths[name] = metrics["auroc"].high - metrics["auroc"].low
+    assert widths["same"] == pytest.approx(widths["one"])
+    assert widths["disagree"] > 2 * widths["one"]
+
+
+def test_outcomes_of_different_repeats_are_not_compared():
+    labels, groups, outcome = many()
+    once = Outcome(outcome.probabilities[:1], outcome.flagged[:1])
+    with pytest.raises(ValueError, match="as many repeats"):
+        compare(outcome, once, labels, groups, resamples=10)
+
+
+def test_all_ways_to_draw_agree():
+    labels, groups, outcome = many(repeats=1)
+    probabilities, flagged = outcome.probabilities[0], outcome.flagged[0]
+    one = outcome_metrics(outcome, labels, groups, resamples=40)
+    general = bootstrap(
+        lambda rows: response_metrics(labels[rows], probabilities[rows], 0.5), groups, resamples=40
+    )
+    for name, other in intervals(labels, probabilities, groups, 0.5, 40).items():
+        assert one[name] == other
+        assert general[name].value == pytest.approx(other.value)
+        assert (general[name].low, general[name].high) == pytest.approx((other.low, other.high))
+    tokens = token_intervals(labels, probabilities, flagged, groups, 40)
+    assert tokens == {name: one[name] for name in tokens}
+    assert set(one) - set(tokens) == {"ece"}
+
+
+def test_draws_in_blocks_are_the_same(monkeypatch):
+    labels, groups, outcome = many()
+    whole = outcome_metrics(outcome, labels, groups, resamples=50)
+    monkeypatch.setattr("lrp4rag.training.metrics.BLOCK", 200)
+    assert len(list(Draws.of(groups, 50).weights())) == 26
+    for name, interval in outcome_metrics(outcome, labels, groups, resamples=50).items():
+        assert interval.low == pytest.approx(whole[name].low)
+        assert interval.high == pytest.approx(whole[name].high)
+
+
+def test_flags_count_and_not_a_threshold():
+    labels, groups, outcome = many()
+    everything = replace(outcome, flagged=np.ones_like(outcome.flagged))
+    metrics = outcome_metrics(everything, labels, groups, resamples=10)
+    assert metrics["recall"].value == 1
+    assert metrics["accuracy"].value == pytest.approx(labels.mean())
+    assert metrics["auroc"] == outcome_metrics(outcome, labels, groups, resamples=10)["auroc"]
+
+
+def test_comparison_is_paired():
+    """Two detectors that agree on nearly all rows differ by much less than either is known to."""
+    labels, groups, outcome = many(rows=300, sources=100)
+    changed = outcome.probabilities.copy()
+    changed[:, :60] -= np.where(labels[:60], 0.1, -0.1)
+    worse = Outcome(changed, changed >= 0.5)
+    difference = compare(outcome, worse, labels, groups, resamples=200)["auroc"]
+    alone = [outcome_metrics(each, labels, groups, resamples=200)["auroc"] for each in (outcome, worse)]
+    assert difference.value == pytest.approx(alone[0].value - alone[1].value)
+    assert 0 < difference.low < difference.value < difference.high
+    assert difference.high - difference.low < 0.5 * (alone[0].high - alone[0].low)
+    nothing = compare(outcome, outcome, labels, groups, resamples=20)
+    assert {(row.value, row.low, row.high) for row in nothing.values()} == {(0, 0, 0)}
+    swapped = compare(worse, outcome, labels, groups, resamples=200)["auroc"]
+    assert swapped.value == pytest.approx(-difference.value)
+
+
+def test_draws_where_a_metric_is_undefined_are_left_out():
+    """Two sources, one of each class: a draw of one source twice has no AUROC."""
+    labels, groups = np.array([True, False]), np.array(["a", "b"])
+    probabilities = np.array([[0.9, 0.1]])
+    metrics = outcome_metrics(Outcome(probabilities, probabilities >= 0.5), labels, groups, resamples=50)
+    assert (metrics["auroc"].low, metrics["auroc"].high) == (1, 1)
+    assert metrics["auprc"].value == metrics["accuracy"].low == 1
+
+
+def test_a_thousand_resamples_are_quick():
+    import time
+
+    labels, groups, outcome = many(rows=839, sources=839)
+    started = time.process_time()
+    outcome_metrics(outcome, labels, groups, resamples=1000)
+    assert time.process_time() - started < 5  # 0.3 s where nothing else runs
+
+
+def test_reliability_is_that_of_scikit_learn_and_sums_up_to_the_error():
+    generator = np.random.default_rng(0)
+    labels, probabilities = generator.random(200) < 0.5, generator.random(200) * 0.8
+    bins = reliability(labels, probabilities)
+    frequency, mean = calibration_curve(labels, probabilities, n_bins=10)
+    filled = bins.count > 0
+    assert filled.tolist() == [True] * 8 + [False] * 2
+    assert np.isnan(bins.frequency[~filled]).all()
+    assert bins.frequency[filled] == pytest.approx(frequency)
+    assert bins.probability[filled] == pytest.approx(mean)
+    assert bins.edges.tolist() == pytest.approx(np.linspace(0, 1, 11).tolist())
+    gaps = np.abs(bins.frequency - bins.probability)[filled] * bins.count[filled] / 200
+    assert gaps.sum() == pytest.approx(expected_calibration_error(labels, probabilities))
+
+
+def test_reliability_takes_all_repeats():
+    labels = np.array([True, False])
+    bins = reliability(labels, np.array([[1.0, 0.2], [0.95, 0.3]]), bins=2)
+    assert bins.count.tolist() == [2, 2]
+    assert bins.frequency.tolist() == [0, 1]
+    assert bins.probability.tolist() == pytest.approx([0.25, 0.975])

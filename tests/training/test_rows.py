@@ -1,0 +1,169 @@
+"""Rows: what a store holds of labelled examples, read when asked for, and once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lrp4rag.errors import InputError
+from lrp4rag.example import Label
+from lrp4rag.features.parts import PROMPT, SENTENCES, SIGNALS
+from lrp4rag.training.rows import Rows
+from lrp4rag.training.store import Store
+from tests.training.labelled import examples
+from tests.training.stored import fill, store_of
+
+PARTS = (SIGNALS, PROMPT, SENTENCES, "matrix-3x2")
+ROWS = [*examples(4), *examples(2, first=4, generator="g2"), replace(examples(1, first=6)[0], generator=None)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return store_of(tmp_path / "s", ROWS, PARTS).folder
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of examples whose files are read."""
+    seen: list[str] = []
+
+    def watch(name: str) -> None:
+        method = getattr(Store, name)
+
+        def noted(self, example, *rest):
+            seen.append(f"{name} {example.id}")
+            return method(self, example, *rest)
+
+        monkeypatch.setattr(Store, name, noted)
+
+    watch("read")
+    watch("arrays")
+    return seen
+
+
+def test_what_rows_say(folder: Path) -> None:
+    rows = Rows.open(folder)
+    assert len(rows) == 7
+    assert rows.examples == tuple(ROWS)
+    assert rows.labels.tolist() == [False, True, False, True, False, True, False]
+    assert rows.labels.dtype == bool
+    assert rows.groups.tolist() == [row.source for row in ROWS]
+    assert rows.generators.tolist() == ["g1"] * 4 + ["g2"] * 2 + ["unknown"]
+    assert [row.total[0] for row in rows.relevances] == list(range(1, 8))
+    assert [row.by_segment.shape[0] for row in rows.relevances] == [4] * 7
+    assert all(row.prompt.shape == (4,) and row.resampled.shape == (3, 2) for row in rows.relevances)
+    assert [signal[0] for signal in rows.signal("logprob")] == list(range(1, 8))
+    assert rows.signal("sentences", SENTENCES)[1].tolist() == [[0.5] * 4]
+    assert rows.matrices.shape == (7, 3, 2)
+    assert rows.matrices[:, 0, 0].tolist() == list(range(1, 8))
+    assert rows.signal("logprob")[0].dtype == np.float32
+
+
+def test_token_flags_are_the_labelled_tokens(folder: Path) -> None:
+    flags = Rows.open(folder).token_flags
+    words = [row.response.split(" ") for row in ROWS]
+    assert [len(flag) for flag in flags] == [len(one) for one in words]
+    # Characters 0 to 9 are the first word and the start of the second.
+    for row, flag, one in zip(ROWS, flags, words, strict=True):
+        assert flag.tolist() == [bool(row.labels) and k < 2 for k in range(len(one))]
+
+
+def test_only_labelled_and_extracted_rows(tmp_path: Path) -> None:
+    store = store_of(tmp_path, ROWS[:3])
+    store.path(ROWS[1]).unlink()
+    unlabelled = replace(ROWS[3], labels=None)
+    store.add_examples([unlabelled])
+    fill(store, unlabelled, ())
+    assert Rows.open(tmp_path).examples == (ROWS[0], ROWS[2])
+
+
+def test_no_rows_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no store here"):
+        Rows.open(tmp_path)
+    store_of(tmp_path, [])
+    with pytest.raises(InputError, match="no labelled response; extract labelled data"):
+        Rows.open(tmp_path)
+
+
+def test_selections(folder: Path) -> None:
+    rows = Rows.open(folder)
+    assert rows.select([2, 0]).examples == (ROWS[2], ROWS[0])
+    assert rows.select(np.array([5])).examples == (ROWS[5],)
+    assert rows.select(rows.labels).labels.all()
+    assert rows.select(rows.generators == "g2").select([1]).examples == (ROWS[5],)
+    assert rows.select_generator("unknown").examples == (ROWS[6],)
+    assert len(rows.select(np.zeros(7, dtype=bool))) == 0
+    with pytest.raises(InputError, match="no responses of 'g3'; there are: g1, g2, unknown"):
+        rows.select_generator("g3")
+    with pytest.raises(IndexError):
+        rows.select([7])
+    with pytest.raises(IndexError):
+        rows.select(np.ones(6, dtype=bool))
+
+
+def test_files_are_read_once_and_selections_share_them(folder: Path, reads: list[str]) -> None:
+    rows = Rows.open(folder)
+    part = rows.select([0, 1])
+    assert reads == []
+    part.signal("entropy")
+    assert reads == ["arrays bridge-0", "arrays bridge-1"]
+    assert rows.signal("entropy")[0] is part.signal("entropy")[0]
+    assert len(reads) == 7
+    reads.clear()
+    assert part.relevances[0] is part.relevances[0]
+    assert reads.count("read bridge-0") == 1
+
+
+def test_equal_names_of_different_parts_are_kept_apart(folder: Path) -> None:
+    rows = Rows.open(folder).select([0])
+    assert rows.signal("prompt", PROMPT)[0].tolist() == [0.25] * 4
+    with pytest.raises(InputError, match="no array 'prompt'"):
+        rows.signal("prompt")
+
+
+def test_what_is_not_stored(folder: Path) -> None:
+    rows = Rows.open(folder)
+    assert all(rows.has(part) for part in ("relevance", *PARTS))
+    assert not rows.has("matrix-64x16")
+    with pytest.raises(InputError, match=r"\.safetensors: no array 'parts'"):
+        rows.signal("parts")
+    rows.store.path(ROWS[2], SIGNALS).unlink()
+    rows.store.path(ROWS[2], "matrix-3x2").unlink()
+    assert not rows.has(SIGNALS)
+    assert rows.select([0, 1]).has(SIGNALS)
+    with pytest.raises(InputError, match="cannot read"):
+        rows.signal("logprob")
+    with pytest.raises(InputError, match=r"no R\* here; extract it"):
+        _ = rows.matrices
+    assert rows.select([0, 1]).matrices.shape == (2, 3, 2)
+
+
+def test_a_damaged_file_is_named(folder: Path) -> None:
+    rows = Rows.open(folder)
+    path = rows.store.path(ROWS[1], SIGNALS)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match=path.name):
+        rows.signal("logprob")
+    with pytest.raises(InputError, match=path.name):
+        _ = rows.relevances
+
+
+def test_the_digest_changes_with_rows_labels_and_configuration(folder: Path, tmp_path: Path) -> None:
+    digest = Rows.open(folder).digest
+    assert Rows.open(folder).digest == digest
+    seen = {digest, Rows.open(folder).select([0, 1]).digest, Rows.open(folder).select([1, 0]).digest}
+    variants = {
+        "label": [replace(ROWS[0], labels=(Label(0, 3),)), *ROWS[1:]],
+        "span": [ROWS[0], replace(ROWS[1], labels=(Label(0, 8),)), *ROWS[2:]],
+        "source": [replace(ROWS[0], source="other"), *ROWS[1:]],
+        "generator": [replace(ROWS[0], generator="g9"), *ROWS[1:]],
+    }
+    for name, rows in variants.items():
+        seen.add(Rows.open(store_of(tmp_path / name, rows).folder).digest)
+    seen.add(Rows.open(store_of(tmp_path / "composite", ROWS, composite="paper").folder).digest)
+    assert len(seen) == 3 + len(variants) + 1
+    same = store_of(tmp_path / "same", [replace(row, id=f"other-{row.id}") for row in ROWS], PARTS)
+    assert Rows.open(same.folder).digest == digest

@@ -1,0 +1,128 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lrp4rag.classifiers import Features
+from lrp4rag.classifiers.calibration import fit_calibrated, grouped_folds
+from lrp4rag.classifiers.localise import token_threshold
+from lrp4rag.errors import InputError
+from lrp4rag.features.table import TokenTable
+from lrp4rag.features.windows import smoothed
+from lrp4rag.training.evidence import cross_validate
+from lrp4rag.training.extract import Extraction
+from lrp4rag.training.metrics import response_metrics, token_metrics
+from lrp4rag.training.rows import Rows
+from lrp4rag.training.train import TokenRecipe, VectorRecipe, data_hash, labelled, train
+from tests.tiny import bridge_example
+from tests.training.labelled import examples, extraction
+from tests.training.test_localisation import stored
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    rows = examples()
+    made = extraction(rows, tmp_path_factory.mktemp("store") / "s")
+    return rows, train(
+        rows, made, reads=VectorRecipe(Features(length=20)), command="lrp4rag train x", resamples=50
+    )
+
+
+def test_the_card_says_what_it_was_trained_on(trained):
+    rows, detector = trained
+    training = detector.card.training
+    assert training.generators == {"g1": 40}
+    assert training.sources == sorted({row.content_hash for row in rows})
+    assert training.data_hash == data_hash(rows[::-1])
+    assert training.data_hash != data_hash(rows[:-1])
+    assert training.command == "lrp4rag train x"
+    assert (detector.card.rows, detector.card.hallucinated) == (40, 20)
+
+
+def test_controls_stand_beside_the_result_and_do_worse(trained):
+    evidence = trained[1].card.evidence
+    assert set(evidence.controls) == {
+        "length only",
+        "constant relevance (interpolate)",
+        "constant relevance (zeros)",
+        "novel words",
+        "flag everything",
+    }
+    assert evidence.metrics["auroc"].value > 0.9
+    assert evidence.metrics["auroc"].low <= evidence.metrics["auroc"].value
+    assert evidence.controls["constant relevance (interpolate)"]["auroc"].high < 0.9
+    assert evidence.controls["flag everything"]["recall"].value == 1
+    assert evidence.controls["flag everything"]["accuracy"].value == 0.5
+    assert set(evidence.tokens) >= {"auroc", "f1"}
+
+
+def test_labels_that_mean_nothing_give_chance(tmp_path):
+    """The protocol has no leak: with relevance of noise, the detector is not better than chance."""
+    rows = examples(80)
+    store = extraction(rows, tmp_path / "s").store
+    noise = np.random.default_rng(3)
+    for row in rows:
+        found = store.read(row)
+        values = noise.normal(size=found.response.shape).astype(np.float32)
+        store.write(row, replace(found, response=values))
+    evidence = cross_validate(
+        Rows(store, tuple(rows)), features=Features(length=20), classifier="svm", resamples=50
+    )
+    assert evidence.metrics["auroc"].low < 0.5 < evidence.metrics["auroc"].high
+
+
+def test_the_evidence_is_that_of_a_loop_over_folds(trained, tmp_path):
+    rows, detector = trained
+    data = Rows(extraction(rows, tmp_path / "s").store, tuple(rows))
+    inputs = Features(length=20)(data.relevances)
+    scores = np.full(len(rows), np.nan)
+    suspect = [np.zeros(0, dtype=bool)] * len(rows)
+    for learned, judged in grouped_folds(data.labels, data.groups, 5, 0):
+        model = fit_calibrated("svm", inputs[learned], data.labels[learned], data.groups[learned])
+        scores[judged] = model.predict(inputs[judged])
+        picked = data.select(learned)
+        threshold = token_threshold(picked.relevances, picked.token_flags)
+        for k in judged:
+            suspect[k] = smoothed(data.relevances[k].total) < threshold
+    evidence = detector.card.evidence
+    expected = response_metrics(data.labels, scores, 0.5)
+    assert {name: row.value for name, row in evidence.metrics.items()} == pytest.approx(expected)
+    tokens = token_metrics(
+        np.concatenate(data.token_flags),
+        np.concatenate([-smoothed(row.total) for row in data.relevances]),
+        np.concatenate(suspect),
+    )
+    assert {name: row.value for name, row in evidence.tokens.items()} == pytest.approx(tokens)
+    assert evidence.protocol == (
+        "5-fold cross-validation stratified by label and grouped by source, seed 0; "
+        "95 % bootstrap intervals over sources, 50 resamples"
+    )
+
+
+def test_failed_rows_are_left_out(tmp_path):
+    rows = examples()
+    made = extraction(rows[:-2], tmp_path / "s", failures={row.id: "no" for row in rows[-2:]})
+    detector = train(rows, made, reads=VectorRecipe(Features(length=10)), resamples=20)
+    assert detector.card.rows == 38
+    assert detector.card.training.failures == 2
+
+
+def test_unlabelled_rows_are_refused_by_id():
+    with pytest.raises(InputError, match="example 'bridge-3' has no labels"):
+        labelled([*examples(2), bridge_example(3)], "data.jsonl")
+
+
+def test_a_token_detector_has_evidence_of_each_generator(tmp_path):
+    rows = stored(tmp_path / "s")
+    extracted = Extraction(rows.store, 0, len(rows), {})
+    blocks = {"signals": TokenTable(("passages", "question"), (), (1,))}
+    detector = train(rows.examples, extracted, reads=TokenRecipe(blocks), resamples=20)
+    evidence = detector.card.evidence
+    assert set(evidence.generators) == {"g1", "g2"}
+    assert evidence.metrics["auroc"].value > 0.9
+    one = evidence.generators["g1"]
+    assert (one.rows, one.hallucinated) == (40, 20)
+    assert set(one.controls) == {"length only", "novel words", "flag everything"}
+    assert one.located["token classifier"].tokens["auroc"].value > 0.9
+    assert set(one.located["position"].spans) == {"precision", "recall", "f1"}
+    assert detector.card.training.generators == {"g1": 40, "g2": 40}
