@@ -27,10 +27,11 @@ newest: ## every family against the newest transformers that pyproject.toml admi
 	.venv-newest/bin/python -m pip list 2>/dev/null | grep -E '^transformers '
 	.venv-newest/bin/python -m pytest tests/lrp/test_families.py tests/lrp/test_prefix.py tests/lrp/test_stream.py
 
-lint: $(VENV)/.installed ## ruff and mypy
+lint: $(VENV)/.installed ## ruff, mypy and the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: $(VENV)/.installed
 	$(BIN)/ruff check --fix .

@@ -33,7 +33,7 @@ import torch
 from benchmarks.common import forget_peak, peak_resident, timed
 from benchmarks.outputs import OutputFile
 from benchmarks.stream import silence
-from lrp4rag.classifiers import Detector
+from lrp4rag.classifiers import FittedDetector
 from lrp4rag.classifiers.analysis import analyse
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.systems.comparison.costs import read_costs
@@ -56,7 +56,7 @@ SOURCES = 80  # of which the fold learns from four fifths: enough to calibrate w
 def call_of(name: str, rows: Rows, learn: np.ndarray, kit: Kit) -> Call | None:
     """What judges the row of a number from scratch; None where nothing was learned that asks no model."""
     if name in BUNDLED:
-        detector = Detector.load(BUNDLED[name])
+        detector = FittedDetector.load(BUNDLED[name])
         return lambda k: analyse(rows.examples[k], kit.reader, detector)
     baseline = BASELINES[name]
     scorer = baseline.fit(rows.select(learn), kit)

@@ -15,11 +15,12 @@ if os.environ.get("LRP4RAG_QUIET"):  # before anything else is imported, see lrp
     quiet_libraries()
 
 if TYPE_CHECKING:
-    from lrp4rag.classifiers import Detector, Verdict
+    from lrp4rag.classifiers import Verdict
     from lrp4rag.classifiers.analysis import Analysis, analyse
     from lrp4rag.data import load_examples
     from lrp4rag.example import Example
     from lrp4rag.generation import Generation, generate
+    from lrp4rag.judge import Detector
     from lrp4rag.lrp import Relevance, Target, attribute, check_conservation, relevance_mode, stream
     from lrp4rag.reader import Reader, load_reader
 
@@ -27,7 +28,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Analysis": "classifiers.analysis",
-    "Detector": "classifiers",
+    "Detector": "judge",
     "Example": "example",
     "Generation": "generation",
     "Reader": "reader",

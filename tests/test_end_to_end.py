@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.special import logit
 
-from lrp4rag.classifiers import Detector
+from lrp4rag.classifiers import FittedDetector
 from lrp4rag.data import load_examples
 from lrp4rag.lrp import attribute
 
@@ -49,7 +49,7 @@ def test_the_planted_hallucination_is_told_from_the_grounded_response(verdicts):
 
 def test_a_known_generator_shifts_the_log_odds_and_nothing_else(verdicts):
     told, untold = verdicts["by 7b"], verdicts["hallucinated"]
-    shift = Detector.load().card.input.reading.shifts["llama-2-7b-chat"]
+    shift = FittedDetector.load().card.input.reading.shifts["llama-2-7b-chat"]
     assert logit(told["probability"]) - logit(untold["probability"]) == pytest.approx(shift, abs=1e-3)
     assert told["spans"] == untold["spans"]
     assert (told["generator_shift"], untold["generator_shift"]) == (pytest.approx(shift), 0)

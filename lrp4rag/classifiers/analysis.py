@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from lrp4rag.classifiers.detector import Detector
+from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.classifiers.verdict import Verdict, judge
 from lrp4rag.errors import InputError
@@ -57,7 +57,7 @@ TOKEN_CHUNK = 8
 def analyse(
     example: Example,
     reader: Reader,
-    detector: Detector | None,
+    detector: FittedDetector | None,
     *,
     composite: str | Composite | None = None,
     rows: bool = False,

@@ -1,4 +1,4 @@
-"""`Detector`: a fitted model, and the card that says where it comes from."""
+"""`FittedDetector`: a fitted model, and the card that says where it comes from."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ Evidence = Relevance | Record
 
 
 @dataclass(frozen=True)
-class Detector:
-    """A fitted detector. Make one with `Detector.fit` or `experiments.train`, or read one with
-    `Detector.load`."""
+class FittedDetector:
+    """A fitted detector. Make one with `FittedDetector.fit` or `experiments.train`, or read one with
+    `FittedDetector.load`."""
 
     model: VectorModel | TokenModel
     card: Card
@@ -60,7 +60,7 @@ class Detector:
         features: Features | None = None,
         classifier: str = "svm",
         threshold: float = 0.5,
-    ) -> Detector:
+    ) -> FittedDetector:
         """Fit a detector on a vector; `labels` are True for hallucinated responses.
 
         Calibration never splits a group (default: every row its own). `token_flags` (t booleans a
@@ -117,7 +117,7 @@ class Detector:
             reasons=reasons_of(self.model, record, verdict, self.card.reference),
         )
 
-    def at(self, point: str | float) -> Detector:
+    def at(self, point: str | float) -> FittedDetector:
         """The same at an operating point of its card, or at a target false-positive rate (0 to 1).
 
         Raises `InputError` for a point that the card does not have.
@@ -132,7 +132,7 @@ class Detector:
         else:
             known = ", ".join(card.operating_points)
             raise InputError(f"no operating point '{point}'; choose from {known}")
-        return Detector(self.model, card.model_copy(update={"threshold": threshold}))
+        return FittedDetector(self.model, card.model_copy(update={"threshold": threshold}))
 
     def require(self, reader: dict[str, Any], composite: str, target: str) -> None:
         """Refuse relevance that this detector was not trained on; another dtype only warns."""
@@ -166,7 +166,7 @@ class Detector:
         return write(folder, self.card, learned)
 
     @classmethod
-    def load(cls, folder: str | Path = BUNDLED) -> Detector:
+    def load(cls, folder: str | Path = BUNDLED) -> FittedDetector:
         """Read a detector folder, or the bundled one ("default"). Nothing is unpickled.
 
         Raises `InputError` for a missing or corrupt file and for another feature version.

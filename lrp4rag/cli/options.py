@@ -12,7 +12,7 @@ import click
 from lrp4rag.errors import InputError
 
 if TYPE_CHECKING:
-    from lrp4rag.classifiers import Detector
+    from lrp4rag.classifiers import FittedDetector
     from lrp4rag.reader import Reader
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -173,7 +173,7 @@ def together(options: list[Decorator]) -> Decorator:
 
 
 def open_reader(
-    name: str, device: str | None, dtype: str, chat_template: bool | None, detector: Detector | None
+    name: str, device: str | None, dtype: str, chat_template: bool | None, detector: FittedDetector | None
 ) -> Reader:
     """The reader; without --[no-]chat-template, prompts are framed as the detector's were."""
     from transformers.utils import logging
@@ -198,7 +198,7 @@ def open_reader_of_worker(
     return open_reader(name, device, dtype, chat_template, None)
 
 
-def open_detector(name: str, point: str | None = None, rate: float | None = None) -> Detector | None:
+def open_detector(name: str, point: str | None = None, rate: float | None = None) -> FittedDetector | None:
     """The detector in a folder, a bundled one ("default", "fast"), or None ("none"); at an operating point of
     its card, or at a false-positive rate."""
     if point is not None and rate is not None:
@@ -208,9 +208,9 @@ def open_detector(name: str, point: str | None = None, rate: float | None = None
         if wanted is not None:
             raise InputError("an operating point needs a detector")
         return None
-    from lrp4rag.classifiers import Detector
+    from lrp4rag.classifiers import FittedDetector
 
-    detector = Detector.load(name)
+    detector = FittedDetector.load(name)
     return detector if wanted is None else detector.at(wanted)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lrp4rag.classifiers.card import Card, Metrics
-from lrp4rag.classifiers.detector import Detector
+from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.domain import unlike
 from lrp4rag.classifiers.token_model import TokenModel, token_probabilities
 from lrp4rag.errors import InputError
@@ -64,7 +64,7 @@ def refuse_seen(card: Card, examples: Sequence[Example], path: str | Path) -> No
 
 
 def evaluate(
-    detector: Detector,
+    detector: FittedDetector,
     examples: Sequence[Example],
     extraction: Extraction,
     *,
@@ -101,7 +101,7 @@ def evaluate(
 
 
 def _tokens(
-    detector: Detector, model: TokenModel, rows: Rows, resamples: int
+    detector: FittedDetector, model: TokenModel, rows: Rows, resamples: int
 ) -> tuple[np.ndarray, int, Localisation | None]:
     """Probabilities of responses, how many are unlike the training data, and what was located."""
     reading, judged, probabilities, abstained = model.reading, [], [], 0
@@ -128,6 +128,6 @@ def _tokens(
     return verdicts, abstained, found
 
 
-def _require(detector: Detector, record: Record) -> None:
+def _require(detector: FittedDetector, record: Record) -> None:
     relevance = record.relevance
     detector.require(relevance.reader, relevance.composite, relevance.target)

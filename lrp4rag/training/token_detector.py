@@ -16,7 +16,7 @@ from lrp4rag.classifiers.card import (
     TokenInput,
     package_versions,
 )
-from lrp4rag.classifiers.detector import Detector, one_origin
+from lrp4rag.classifiers.detector import FittedDetector, one_origin
 from lrp4rag.classifiers.domain import FACETS, HELD, ranges
 from lrp4rag.classifiers.explain import reference_of
 from lrp4rag.classifiers.features import FEATURE_VERSION
@@ -40,7 +40,7 @@ def fit_detector(
     blocks: Mapping[str, Block],
     seed: int = 0,
     judged: NDArray[np.float64] | None = None,
-) -> Detector:
+) -> FittedDetector:
     """Learn from all rows, whose features are `tokens`; raises `InputError` for several readers.
 
     `judged` (R,) are cross-validated probabilities of the rows, on which operating points are chosen: whole
@@ -72,7 +72,7 @@ def fit_detector(
         reference=dict(_reference(tokens, blocks)),
         selections=list(_selections(fitted, seed, OUTER if judged is not None else INNER)),
     )
-    return Detector(TokenModel(dict(blocks), fitted.committee, counted.reading), card)
+    return FittedDetector(TokenModel(dict(blocks), fitted.committee, counted.reading), card)
 
 
 def _reference(tokens: Tokens, blocks: Mapping[str, Block]) -> Iterator[tuple[str, Distribution]]:

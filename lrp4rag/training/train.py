@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lrp4rag.classifiers.card import Evidence, Training
-from lrp4rag.classifiers.detector import Detector
+from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.features import Features
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
@@ -35,11 +35,11 @@ class VectorRecipe:
     def needs(self) -> tuple[str, ...]:
         return self.features.needs
 
-    def made_of(self, rows: Rows, resamples: int, jobs: int) -> tuple[Detector, Evidence]:
+    def made_of(self, rows: Rows, resamples: int, jobs: int) -> tuple[FittedDetector, Evidence]:
         evidence = cross_validate(
             rows, features=self.features, classifier=self.classifier, resamples=resamples, n_jobs=jobs
         )
-        detector = Detector.fit(
+        detector = FittedDetector.fit(
             rows.relevances,
             rows.labels,
             groups=list(rows.groups),
@@ -60,7 +60,7 @@ class TokenRecipe:
     def needs(self) -> tuple[str, ...]:
         return parts_of(self.blocks)
 
-    def made_of(self, rows: Rows, resamples: int, jobs: int) -> tuple[Detector, Evidence]:
+    def made_of(self, rows: Rows, resamples: int, jobs: int) -> tuple[FittedDetector, Evidence]:
         """Features and finished folds are kept in the store, where a study finds them too."""
         shop = Workshop.open(rows, rows.store.folder / "study", self.blocks, jobs)
         ways = shop.run({CLASSIFIER: Trial(tuple(self.blocks))}, "cross-validating")
@@ -91,7 +91,7 @@ def train(
     command: str = "",
     resamples: int = RESAMPLES,
     jobs: int = 1,
-) -> Detector:
+) -> FittedDetector:
     """Cross-validate, in `jobs` processes, and fit a detector on what extraction left in its store."""
     kept = tuple(example for example in examples if example.id not in extraction.failures)
     detector, evidence = reads.made_of(Rows(extraction.store, kept), resamples, jobs)

@@ -5,7 +5,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from lrp4rag.classifiers import Detector, Features
+from lrp4rag.classifiers import Features, FittedDetector
 from lrp4rag.classifiers.folder import CARD, ESTIMATOR, load_card
 from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.strict_json import sealed
@@ -15,7 +15,7 @@ from tests.classifiers.samples import READER, labelled_rows, relevance_of
 @pytest.fixture(scope="module")
 def detector():
     rows, labels, flags = labelled_rows()
-    return Detector.fit(rows, labels, token_flags=flags, features=Features(length=30))
+    return FittedDetector.fit(rows, labels, token_flags=flags, features=Features(length=30))
 
 
 def test_it_tells_hallucinated_from_faithful(detector):
@@ -37,7 +37,7 @@ def test_no_rows_give_no_probabilities(detector):
 def test_saved_and_loaded_it_is_the_same(detector, tmp_path):
     rows, _, _ = labelled_rows(seed=2)
     folder = detector.save(tmp_path / "d")
-    loaded = Detector.load(folder)
+    loaded = FittedDetector.load(folder)
     assert np.array_equal(loaded.predict_proba(rows), detector.predict_proba(rows))
     assert loaded.card.model_copy(update={"estimator_sha256": "", "sha256": ""}) == detector.card
     assert sorted(path.name for path in folder.iterdir()) == [CARD, ESTIMATOR]
@@ -93,7 +93,7 @@ def test_training_on_two_readers_at_once_is_refused():
     rows, labels, _ = labelled_rows(20)
     mixed = [*rows[:-1], relevance_of([1.0] * 20, reader={**READER, "digest": "9876"})]
     with pytest.raises(InputError, match="one reader"):
-        Detector.fit(mixed, labels)
+        FittedDetector.fit(mixed, labels)
 
 
 def test_another_feature_version_is_refused(detector, tmp_path):
@@ -101,7 +101,7 @@ def test_another_feature_version_is_refused(detector, tmp_path):
     card = json.loads((folder / CARD).read_text())
     (folder / CARD).write_text(json.dumps({**card, "feature_version": 99}))
     with pytest.raises(InputError, match="feature version 99, and this lrp4rag reads 3 and 1"):
-        Detector.load(folder)
+        FittedDetector.load(folder)
 
 
 def test_corrupt_files_are_refused_by_name(detector, tmp_path):
@@ -109,15 +109,15 @@ def test_corrupt_files_are_refused_by_name(detector, tmp_path):
     content = (folder / ESTIMATOR).read_bytes()
     (folder / ESTIMATOR).write_bytes(content[:-7])
     with pytest.raises(InputError, match=r"estimator.skops: the detector file is corrupt"):
-        Detector.load(folder)
+        FittedDetector.load(folder)
     (folder / CARD).write_text("{")
     with pytest.raises(InputError, match=r"card.json: not a detector card"):
-        Detector.load(folder)
+        FittedDetector.load(folder)
     (folder / CARD).write_text('{"format": 3}')
     with pytest.raises(InputError, match=r"field 'classifier': not a detector card: Field required"):
-        Detector.load(folder)
+        FittedDetector.load(folder)
     with pytest.raises(InputError, match="no detector here"):
-        Detector.load(tmp_path / "nothing")
+        FittedDetector.load(tmp_path / "nothing")
 
 
 class Bomb:
@@ -149,7 +149,7 @@ def test_a_pickle_is_never_loaded(detector, tmp_path, monkeypatch):
         card = json.loads((folder / CARD).read_text())
         (folder / CARD).write_text(json.dumps(sealed({**card, "estimator_sha256": digest})))
         with pytest.raises(InputError, match="not a detector"):
-            Detector.load(folder)
+            FittedDetector.load(folder)
     assert not (tmp_path / "exploded").exists()
 
 

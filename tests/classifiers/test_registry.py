@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from lrp4rag.classifiers import Detector, Features
+from lrp4rag.classifiers import Features, FittedDetector
 from lrp4rag.classifiers.features import VECTORS
 from lrp4rag.classifiers.flatten import Flatten
 from lrp4rag.classifiers.lstm import LSTMClassifier
@@ -101,10 +101,10 @@ def test_a_saved_detector_gives_the_same_probabilities(classifier: str, tmp_path
     first = first_candidate(classifier)
     monkeypatch.setitem(CLASSIFIERS, classifier, lambda: {"first": clone(first)})
     rows, labels, flags = labelled_rows()
-    detector = Detector.fit(
+    detector = FittedDetector.fit(
         rows, labels, token_flags=flags, features=Features(length=12), classifier=classifier
     )
-    loaded = Detector.load(detector.save(tmp_path / "d"))
+    loaded = FittedDetector.load(detector.save(tmp_path / "d"))
     test_rows, _, _ = labelled_rows(seed=3)
     probabilities = loaded.predict_proba(test_rows)
     assert np.array_equal(probabilities, detector.predict_proba(test_rows))
@@ -120,8 +120,8 @@ def test_an_lstm_detector_reads_the_matrix(tmp_path, monkeypatch) -> None:
     noise = np.random.default_rng(0).normal(size=(len(rows), *MATRIX_SHAPE)).astype(np.float32)
     noise[labels, 20:40] -= 1
     rows = [replace(row, resampled=matrix) for row, matrix in zip(rows, noise, strict=True)]
-    detector = Detector.fit(rows, labels, features=Features("matrix", 64), classifier="lstm")
-    loaded = Detector.load(detector.save(tmp_path / "d"))
+    detector = FittedDetector.fit(rows, labels, features=Features("matrix", 64), classifier="lstm")
+    loaded = FittedDetector.load(detector.save(tmp_path / "d"))
     assert ((loaded.predict_proba(rows) > 0.5) == labels).mean() > 0.9
     with pytest.raises(InputError, match=r"needs resampled R\* \(resampled=\(64, 16\)\)"):
         loaded.predict(replace(rows[0], resampled=None))

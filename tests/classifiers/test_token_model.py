@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from lrp4rag.classifiers import Detector
+from lrp4rag.classifiers import FittedDetector
 from lrp4rag.classifiers.explain import reference_of
 from lrp4rag.classifiers.folder import CARD, ESTIMATOR
 from lrp4rag.classifiers.token_model import Tokens, fit_tokens
@@ -64,7 +64,7 @@ def rows(tmp_path_factory) -> Rows:
 
 
 @pytest.fixture(scope="module")
-def detector(rows: Rows) -> Detector:
+def detector(rows: Rows) -> FittedDetector:
     return fit_detector(rows, tokens_of(rows, BLOCKS), BLOCKS)
 
 
@@ -81,7 +81,7 @@ def test_what_is_chosen_is_chosen_on_sources_that_were_not_learned_from(rows: Ro
     assert abs(roc_auc_score(shuffled[own], nonsense.counted.tokens.among) - 0.5) < 0.1
 
 
-def test_it_judges_a_response_and_marks_what_is_made_up(rows: Rows, detector: Detector) -> None:
+def test_it_judges_a_response_and_marks_what_is_made_up(rows: Rows, detector: FittedDetector) -> None:
     records = list(rows.records(states=True))
     probabilities = detector.predict_proba(records)
     assert roc_auc_score(rows.labels, probabilities) > 0.9
@@ -98,7 +98,7 @@ def test_it_judges_a_response_and_marks_what_is_made_up(rows: Rows, detector: De
     assert verdict.sentences[0].probability >= detector.card.input.reading.sentence_threshold
 
 
-def test_what_moved_the_verdict_is_told(rows: Rows, detector: Detector) -> None:
+def test_what_moved_the_verdict_is_told(rows: Rows, detector: FittedDetector) -> None:
     records = list(rows.records(states=True))
     probabilities = detector.predict_proba(records)
     verdict = detector.predict(records[int(np.argmax(probabilities))])
@@ -111,7 +111,7 @@ def test_what_moved_the_verdict_is_told(rows: Rows, detector: Detector) -> None:
     assert all(one.moved <= 0 for one in calm.reasons)
 
 
-def test_the_card_holds_every_selection(detector: Detector) -> None:
+def test_the_card_holds_every_selection(detector: FittedDetector) -> None:
     card = detector.card
     assert {"balanced", "high-precision", "high-recall"} == set(card.operating_points)
     assert card.threshold == card.operating_points["balanced"].threshold
@@ -123,7 +123,7 @@ def test_the_card_holds_every_selection(detector: Detector) -> None:
     assert set(card.domain) >= {"response tokens", "prompt tokens"}
 
 
-def test_operating_points_are_had_by_name_or_rate(rows: Rows, detector: Detector) -> None:
+def test_operating_points_are_had_by_name_or_rate(rows: Rows, detector: FittedDetector) -> None:
     records = list(rows.records(states=True))
     few = detector.at("high-precision").predict(records[0]).threshold
     assert few == detector.card.operating_points["high-precision"].threshold
@@ -134,7 +134,7 @@ def test_operating_points_are_had_by_name_or_rate(rows: Rows, detector: Detector
         detector.at(1.5)
 
 
-def test_no_verdict_on_what_is_unlike_the_training_data(detector: Detector) -> None:
+def test_no_verdict_on_what_is_unlike_the_training_data(detector: FittedDetector) -> None:
     short = random_record(2)
     relevance = replace(short.relevance, reader=READER)
     verdict = detector.predict(replace(short, relevance=relevance))
@@ -144,9 +144,9 @@ def test_no_verdict_on_what_is_unlike_the_training_data(detector: Detector) -> N
     assert "response tokens" in {one.facet for one in verdict.unlike}
 
 
-def test_saved_and_loaded_it_is_the_same(rows: Rows, detector: Detector, tmp_path) -> None:
+def test_saved_and_loaded_it_is_the_same(rows: Rows, detector: FittedDetector, tmp_path) -> None:
     records = list(rows.records(states=True))[:5]
-    loaded = Detector.load(detector.save(tmp_path / "d"))
+    loaded = FittedDetector.load(detector.save(tmp_path / "d"))
     np.testing.assert_allclose(loaded.predict_proba(records), detector.predict_proba(records), rtol=1e-5)
     assert loaded.card.model_copy(update={"estimator_sha256": "", "sha256": ""}) == detector.card
     assert loaded.model.wanted == detector.model.wanted
@@ -154,7 +154,7 @@ def test_saved_and_loaded_it_is_the_same(rows: Rows, detector: Detector, tmp_pat
     assert card["input"]["blocks"]["state"]["part"] == "whole"
 
 
-def test_arrays_of_something_else_are_refused(detector: Detector, tmp_path) -> None:
+def test_arrays_of_something_else_are_refused(detector: FittedDetector, tmp_path) -> None:
     import hashlib
 
     import skops.io
@@ -165,10 +165,10 @@ def test_arrays_of_something_else_are_refused(detector: Detector, tmp_path) -> N
     digest = hashlib.sha256((folder / ESTIMATOR).read_bytes()).hexdigest()
     (folder / CARD).write_text(json.dumps(sealed({**card, "estimator_sha256": digest})))
     with pytest.raises(InputError, match="not a token detector"):
-        Detector.load(folder)
+        FittedDetector.load(folder)
 
 
-def test_signals_that_are_missing_are_named(rows: Rows, detector: Detector) -> None:
+def test_signals_that_are_missing_are_named(rows: Rows, detector: FittedDetector) -> None:
     with pytest.raises(InputError, match="features need"):
         detector.predict(rows.relevances[0])
     record = next(iter(rows.records(states=True)))

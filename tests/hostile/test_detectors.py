@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import skops.io
 
-from lrp4rag.classifiers import Detector
+from lrp4rag.classifiers import FittedDetector
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.committee import Committee, Count, Member, Vote
 from lrp4rag.classifiers.folder import BUNDLES, CARD, ESTIMATOR, LARGEST, load_card, write
@@ -110,7 +110,7 @@ def record() -> Any:
 
 
 def test_the_detector_that_is_broken_below_is_whole(tmp_path: Path) -> None:
-    detector = Detector.load(saved(tmp_path / "d"))
+    detector = FittedDetector.load(saved(tmp_path / "d"))
     verdict = detector.predict(record())
     assert verdict.probability is not None
     assert verdict.hallucinated is not None
@@ -137,7 +137,7 @@ def test_a_number_that_is_none_or_out_of_range(place: str, value: Any, tmp_path:
         return  # read as the number it spells
     folder = saved(tmp_path / "d")
     put(folder, changed(json.loads((folder / CARD).read_text()), place, value))
-    for load in (load_card, Detector.load):
+    for load in (load_card, FittedDetector.load):
         with pytest.raises(InputError, match=CARD):
             load(folder)
 
@@ -185,7 +185,7 @@ def test_a_number_that_is_none_or_out_of_range(place: str, value: Any, tmp_path:
 def test_a_card_that_does_not_hold_together(place: str, value: Any, tmp_path: Path) -> None:
     folder = saved(tmp_path / "d")
     put(folder, changed(json.loads((folder / CARD).read_text()), place, value))
-    for load in (load_card, Detector.load):
+    for load in (load_card, FittedDetector.load):
         with pytest.raises(InputError, match=CARD):
             load(folder)
 
@@ -246,7 +246,7 @@ def test_a_file_that_is_none(name: str, kind: str, tmp_path: Path) -> None:
     elif kind == "folder":
         (folder / name).mkdir()
     with pytest.raises(InputError, match=str(folder)):
-        Detector.load(folder)
+        FittedDetector.load(folder)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
@@ -255,7 +255,7 @@ def test_weights_that_are_no_numbers(key: str, value: float, tmp_path: Path) -> 
     arrays = committee().arrays()
     arrays[key] = np.full_like(arrays[key], value)
     with pytest.raises(InputError, match=r"estimator\.skops.*NaN or Inf"):
-        Detector.load(saved(tmp_path / "d", arrays))
+        FittedDetector.load(saved(tmp_path / "d", arrays))
 
 
 @pytest.mark.parametrize(
@@ -275,24 +275,24 @@ def test_weights_of_another_shape(spoil: Callable[[dict[str, Any]], Any], tmp_pa
     arrays: dict[str, Any] = dict(committee().arrays())
     spoil(arrays)
     with pytest.raises(InputError, match="not a token detector"):
-        Detector.load(saved(tmp_path / "d", arrays))
+        FittedDetector.load(saved(tmp_path / "d", arrays))
 
 
 @pytest.mark.parametrize("learned", [[], 3, "text", None, {"own": "text"}, {"vote/alone": 3}])
 def test_something_else_that_was_learned(learned: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a token detector"):
-        Detector.load(saved(tmp_path / "d", [learned] if learned is None else learned))
+        FittedDetector.load(saved(tmp_path / "d", [learned] if learned is None else learned))
 
 
 @pytest.mark.parametrize("classifier", ["svm", "forest", "mlp", "threshold"])
 def test_nan_in_what_a_vector_detector_learned(classifier: str, tmp_path: Path) -> None:
     rows, labels, _ = labelled_rows()
-    detector = Detector.fit(rows, labels, classifier=classifier)
+    detector = FittedDetector.fit(rows, labels, classifier=classifier)
     (part,) = detector.model.estimator.calibrated_classifiers_  # type: ignore[union-attr]
-    Detector.load(detector.save(tmp_path / "whole"))
+    FittedDetector.load(detector.save(tmp_path / "whole"))
     part.calibrators[0].a_ = np.nan
     with pytest.raises(InputError, match=r"NaN or Inf"):
-        Detector.load(detector.save(tmp_path / "broken"))
+        FittedDetector.load(detector.save(tmp_path / "broken"))
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
     digest = hashlib.sha256(packed.getvalue()).hexdigest()
     put(folder, {**json.loads((folder / CARD).read_text()), "estimator_sha256": digest})
     with pytest.raises(InputError, match="unpacked, it takes"):
-        Detector.load(folder)
+        FittedDetector.load(folder)
 
 
 def test_a_file_with_another_hash_is_refused(tmp_path: Path) -> None:
@@ -317,7 +317,7 @@ def test_a_file_with_another_hash_is_refused(tmp_path: Path) -> None:
     content[len(content) // 2] ^= 1
     (folder / ESTIMATOR).write_bytes(bytes(content))
     with pytest.raises(InputError, match="corrupt"):
-        Detector.load(folder)
+        FittedDetector.load(folder)
 
 
 @pytest.mark.parametrize(
@@ -325,26 +325,26 @@ def test_a_file_with_another_hash_is_refused(tmp_path: Path) -> None:
 )
 def test_classes_of_another_order_or_kind(classes: Any, tmp_path: Path) -> None:
     rows, labels, _ = labelled_rows()
-    detector = Detector.fit(rows, labels, classifier="threshold")
+    detector = FittedDetector.fit(rows, labels, classifier="threshold")
     detector.model.estimator.classes_ = None if classes is None else np.array(classes)  # type: ignore[union-attr]
     with pytest.raises(InputError, match="not a vector detector"):
-        Detector.load(detector.save(tmp_path / "d"))
+        FittedDetector.load(detector.save(tmp_path / "d"))
 
 
 @pytest.mark.parametrize("learned", [[], {}, "x", 3, {"classes_": [False, True]}], ids=str)
 def test_a_vector_detector_of_something_else(learned: Any, tmp_path: Path) -> None:
     given = {"kind": "vector", "vector": "total", "length": 9, "mode": "interpolate"}
     with pytest.raises(InputError, match="not a vector detector"):
-        Detector.load(saved(tmp_path / "d", learned, input=given))
+        FittedDetector.load(saved(tmp_path / "d", learned, input=given))
 
 
 @pytest.mark.parametrize("vector", ["prompt", "segments", "matrix", "total"])
 def test_a_vector_detector_of_other_vectors(vector: str, tmp_path: Path) -> None:
     rows, labels, _ = labelled_rows()
-    estimator = Detector.fit(rows, labels, classifier="svm").model.estimator  # type: ignore[union-attr]
+    estimator = FittedDetector.fit(rows, labels, classifier="svm").model.estimator  # type: ignore[union-attr]
     given = {"kind": "vector", "vector": vector, "length": 16, "mode": "interpolate"}
     with pytest.raises(InputError, match="not a vector detector"):
-        Detector.load(saved(tmp_path / "d", estimator, input=given))
+        FittedDetector.load(saved(tmp_path / "d", estimator, input=given))
 
 
 # Where it is written.
@@ -355,7 +355,7 @@ def test_a_vector_detector_of_other_vectors(vector: str, tmp_path: Path) -> None
 )
 def test_a_card_of_somebody_else_stays(content: str | None, tmp_path: Path) -> None:
     rows, labels, _ = labelled_rows()
-    detector = Detector.fit(rows, labels, classifier="threshold")
+    detector = FittedDetector.fit(rows, labels, classifier="threshold")
     folder = tmp_path / "d"
     folder.mkdir()
     if content is None:
@@ -373,7 +373,7 @@ def test_a_detector_that_cannot_be_put_in_place_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, labels, _ = labelled_rows()
-    detector = Detector.fit(rows, labels, classifier="threshold")
+    detector = FittedDetector.fit(rows, labels, classifier="threshold")
     folder = detector.save(tmp_path / "d")
     before = (folder / CARD).read_bytes()
 
@@ -392,7 +392,7 @@ def test_the_folder_that_the_command_runs_in_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, labels, _ = labelled_rows()
-    detector = Detector.fit(rows, labels, classifier="threshold")
+    detector = FittedDetector.fit(rows, labels, classifier="threshold")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="runs in"):
         detector.save(".")
@@ -405,7 +405,7 @@ def test_the_folder_that_the_command_runs_in_is_not_replaced(
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize("name", ["response", "logits", "by_segment"])
 def test_relevance_that_is_no_number_has_no_verdict(name: str, value: float, tmp_path: Path) -> None:
-    detector = Detector.load(saved(tmp_path / "d"))
+    detector = FittedDetector.load(saved(tmp_path / "d"))
     given = record()
     relevance = given.relevance
     array = np.array(getattr(relevance, name) if getattr(relevance, name) is not None else np.zeros((4, 12)))
@@ -418,7 +418,7 @@ def test_relevance_that_is_no_number_has_no_verdict(name: str, value: float, tmp
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_signal_that_is_no_number_has_no_verdict(value: float, tmp_path: Path) -> None:
-    detector = Detector.load(saved(tmp_path / "d"))
+    detector = FittedDetector.load(saved(tmp_path / "d"))
     given = record()
     entropy = np.array(given.signals["entropy"], dtype=np.float64)
     entropy[0] = value
@@ -429,7 +429,7 @@ def test_a_signal_that_is_no_number_has_no_verdict(value: float, tmp_path: Path)
 @pytest.mark.parametrize("value", [float("nan"), -0.1, 1.1, float("inf")])
 def test_a_probability_that_is_none_has_no_verdict(value: float, tmp_path: Path) -> None:
     """Whatever made it: a bug in a detector must not pass for "grounded"."""
-    detector = Detector.load(saved(tmp_path / "d"))
+    detector = FittedDetector.load(saved(tmp_path / "d"))
 
     class Broken:
         needs, blocks, wanted = (), {}, None
@@ -454,7 +454,7 @@ def test_no_clean_exit_with_a_broken_detector(
 ) -> None:
     rows, labels, _ = labelled_rows()
     own = [replace(one, reader=tiny_reader.identity.as_dict()) for one in rows]
-    whole = Detector.fit(own, labels, classifier="threshold")
+    whole = FittedDetector.fit(own, labels, classifier="threshold")
     detector = whole.save(tmp_path / "whole")
     (part,) = whole.model.estimator.calibrated_classifiers_  # type: ignore[union-attr]
     part.calibrators[0].b_ = np.nan
@@ -491,4 +491,4 @@ def test_info_shows_what_a_card_says_and_obeys_none_of_it(text: str, run: Any, t
 @pytest.mark.parametrize("name", BUNDLES)
 def test_the_bundled_detectors_pass(name: str) -> None:
     assert isinstance(load_card(name), Card)
-    Detector.load(name)
+    FittedDetector.load(name)

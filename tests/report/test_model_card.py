@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lrp4rag.classifiers import Detector, Features
+from lrp4rag.classifiers import Features, FittedDetector
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.folder import load_card
 from lrp4rag.features.table import TokenTable
@@ -59,7 +59,7 @@ def test_its_tables_are_tables(card: Card) -> None:
 
 def test_a_vector_detector_has_a_shorter_one() -> None:
     rows, labels, _ = labelled_rows()
-    card = Detector.fit(rows, labels, features=Features(length=10)).card
+    card = FittedDetector.fit(rows, labels, features=Features(length=10)).card
     assert sections(model_card(card, "svm")) == ["What it is", "Intended use", "Known failures"]
 
 
