@@ -26,22 +26,19 @@ and `exponents`, a list of {what, limit_bytes, exponent}: the power of the promp
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import click
-import numpy as np
 import torch
 
-from benchmarks.common import Example, forget_peak, peak_resident, timed
-from benchmarks.stream import silence
+from benchmarks.command import Report, benchmark, count, gigabytes, listed, table, threads_and_device
+from benchmarks.harness import Example, apart, exponent, forget_peak, peak_resident, seconds
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp import Flow, relevance_mode
-from lrp4rag.lrp.memory import Shape, Sizes, plan, pull_bytes, push_bytes, used_bytes
-from lrp4rag.lrp.propagate import PULL_CHUNK, PUSH_CHUNK
+from lrp4rag.lrp.memory import Budget, Shape, Sizes, pull_bytes, push_bytes
 from lrp4rag.reader import load_reader
 
 GB = 10**9
@@ -57,23 +54,20 @@ class Cell:
     limit: int | None
     tangents: int = 1
 
-    def options(self) -> list[str]:
-        return ["--only", json.dumps(asdict(self))]
-
 
 def run_here(cell: Cell) -> dict[str, Any]:
     """Load the reader, warm up on a few tokens, and do the pass once, in this process."""
     model = load_reader(device="cpu").model.requires_grad_(False)
     example = Example.random(cell.prompt, cell.response, model.config.vocab_size)
-    few = Example.random(8, 2, model.config.vocab_size)
     with relevance_mode(model) as flow:
-        go(flow, few, cell)
+        go(flow, Example.random(8, 2, model.config.vocab_size), cell)
     forget_peak()
     with relevance_mode(model, max_memory=cell.limit) as flow:
         resident = peak_resident()
-        sizes, estimate = planned(model, cell, resident)
-        taken = timed(lambda: go(flow, example, cell))
-    peak = peak_resident()
+        needs = partial(needed, Shape.of(model), cell)
+        sizes = Budget(model, max_memory=cell.limit).plan(needs)
+        taken = seconds(lambda: go(flow, example, cell))
+    peak, estimate = peak_resident(), needs(sizes)
     return {
         "seconds": taken,
         "peak_bytes": peak,
@@ -87,45 +81,32 @@ def run_here(cell: Cell) -> dict[str, Any]:
 
 
 def go(flow: Flow, example: Example, cell: Cell) -> None:
-    n, t = len(example.prompt_ids), len(example.response_ids)
     if cell.what == "push":
-        flow.push(example, torch.full((cell.tangents, n), 1 / n))
+        flow.push(example, example.mean_prompt.expand(cell.tangents, -1))
     else:
-        flow.pull(example, torch.full((1, t), 1 / t))
+        flow.pull(example, example.mean_response)
         flow.forget()
 
 
-def planned(model: Any, cell: Cell, resident: int) -> tuple[Sizes, int]:
-    """The sizes that the flow chooses, and the bytes that they are expected to need."""
-    shape, length = Shape.of(model), cell.prompt + cell.response
-
-    def needs(sizes: Sizes) -> int:
-        if cell.what == "push":
-            return push_bytes(shape, length, cell.tangents, sizes)
-        return pull_bytes(shape, length, 1, sizes)
-
-    sizes = Sizes(tangents=PUSH_CHUNK, cotangents=PULL_CHUNK)
-    if cell.limit is not None:
-        held = used_bytes(torch.device("cpu"))
-        sizes = plan(needs, cell.limit - max(held, resident), sizes)
-    return sizes, needs(sizes)
+def needed(shape: Shape, cell: Cell, sizes: Sizes) -> int:
+    """The bytes that a pass is expected to need."""
+    length = cell.prompt + cell.response
+    if cell.what == "push":
+        return push_bytes(shape, length, cell.tangents, sizes)
+    return pull_bytes(shape, length, 1, sizes)
 
 
 def run_apart(cell: Cell) -> dict[str, Any]:
     """`run_here` in a fresh process; a pass that does not fit is a cell with an error."""
-    command = [sys.executable, "-m", "benchmarks.long_context", *cell.options()]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode == 0:
-        found: dict[str, Any] = json.loads(done.stdout)
-    else:
-        lines = done.stderr.strip().splitlines()
-        found = {"error": lines[-1] if lines else f"ended by signal {-done.returncode}"}
-    said = {"what": cell.what, "prompt": cell.prompt, "response": cell.response, "limit_bytes": cell.limit}
-    return said | found
+    about = {"what": cell.what, "prompt": cell.prompt, "response": cell.response, "limit_bytes": cell.limit}
+    try:
+        return about | apart(run_here, cell)
+    except (LRP4RAGError, BrokenProcessPool) as error:
+        return about | {"error": str(error)}
 
 
 def cells_of(
-    prompts: list[int], response: int, limits: list[float], pull_limit: float, tangents: int
+    prompts: tuple[int, ...], response: int, limits: tuple[float, ...], pull_limit: float, tangents: int
 ) -> list[Cell]:
     pushed = [None, *(int(limit * GB) for limit in limits)]
     cells = [Cell("push", n, response, limit, tangents) for limit in pushed for n in prompts]
@@ -136,28 +117,29 @@ def exponents(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The power with which allocated memory grows, for each kind of pass with two lengths or more."""
     fits = []
     for what, limit in dict.fromkeys((cell["what"], cell["limit_bytes"]) for cell in cells):
-        own = [
-            cell
+        chosen = [
+            (cell["prompt"], cell["allocated_bytes"])
             for cell in cells
             if (cell["what"], cell["limit_bytes"], cell["error"]) == (what, limit, None)
             and cell["allocated_bytes"] > 0
         ]
-        if len(own) > 1:
-            lengths = np.log([cell["prompt"] for cell in own])
-            slope = np.polyfit(lengths, np.log([cell["allocated_bytes"] for cell in own]), 1)[0]
-            fits.append({"what": what, "limit_bytes": limit, "exponent": float(slope)})
+        if len(chosen) > 1:
+            power = exponent(*zip(*chosen, strict=True))
+            fits.append({"what": what, "limit_bytes": limit, "exponent": power})
     return fits
 
 
-def line(cell: dict[str, Any]) -> str:
-    start: str = f"{cell['what']} {limit_text(cell['limit_bytes']):>14} {cell['prompt']:>6} tokens: "
+def line(cell: dict[str, Any]) -> tuple[str, ...]:
+    start = (cell["what"], limit_text(cell["limit_bytes"]), str(cell["prompt"]))
     if cell["error"] is not None:
-        return f"{start}{cell['error']}"
-    sizes = " ".join(f"{key}={value}" for key, value in cell["sizes"].items() if value is not None)
-    return start + (
-        f"{cell['seconds']:7.1f} s, peak {cell['peak_bytes'] / GB:5.2f} GB, of it allocated "
-        f"{cell['allocated_bytes'] / GB:5.2f} GB (estimate {cell['estimate_over_allocated']:4.2f} of that; "
-        f"{sizes})"
+        return (*start, "-", "-", "-", "-", cell["error"])
+    return (
+        *start,
+        f"{cell['seconds']:.1f}",
+        gigabytes(cell["peak_bytes"]),
+        gigabytes(cell["allocated_bytes"]),
+        f"{cell['estimate_over_allocated']:.2f}",
+        " ".join(f"{key}={value}" for key, value in cell["sizes"].items() if value is not None),
     )
 
 
@@ -165,54 +147,15 @@ def limit_text(limit: int | None) -> str:
     return "default sizes" if limit is None else f"within {limit / GB:g} GB"
 
 
-class Numbers(click.ParamType[tuple[float, ...]]):
-    """Numbers above 0 with commas between them."""
-
-    name = "x,x,..."
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, ...]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            numbers = tuple(float(part) for part in str(value).split(",") if part)
-        except ValueError:
-            self.fail(f"'{value}' is not numbers with commas between them", param, ctx)
-        if any(number <= 0 for number in numbers):
-            self.fail("numbers must be above 0", param, ctx)
-        return numbers
-
-
-@click.command(context_settings={"max_content_width": 110})
-@click.option(
-    "--prompts",
-    type=Numbers(),
-    default="1024,2048,4096,8192,16384",
-    show_default=True,
-    help="Prompt lengths.",
-)
-@click.option("--response", default=32, show_default=True, type=click.IntRange(1), help="Response tokens.")
-@click.option(
-    "--limits",
-    type=Numbers(),
-    default="3,2",
-    show_default=True,
-    help="Memory for a push, in GB; '' for none.",
-)
+@benchmark
+@listed("--prompts", click.IntRange(1), "1024,2048,4096,8192,16384", "Prompt lengths.")
+@count("--response", 32, "Response tokens.")
+@listed("--limits", click.FloatRange(0, min_open=True), "3,2", "Memory for a push, in GB; ',' for none.")
 @click.option("--pull-limit", default=6.0, show_default=True, help="Memory for a pull, in GB.")
-@click.option("--tangents", default=1, show_default=True, type=click.IntRange(1), help="Tangents of a push.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; the keys are in the source's head.")
-@click.option("--only", hidden=True)
+@count("--tangents", 1, "Tangents of a push.")
 def main(
-    prompts: tuple[float, ...],
-    response: int,
-    limits: tuple[float, ...],
-    pull_limit: float,
-    tangents: int,
-    as_json: bool,
-    only: str | None,
-) -> None:
+    prompts: tuple[int, ...], response: int, limits: tuple[float, ...], pull_limit: float, tangents: int
+) -> Report:
     """Peak memory and seconds of a push and a pull for prompts of growing length (default reader, float32).
 
     \b
@@ -227,26 +170,18 @@ def main(
       python -m benchmarks.long_context --prompts 1024,2048              a quick look
       python -m benchmarks.long_context --prompts 16384 --limits 6,3,2   the longest only
     """
-    silence()
-    if only is not None:
-        try:
-            click.echo(json.dumps(run_here(Cell(**json.loads(only)))))
-        except LRP4RAGError as error:
-            raise click.ClickException(str(error)) from error
-        return
-    results = []
-    lengths = [int(prompt) for prompt in prompts]
-    for cell in cells_of(lengths, response, list(limits), pull_limit, tangents):
-        results.append(run_apart(cell))
-        click.echo(line(results[-1]), err=as_json)  # the table, while it grows
-    fits = exponents(results)
-    if as_json:
-        rest = {"exponents": fits, "threads": torch.get_num_threads(), "tangents": tangents}
-        click.echo(json.dumps({"cells": results, **rest}, indent=2))
-        return
+    cells = []
+    for cell in cells_of(prompts, response, limits, pull_limit, tangents):
+        cells.append(run_apart(cell))
+        click.echo(" ".join(line(cells[-1])), err=True)  # while the table grows
+    fits = exponents(cells)
+    head = ("", "limit", "tokens", "seconds", "peak", "of it allocated", "estimate over that", "sizes")
+    text = table(head, [line(cell) for cell in cells])
     for fit in fits:
         size = limit_text(fit["limit_bytes"])
-        click.echo(f"memory of a {fit['what']}, {size}: prompt length to the power {fit['exponent']:.2f}")
+        text.append(f"memory of a {fit['what']}, {size}: prompt length to the power {fit['exponent']:.2f}")
+    rest = {"exponents": fits, "threads": torch.get_num_threads(), "tangents": tangents}
+    return {"cells": cells, **rest}, text
 
 
 if __name__ == "__main__":

@@ -17,8 +17,7 @@ from lrp4rag.errors import LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.lrp.composites import ATTNLRP, Composite
-from lrp4rag.lrp.mode import relevance_mode
-from lrp4rag.lrp.propagate import Flow
+from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.stream import Sampling, Stop, StreamedToken, stream
 from lrp4rag.reader.decoding import Decoding

@@ -20,8 +20,7 @@ from lrp4rag.features.record import Record
 from lrp4rag.lrp.attribute import attribute, span_weights
 from lrp4rag.lrp.composites import Composite, composite_named
 from lrp4rag.lrp.families import require_pull
-from lrp4rag.lrp.mode import relevance_mode
-from lrp4rag.lrp.propagate import Flow
+from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.signals import Wanted, signals_of
 from lrp4rag.reader.encoding import Encoded, Truncation

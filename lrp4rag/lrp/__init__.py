@@ -3,8 +3,7 @@
 from lrp4rag.lrp.attribute import attribute
 from lrp4rag.lrp.composites import ATTNLRP, COMPOSITES, CP_LRP, PAPER, Composite
 from lrp4rag.lrp.conservation import check_conservation
-from lrp4rag.lrp.mode import relevance_mode
-from lrp4rag.lrp.propagate import Flow
+from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.readout import TARGETS, Target
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.lrp.resample import resample

@@ -11,8 +11,7 @@ from torch import Tensor
 from lrp4rag.errors import InputError
 from lrp4rag.lrp.composites import ATTNLRP, Composite
 from lrp4rag.lrp.families import require_pull
-from lrp4rag.lrp.mode import relevance_mode
-from lrp4rag.lrp.propagate import Flow
+from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.replay import pad_columns

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 
 from lrp4rag.lrp.families import can_pull
+from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.granularity import Granularity, Unit, members, prompt_units, response_units
-from lrp4rag.lrp.propagate import Flow
 from lrp4rag.lrp.relevance import Array
 from lrp4rag.reader.encoding import Encoded
 

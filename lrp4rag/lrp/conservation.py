@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from lrp4rag.lrp.composites import ATTNLRP, Composite
-from lrp4rag.lrp.mode import relevance_mode
+from lrp4rag.lrp.flow import relevance_mode
+from lrp4rag.lrp.replay import Tokens
 from lrp4rag.lrp.rules import accumulate
-from lrp4rag.lrp.tokens import Tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,29 @@ def plan(needs: Callable[[Sizes], int], limit: int, sizes: Sizes | None = None) 
     return current
 
 
+class Budget:
+    """How large the passes of one model may be: the given sizes, or what fits in `max_memory` bytes.
+
+    The limit is on what the whole process, or its GPU, holds.
+    """
+
+    def __init__(self, model: Any, sizes: Sizes | None = None, max_memory: int | None = None) -> None:
+        self.shape, self.sizes, self._max_memory = Shape.of(model), sizes or Sizes(), max_memory
+        self._device = model.get_input_embeddings().weight.device
+        if max_memory is not None:
+            return_memory_early()
+
+    def plan(self, needs: Callable[[Sizes], int]) -> Sizes:
+        """Sizes at which a pass, that needs so many bytes, fits."""
+        if self._max_memory is None:
+            return self.sizes
+        return plan(needs, self._max_memory - used_bytes(self._device), self.sizes)
+
+    def fitting(self, attempt: Callable[[Sizes], Result], needs: Callable[[Sizes], int]) -> Result:
+        """Run `attempt` at sizes that fit, and at smaller ones where memory runs out all the same."""
+        return retrying(attempt, self.plan(needs), needs)
+
+
 def retrying(attempt: Callable[[Sizes], Result], sizes: Sizes, needs: Callable[[Sizes], int]) -> Result:
     """`attempt(sizes)`, with smaller sizes each time that memory runs out.
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from lrp4rag.errors import LRP4RAGError
-from lrp4rag.lrp.cache import add_rows, fork
+from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.lrp.cache import add_rows, fork, new_cache
 from lrp4rag.lrp.composites import Composite
-from lrp4rag.lrp.memory import Sizes
-from lrp4rag.lrp.replay import FinalState, power_of_two
+from lrp4rag.lrp.families import one_stack
+from lrp4rag.lrp.memory import Sizes, push_bytes
+from lrp4rag.lrp.replay import FinalState, Replayer, check_weights, power_of_two
 from lrp4rag.lrp.stack import Observer
-
-if TYPE_CHECKING:
-    from lrp4rag.lrp.propagate import Flow
-
 
 STAGE = 96
 """Tokens between which tangents join: shorter passes cost more than the rows that they leave out."""
@@ -39,39 +36,50 @@ class Prefix:
 
     def __init__(
         self,
-        flow: Flow,
+        replayer: Replayer,
         ids: Sequence[int],
-        weights: Tensor,
+        weights: Tensor | None = None,
         *,
         composites: Sequence[Composite] | None = None,
         observer: Observer | None = None,
         staged: bool | None = None,
         after: Prefix | None = None,
     ) -> None:
+        if weights is None:
+            weights = torch.zeros(0, len(ids))
+        else:
+            check_weights(weights, len(ids))
+        if composites is not None:
+            _require_one_stack(replayer, composites, len(weights))
         if not ids:
             raise LRP4RAGError("a prefix needs at least one token")
         if after is not None and after.tangents:
             raise LRP4RAGError("a prefix can go on only from one without tangents")
         before = 0 if after is None else after.length
-        self._flow, self.tangents, self.length = flow, len(weights), before
+        self._replayer, self.tangents, self.length = replayer, len(weights), before
         self._composites = composites
-        device = flow.model.get_input_embeddings().weight.device
+        device = replayer.model.get_input_embeddings().weight.device
         self._scale = power_of_two(weights.abs().amax(-1)[:, None]).to(device)  # one cache, one scale
         self.state: FinalState
 
+        # An observer sees all tangents of all tokens, unless stages are asked for.
+        in_stages = (observer is None if staged is None else staged) and replayer.chunkable
+        parts = stages(weights) if in_stages else [(len(weights), slice(None))]
+
         def attempt(sizes: Sizes) -> None:
             self._sizes, self.length = sizes, before
-            self._cache = flow.replayer.new_cache() if after is None else fork(after._cache)
-            # An observer sees all tangents of all tokens, unless stages are asked for.
-            in_stages = (observer is None if staged is None else staged) and flow.replayer.chunkable
-            parts = stages(weights) if in_stages else [(len(weights), slice(None))]
+            self._cache = new_cache(replayer.model.config) if after is None else fork(after._cache)
             read = 0
             for live, part in parts:
                 add_rows(self._cache, live - read)
                 read = live
                 self._read(ids[part], weights[:live, part], observer if part == parts[-1][1] else None)
 
-        flow.fitting_prefix(attempt, before + len(ids), len(weights))
+        def needs(sizes: Sizes) -> int:  # all tangents are in one stack, and its rows are cached
+            together = replace(sizes, tangents=max(len(weights), 1))
+            return push_bytes(replayer.budget.shape, before + len(ids), len(weights), together, cached=True)
+
+        replayer.budget.fitting(attempt, needs)
 
     @torch.no_grad()
     def extend(
@@ -90,8 +98,8 @@ class Prefix:
     @torch.no_grad()
     def _read(self, ids: Sequence[int], weights: Tensor, observer: Observer | None) -> FinalState:
         """Read tokens with the first of the tangents, those of the cache."""
-        embeddings, live = self._flow.replayer.embed(ids), len(weights)
-        states = self._flow.replayer.run(
+        embeddings, live = self._replayer.embed(ids), len(weights)
+        states = self._replayer.run(
             embeddings[None],
             weights[:, None].to(embeddings.device),
             self._sizes,
@@ -137,8 +145,19 @@ class Prefix:
     def push(self, response_ids: Sequence[int], weights: Tensor | None = None) -> Tensor:
         """Relevance (T, t), in logits, of a response that follows; `weights` as in `states`."""
         state = self.states(response_ids, weights)
-        explained = self._flow.explain(state, 0, slice(None), response_ids)
+        explained = self._replayer.explain(state, 0, slice(None), response_ids)
         return explained.read(state.tangents[:, 0]) * state.scale
+
+
+def _require_one_stack(replayer: Replayer, composites: Sequence[Composite], tangents: int) -> None:
+    """Raise `InputError` where a composite cannot be pushed in the same stack as the replayer's."""
+    if len(composites) != tangents:
+        raise LRP4RAGError(f"{tangents} tangents need {tangents} composites, got {len(composites)}")
+    for one in composites:
+        if not one_stack(replayer.model, replayer.composite, one):
+            raise InputError(
+                f"'{one.name}' and '{replayer.composite.name}' cannot share one stack on this model"
+            )
 
 
 def stages(weights: Tensor) -> list[tuple[int, slice]]:

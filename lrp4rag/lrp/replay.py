@@ -4,19 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from transformers import DynamicCache
 
+from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp.cache import new_cache
 from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.families import Block, Family
-from lrp4rag.lrp.memory import Sizes
+from lrp4rag.lrp.memory import Budget, Sizes
+from lrp4rag.lrp.readout import Explained, Readout, Target
 from lrp4rag.lrp.rules import NormRule, accumulate
-from lrp4rag.lrp.stack import LayerInput, LayerTape, Observer, Stack
+from lrp4rag.lrp.stack import LayerInput, LayerTape, Observer, Stack, raise_not_finite
+
+
+class Tokens(Protocol):
+    """What propagation needs of an encoded example: the token ids of prompt and response."""
+
+    @property
+    def prompt_ids(self) -> tuple[int, ...]: ...
+    @property
+    def response_ids(self) -> tuple[int, ...]: ...
+
+
+def lengths_of(tokens: Tokens) -> tuple[int, int]:
+    """n and t; raises `LRP4RAGError` where there is nothing to attribute to, or to explain."""
+    n, t = len(tokens.prompt_ids), len(tokens.response_ids)
+    if not n or not t:
+        raise LRP4RAGError(f"the {'response' if n else 'prompt'} has no tokens")
+    return n, t
+
+
+def check_weights(weights: Tensor, *widths: int) -> None:
+    """Raise `LRP4RAGError` unless `weights` are tangents over one of these numbers of tokens."""
+    if weights.ndim != 2 or not len(weights):
+        raise LRP4RAGError(f"weights must be (tangents, tokens), got {tuple(weights.shape)}")
+    if weights.shape[1] not in widths:
+        allowed = " or ".join(str(width) for width in widths)
+        raise LRP4RAGError(f"weights must be (any, {allowed}), got {tuple(weights.shape)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +65,58 @@ class FinalState:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What a replay leaves for `pull`."""
+class Tape:
+    """One replay, recorded for `pull`: what leads from its explained logits back to its embeddings.
 
-    layers: dict[int, LayerTape]  # the rules, where they were kept
-    inputs: list[LayerInput] | None  # the layers' inputs, where those were
+    It holds the rules of every layer in `layers`, or else the layers' `inputs`.
+    """
+
+    tokens: Tokens
+    embeddings: Tensor  # N, d
+    explained: Explained
     final_norm: NormRule
+    layers: dict[int, LayerTape]
+    inputs: list[LayerInput] | None
+
+    def input_of(self, layer: int) -> Tensor:
+        """The primal input (N, d) of a decoder layer; that of layer 0 are the embeddings."""
+        if not layer:
+            return self.embeddings
+        assert self.inputs is not None
+        return self.inputs[layer].whole()[0][0]
 
 
 class Replayer:
-    """A patched model, its layers' parts, and the stack that its modules share."""
+    """A patched model, its layers' parts, the stack that its modules share, and what is explained of it.
 
-    def __init__(self, model: Any, family: Family, stack: Stack) -> None:
-        self.model, self.stack = model, stack
+    `explained` is what was explained last.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        family: Family,
+        stack: Stack,
+        composite: Composite,
+        target: Target,
+        budget: Budget,
+    ) -> None:
+        self.model, self.stack, self.budget = model, stack, budget
+        self.composite, self.target, self.readout = composite, target, Readout(model, composite)
         self.body: Any = family.part(model, "body")
         self.blocks: list[Block] = list(family.blocks(model))
         self.chunkable = not _ROPE_BY_LENGTH & set(_rope_types(model.config))
+        self.explained: Explained | None = None
+
+    def embed_all(self, tokens: Tokens) -> Tensor:
+        """Embeddings (N, d) of prompt and response; the last response token predicts nothing explained."""
+        return self.embed((*tokens.prompt_ids, *tokens.response_ids[:-1]))
 
     def embed(self, ids: Sequence[int]) -> Tensor:
         """Embeddings (tokens, d)."""
         table = self.model.get_input_embeddings()
         embeddings: Tensor = table(torch.tensor(ids, device=table.weight.device, dtype=torch.long))
         return embeddings
-
-    def new_cache(self) -> DynamicCache:
-        return new_cache(self.model.config)
 
     def run(
         self,
@@ -84,7 +139,7 @@ class Replayer:
         if self.chunkable:
             step = min(step, sizes.positions or step)
         if step < embeddings.shape[1] and cache is None:
-            cache = self.new_cache()
+            cache = new_cache(self.model.config)
         if scale is None:
             scale = power_of_two(weights.abs().amax(-1))
         scaled = (weights / scale[..., None].to(weights)).to(embeddings)
@@ -103,10 +158,11 @@ class Replayer:
         tangents = torch.cat([one for _, one in states], 2) if len(states) > 1 else states[0][1]
         return FinalState(primal, tangents, scale.to(accumulate(primal)))
 
-    def run_and_keep(
-        self, embeddings: Tensor, weights: Tensor, sizes: Sizes, *, layer: int = 0
-    ) -> tuple[FinalState, Kept]:
-        """The same for one example, (n, d) and (T, n), with what `pull` needs."""
+    def record(
+        self, tokens: Tokens, weights: Tensor, sizes: Sizes, *, layer: int = 0
+    ) -> tuple[FinalState, Tape]:
+        """`run` for the tokens of one example with tangents (T, N), and its tape."""
+        embeddings = self.embed_all(tokens)
         keep_rules = sizes.tape == "rules"
         layers = {k: LayerTape() for k in range(len(self.blocks))} if keep_rules else {}
         inputs = None if keep_rules else [LayerInput() for _ in self.blocks]
@@ -116,20 +172,29 @@ class Replayer:
         # Rules must cover all positions at once; inputs are put together again.
         whole = replace(sizes, positions=None) if keep_rules else sizes
         state = self.run(embeddings[None], weights[:, None], whole, layer=layer)
-        return state, Kept(layers, inputs, NormRule.joined(norms))
+        explained = self.explain(state, 0, slice(len(tokens.prompt_ids) - 1, None), tokens.response_ids)
+        return state, Tape(tokens, embeddings, explained, NormRule.joined(norms), layers, inputs)
 
-    def rules_of(self, kept: Kept, k: int, queries: int | None) -> LayerTape:
-        """The rules of layer k: kept, or computed again from the layer's input."""
-        if kept.inputs is None:
-            return kept.layers[k]
-        hidden, rotary = kept.inputs[k].whole()
-        tape = LayerTape()
+    def explain(self, state: FinalState, example: int, positions: slice, ids: Sequence[int]) -> Explained:
+        """What the target explains at `positions` of an example of a replay."""
+        primal = state.primal[example, positions]
+        self.explained = self.readout.explain(primal, torch.tensor(ids, device=primal.device), self.target)
+        if not torch.isfinite(self.explained.logits).all():
+            raise_not_finite("push", len(self.blocks), primal.dtype)
+        return self.explained
+
+    def rules_of(self, tape: Tape, k: int, queries: int | None) -> LayerTape:
+        """The rules of layer k: recorded, or computed again from the layer's input."""
+        if tape.inputs is None:
+            return tape.layers[k]
+        hidden, rotary = tape.inputs[k].whole()
+        rules = LayerTape()
         try:
-            self.stack.tapes, self.stack.block = {k: tape}, queries
+            self.stack.tapes, self.stack.block = {k: rules}, queries
             self.blocks[k].layer(hidden, position_embeddings=rotary, attention_mask=None)
         finally:
             self.stack.reset()
-        return tape
+        return rules
 
     def _pass(self, embeddings: Tensor, weights: Tensor, cache: DynamicCache | None) -> tuple[Tensor, Tensor]:
         self.stack.source = lambda hidden: weights[..., None] * hidden

@@ -15,10 +15,10 @@ from lrp4rag.errors import InputError
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.lrp.composites import CP_LRP, Composite
 from lrp4rag.lrp.families import family_of, one_stack
+from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.likelihood import Likelihood, logprob_of
 from lrp4rag.lrp.passages import with_passages_of, without_passages
 from lrp4rag.lrp.prefix import Prefix
-from lrp4rag.lrp.propagate import Flow
 from lrp4rag.lrp.readout import target_named
 from lrp4rag.lrp.replay import FinalState
 from lrp4rag.lrp.rules import accumulate

@@ -25,7 +25,7 @@ from transformers import (
 )
 
 from lrp4rag.errors import InputError, LRP4RAGError, RelevanceError
-from lrp4rag.lrp.propagate import Flow
+from lrp4rag.lrp.flow import Flow
 
 Array = NDArray[np.float32]
 
@@ -110,7 +110,7 @@ def stream(
         token = draw(processors(ids, scores))  # type: ignore[arg-type]
         if token in ends:
             return
-        explained = flow.explain(prefix.state, 0, slice(-1, None), [token])
+        explained = flow.replayer.explain(prefix.state, 0, slice(-1, None), [token])
         relevance = explained.read(prefix.state.tangents[:, 0, -1:])[:, 0] * prefix.state.scale[:, 0]
         tokens.append(StreamedToken(token, _array(relevance), float(explained.logits[0])))
         yield tokens[-1]
@@ -159,7 +159,7 @@ class Recording(StoppingCriteria):
         primal, tangents = (part[..., -1, :] for part in stack.final)
         if len(primal) != len(token):
             raise LRP4RAGError("relevance cannot be recorded of several beams; use greedy search or sampling")
-        explained = self._flow.readout.explain(primal, token, self._flow.explains)
+        explained = self._flow.readout.explain(primal, token, self._flow.replayer.target)
         relevance, logits = explained.read(tangents), explained.logits.clone()
         ends = torch.tensor(self._ends, device=token.device)
         ended = torch.zeros_like(token, dtype=torch.bool) if self._ended is None else self._ended

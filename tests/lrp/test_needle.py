@@ -27,7 +27,7 @@ class Case:
 
     def example(self, position: int) -> Example:
         passages = [*self.others[:position], self.needle, *self.others[position:]]
-        return Example.create(question=self.question, passages=passages, response=self.response)
+        return Example(question=self.question, passages=passages, response=self.response)
 
 
 # The other passages say the same of something else.

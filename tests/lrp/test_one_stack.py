@@ -85,7 +85,7 @@ def test_single_tokens_one_after_the_other(name: str) -> None:
         for j, token in enumerate(tokens.response_ids):
             state = prefix.state
             with torch.no_grad():
-                explained = flow.explain(state, 0, slice(None), [token])
+                explained = flow.replayer.explain(state, 0, slice(None), [token])
                 pushed = explained.read(state.tangents[:, 0]) * state.scale
             assert_close(pushed, expected[:, j : j + 1], 1e-9)
             if j < len(tokens.response_ids) - 1:

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from lrp4rag.errors import InputError, LRP4RAGError
-from lrp4rag.lrp import ATTNLRP, COMPOSITES, Composite, propagate, relevance_mode, rules
+from lrp4rag.lrp import ATTNLRP, COMPOSITES, Composite, relevance_mode, rules
+from lrp4rag.lrp.memory import Sizes
 from tests.lrp.checks import assert_close, composites, logits_of, model_of, random_weights, variants
 from tests.lrp.reference import Reference, reference
 from tests.tiny import Tokens, random_tokens, tiny_llama
@@ -174,12 +175,11 @@ def test_a_batch_of_cotangents_equals_a_loop(composite: str) -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 100])
-def test_chunks_do_not_change_the_result(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_do_not_change_the_result(chunk: int) -> None:
     tokens, tangents = random_tokens(20, 11), random_weights(10, 20)
     with relevance_mode(model_of(False)) as flow:
         pulled, pushed = flow.pull(tokens), flow.push(tokens, tangents)
-        monkeypatch.setattr(propagate, "PULL_CHUNK", chunk)
-        monkeypatch.setattr(propagate, "PUSH_CHUNK", chunk)
+    with relevance_mode(model_of(False), sizes=Sizes(tangents=chunk, cotangents=chunk)) as flow:
         assert_close(flow.pull(tokens), pulled, 1e-12)
         assert_close(flow.push(tokens, tangents), pushed, 1e-12)
         assert_close(flow.push(tokens, tangents, keep=True), pushed, 1e-12)

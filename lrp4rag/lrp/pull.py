@@ -1,16 +1,58 @@
-"""One decoder layer backwards: the transpose of each part, by hand, at the primal activations of a tape.
+"""Pull cotangents from the logits back to the embeddings, layer by layer: the transpose of a push.
 
-Cotangents are (C, n, d), for one example, and may be cut short: positions after n are not reached.
+Every part is transposed by hand, at the primal activations of a tape, so that no graph is held. Cotangents
+are (C, n, d), for one example, and may be cut short: no position after the last explained one can matter.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from lrp4rag.lrp.experts import ExpertsRule
 from lrp4rag.lrp.families import Block
-from lrp4rag.lrp.stack import LayerTape, Rotary
+from lrp4rag.lrp.memory import Sizes
+from lrp4rag.lrp.replay import Replayer, Tape
+from lrp4rag.lrp.rules import accumulate
+from lrp4rag.lrp.stack import LayerTape, Rotary, raise_not_finite
+
+Visit = Callable[[int, str, Tensor], None]
+"""Sees each step of a pull: the layer, the part ("mlp", "attention") and the cotangents before it."""
+
+
+def pull(
+    replayer: Replayer,
+    tape: Tape,
+    weights: Tensor,
+    columns: int,
+    sizes: Sizes,
+    *,
+    layer: int = 0,
+    visit: Visit | None = None,
+) -> Tensor:
+    """Relevance (C, columns) for weights (C, t) of the explained logits, back to the input of `layer`."""
+    asked = weights.any(0).nonzero()
+    first = len(tape.tokens.prompt_ids) - 1
+    end = first + (int(asked[-1]) + 1 if len(asked) else 1)
+    readout = tape.explained.rows
+    c = readout.new_zeros((len(weights), end, readout.shape[1]))
+    c[:, first:] = weights[:, : end - first, None] * readout[: end - first]
+    c = tape.final_norm.pull(c)
+    for k in reversed(range(layer, len(replayer.blocks))):
+        rules = replayer.rules_of(tape, k, sizes.queries)
+        for part, back in (("mlp", pull_mlp), ("attention", pull_attention)):
+            if visit is not None:
+                visit(k, part, c)
+            c = back(replayer.blocks[k], rules, c)
+        # NaN and Inf both survive a sum, which in float16 overflows where its terms do not.
+        if not torch.isfinite(c.sum(dtype=torch.promote_types(c.dtype, torch.float32))):
+            raise_not_finite("pull", k, c.dtype)
+    values = tape.input_of(layer)
+    relevance = (accumulate(c) * accumulate(values[:end])).sum(-1)
+    return F.pad(relevance, (0, max(0, columns - end)))[:, :columns]
 
 
 def pull_mlp(block: Block, tape: LayerTape, c: Tensor) -> Tensor:
