@@ -12,22 +12,22 @@ Keys of --json (each ratio is taken within rounds; the median is reported):
     signals_seconds, prompt_seconds, sentences_seconds, matrix_seconds    a response, in bfloat16: the signals
                              (prompt shared), R_prompt, a row for each of nine sentences, R* at 64 x 16
     hours_for                hours of 3,356 such responses in one process: signals and R_prompt, sentences, R*
-    responses, prompt, response, rounds, threads    the settings
+    responses, prompt, response, rounds, threads, device    the settings
 """
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from unittest import mock
 
-import click
 import torch
 
-from benchmarks.common import timed
-from benchmarks.stream import silence
+from benchmarks import command
+from benchmarks.command import Report, benchmark, count, table, threads_and_device
+from benchmarks.harness import Example, in_rounds, ratio, seconds
 from lrp4rag.lrp import CP_LRP, Flow, prefix, relevance_mode
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.lrp.resample import resampling_matrix
@@ -37,24 +37,27 @@ from lrp4rag.training.sentences import pull_prompt, pull_sentences
 
 RAGTRUTH_ROWS = 3356
 SENTENCES = 9
+RATIOS = {
+    "separate_over_shared": ("separate", "shared"),
+    "two_stacks_over_one": ("two", "one"),
+    "float32_over_bfloat16": ("float32", "shared"),
+    "all_over_begun": ("all bins", "matrix"),
+}
 
 
 def responses_to_one_prompt(reader: Reader, count: int, prompt: int, response: int) -> list[Encoded]:
     """Random tokens: three passages, a question and a template; responses of nine sentences."""
-    vocabulary = reader.model.config.vocab_size
-    generator = torch.Generator().manual_seed(0)
-    ids = torch.randint(vocabulary, (prompt + count * response,), generator=generator).tolist()
-    segments = [min(4, 5 * i // prompt) for i in range(prompt)]
+    ids = Example.random(prompt, count * response, reader.model.config.vocab_size)
     letters = "".join("\n" if j % (response // SENTENCES) == 0 else "x" for j in range(response))
     return [
         Encoded(
-            prompt_ids=tuple(ids[:prompt]),
-            response_ids=tuple(ids[prompt + k * response : prompt + (k + 1) * response]),
+            prompt_ids=ids.prompt_ids,
+            response_ids=ids.response_ids[k * response : (k + 1) * response],
             text="x" * prompt,
             response=letters,
             prompt_offsets=tuple((i, i + 1) for i in range(prompt)),
             response_offsets=tuple((j, j + 1) for j in range(response)),
-            segments=tuple(segments),
+            segments=tuple(min(4, 5 * i // prompt) for i in range(prompt)),
             segment_names=("template", "question", "passage 1", "passage 2", "passage 3"),
         )
         for k in range(count)
@@ -81,12 +84,6 @@ def matrix_of_all(flow: Flow, batch: list[Encoded]) -> None:
         matrix(flow, batch)
 
 
-def two_stacks(reader: Reader, batch: list[Encoded]) -> None:
-    for composite, count in (("attnlrp", len(batch[0].segment_names)), ("cp_lrp", len(ORIGINS))):
-        with relevance_mode(reader.model, composite) as flow:
-            flow.push_shared(batch, segment_weights(batch[0])[:count])
-
-
 def one_stack(flow: Flow, batch: list[Encoded]) -> None:
     weights = segment_weights(batch[0])
     both = torch.cat([weights, weights[: len(ORIGINS)]])
@@ -96,45 +93,42 @@ def one_stack(flow: Flow, batch: list[Encoded]) -> None:
         read.push(one.response_ids)
 
 
+def two_stacks(reader: Reader, batch: list[Encoded]) -> None:
+    for composite, tangents in (("attnlrp", len(batch[0].segment_names)), ("cp_lrp", len(ORIGINS))):
+        with relevance_mode(reader.model, composite) as flow:
+            flow.push_shared(batch, segment_weights(batch[0])[:tangents])
+
+
 def measure(readers: dict[str, Reader], batch: list[Encoded], rounds: int) -> dict[str, Any]:
-    taken: dict[str, list[float]] = {}
+    def clocked(dtype: str, call: Callable[[Flow, list[Encoded]], object]) -> float:
+        with relevance_mode(readers[dtype].model) as flow:
+            return seconds(lambda: call(flow, batch))
 
-    def note(name: str, call: Callable[[], object]) -> None:
-        taken.setdefault(name, []).append(timed(call))
-
-    reader = readers["bfloat16"]
-    for _ in range(rounds + 1):  # the first to warm up
-        with relevance_mode(reader.model) as flow:
-            note("shared", lambda: signals(flow, batch))
-            note("separate", lambda: separately(flow, batch))
-            note("one", lambda: one_stack(flow, batch))
-            note("prompt", lambda: pull_prompt(flow, batch[0]))
-            note("sentences", lambda: pull_sentences(flow, batch[0]))
-            note("matrix", lambda: matrix(flow, batch))
-            note("all bins", lambda: matrix_of_all(flow, batch))
-        note("two", lambda: two_stacks(reader, batch))
-        with relevance_mode(readers["float32"].model) as flow:
-            note("float32", lambda: signals(flow, batch))
-    median = {name: statistics.median(values[1:]) for name, values in taken.items()}
-    ratios = {
-        "separate_over_shared": ("separate", "shared"),
-        "two_stacks_over_one": ("two", "one"),
-        "float32_over_bfloat16": ("float32", "shared"),
-        "all_over_begun": ("all bins", "matrix"),
+    calls = {
+        "shared": signals,
+        "separate": separately,
+        "one": one_stack,
+        "prompt": lambda flow, batch: pull_prompt(flow, batch[0]),
+        "sentences": lambda flow, batch: pull_sentences(flow, batch[0]),
+        "matrix": matrix,
+        "all bins": matrix_of_all,
     }
-    count = len(batch)
+    ways: dict[str, Callable[[], float]] = {
+        name: partial(clocked, "bfloat16", call) for name, call in calls.items()
+    }
+    ways["two"] = lambda: seconds(lambda: two_stacks(readers["bfloat16"], batch))
+    ways["float32"] = partial(clocked, "float32", signals)
+    taken = in_rounds(ways, rounds)
+    median = {name: statistics.median(values) for name, values in taken.items()}
     each = {
-        "signals_seconds": median["shared"] / count,
+        "signals_seconds": median["shared"] / len(batch),
         "prompt_seconds": median["prompt"],
         "sentences_seconds": median["sentences"],
-        "matrix_seconds": median["matrix"] / count,
+        "matrix_seconds": median["matrix"] / len(batch),
     }
     hours = RAGTRUTH_ROWS / 3600
     return {
-        **{
-            key: statistics.median(a / b for a, b in zip(taken[one][1:], taken[other][1:], strict=True))
-            for key, (one, other) in ratios.items()
-        },
+        **{key: ratio(taken[one], taken[other]) for key, (one, other) in RATIOS.items()},
         **each,
         "hours_for": {
             "signals and R_prompt": hours * (each["signals_seconds"] + each["prompt_seconds"]),
@@ -144,13 +138,12 @@ def measure(readers: dict[str, Reader], batch: list[Encoded], rounds: int) -> di
     }
 
 
-@click.command(context_settings={"max_content_width": 110})
-@click.option("--responses", default=4, show_default=True, type=click.IntRange(2), help="To one prompt.")
-@click.option("--prompt", default=454, show_default=True, type=click.IntRange(10), help="Prompt tokens.")
-@click.option("--response", default=188, show_default=True, type=click.IntRange(16), help="Tokens of each.")
-@click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="Rounds of all ways.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; the keys are in the source's head.")
-def main(responses: int, prompt: int, response: int, rounds: int, as_json: bool) -> None:
+@benchmark
+@count("--responses", 4, "Responses to one prompt.", least=2)
+@count("--prompt", 454, "Prompt tokens.", least=10)
+@count("--response", 188, "Tokens of each response.", least=16)
+@command.rounds(default=3)
+def main(responses: int, prompt: int, response: int, rounds: int) -> Report:
     """Extraction of several responses to one prompt on the default reader (lengths: RAGTruth QA's means).
 
     \b
@@ -158,30 +151,18 @@ def main(responses: int, prompt: int, response: int, rounds: int, as_json: bool)
       python -m benchmarks.extraction                              about five minutes on 2 cores
       python -m benchmarks.extraction --prompt 50 --response 16    a quick look
     """
-    silence()
     readers = {dtype: load_reader(dtype=dtype) for dtype in ("bfloat16", "float32")}
     batch = responses_to_one_prompt(readers["float32"], responses, prompt, response)
     result = measure(readers, batch, rounds)
     result |= {"responses": responses, "prompt": prompt, "response": response, "rounds": rounds}
-    result |= {"threads": torch.get_num_threads()}
-    click.echo(json.dumps(result, indent=2) if as_json else "\n".join(lines(result)))
-
-
-def lines(result: dict[str, Any]) -> list[str]:
-    hours = result["hours_for"]
-    return [
-        f"{result['responses']} responses of {result['response']} tokens to a prompt of {result['prompt']}, "
-        f"{result['threads']} threads",
-        f"one prompt shared: {result['separate_over_shared']:.2f} times faster than one by one",
-        f"attnlrp and cp_lrp in one stack: {result['two_stacks_over_one']:.2f} times faster than in two",
-        f"bfloat16: {result['float32_over_bfloat16']:.2f} times faster than float32",
-        f"tangents of R*'s bins from where they begin: {result['all_over_begun']:.2f} times faster than "
-        "from the first token",
-        f"a response: signals {result['signals_seconds']:.2f} s, R_prompt {result['prompt_seconds']:.2f} s, "
-        f"sentences {result['sentences_seconds']:.2f} s, R* at 64 x 16 {result['matrix_seconds']:.2f} s",
-        f"{RAGTRUTH_ROWS:,} responses: {hours['signals and R_prompt']:.1f} h for signals and R_prompt, "
-        f"{hours['sentences']:.1f} h for sentences, {hours['matrix']:.1f} h for R*",
+    result |= threads_and_device()
+    rows = [
+        *((name, f"{result[name]:.2f}") for name in RATIOS),
+        *((name, f"{result[name]:.2f} s") for name in result if name.endswith("_seconds")),
+        *((f"{RAGTRUTH_ROWS:,} responses: {what}", f"{time:.1f} h") for what, time in result["hours_for"].items()),
     ]
+    about = f"{responses} responses of {response} tokens to a prompt of {prompt}, {result['threads']} threads"
+    return result, [about, "", *table(("", "median"), rows)]
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def grouped_folds(labels: Labels, groups: Groups, folds: int, seed: int) -> Fold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contender:
+class Candidate:
     """One way to decide: an unfitted scikit-learn estimator, and its inputs (rows, ...).
 
     `name` says what the inputs are; `settings` are the classifier's hyper-parameters. An estimator with
@@ -64,10 +64,10 @@ class Contender:
         return ", ".join(part for part in (self.name, self.classifier, self.settings) if part)
 
 
-def contenders_of(classifier: str, inputs: NDArray[np.floating], name: str = "") -> tuple[Contender, ...]:
+def candidates_on(classifier: str, inputs: NDArray[np.floating], name: str = "") -> tuple[Candidate, ...]:
     """Every candidate of a classifier on these inputs; raises `InputError` for an unknown classifier."""
     candidates = candidates_of(classifier).items()
-    return tuple(Contender(name, classifier, settings, model, inputs) for settings, model in candidates)
+    return tuple(Candidate(name, classifier, settings, model, inputs) for settings, model in candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +84,19 @@ class Fitted:
 
 def fit_calibrated(classifier: str, vectors: NDArray[np.floating], labels: Labels, groups: Groups) -> Fitted:
     """Choose the candidate with the best AUROC over inner folds, fit it on all rows, and calibrate it."""
-    contender, model = fit_best(contenders_of(classifier, vectors), labels, groups)
+    contender, model = fit_best(candidates_on(classifier, vectors), labels, groups)
     return Fitted(model, contender.settings)
 
 
 def fit_best(
-    contenders: Sequence[Contender],
+    contenders: Sequence[Candidate],
     labels: Labels,
     groups: Groups,
     rows: NDArray[np.intp] | None = None,
     *,
     seed: int = 0,
     scoring: Scoring = "auroc",
-) -> tuple[Contender, Any]:
+) -> tuple[Candidate, Any]:
     """Choose on inner folds of `rows` (default: all), fit the best on all of them, and calibrate it.
 
     The sigmoid is fitted on scores from folds that the classifier was not fitted on: the scores that
@@ -129,13 +129,13 @@ def probability_of(model: Any, inputs: NDArray[np.floating]) -> Scores:
 
 
 def chosen(
-    contenders: Sequence[Contender],
+    contenders: Sequence[Candidate],
     labels: Labels,
     groups: Groups,
     rows: NDArray[np.intp],
     seed: int = 0,
     scoring: Scoring = "auroc",
-) -> tuple[Contender, Scores | None]:
+) -> tuple[Candidate, Scores | None]:
     """The best contender over inner folds of `rows`, whose `labels` and `groups` are given, and its
     out-of-fold scores: None where it needs no calibration."""
     if len(contenders) == 1 and _gives_probabilities(contenders[0]):
@@ -151,7 +151,7 @@ def chosen(
 
 
 def _out_of_fold(
-    contender: Contender, rows: NDArray[np.intp], labels: Labels, groups: Groups, folds: Folds
+    contender: Candidate, rows: NDArray[np.intp], labels: Labels, groups: Groups, folds: Folds
 ) -> tuple[Scores, float]:
     inputs = contender.inputs[rows]
     scores, cut = np.full(len(rows), np.nan), 0.0
@@ -161,7 +161,7 @@ def _out_of_fold(
     return scores, cut
 
 
-def _gives_probabilities(contender: Contender) -> bool:
+def _gives_probabilities(contender: Candidate) -> bool:
     return bool(getattr(contender.estimator, "gives_probabilities", False))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lrp4rag.text import one_line
-from lrp4rag.training.failures import Reason
+from lrp4rag.training.inventory import Reason
 
 MOST = 20
 """Reasons that are shown."""

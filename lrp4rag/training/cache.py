@@ -3,7 +3,6 @@ done, so that a killed run goes on where it was, and what did not change is not 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 import time
@@ -18,6 +17,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.errors import InputError
 from lrp4rag.files import check_folder, remove_leftovers, write_atomically
+from lrp4rag.hashes import json_hash
 from lrp4rag.progress import track
 from lrp4rag.strict_json import read_record, require_seal, sealed
 from lrp4rag.training.records import UNREADABLE, from_json, to_json
@@ -43,8 +43,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        content = json.dumps([VERSION, FEATURE_VERSION, self.key], sort_keys=True)
-        return hashlib.sha256(content.encode()).hexdigest()[:32]
+        return json_hash([VERSION, FEATURE_VERSION, self.key], sort_keys=True)[:32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,29 +6,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.calibration import Labels, contenders_of
+from lrp4rag.classifiers.calibration import Labels, candidates_on
 from lrp4rag.classifiers.features import VECTORS, Features
 from lrp4rag.errors import InputError
 from lrp4rag.lrp.resample import Mode
-from lrp4rag.training import internal, lexical, likelihood
+from lrp4rag.training import candidates
+from lrp4rag.training.candidates import Candidates, one_number
 from lrp4rag.training.folds import Protocol
-from lrp4rag.training.search import Outcome
-from lrp4rag.training.tabular import Contenders, one_number
-
-if TYPE_CHECKING:
-    from lrp4rag.training.rows import Rows
+from lrp4rag.training.rows import Rows
+from lrp4rag.training.validation import Outcome
 
 Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The result that controls stand beside: a classifier on features (those of every length contend)."""
+    """The result that controls stand beside: a classifier on features (each length is a candidate)."""
 
     classifier: str
     features: tuple[Features, ...]
@@ -36,73 +33,68 @@ class Setting:
 
     @classmethod
     def of(cls, protocol: Protocol, classifier: str = "svm", vector: str = "total") -> Setting:
-        """The lengths and the resampling of a protocol; a vector that is shorter keeps its own length."""
+        """The lengths and the resampling of a protocol; a vector that is shorter keeps its length."""
         lengths = protocol.lengths
         if vector in VECTORS and VECTORS[vector].most < max(lengths):
             lengths = (VECTORS[vector].length,)
-        made = (Features(vector, length, protocol.mode) for length in lengths)
-        return cls(classifier, tuple(made), protocol.seed)
+        features = (Features(vector, length, protocol.mode) for length in lengths)
+        return cls(classifier, tuple(features), protocol.seed)
 
 
-Control = Callable[["Rows", Setting], Contenders]
+Control = Callable[[Rows, Setting], Candidates]
 
 
-def relevance(rows: Rows, setting: Setting) -> Contenders:
+def relevance(rows: Rows, setting: Setting) -> Candidates:
     """The result itself: the classifier on relevance."""
-    return _contenders(setting, lambda features: features(rows.relevances))
+    return _candidates(setting, lambda features: features(rows.relevances))
 
 
-def length(rows: Rows, _: Setting) -> Contenders:
+def length(rows: Rows, _: Setting) -> Candidates:
     """The number of response tokens."""
     return one_number([len(row.response) for row in rows.relevances], "length")
 
 
-def constant(rows: Rows, setting: Setting, mode: Mode) -> Contenders:
-    """Relevance 1 for every token: what resampling tells of the length."""
+def constant(rows: Rows, setting: Setting, mode: Mode) -> Candidates:
+    """Relevance 1 for every token: what resampling reveals of the length."""
     features = tuple(replace(features, mode=mode) for features in setting.features)
     return _imitated(rows, replace(setting, features=features), lambda values, _: np.ones_like(values))
 
 
-def shuffled_rows(rows: Rows, setting: Setting) -> Contenders:
+def shuffled_rows(rows: Rows, setting: Setting) -> Candidates:
     """Each row has the relevance of another: chance, unless the protocol leaks."""
     order = np.random.default_rng(setting.seed).permutation(len(rows))
-    return _contenders(setting, lambda features: features(rows.relevances)[order])
+    return _candidates(setting, lambda features: features(rows.relevances)[order])
 
 
-def shuffled_tokens(rows: Rows, setting: Setting) -> Contenders:
-    """Each row's tokens in another order: what their values tell without their places."""
-
-    def shuffled(values: Values, generator: np.random.Generator) -> Values:
-        return generator.permutation(values, axis=values.ndim - 1)
-
-    return _imitated(rows, setting, shuffled)
+def shuffled_tokens(rows: Rows, setting: Setting) -> Candidates:
+    """Each row's tokens in another order: what their values say without their places."""
+    return _imitated(rows, setting, lambda values, rng: rng.permutation(values, axis=values.ndim - 1))
 
 
-def noise(rows: Rows, setting: Setting) -> Contenders:
-    """White noise of the response's length: averages of more tokens vary less, which tells the length."""
-    return _imitated(rows, setting, lambda values, generator: generator.normal(size=values.shape))
+def noise(rows: Rows, setting: Setting) -> Candidates:
+    """White noise of the response's length: averages of more tokens vary less, which reveals the length."""
+    return _imitated(rows, setting, lambda values, rng: rng.normal(size=values.shape))
 
 
 def _imitated(
     rows: Rows, setting: Setting, imitate: Callable[[Values, np.random.Generator], Values]
-) -> Contenders:
+) -> Candidates:
     """The setting's classifier on relevance that `imitate` has replaced before resampling."""
 
     def inputs(features: Features) -> Values:
-        # The same seed for every length: they contend with the same imitation.
-        generator = np.random.default_rng(setting.seed)
+        rng = np.random.default_rng(setting.seed)  # the same imitation for every length
         vectors = [np.asarray(VECTORS[features.vector](row), dtype=float) for row in rows.relevances]
-        return features.resampled([imitate(vector, generator) for vector in vectors])
+        return features.resampled([imitate(vector, rng) for vector in vectors])
 
-    return _contenders(setting, inputs)
+    return _candidates(setting, inputs)
 
 
-def _contenders(setting: Setting, inputs: Callable[[Features], Values]) -> Contenders:
+def _candidates(setting: Setting, inputs: Callable[[Features], Values]) -> Candidates:
     """Every candidate of the classifier on the inputs of every length."""
     return tuple(
-        contender
+        candidate
         for features in setting.features
-        for contender in contenders_of(
+        for candidate in candidates_on(
             setting.classifier, inputs(features), f"{features.vector}, {features.length}"
         )
     )
@@ -116,7 +108,7 @@ class Entry:
     needs: tuple[str, ...] = ()
 
 
-def _of_rows(make: Callable[[Rows], Contenders], *needs: str) -> Entry:
+def _of_rows(make: Callable[[Rows], Candidates], *needs: str) -> Entry:
     return Entry(lambda rows, _: make(rows), needs)
 
 
@@ -129,13 +121,13 @@ CONTROLS: dict[str, Entry] = {
     "relevance of another row": Entry(shuffled_rows),
     "relevance in another token order": Entry(shuffled_tokens),
     "noise of the response's length": Entry(noise),
-    "novel words": _of_rows(lexical.novel_words),
-    "six lexical features": _of_rows(lexical.lexical),
-    "log-probability": _of_rows(likelihood.log_probability, "signals"),
-    "entropy": _of_rows(likelihood.entropy, "signals"),
-    "log-probability gain of the passages": _of_rows(likelihood.passage_gain, "signals"),
-    "lookback ratios": _of_rows(internal.lookback, "signals"),
-    "hidden state": _of_rows(internal.hidden_probe, "signals"),
+    "novel words": _of_rows(candidates.novel_words),
+    "six lexical features": _of_rows(candidates.lexical),
+    "log-probability": _of_rows(candidates.log_probability, "signals"),
+    "entropy": _of_rows(candidates.entropy, "signals"),
+    "log-probability gain of the passages": _of_rows(candidates.passage_gain, "signals"),
+    "lookback ratios": _of_rows(candidates.lookback, "signals"),
+    "hidden state": _of_rows(candidates.hidden_probe, "signals"),
 }
 """What is cross-validated beside a result. `FLAG_EVERYTHING` is an outcome by itself."""
 

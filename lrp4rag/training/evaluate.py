@@ -22,8 +22,8 @@ from lrp4rag.training.folds import ONCE, groups_of, labels_of
 from lrp4rag.training.localisation import Localisation, localisation
 from lrp4rag.training.metrics import RESAMPLES, intervals
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.search import Outcome
 from lrp4rag.training.tokens import Located, tokens_of
+from lrp4rag.training.validation import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from lrp4rag.training.controls import CONTROLS, FLAG_EVERYTHING, Setting, flag_e
 from lrp4rag.training.folds import HONEST, Protocol, splits
 from lrp4rag.training.localisation import ALL, CLASSIFIER, Localisation
 from lrp4rag.training.metrics import RESAMPLES, outcome_metrics, token_intervals
-from lrp4rag.training.search import cross_validated
+from lrp4rag.training.validation import cross_validated
 
 if TYPE_CHECKING:
     from lrp4rag.training.rows import Rows

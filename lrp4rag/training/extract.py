@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +9,14 @@ from pathlib import Path
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.features.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS, STATES, part_named
+from lrp4rag.hashes import json_hash
 from lrp4rag.lrp.composites import Composite, composite_named
 from lrp4rag.lrp.families import can_pull
 from lrp4rag.lrp.signals import require_signals
 from lrp4rag.progress import track
 from lrp4rag.reader.encoding import Truncation
 from lrp4rag.reader.reader import Reader
-from lrp4rag.training.extractor import Extractor, Group
+from lrp4rag.training.extractor import Extractor, Failures, Group
 from lrp4rag.training.store import Configuration, Store, discard
 from lrp4rag.training.workers import run_in_workers
 
@@ -44,9 +43,9 @@ def extract(
     workers: int = 1,
     load: Callable[[int], Reader] | None = None,
 ) -> Extraction:
-    """Compute the parts that the store lacks of every example; a failure is logged and passed over.
+    """Compute the parts that the store lacks of every example; a failure is logged and the rest go on.
 
-    Kill it at any moment and run it again: a file is written whole or not at all, and one that is damaged is
+    Safe to interrupt: running it again resumes. A file is written whole or not at all, and a damaged one is
     computed again (damaged examples.jsonl is made anew of `examples`, with an `LRP4RAGWarning`). With several
     `workers`, `load` gives each its reader (it is called with the worker's number, in its process).
     Raises `InputError` for an unknown part, one that this reader or composite cannot have, or a store
@@ -61,19 +60,16 @@ def extract(
     wanted = {store.path(example): example for example in examples}
     looked = track(wanted.values(), len(wanted), "looking at what is there")
     missing = [example for example in looked if not _complete(store, example, parts)]
-    failed: dict[str, str] = {}
     groups = _groups(missing, examples)
     if workers > 1 and load is not None and len(groups) > 1:
         outcomes = run_in_workers(groups, parts, store, load, min(workers, len(groups)), max_memory)
     else:
         outcomes = _run_here(groups, parts, store, reader, max_memory)
-    done = _one_by_one(outcomes, failed)
-    for _ in track(done, len(missing), "extracting relevance"):
-        pass
-    by_path = {store.path(example): failed[example.id] for example in missing if example.id in failed}
-    failures = {row.id: by_path[store.path(row)] for row in examples if store.path(row) in by_path}
+    results = track(_one_by_one(outcomes), len(missing), "extracting relevance")
+    failed = {store.path(example): why for example, why in results if why is not None}
+    failures = {row.id: failed[store.path(row)] for row in examples if store.path(row) in failed}
     store.log_failures(failures)
-    return Extraction(store, len(missing) - len(by_path), len(wanted) - len(missing), failures)
+    return Extraction(store, len(missing) - len(failed), len(wanted) - len(missing), failures)
 
 
 def _require_possible(parts: Sequence[str], reader: Reader, composite: Composite) -> None:
@@ -84,8 +80,8 @@ def _require_possible(parts: Sequence[str], reader: Reader, composite: Composite
         require_signals(reader.model, composite)
     if {PROMPT, SENTENCES} & set(parts) and not can_pull(reader.model):
         raise InputError(
-            "this reader's layers give no derivatives (is it quantised?), so nothing can be pulled; "
-            "leave prompt and sentences out (--parts relevance,signals)"
+            "R_prompt is pulled, and this reader's layers give no derivatives (is it quantised?); leave the "
+            "parts prompt and sentences out, and choose a vector that needs neither, such as total or matrix"
         )
 
 
@@ -113,13 +109,12 @@ def _groups(missing: Sequence[Example], examples: Sequence[Example]) -> list[Gro
 
 
 def _prompt_key(example: Example) -> str:
-    spans = [[span.kind, span.index, span.start, span.end] for span in example.spans]
-    return hashlib.sha256(json.dumps([example.prompt, spans]).encode()).hexdigest()
+    return json_hash([example.prompt, [[one.kind, one.index, one.start, one.end] for one in example.spans]])
 
 
 def _run_here(
     groups: Sequence[Group], parts: Sequence[str], store: Store, reader: Reader, max_memory: int | None
-) -> Iterator[tuple[Group, dict[str, str]]]:
+) -> Iterator[tuple[Group, Failures]]:
     if not groups:
         return
     extractor = Extractor(reader, store, max_memory=max_memory)
@@ -130,9 +125,8 @@ def _run_here(
         extractor.close()
 
 
-def _one_by_one(
-    outcomes: Iterator[tuple[Group, dict[str, str]]], failed: dict[str, str]
-) -> Iterator[Example]:
+def _one_by_one(outcomes: Iterator[tuple[Group, Failures]]) -> Iterator[tuple[Example, str | None]]:
+    """Each example, and why it failed."""
     for group, failures in outcomes:
-        failed |= failures
-        yield from group.examples
+        for example in group.examples:
+            yield example, failures.get(example)

@@ -6,33 +6,39 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.features.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS, STATES, matrix_shape
-from lrp4rag.lrp.attribute import as_array, prompt_mean
-from lrp4rag.lrp.mode import relevance_mode
+from lrp4rag.lrp.attribute import as_array, prompt_mean, pull_mean
+from lrp4rag.lrp.flow import Flow, relevance_mode
+from lrp4rag.lrp.units import members, response_units
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.resample import resampling_matrix
 from lrp4rag.lrp.signals import PromptSignals
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.reader.reader import Reader
-from lrp4rag.training.sentences import Sentences, pull_prompt, pull_sentences
+from lrp4rag.tensors import Arrays
 from lrp4rag.training.store import Store
 
 Encodings = dict[Example, Encoded]
+Failures = dict[Example, str]
 
 _FAILURES = (LRP4RAGError, RuntimeError, IndexError, ValueError)
 """What one response can raise, and the others need not: torch, for example, when memory runs out on one long
 row, or where a token has no embedding. A full disk is none of these."""
+
+_ORDER = (STATES, SIGNALS, RELEVANCE, SENTENCES, PROMPT)
+"""States bring signals and relevance with them and sentences R_prompt, so they come first; matrices last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Responses to one prompt, which is read once for all of them.
 
-    `other` has another prompt, whose passages are put in place of its own for one of the signals.
+    `other` has another prompt, whose passages replace the prompt's for one of the signals.
     """
 
     examples: tuple[Example, ...]
@@ -51,21 +57,21 @@ class Extractor:
         self._stack.close()
 
     @torch.no_grad()
-    def run(self, group: Group, parts: Sequence[str]) -> dict[str, str]:
-        """Fill the parts that the group's examples lack; returns the ids of those that failed, and why."""
-        failures: dict[str, str] = {}
+    def run(self, group: Group, parts: Sequence[str]) -> Failures:
+        """Fill the parts that the group's examples lack; returns those that failed, and why."""
+        failures: Failures = {}
         encoded: Encodings = {}
         for example in group.examples:
             try:
                 encoded[example] = self.reader.encode(example, truncation=self.store.configuration.truncation)
             except _FAILURES as error:
-                failures[example.id] = _reason(error)
+                failures[example] = _reason(error)
         for prompt in _by_prompt(encoded):
-            for part in sorted(parts, key=_order):
+            for part in sorted(parts, key=lambda part: _ORDER.index(part) if part in _ORDER else len(_ORDER)):
                 failures |= self._attempt(part, prompt, group.other)
         return failures
 
-    def _attempt(self, part: str, encoded: Encodings, other: Example | None) -> dict[str, str]:
+    def _attempt(self, part: str, encoded: Encodings, other: Example | None) -> Failures:
         """Fill a part of responses to one prompt; one that fails does not take the others with it."""
         lacking = self._lacking(part, encoded)
         if not lacking:
@@ -76,8 +82,8 @@ class Extractor:
         except _FAILURES as error:
             left = self._lacking(part, lacking)
             if len(left) == 1:
-                return {example.id: _reason(error) for example in left}
-        failures: dict[str, str] = {}
+                return dict.fromkeys(left, _reason(error))
+        failures: Failures = {}
         for example, one in left.items():
             failures |= self._attempt(part, {example: one}, other)
         return failures
@@ -86,20 +92,17 @@ class Extractor:
         return {example: one for example, one in encoded.items() if not self.store.holds(example, part)}
 
     def _fill(self, part: str, encoded: Encodings, other: Example | None) -> None:
-        shape = matrix_shape(part)
         if part in (SIGNALS, STATES):
             self._fill_signals(part, encoded, other)
         elif part == RELEVANCE:
             self._fill_relevance(encoded)
-        elif part == PROMPT:
+        elif part in (PROMPT, SENTENCES):
             for example, one in encoded.items():
-                self._fill_prompt(example, one)
-        elif part == SENTENCES:
-            for example, one in encoded.items():
-                self.store.write_arrays(example, part, pull_sentences(self.flow, one).arrays())
+                if part == SENTENCES:
+                    self.store.write_arrays(example, part, pull_sentences(self.flow, one).arrays())
                 if self._lacking(PROMPT, {example: one}):
                     self._fill_prompt(example, one)
-        elif shape is not None:
+        elif (shape := matrix_shape(part)) is not None:
             self._fill_matrix(part, encoded, shape)
 
     def _fill_signals(self, part: str, encoded: Encodings, other: Example | None) -> None:
@@ -118,7 +121,7 @@ class Extractor:
                 self.store.write_arrays(example, SIGNALS, signals.arrays())
 
     def _fill_prompt(self, example: Example, encoded: Encoded) -> None:
-        """Of stored sentences where there are any: the same bytes in whatever run, and nothing is pulled."""
+        """From stored sentences where there are any: the same bytes in every run, and nothing is pulled."""
         if self.store.holds(example, SENTENCES):
             prompt = Sentences(**self.store.arrays(example, SENTENCES)).prompt
         else:
@@ -126,7 +129,7 @@ class Extractor:
         self.store.write_arrays(example, PROMPT, {"prompt": prompt})
 
     def _encode_other(self, other: Example | None) -> Encoded | None:
-        """None for a prompt that is of no use: that is its own failure, and not of those beside it."""
+        """None for a prompt that cannot be encoded: only its own responses fail for that."""
         try:
             return None if other is None else self.reader.encode_prompt(other, truncation="passages")
         except _FAILURES:
@@ -160,6 +163,45 @@ class Extractor:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Sentences:
+    """n prompt tokens, s sentences of the response; relevance in logits.
+
+    * `sentences` (s, n): the mean of R* over each sentence's tokens. `spans` (s, 2): its characters.
+    * `tokens` (s): how many tokens each has.
+    """
+
+    sentences: Array
+    spans: Array
+    tokens: Array
+
+    @property
+    def prompt(self) -> Array:
+        """R_prompt (n): every token is in one sentence, so it is their mean, weighted by `tokens`."""
+        mean: Array = self.tokens @ self.sentences / self.tokens.sum()
+        return mean
+
+    def arrays(self) -> Arrays:
+        return {"sentences": self.sentences, "spans": self.spans, "tokens": self.tokens}
+
+
+def pull_prompt(flow: Flow, encoded: Encoded) -> Array:
+    """R_prompt (n), by one cotangent."""
+    prompt = as_array(pull_mean(flow, encoded))
+    flow.forget()
+    return prompt
+
+
+def pull_sentences(flow: Flow, encoded: Encoded) -> Sentences:
+    """One cotangent for each sentence."""
+    units = [unit for unit in response_units(encoded, "sentence") if unit.tokens]
+    counts = np.array([len(unit.tokens) for unit in units])
+    weights = members(units, len(encoded.response_ids)) / counts[:, None]
+    rows = as_array(flow.pull(encoded, torch.from_numpy(weights)))
+    flow.forget()
+    return Sentences(rows, np.array([(unit.start, unit.end) for unit in units]), counts)
+
+
 def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
@@ -170,9 +212,3 @@ def _by_prompt(encoded: Encodings) -> list[Encodings]:
     for example, one in encoded.items():
         prompts.setdefault(one.prompt_ids, {})[example] = one
     return list(prompts.values())
-
-
-def _order(part: str) -> int:
-    """States bring signals and relevance with them and sentences R_prompt, so they come first."""
-    order = [STATES, SIGNALS, RELEVANCE, SENTENCES, PROMPT]
-    return order.index(part) if matrix_shape(part) is None else len(order)

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning
 from lrp4rag.files import written_atomically
 from lrp4rag.progress import track
-from lrp4rag.training.failures import Reason, reasons_of
 from lrp4rag.training.store import MANIFEST, Configuration, Store, discard, is_whole
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why `count` responses failed, in the words of the first one, whose id is `first`."""
+
+    reason: str
+    count: int
+    first: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,19 @@ def inventory(folder: str | Path) -> Inventory:
         failed=None if failures is None else len(failures),
         failures=None if failures is None else reasons_of(failures),
     )
+
+
+def reasons_of(failures: Mapping[str, str]) -> list[Reason]:
+    """The reasons of these failures (id and reason), most frequent first.
+
+    Reasons that differ in numbers only are one: of a thousand responses that are too long, each has another
+    length.
+    """
+    groups: dict[str, list[str]] = {}
+    for id, why in failures.items():
+        groups.setdefault(_NUMBER.sub("0", why), []).append(id)
+    reasons = [Reason(failures[ids[0]], len(ids), ids[0]) for ids in groups.values()]
+    return sorted(reasons, key=lambda reason: -reason.count)
 
 
 def merge(folders: Sequence[str | Path], out: str | Path) -> int:

@@ -20,13 +20,12 @@ from lrp4rag.features.windows import smoothed
 from lrp4rag.progress import track
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.sentences import split_sentences
+from lrp4rag.training.candidates import pooled_features
 from lrp4rag.training.controls import CONTROLS as RESPONSE_CONTROLS
 from lrp4rag.training.controls import FLAG_EVERYTHING, Control, Setting, flag_everything, relevance
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.metrics import RESAMPLES, outcome_metrics, token_intervals
-from lrp4rag.training.pooled import pooled_features
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.search import Outcome, cross_validated
 from lrp4rag.training.spans import (
     Overlap,
     annotated_sentences,
@@ -35,6 +34,7 @@ from lrp4rag.training.spans import (
     sentences,
 )
 from lrp4rag.training.tokens import Located, folds_of
+from lrp4rag.training.validation import Outcome, cross_validated
 
 Flags = NDArray[np.bool_]
 Scores = NDArray[np.float64]

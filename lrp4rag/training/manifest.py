@@ -1,8 +1,9 @@
-"""manifest.json: how a store was made, and the hash of its examples.jsonl."""
+"""manifest.json and examples.jsonl: how a store was made, and the examples it was made of."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from lrp4rag.errors import InputError
+from lrp4rag.example import Example, Label, Span
 from lrp4rag.files import write_atomically
 from lrp4rag.lrp.composites import COMPOSITES
 from lrp4rag.reader.encoding import Truncation
@@ -33,10 +35,9 @@ class Configuration:
         return {"format": FORMAT, **asdict(self)}
 
     def require(self, wanted: Configuration, path: Path) -> None:
-        """Raise `InputError` that names `path` where what it is of is not made as `wanted` is."""
+        """Raise `InputError`, which names `path`, where the two differ by more than the reader's name."""
         found, asked = self.as_dict(), wanted.as_dict()
         for name in asked:
-            # The name a reader goes by may differ where its hashes do not.
             old, new = (_comparable(configuration[name]) for configuration in (found, asked))
             if old != new:
                 raise InputError(
@@ -44,12 +45,13 @@ class Configuration:
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class Data:
+class Data(BaseModel):
     """How many examples a file holds, and the SHA-256 of the file."""
 
-    examples: int
-    sha256: str
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    examples: Count
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +77,12 @@ class Manifest:
             raise InputError(f"not a manifest: {fault}", path=path, field=field) from error
         require_seal(record, path, "the manifest")
         configuration = Configuration(record["reader"], found.composite, found.target, found.truncation)
-        return cls(configuration, _data(found.data), _data(found.coming))
+        return cls(configuration, found.data, found.coming)
 
     def write(self, path: Path) -> None:
         noted = {"data": self.data, "coming": self.coming}
         record = self.configuration.as_dict() | {
-            name: asdict(data) for name, data in noted.items() if data is not None
+            name: data.model_dump() for name, data in noted.items() if data is not None
         }
         write_atomically(path, json.dumps(sealed(record), indent=2) + "\n")
 
@@ -98,33 +100,60 @@ def _comparable(value: Any) -> Any:
     return value
 
 
-def _data(found: _Data | None) -> Data | None:
-    return None if found is None else Data(found.examples, found.sha256)
-
-
 def _known(composite: str) -> str:
     if composite not in COMPOSITES:
         raise ValueError(f"not one of {', '.join(COMPOSITES)}")
     return composite
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
-class _Data(_Strict):
-    examples: Count
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-
-
-class _Record(_Strict):
+class _Record(BaseModel):
     """The file."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
 
     format: Literal[3]
     reader: Annotated[dict[str, Any], AfterValidator(require_identity)]
     composite: Annotated[str, AfterValidator(_known)]
     target: str
     truncation: Truncation
-    data: _Data | None = None
-    coming: _Data | None = None
+    data: Data | None = None
+    coming: Data | None = None
     sha256: str
+
+
+class _StoredExample(BaseModel):
+    """An example's fields, in the order in which they are written; nothing is left to a default."""
+
+    id: str
+    question: str
+    passages: tuple[str, ...]
+    prompt: str
+    spans: tuple[Span, ...]
+    response: str | None
+    labels: tuple[Label, ...] | None
+    source: str
+    generator: str | None
+
+
+def dump_examples(examples: Iterable[Example]) -> bytes:
+    """A JSON line each, with the places of the parts in the prompt."""
+    names = _StoredExample.model_fields
+    rows = (
+        _StoredExample.model_construct(**{name: getattr(one, name) for name in names}) for one in examples
+    )
+    return b"".join(row.model_dump_json().encode() + b"\n" for row in rows)
+
+
+def parse_examples(content: bytes, path: Path) -> list[Example]:
+    """What `dump_examples` gave; raises `InputError` naming the path and the line for anything else."""
+    examples = []
+    for number, line in enumerate(content.splitlines(), start=1):
+        try:
+            examples.append(Example(**dict(_StoredExample.model_validate_json(line))))
+        except ValidationError as error:
+            fault, field = first_fault(error)
+            raise InputError(fault, path=path, line=number, field=field) from error
+        except InputError as error:
+            raise InputError(error.reason, path=path, line=number, field=error.field) from error
+    return examples
+

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lrp4rag.classifiers.card import Interval, Metrics
 
 if TYPE_CHECKING:
-    from lrp4rag.training.search import Outcome
+    from lrp4rag.training.validation import Outcome
 
 Labels = NDArray[np.bool_]
 Scores = NDArray[np.float64]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +14,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.features.parts import SENTENCES, SIGNALS, STATES
 from lrp4rag.features.record import Record
+from lrp4rag.hashes import json_hash
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.training.folds import groups_of, labels_of
@@ -135,8 +134,7 @@ class Rows:
             [key_of(row), row.source, row.generator, [[label.start, label.end] for label in row.labels or ()]]
             for row in self.examples
         ]
-        content = json.dumps([self.store.configuration.as_dict(), rows])
-        return hashlib.sha256(content.encode()).hexdigest()[:16]
+        return json_hash([self.store.configuration.as_dict(), rows])[:16]
 
     def _read(self, part: str, name: str, example: Example) -> Any:
         # Relevance is gathered from several parts, which may grow; an array comes from one file.

@@ -16,32 +16,34 @@ but the log of failures has a hash, and what does not agree with it is refused.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.example import Example
 from lrp4rag.features.parts import MATRIX, PARTS, PROMPT, RELEVANCE, SIGNALS, matrix_shape
 from lrp4rag.files import check_folder, is_leftover, read_bytes, remove_leftovers, write_atomically
+from lrp4rag.hashes import hash_of, json_hash
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.strict_json import parse
-from lrp4rag.training.arrays import read_arrays, write_arrays
-from lrp4rag.training.examples import dump_examples, parse_examples
-from lrp4rag.training.manifest import Configuration, Data, Manifest
+from lrp4rag.tensors import Arrays, read_tensors, require_finite, write_tensors
+from lrp4rag.training.manifest import Configuration, Data, Manifest, dump_examples, parse_examples
 
 __all__ = ["EXAMPLES", "FAILURES", "MANIFEST", "Configuration", "Store", "discard", "is_whole", "key_of"]
 
 MANIFEST, EXAMPLES, FAILURES = "manifest.json", "examples.jsonl", "failures.jsonl"
+KIND = "arrays"
+"""The kind of file that every part but relevance is."""
 LARGEST = 2**34
 """Bytes of examples or failures that are read."""
 
@@ -59,13 +61,13 @@ class Store:
         store = cls(Path(folder), configuration)
         folder, manifest = store.folder, store.folder / MANIFEST
         check_folder(folder)
+        entries = list(folder.iterdir()) if folder.is_dir() else []
         if manifest.is_file():
             Manifest.read(manifest).configuration.require(configuration, manifest)
-        elif folder.is_dir() and not all(_left_behind(path) for path in folder.iterdir()):
+        elif not all(map(_left_behind, entries)):
             raise InputError("this folder has files but is no store; name another", path=folder)
-        for place in folder.iterdir() if folder.is_dir() else ():
-            known = place.name in PARTS or matrix_shape(place.name) is not None
-            if known and (place.is_symlink() or not place.is_dir()):
+        for place in entries:
+            if _is_part(place.name) and (place.is_symlink() or not place.is_dir()):
                 raise InputError("this is no folder of its own; a part of the store belongs here", path=place)
         folder.mkdir(parents=True, exist_ok=True)
         with _alone_in(folder):
@@ -85,11 +87,9 @@ class Store:
         return cls(folder, Manifest.read(folder / MANIFEST).configuration)
 
     def parts(self) -> list[str]:
-        """The parts that hold something, those of `PARTS` first."""
+        """The parts that have a folder, those of `PARTS` first."""
         names = [path.name for path in self.folder.iterdir() if path.is_dir()]
-        return [name for name in PARTS if name in names] + sorted(
-            name for name in names if matrix_shape(name)
-        )
+        return [name for name in PARTS if name in names] + sorted(filter(matrix_shape, names))
 
     def matrices(self) -> list[str]:
         """The parts that are R*, the one that classifiers read (`MATRIX`) first."""
@@ -124,9 +124,7 @@ class Store:
             found["resampled"] = self.arrays(example, part)["matrix"]
         return replace(Relevance.load(path, _name(path)), **found)
 
-    def arrays(
-        self, example: Example, part: str, names: Sequence[str] | None = None
-    ) -> dict[str, NDArray[Any]]:
+    def arrays(self, example: Example, part: str, names: Sequence[str] | None = None) -> Arrays:
         """The named arrays of a part, by default all of them; real ones in float32."""
         path = self.path(example, part)
         return read_arrays(path, names, _name(path))
@@ -136,7 +134,7 @@ class Store:
         path.parent.mkdir(exist_ok=True)
         relevance.save(path, _name(path))
 
-    def write_arrays(self, example: Example, part: str, arrays: dict[str, NDArray[Any]]) -> None:
+    def write_arrays(self, example: Example, part: str, arrays: Arrays) -> None:
         path = self.path(example, part)
         path.parent.mkdir(exist_ok=True)
         write_arrays(path, arrays, _name(path))
@@ -151,29 +149,29 @@ class Store:
     def add_examples(self, examples: Iterable[Example], *, rebuild: bool = False) -> None:
         """Remember examples, in place of equal ones whose labels may have changed.
 
-        Raises `InputError` where the file of those that there are is damaged; with `rebuild`, it is made anew
-        of these, with an `LRP4RAGWarning`.
+        Raises `InputError` where examples.jsonl is damaged; with `rebuild`, it is made anew of these, with an
+        `LRP4RAGWarning`.
         """
-        given = {(example.id, key_of(example)): example for example in examples}
+        given = _by_identity(examples)
         with _alone_in(self.folder):
-            manifest, damaged = self._manifest(), False
+            manifest, known = self._manifest(), None
             try:
                 found, data = self._read_examples()
+                known = _by_identity(found)
             except InputError:
                 if not rebuild:
                     raise
-                found, data, damaged = [], manifest.data, True
+                data = manifest.data
                 warnings.warn(
                     f"{self.folder / EXAMPLES}: changed, damaged or missing; it is made anew of the "
                     f"{len(given)} responses given now, and lists no others",
                     LRP4RAGWarning,
                     stacklevel=3,
                 )
-            known = {(example.id, key_of(example)): example for example in found}
-            merged = {**known, **given}
-            if damaged or merged != known:
+            merged = {**(known or {}), **given}
+            if merged != known:
                 content = dump_examples(merged.values())
-                coming = Data(len(merged), _digest(content))
+                coming = Data(examples=len(merged), sha256=hash_of(content))
                 # Killed between these writes, the store is still good: the file has one of the two hashes.
                 manifest = replace(manifest, data=data, coming=coming)
                 manifest.write(self.folder / MANIFEST)
@@ -183,7 +181,7 @@ class Store:
             if settled != manifest:
                 settled.write(self.folder / MANIFEST)
 
-    def log_failures(self, failures: dict[str, str]) -> None:
+    def log_failures(self, failures: Mapping[str, str]) -> None:
         """Replace the log of failed examples (id and reason, a JSON line each)."""
         path = self.folder / FAILURES
         if failures:
@@ -212,10 +210,10 @@ class Store:
         return Manifest.read(self.folder / MANIFEST)
 
     def _read_examples(self) -> tuple[list[Example], Data | None]:
-        """The examples, and what the manifest would say of their file; none where there is none."""
+        """The examples, and what the manifest would say of their file; None where there is no file."""
         path, manifest = self.folder / EXAMPLES, self._manifest()
         content = read_bytes(path, LARGEST) if os.path.lexists(path) else None
-        digest = None if content is None else _digest(content)
+        digest = None if content is None else hash_of(content)
         # An extraction may have replaced both files since the manifest was read.
         if not manifest.accepts(digest) and not self._manifest().accepts(digest):
             raise InputError(
@@ -226,13 +224,33 @@ class Store:
         if content is None or digest is None:
             return [], None
         examples = parse_examples(content, path)
-        return examples, Data(len(examples), digest)
+        return examples, Data(examples=len(examples), sha256=digest)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], name: str | None = None) -> None:
+    """Write a part's file, as `name` where one is given; real numbers become float16.
+
+    Raises `LRP4RAGError` for NaN or Inf.
+    """
+    require_finite(arrays)  # before what is too large for float16 is cut
+    write_tensors(path, KIND, {key: _lean(array) for key, array in arrays.items()}, name=name)
+
+
+def read_arrays(path: Path, names: Collection[str] | None = None, name: str | None = None) -> Arrays:
+    """The named arrays (by default all), real ones as float32.
+
+    Raises `InputError` for a missing or damaged file, one that was written as another `name`, or one that
+    lacks an array.
+    """
+    _, arrays = read_tensors(path, KIND, names, name)
+    return {
+        key: array.astype(np.float32) if array.dtype == np.float16 else array for key, array in arrays.items()
+    }
 
 
 def key_of(example: Example) -> str:
     """What names an example's files: equal prompts and responses share them, whatever their ids."""
-    parts = [example.prompt, example.response, *(asdict(span) for span in example.spans)]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    return json_hash([example.prompt, example.response, *(asdict(span) for span in example.spans)])[:32]
 
 
 def is_whole(path: Path) -> bool:
@@ -253,13 +271,21 @@ def discard(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def _lean(array: NDArray[Any]) -> NDArray[Any]:
+    if not np.issubdtype(array.dtype, np.floating):
+        return array
+    largest = float(np.finfo(np.float16).max)
+    lean: NDArray[np.float16] = np.clip(array, -largest, largest).astype(np.float16)
+    return lean
+
+
 def _name(path: Path) -> str:
     """PART/KEY, which is in the file too: in another's place, it would be read as that one."""
     return f"{path.parent.name}/{path.stem}"
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _by_identity(examples: Iterable[Example]) -> dict[tuple[str, str], Example]:
+    return {(example.id, key_of(example)): example for example in examples}
 
 
 @contextmanager
@@ -279,9 +305,11 @@ def _alone_in(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _is_part(name: str) -> bool:
+    return name in PARTS or matrix_shape(name) is not None
+
+
 def _left_behind(path: Path) -> bool:
     """Whether a run that was killed before it wrote the manifest leaves this."""
-    if is_leftover(path):
-        return True
-    is_part = path.name in PARTS or matrix_shape(path.name) is not None
-    return is_part and path.is_dir() and not any(path.iterdir())
+    empty_part = _is_part(path.name) and path.is_dir() and not any(path.iterdir())
+    return is_leftover(path) or empty_part

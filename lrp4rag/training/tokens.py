@@ -21,7 +21,7 @@ from lrp4rag.features.parts import STATES
 from lrp4rag.progress import track
 from lrp4rag.training.folds import Protocol, Split, splits
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.search import Outcome
+from lrp4rag.training.validation import Outcome
 
 Flags = NDArray[np.bool_]
 Scores = NDArray[np.float64]

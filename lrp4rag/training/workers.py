@@ -1,4 +1,4 @@
-"""Several processes that fill one store, each with a reader of its own."""
+"""Several processes that fill one store, each with its reader."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.reader.reader import Reader
-from lrp4rag.training.extractor import Extractor, Group
+from lrp4rag.training.extractor import Extractor, Failures, Group
 from lrp4rag.training.store import Store
 
 START = "spawn"
@@ -29,7 +29,7 @@ def run_in_workers(
     load: Callable[[int], Reader],
     workers: int,
     max_memory: int | None,
-) -> Iterator[tuple[Group, dict[str, str]]]:
+) -> Iterator[tuple[Group, Failures]]:
     """Each group as it is done, with its failures. `max_memory` is for all workers together.
 
     Workers end at once when this ends early, also when it is killed. Raises `LRP4RAGError` when a worker
@@ -42,12 +42,8 @@ def run_in_workers(
     theirs, ours = context.Pipe(duplex=False)
     threads = max(1, (os.cpu_count() or 1) // workers)
     share = None if max_memory is None else max_memory // workers
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=context,
-        initializer=_start,
-        initargs=(numbers, theirs, load, store, threads, share),
-    )
+    start = (numbers, theirs, load, store, threads, share)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=start)
     try:
         futures = {pool.submit(_run, group, parts): group for group in groups}
         for future in as_completed(futures):
@@ -55,7 +51,7 @@ def run_in_workers(
     except BrokenProcessPool as error:
         raise LRP4RAGError(
             "a worker process died (did memory run out?); run it again, perhaps with fewer workers: it "
-            "goes on where it was"
+            "resumes where it stopped"
         ) from error
     except BaseException:  # an interrupt too must not wait for what workers have begun
         ours.close()
@@ -83,7 +79,7 @@ def _start(
     _extractor = Extractor(load(numbers.get()), store, max_memory=max_memory)
 
 
-def _run(group: Group, parts: Sequence[str]) -> dict[str, str]:
+def _run(group: Group, parts: Sequence[str]) -> Failures:
     assert _extractor is not None
     return _extractor.run(group, parts)
 

@@ -25,8 +25,8 @@ from lrp4rag.classifiers.localise import smoothed
 from lrp4rag.experiments.figures import paper
 from lrp4rag.experiments.paper.significance import position_test
 from lrp4rag.lrp import resample
+from lrp4rag.training.candidates import lexical_features
 from lrp4rag.training.extract import extract
-from lrp4rag.training.lexical import lexical_features
 from lrp4rag.training.metrics import intervals
 from lrp4rag.training.rows import Rows
 

@@ -20,14 +20,14 @@ import numpy as np
 import pandas as pd
 
 from lrp4rag import load_examples, load_reader
-from lrp4rag.classifiers.calibration import contenders_of
+from lrp4rag.classifiers.calibration import candidates_on
 from lrp4rag.experiments.figures import lengths as length_curves
 from lrp4rag.lrp.resample import MODES, resample
 from lrp4rag.training.extract import extract
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.search import cross_validated
+from lrp4rag.training.validation import cross_validated
 
 plt.rcParams["figure.dpi"] = 72
 
@@ -110,7 +110,7 @@ def judged(kind, mode, lengths, labels=rows.labels):
     contenders = [
         contender
         for length in lengths
-        for contender in contenders_of(
+        for contender in candidates_on(
             "svm", np.stack([resample(vector, length, mode) for vector in vectors[kind]]), f"L={length}"
         )
     ]

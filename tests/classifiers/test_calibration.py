@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from lrp4rag.classifiers.calibration import (
-    Contender,
-    contenders_of,
+    Candidate,
+    candidates_on,
     fit_best,
     fit_calibrated,
     grouped_folds,
@@ -32,7 +32,7 @@ def data(count=120, columns=3, seed=0):
 
 
 def contender(estimator, inputs, name="x"):
-    return Contender(name, type(estimator).__name__, "", estimator, inputs)
+    return Candidate(name, type(estimator).__name__, "", estimator, inputs)
 
 
 def test_no_group_is_on_both_sides_and_every_row_is_tested_once():
@@ -78,7 +78,7 @@ def test_calibration_from_scores_at_hand_is_that_of_scikit_learn(estimator):
 
 
 def test_the_choice_is_the_one_with_the_best_out_of_fold_auroc():
-    """Contenders of both prediction methods, on inputs of different shapes, against scikit-learn."""
+    """Candidates of both prediction methods, on inputs of different shapes, against scikit-learn."""
     inputs, labels, groups = data()
     noise = np.random.default_rng(5).normal(size=(120, 7))
     estimators = {"noise": SVC(), "nb": GaussianNB(), "good": make_pipeline(StandardScaler(), SVC())}
@@ -174,7 +174,7 @@ def test_only_the_rows_given_are_used():
 def test_fit_calibrated_is_the_choice_among_a_classifiers_candidates():
     inputs, labels, groups = data()
     fitted = fit_calibrated("svm", inputs, labels, groups)
-    best, model = fit_best(contenders_of("svm", inputs), labels, groups)
+    best, model = fit_best(candidates_on("svm", inputs), labels, groups)
     assert fitted.settings == best.settings
     assert best.label == f"svm, {best.settings}"
     assert np.array_equal(fitted.predict(inputs), probability_of(model, inputs))

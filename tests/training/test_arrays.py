@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.errors import InputError, LRP4RAGError
-from lrp4rag.training.arrays import read_arrays, write_arrays
+from lrp4rag.training.store import read_arrays, write_arrays
 
 ARRAYS = {
     "wide": np.linspace(-3, 3, 24).reshape(2, 3, 4),

@@ -10,7 +10,7 @@ from lrp4rag.training.controls import CONTROLS, Setting, available, flag_everyth
 from lrp4rag.training.folds import HONEST, PAPER
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.search import cross_validated
+from lrp4rag.training.validation import cross_validated
 from tests.training.labelled import examples, extraction
 
 SETTING = Setting("svm", (Features(length=9), Features(length=200)))

@@ -47,7 +47,7 @@ def test_the_same_passages_under_another_template_are_seen(detector):
     from lrp4rag.example import Example
 
     row = examples(1)[0]
-    other = Example.create(
+    other = Example(
         question=row.question,
         passages=row.passages,
         template="Q {question} C {context}",

@@ -9,7 +9,7 @@ import pytest
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Label
-from lrp4rag.training.examples import dump_examples, parse_examples
+from lrp4rag.training.manifest import dump_examples, parse_examples
 from tests.tiny import bridge_example
 
 EXAMPLES = [
@@ -17,7 +17,7 @@ EXAMPLES = [
     bridge_example(1, response="Öffnung\r\n 1901 \u2028 früh 🌉", labels=(Label(0, 7, "conflict", True),)),
     bridge_example(2, labels=(), source="s", generator="g"),
     bridge_example(3, response=None),
-    Example.create(question="", passages=["Only\nthis."], prompt="Only\nthis.", response="Yes."),
+    Example(question="", passages=["Only\nthis."], prompt="Only\nthis.", response="Yes."),
 ]
 
 

@@ -420,7 +420,7 @@ def test_nothing_can_be_pulled_from_layers_without_derivatives(
     tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "can_pull", lambda _: False)
-    with pytest.raises(InputError, match=r"no derivatives.*--parts relevance,signals"):
+    with pytest.raises(InputError, match=r"no derivatives"):
         extract(examples_of(1), tiny_reader, tmp_path / "new", parts=PARTS)
     assert not (tmp_path / "new").exists()
     assert extract(examples_of(1), tiny_reader, tmp_path / "new", parts=["signals"]).computed == 1

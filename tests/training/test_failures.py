@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lrp4rag.report.failures import MOST, reasons_table
-from lrp4rag.training.failures import Reason, reasons_of
+from lrp4rag.training.inventory import Reason, reasons_of
 
 
 def test_reasons_that_differ_in_numbers_are_one_and_the_most_frequent_comes_first() -> None:

@@ -26,7 +26,7 @@ from lrp4rag.training.metrics import (
     token_metrics,
     weighted_metrics,
 )
-from lrp4rag.training.search import Outcome
+from lrp4rag.training.validation import Outcome
 
 LABELS = np.array([True, True, True, False, False, False, False, False])
 SCORES = np.array([0.9, 0.8, 0.3, 0.7, 0.2, 0.1, 0.1, 0.0])

@@ -11,7 +11,7 @@ from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.experiments.paper.significance import PositionTest
 from lrp4rag.training.cache import Cell
 from lrp4rag.training.records import from_json, to_json
-from lrp4rag.training.search import Outcome
+from lrp4rag.training.validation import Outcome
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from lrp4rag.classifiers.calibration import fit_calibrated, grouped_folds
 from lrp4rag.errors import InputError
 from lrp4rag.training.folds import HONEST, PAPER
 from lrp4rag.training.metrics import outcome_metrics
-from lrp4rag.training.search import Contender, contenders_of, cross_validated, transferred
+from lrp4rag.training.validation import Candidate, candidates_on, cross_validated, transferred
 
 ONCE = replace(HONEST, repeats=1)
 
@@ -29,12 +29,12 @@ def data(sources=60, generators=2, shift=0.8, seed=0):
 
 
 def contender(estimator, inputs, name="x"):
-    return Contender(name, "c", "", estimator, inputs)
+    return Candidate(name, "c", "", estimator, inputs)
 
 
 def test_the_outcome_equals_a_loop_over_folds():
     inputs, labels, groups, _ = data()
-    outcome = cross_validated(contenders_of("svm", inputs, "real"), labels, groups, HONEST)
+    outcome = cross_validated(candidates_on("svm", inputs, "real"), labels, groups, HONEST)
     assert outcome.probabilities.shape == outcome.flagged.shape == (3, 120)
     assert outcome.leaks == 0
     chosen = []
@@ -51,7 +51,7 @@ def test_the_outcome_equals_a_loop_over_folds():
 def test_workers_change_nothing(protocol):
     inputs, labels, groups, _ = data()
     wide = np.random.default_rng(2).normal(size=(120, 1500))  # large enough to be shared between workers
-    contenders = [contender(SVC(), wide, "wide"), *contenders_of("svm", inputs, "real")]
+    contenders = [contender(SVC(), wide, "wide"), *candidates_on("svm", inputs, "real")]
     one, two = (cross_validated(contenders, labels, groups, protocol, n_jobs=n) for n in (1, 2))
     assert np.array_equal(one.probabilities, two.probabilities)
     assert np.array_equal(one.flagged, two.flagged)
@@ -177,7 +177,7 @@ def test_transfer_judges_the_rows_of_test_with_what_train_taught():
     # The second generator's column has the other sign, so what the first teaches misleads.
     inputs[generators == "g1", 0] *= -1
     train, test = generators == "g0", generators == "g1"
-    contenders = contenders_of("svm", inputs)
+    contenders = candidates_on("svm", inputs)
     outcome = transferred(contenders, labels, groups, ONCE, train, test)
     assert outcome.probabilities.shape == (1, 60)
     assert outcome.leaks == 0
@@ -187,7 +187,7 @@ def test_transfer_judges_the_rows_of_test_with_what_train_taught():
     model = fit_calibrated("svm", *(array[train & ~held_out] for array in (inputs, labels, groups)))
     assert np.allclose(outcome.probabilities[0, fold], model.predict(inputs[test][fold]), atol=1e-12)
     within = transferred(contenders, labels, groups, ONCE, train, train)
-    alone = cross_validated(contenders_of("svm", inputs[train]), labels[train], groups[train], ONCE)
+    alone = cross_validated(candidates_on("svm", inputs[train]), labels[train], groups[train], ONCE)
     assert np.array_equal(within.probabilities, alone.probabilities)
 
 

@@ -8,7 +8,7 @@ import torch
 
 from lrp4rag.lrp import attribute, relevance_mode
 from lrp4rag.reader import Encoded, Reader
-from lrp4rag.training.sentences import Sentences, pull_sentences
+from lrp4rag.training.extractor import Sentences, pull_sentences
 from tests.tiny import bridge_example
 
 ANSWERS = {

@@ -144,7 +144,7 @@ def test_rows_are_keyed_by_content(tmp_path: Path) -> None:
         bridge_example(question="Which bridge?"),
         bridge_example(template="{context} {question}"),
         # The same prompt, but other characters of it are passages.
-        Example.create(
+        Example(
             question="", passages=[example.prompt], prompt=example.prompt, response=example.response
         ),
     ]

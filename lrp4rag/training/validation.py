@@ -12,11 +12,11 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lrp4rag.classifiers.calibration import (
-    Contender,
+    Candidate,
     Groups,
     Labels,
     Scores,
-    contenders_of,
+    candidates_on,
     fit,
     fit_best,
     margin_of,
@@ -25,7 +25,7 @@ from lrp4rag.classifiers.calibration import (
 from lrp4rag.errors import InputError
 from lrp4rag.training.folds import Protocol, Split, splits
 
-__all__ = ["Contender", "Outcome", "contenders_of", "cross_validated", "transferred"]
+__all__ = ["Candidate", "Outcome", "candidates_on", "cross_validated", "transferred"]
 
 THRESHOLD = 0.5
 """The probability from which a row is flagged."""
@@ -53,7 +53,7 @@ class Outcome:
 
 
 def cross_validated(
-    contenders: Sequence[Contender],
+    contenders: Sequence[Candidate],
     labels: Labels,
     groups: Groups,
     protocol: Protocol,
@@ -69,7 +69,7 @@ def cross_validated(
 
 
 def transferred(
-    contenders: Sequence[Contender],
+    contenders: Sequence[Candidate],
     labels: Labels,
     groups: Groups,
     protocol: Protocol,
@@ -101,7 +101,7 @@ def transferred(
 
 
 def _judged(
-    contenders: Sequence[Contender], labels: Labels, groups: Groups, protocol: Protocol, split: Split
+    contenders: Sequence[Candidate], labels: Labels, groups: Groups, protocol: Protocol, split: Split
 ) -> tuple[str, Scores, NDArray[np.bool_]]:
     with threadpool_limits(1):
         judge = _nested if protocol.nested else _plain
@@ -109,7 +109,7 @@ def _judged(
 
 
 def _nested(
-    contenders: Sequence[Contender], labels: Labels, groups: Groups, protocol: Protocol, split: Split
+    contenders: Sequence[Candidate], labels: Labels, groups: Groups, protocol: Protocol, split: Split
 ) -> tuple[str, Scores, NDArray[np.bool_]]:
     # Without grouping every row is its own source, inside the folds as well.
     sources = groups if protocol.grouped else np.arange(len(labels)).astype(str)
@@ -121,7 +121,7 @@ def _nested(
 
 
 def _plain(
-    contenders: Sequence[Contender], labels: Labels, groups: Groups, _: Protocol, split: Split
+    contenders: Sequence[Candidate], labels: Labels, groups: Groups, _: Protocol, split: Split
 ) -> tuple[str, Scores, NDArray[np.bool_]]:
     """The first contender as it comes. A margin becomes a score in (0, 1), which is not calibrated."""
     first = contenders[0]
