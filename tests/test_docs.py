@@ -1,22 +1,23 @@
-"""The documentation pages: their examples run as they stand, and what they link to is there."""
+"""The documentation: its examples run as they stand, its commands are known, and what it links to is there."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
+import shlex
 from pathlib import Path
 
+import click
 import pytest
+
+from lrp4rag.cli import main
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
-    ROOT / "README.md",
+    *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs/baselines").glob("*.md")),
 ]
-EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "streaming.md").read_text(), re.DOTALL)
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
 def anchors(page: Path) -> set[str]:
@@ -25,7 +26,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_page
 def test_what_a_page_links_to_is_there(page: Path) -> None:
     for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text()):
         name, _, anchor = link.partition("#")
@@ -34,11 +35,47 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
-@pytest.mark.slow
+def blocks(page: Path, *languages: str) -> list[str]:
+    return re.findall(rf"```(?:{'|'.join(languages)})\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+def require_known(command: str) -> None:
+    """A command line names commands and options that there are."""
+    found: click.Command = main
+    context = click.Context(main)
+    for word in shlex.split(command, comments=True)[1:]:
+        if word in ("|", ">", "&&"):
+            return
+        if isinstance(found, click.Group) and not word.startswith("-"):
+            inner = found.get_command(context, word)
+            assert inner is not None, command
+            found = inner
+        elif word.startswith("--"):
+            options = {name for one in found.get_params(context) for name in (*one.opts, *one.secondary_opts)}
+            assert word.partition("=")[0] in options, f"{word} in: {command}"
+
+
+@each_page
+def test_commands_of_a_page_are_known(page: Path) -> None:
+    for block in blocks(page, "console", "bash", "sh"):
+        for line in block.replace("\\\n", " ").splitlines():
+            if re.match(r"(\$ )?lrp4rag\b", line):
+                require_known(line.removeprefix("$ "))
+
+
 @pytest.mark.usefixtures("default_reader")
-@pytest.mark.parametrize("code", EXAMPLES, ids=["example", "stream", "recording"])
-def test_examples_of_streaming_run(code: str) -> None:
-    command = [sys.executable, "-c", code]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=os.environ)
-    assert result.returncode == 0, result.stderr
-    assert len(result.stdout.split()) > 6
+@pytest.mark.parametrize(
+    "page", ["README.md", pytest.param("docs/streaming.md", marks=pytest.mark.slow)], ids=str
+)
+def test_python_of_a_page_runs(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All blocks, one after the other, as one who pastes them would."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)  # what they write goes here
+    code = blocks(ROOT / page, "python")
+    assert code
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for number, block in enumerate(code, start=1):
+        exec(compile(block, f"{page}, block {number}", "exec"), namespace)
+    assert capsys.readouterr().out.strip()

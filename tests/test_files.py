@@ -38,12 +38,17 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
 
 
 def test_leftovers_of_dead_processes_go_and_of_living_ones_stay(tmp_path):
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
+    script = (
+        "import os, sys\nfrom pathlib import Path\nfrom lrp4rag.files import written_atomically\n"
+        "with written_atomically(Path(sys.argv[1]) / 'a') as stream:\n"
+        "    stream.write(b'x'); stream.flush(); os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
+    (killed,) = tmp_path.iterdir()
     living = leftover(os.getppid())
-    for name in (leftover(dead.pid), leftover(10**10 - 1), living):
+    for name in (leftover(10**10 - 1), living):
         (tmp_path / name).write_text("x")
-    (tmp_path / leftover(dead.pid, random="b" * 16)).mkdir()
+    (tmp_path / f"{killed.name[:-20]}{'b' * 16}.tmp").mkdir()
     remove_leftovers(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [living]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ JAPANESE = (
 TABLE = json.dumps({"name": "Marlow", "built": [1871, 1873], "height_m": 31, "open": True, "steps": 138}) * 3
 TEXT = " ".join(f"Keeper number {k} wrote in the log that the sea was calm on day {k}." for k in range(60))
 
-CASES = {
+CASES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "question answering": ({"passages": PASSAGES, "response": ANSWER}, set()),
     "a summary of one passage": ({"passages": [TEXT], "response": ANSWER}, {"passages"}),
     "seven passages": ({"passages": PASSAGES * 2 + PASSAGES[:1], "response": ANSWER}, {"passages"}),
@@ -41,31 +42,27 @@ CASES = {
 }
 
 
-def analysed(tmp_path: Path, parts: dict, *options: object) -> dict:
+def analysed(tmp_path: Path, parts: dict[str, Any], *options: object) -> dict[str, Any]:
     path = tmp_path / "one.json"
     path.write_text(json.dumps({"question": "What about the lighthouse?", **parts}))
-    row: dict = json.loads(lrp4rag("analyse", path, "--json", *options).stdout)
+    row: dict[str, Any] = json.loads(lrp4rag("analyse", path, "--json", *options).stdout)
     return row
 
 
-def some(*slow: str) -> list[object]:
-    """The cases, of which these take long."""
-    return [pytest.param(name, marks=pytest.mark.slow if name in slow else ()) for name in CASES]
+SLOW = {"fast": {"a summary of one passage", "a table"}, "default": CASES.keys() - {"one word"}}
 
 
-@pytest.mark.parametrize("name", some("a summary of one passage", "a table"))
-def test_it_says_what_is_unlike(name: str, tmp_path: Path) -> None:
-    require_unlike(name, tmp_path, "--fast")
-
-
-@pytest.mark.parametrize("name", some(*(CASES.keys() - {"one word"})))
-def test_the_default_detector_says_it_too(name: str, tmp_path: Path) -> None:
-    require_unlike(name, tmp_path)
-
-
-def require_unlike(name: str, tmp_path: Path, *options: str) -> None:
+@pytest.mark.parametrize(
+    ("detector", "name"),
+    [
+        pytest.param(detector, name, marks=pytest.mark.slow if name in slow else ())
+        for detector, slow in SLOW.items()
+        for name in CASES
+    ],
+)
+def test_it_says_what_is_unlike(detector: str, name: str, tmp_path: Path) -> None:
     parts, expected = CASES[name]
-    row = analysed(tmp_path, parts, *options)
+    row = analysed(tmp_path, parts, "--detector", detector)
     assert 0 <= row["probability"] <= 1
     found = {one["facet"]: one["decides"] for one in row["unlike"]}
     assert expected <= set(found)
@@ -75,7 +72,7 @@ def require_unlike(name: str, tmp_path: Path, *options: str) -> None:
         assert not row["abstained"]
 
 
-def test_another_european_language_is_told_by_its_words_or_its_surprise(tmp_path: Path) -> None:
+def test_another_european_language_shows_in_its_words_or_its_surprise(tmp_path: Path) -> None:
     row = analysed(tmp_path, {"passages": PASSAGES, "response": GERMAN})
     assert row["abstained"]
     assert {one["facet"] for one in row["unlike"]} & {"tokens per word", "surprise"}
@@ -84,14 +81,14 @@ def test_another_european_language_is_told_by_its_words_or_its_surprise(tmp_path
 def test_an_empty_response_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "one.json"
     path.write_text(json.dumps({"question": "When?", "passages": PASSAGES, "response": ""}))
-    stderr = lrp4rag("analyse", path, code=2).stderr
-    assert "response" in stderr
+    assert "response" in lrp4rag("analyse", path, code=2).stderr
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("--fast",)], ids=["default", "fast"])
-def test_a_prompt_of_5000_tokens(options: tuple[str, ...], tmp_path: Path) -> None:
-    row = analysed(tmp_path, {"passages": [TEXT * 2, TEXT * 2], "response": ANSWER}, *options)
+@pytest.mark.parametrize("detector", ["default", "fast"])
+def test_a_prompt_of_5000_tokens(detector: str, tmp_path: Path) -> None:
+    parts = {"passages": [TEXT * 2, TEXT * 2], "response": ANSWER}
+    row = analysed(tmp_path, parts, "--detector", detector)
     assert row["prompt_tokens"] > 4500
     assert row["abstained"]
     assert "prompt tokens" in {one["facet"] for one in row["unlike"]}

@@ -203,7 +203,7 @@ SIZES = [
 def test_sizes_that_are_none(value: str) -> None:
     result = CliRunner().invoke(main, ["analyse", "x", "--max-memory", value])
     assert result.exit_code == 2
-    assert "is no size; give one such as 4GB" in result.output
+    assert "is not a memory size; give one such as 4GB" in result.output
     assert len(result.output) < 1000
 
 
@@ -227,7 +227,7 @@ def test_any_temperature_gives_a_response(
         ["generate", "x", "--temperature", "1", "--top-k", "0"],
         ["attribute", "x", "--layer", "-1"],
         ["extract", "x", "--store", "s", "--workers", "0"],
-        ["extract", "x", "--store", "s", "--sources", "0"],
+        ["extract", "x", "--store", "s", "--limit", "0"],
     ],
     ids=" ".join,
 )
@@ -290,7 +290,7 @@ def test_outputs_are_refused_before_the_work(
 def test_passages_and_templates_are_inputs_too(run: Any, tmp_path: Path) -> None:
     (tmp_path / "p.txt").write_text("In 1874.")
     (tmp_path / "t.txt").write_text("{context} {question}")
-    parts = ["--question", "Q", "--context", tmp_path / "p.txt", "--template", tmp_path / "t.txt"]
+    parts = ["--question", "Q", "--passage", f"@{tmp_path / 'p.txt'}", "--template", tmp_path / "t.txt"]
     for name in ("p.txt", "t.txt"):
         result = run("analyse", *parts, "--html", tmp_path / name, code=2)
         assert "read as input" in result.stderr
@@ -367,7 +367,7 @@ def test_no_command_deletes_what_lies_beside_its_output(
         (store / name).write_text("years of work")
         (store / "relevance" / name).write_text("years of work")
     run("extract", labelled_file, "--store", store, *common, "--parts", "relevance,signals")
-    trained = ["--out", tmp_path / "detector", "--classifier", "threshold", "--resamples", 10]
+    trained = ["--out", tmp_path / "detector", "--classifier", "threshold", "--bootstrap", 10]
     run("train", labelled_file, "--store", store, *common, *trained)
     run("store", "merge", store, "--out", tmp_path / "merged")
     run("store", "info", store)

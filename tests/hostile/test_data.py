@@ -236,12 +236,12 @@ def test_a_shells_pipe_can_be_read() -> None:
 def test_names_of_the_library_are_checked_too(field: str) -> None:
     for name in ("\ud800", "x" * (LONGEST_NAME + 1)):
         with pytest.raises(InputError):
-            Example.create(question="Q", passages=["P"], **{field: name})
+            Example(question="Q", passages=["P"], **{field: name})
     with pytest.raises(InputError, match="lone surrogate"):
-        Example.create(question="Q", passages=["P"], response="R", labels=(Label(0, 1, "\ud800"),))
+        Example(question="Q", passages=["P"], response="R", labels=(Label(0, 1, "\ud800"),))
     with pytest.raises(InputError, match="the question is empty"):
-        Example.create(question=" ", passages=["P"])
-    assert Example.create(question="", passages=["P"], prompt="P").question == ""
+        Example(question=" ", passages=["P"])
+    assert Example(question="", passages=["P"], prompt="P").question == ""
 
 
 # JSON of our own.

@@ -331,7 +331,7 @@ def test_a_tokenizer_that_is_larger_than_the_embeddings(tiny_reader: Reader) -> 
     text = "The bridge was opened in 1901. " * 5
     reader = reader_with(large, tiny_reader)
     rows = tiny_reader.model.get_input_embeddings().weight.shape[0]
-    example = Example.create(question="Q?", passages=[text], response="It <|x1|> was.")
+    example = Example(question="Q?", passages=[text], response="It <|x1|> was.")
     ids = reader.tokenizer(text)["input_ids"]
     if max(ids) < rows:  # the control tokens come first: cut the embeddings instead
         small = tiny_llama(dtype=torch.float32)
@@ -351,7 +351,7 @@ def test_text_that_no_window_holds_is_refused_before_it_is_cut_into_tokens(
         given["prompt"] = f"{long} Q? P."
     else:
         given["passages" if where == "passage" else where] = [long] if where == "passage" else long
-    example = Example.create(**given)
+    example = Example(**given)
     called: list[str] = []
     monkeypatch.setattr("lrp4rag.reader.reader.encode", lambda *_, **__: called.append("tokens"))
     started = time.perf_counter()

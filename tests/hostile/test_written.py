@@ -19,6 +19,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lrp4rag.experiments.paper.differences import Difference
+from lrp4rag.experiments.paper.differences import draw as draw_differences
+from lrp4rag.experiments.paper.sections import SECTIONS
+from lrp4rag.sheets import safe_cell
 from PIL import Image
 
 from lrp4rag.classifiers.folder import load_card
@@ -26,18 +30,14 @@ from lrp4rag.errors import InputError
 from lrp4rag.experiments.figures import compare, forest, lengths, reliability, save, save_table, study
 from lrp4rag.experiments.figures import transfer as transfer_figure
 from lrp4rag.experiments.figures.style import legend_below, panels, themed
-from lrp4rag.experiments.paper.differences import Difference
-from lrp4rag.experiments.paper.differences import draw as draw_differences
 from lrp4rag.experiments.paper.page import render
-from lrp4rag.experiments.paper.sections import SECTIONS
 from lrp4rag.experiments.study import page as study_page
 from lrp4rag.experiments.study.study import Study
 from lrp4rag.experiments.systems.comparison import page as compare_page
 from lrp4rag.experiments.systems.comparison.compare import Comparison, Plan
 from lrp4rag.experiments.systems.comparison.costs import Cost, Costs
 from lrp4rag.experiments.systems.kit import Choices
-from lrp4rag.lrp.between import UnitRelevance
-from lrp4rag.lrp.granularity import Unit
+from lrp4rag.lrp.units import Unit, UnitRelevance
 from lrp4rag.report.figure_text import LINES, LONGEST, SYMBOLS, plain_text
 from lrp4rag.report.markdown import Markdown, code, emphasised, strong, text
 from lrp4rag.report.model_card import model_card
@@ -45,7 +45,6 @@ from lrp4rag.report.numbers import markdown, slug
 from lrp4rag.report.plots import png
 from lrp4rag.report.templates import markdown_templates
 from lrp4rag.report.units import heatmap
-from lrp4rag.sheets import safe_cell
 from lrp4rag.text import surrogate_in, visible
 from lrp4rag.training.metrics import Reliability
 from tests.hostile.strings import CONTROLS
