@@ -1,4 +1,4 @@
-"""What is explained: a logit of each response token, or a contrast of logits, read from the final state.
+"""What is read from the final state: the explained logit of each response token, and how likely it is.
 
 The readout is linear in the final state except for soft-capped logits, whose factor follows the
 composite. So relevance for any target is free once the tangents of the final state are there.
@@ -6,19 +6,24 @@ composite. So relevance for any target is free once the tangents of the final st
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp.activations import cap_factor
 from lrp4rag.lrp.composites import Composite
-from lrp4rag.lrp.linear import kernel_matrix
+from lrp4rag.lrp.families import is_plain, plain_matrix
 from lrp4rag.lrp.rules import accumulate
 
 Logit = Literal["response", "largest", "mean"]
+
+PROBED_ROWS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +88,16 @@ class Readout:
         self.head, self._embedding = model.get_output_embeddings(), model.get_input_embeddings()
         self.composite = composite
         self.cap: float | None = getattr(model.config, "final_logit_softcapping", None)
-        self._matrix: Tensor | None = None
-        self._mean_row: Tensor | None = None
 
-    @property
+    @cached_property
     def matrix(self) -> Tensor:
         """(vocabulary, d)."""
-        if self._matrix is None:
-            table = self._embedding.weight
-            self._matrix = kernel_matrix(self.head, table.shape[1], table.dtype, table.device)
-        return self._matrix
+        table = self._embedding.weight
+        return kernel_matrix(self.head, table.shape[1], table.dtype, table.device)
+
+    @cached_property
+    def _mean_row(self) -> Tensor:
+        return accumulate(self.matrix).mean(0)
 
     def capped(self, logits: Tensor) -> Tensor:
         """Logits as the model puts them out, from those of its output embedding."""
@@ -144,9 +149,54 @@ class Readout:
 
     def _mean(self, hidden: Tensor, logits: Tensor) -> Explained:
         if self.cap is None:
-            if self._mean_row is None:
-                self._mean_row = accumulate(self.matrix).mean(0).to(hidden.dtype)
-            return Explained(accumulate(logits).mean(-1), self._mean_row.expand_as(hidden))
+            row = self._mean_row.to(hidden.dtype)
+            return Explained(accumulate(logits).mean(-1), row.expand_as(hidden))
         capped, factor = cap_factor(accumulate(logits), self.cap, self.composite)
         rows = factor.to(hidden.dtype) @ self.matrix / len(self.matrix)
         return Explained(capped.mean(-1), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """Log-probability and entropy, in nats, and rank of each response token, (t,) each."""
+
+    logprob: Tensor
+    entropy: Tensor
+    rank: Tensor
+
+    @classmethod
+    def of(cls, logits: Tensor, ids: Sequence[int]) -> Likelihood:
+        parts = []
+        for some, chosen in _few_rows(logits, ids):
+            logprobs = accumulate(some).log_softmax(-1)
+            logprob = logprobs.gather(1, chosen[:, None])
+            entropy = -(logprobs.exp() * logprobs).sum(-1)
+            parts.append((logprob[:, 0], entropy, (logprobs > logprob).sum(-1)))
+        return cls(*(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+def logprob_of(logits: Tensor, ids: Sequence[int]) -> Tensor:
+    """Log-probability, in nats, of each token (t,), from logits (t, vocabulary)."""
+    rows = _few_rows(logits, ids)
+    return -torch.cat([F.cross_entropy(accumulate(some), chosen, reduction="none") for some, chosen in rows])
+
+
+def _few_rows(logits: Tensor, ids: Sequence[int], size: int = 16) -> Iterator[tuple[Tensor, Tensor]]:
+    """As many as stay in a processor's cache in float32: twice as fast as all at once."""
+    chosen = torch.tensor(ids, device=logits.device)
+    return zip(logits.split(size), chosen.split(size), strict=True)
+
+
+@torch.no_grad()
+def kernel_matrix(module: Any, inputs: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Any linear layer's weights (out, in), in the layer's own arithmetic where no other way is known."""
+    if is_plain(module):
+        return plain_matrix(module)
+    weight: Any = getattr(module, "weight", None)
+    # Every tensor has the method, and on a kernel's packed bytes it gives nonsense: only a class that
+    # brings its own, as torchao's do, knows what it holds.
+    if isinstance(weight, Tensor) and type(weight).dequantize is not Tensor.dequantize:
+        return weight.dequantize()
+    bias = module(torch.zeros((1, inputs), dtype=dtype, device=device))
+    eye = torch.eye(inputs, dtype=dtype, device=device)
+    return torch.cat([(module(rows) - bias).T for rows in eye.split(PROBED_ROWS)], dim=1)

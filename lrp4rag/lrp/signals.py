@@ -16,10 +16,8 @@ from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.lrp.composites import CP_LRP, Composite
 from lrp4rag.lrp.families import family_of, one_stack
 from lrp4rag.lrp.flow import Flow
-from lrp4rag.lrp.likelihood import Likelihood, logprob_of
-from lrp4rag.lrp.passages import with_passages_of, without_passages
 from lrp4rag.lrp.prefix import Prefix
-from lrp4rag.lrp.readout import target_named
+from lrp4rag.lrp.readout import Likelihood, logprob_of, target_named
 from lrp4rag.lrp.replay import FinalState
 from lrp4rag.lrp.rules import accumulate
 from lrp4rag.lrp.trace import Trace, Tracer, trace_of
@@ -147,7 +145,7 @@ class PromptSignals:
         self._part_layers = tuple(range(3, len(flow.replayer.blocks), 4))
         self._bias = wanted.provenance and _has_biases(flow.model)
         self._tracer = self._new_tracer(last_only=True)
-        without = without_passages(encoded)
+        without = _without_passages(encoded)
         # Before the first tangent begins, the prompt without passages is the same.
         shared = max(0, min(*begins, len(self._prompt) - 1, len(without) - 1)) if staged else 0
         opening = flow.prefix(self._prompt[:shared]) if shared else None
@@ -165,7 +163,7 @@ class PromptSignals:
             # What is left of that prompt is read with the response: two short passes cost more than one.
             self._without = (flow.prefix(without), ()) if opening is None else (opening, without[shared:])
         if wanted.other_passages:
-            replaced = None if other is None else with_passages_of(encoded, other)
+            replaced = None if other is None else _with_passages_of(encoded, other)
             self._other = self._without if replaced is None else (flow.prefix(replaced), ())
 
     def of(self, encoded: Encoded) -> tuple[Signals, States]:
@@ -267,6 +265,30 @@ def _states(trace: Trace, layers: Sequence[int], *, provenance: bool) -> States:
         if provenance
         else None,
     )
+
+
+def _without_passages(encoded: Encoded) -> tuple[int, ...]:
+    pairs = zip(encoded.prompt_ids, encoded.segments, strict=True)
+    return tuple(token for token, segment in pairs if segment < 2)
+
+
+def _with_passages_of(encoded: Encoded, other: Encoded) -> tuple[int, ...]:
+    """Passage k of the other prompt in place of passage k; what one has more of is left out or added last."""
+    ids: list[int] = []
+    last = max(encoded.segments)
+    placed: set[int] = set()
+    for token, segment in zip(encoded.prompt_ids, encoded.segments, strict=True):
+        if segment < 2:
+            ids.append(token)
+        elif segment not in placed:
+            placed.add(segment)
+            # The last passage's place takes the other's remaining ones.
+            ids += [
+                id
+                for id, theirs in zip(other.prompt_ids, other.segments, strict=True)
+                if theirs == segment or (segment == last and theirs > last)
+            ]
+    return tuple(ids)
 
 
 def _tangents(encoded: Encoded, wanted: Wanted) -> tuple[Tensor, Tensor]:

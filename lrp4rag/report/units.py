@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lrp4rag.files import write_atomically
-from lrp4rag.lrp.between import UnitRelevance
-from lrp4rag.lrp.granularity import Unit
+from lrp4rag.lrp.units import Unit, UnitRelevance
 from lrp4rag.report.figure_text import drawing, png_of
 from lrp4rag.text import one_line
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.lrp import relevance_mode
-from lrp4rag.lrp.between import between
+from lrp4rag.lrp.units import between
 from lrp4rag.reader import Reader
 from tests.tiny import bridge_example
 

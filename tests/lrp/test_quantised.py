@@ -23,7 +23,7 @@ pytest.importorskip("bitsandbytes", reason="quantised models need: pip install '
 
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp import relevance_mode
-from lrp4rag.lrp.linear import kernel_matrix
+from lrp4rag.lrp.readout import kernel_matrix
 from lrp4rag.lrp.stream import stream
 from tests.lrp import quantise
 from tests.lrp.checks import assert_close, composites, logits_of, random_weights, state_of

@@ -7,22 +7,24 @@ parametric knowledge score, how much a feed-forward layer changes what the reade
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.example import Example
-from lrp4rag.lrp.granularity import Unit, members, prompt_units, response_units
+from lrp4rag.lrp.units import Unit, members, prompt_units, response_units
 from lrp4rag.reader.encoding import Encoded
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from lrp4rag.experiments.systems.redeep_trace import Trace
     from lrp4rag.reader.reader import Reader
 
+TOP_PERCENT = 10
+"""Of the prompt's tokens, those with most attention are what a head reads."""
 DECIMALS = 4
 ROWS = 32  # tokens at a time: more leave a processor's cache, fewer make slow products
 
@@ -58,8 +60,6 @@ def redeep_scores(reader: Reader, embed: Embed, example: Example) -> RedeepScore
     Raises `InputError` for a reader whose parts are not known (see `family_of`), or without a response.
     """
     import torch
-
-    from lrp4rag.experiments.systems.redeep_trace import trace_of
 
     encoded = reader.encode(example, truncation="passages")
     sentences = [unit for unit in response_units(encoded, "sentence") if unit.tokens]
@@ -149,5 +149,96 @@ def divergence(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _short(values: NDArray[np.floating[Any]]) -> Floats:
-    """So many decimals, so that what is kept on disk is small."""
+    """So many decimals, so that what is cached is small."""
     return values.astype(np.float64).round(DECIMALS).astype(np.float32)
+
+
+# One pass of the reader: what attention heads read, and residuals around feed-forward parts.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """n prompt and t response tokens, d features; lists have an item for each layer, real ones are float32.
+
+    * `final` (n + t, d): last states, after the final norm.
+    * `before`, `after` (1 + t, d): the residual around the layer's feed-forward part, at the prompt's last
+      token and the response's.
+    * `read` (H, t, n): which prompt tokens each head attends to most where a response token is predicted.
+    * `sources` (H, s): the source chunk that each head attends to most from a response chunk's own tokens.
+    """
+
+    final: Tensor
+    before: list[Tensor]
+    after: list[Tensor]
+    read: list[Tensor]
+    sources: list[Tensor]
+
+
+def trace_of(model: Any, ids: Tensor, of_chunk: Tensor, of_source: Tensor) -> Trace:
+    """Of tokens (1, n + t); `of_chunk` (s, t) and `of_source` (sources, n) average over chunks' tokens.
+
+    Attention is reduced layer by layer, so that only one layer's is held. Raises `InputError` for a model
+    whose parts are not known.
+    """
+    import torch
+
+    from lrp4rag.lrp.families import family_of
+
+    family, hooks = family_of(model), _Hooks(of_chunk, of_source)
+    with ExitStack() as stack, torch.no_grad():
+        stack.enter_context(_eager(model))
+        for block in family.blocks(model):
+            for handle in (
+                block.attention.register_forward_hook(hooks.attended),
+                block.norms["mlp_norm"].register_forward_pre_hook(hooks.entered),
+                block.layer.register_forward_hook(hooks.left),
+            ):
+                stack.callback(handle.remove)
+        final = family.part(model, "body")(ids, use_cache=False).last_hidden_state[0].float()
+    return Trace(final, hooks.before, hooks.after, hooks.read, hooks.sources)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Hooks:
+    of_chunk: Tensor
+    of_source: Tensor
+    before: list[Tensor] = field(default_factory=list)
+    after: list[Tensor] = field(default_factory=list)
+    read: list[Tensor] = field(default_factory=list)
+    sources: list[Tensor] = field(default_factory=list)
+
+    @property
+    def first(self) -> int:
+        """Where the response's first token is predicted: the prompt's last token."""
+        return self.of_source.shape[1] - 1
+
+    def attended(self, _module: Any, _inputs: Any, output: tuple[Tensor, Tensor]) -> None:
+        attention = output[1][0, :, self.first :, : self.first + 1].float()
+        self.read.append(most_attended(attention[:, :-1]))
+        self.sources.append((self.of_chunk @ attention[:, 1:] @ self.of_source.T).argmax(-1))
+
+    def entered(self, _module: Any, inputs: tuple[Tensor, ...]) -> None:
+        self.before.append(inputs[0][0, self.first :].float())
+
+    def left(self, _module: Any, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> None:
+        hidden = output[0] if isinstance(output, tuple) else output
+        self.after.append(hidden[0, self.first :].float())
+
+
+def most_attended(attention: Tensor) -> Tensor:
+    """Of attention (..., n): where the highest `TOP_PERCENT` are (at least one), as booleans."""
+    import torch
+
+    count = max(attention.shape[-1] * TOP_PERCENT // 100, 1)
+    return torch.zeros_like(attention, dtype=torch.bool).scatter_(-1, attention.topk(count).indices, True)
+
+
+@contextmanager
+def _eager(model: Any) -> Iterator[None]:
+    """Attention that tells its weights. Models may share the configuration that is changed meanwhile."""
+    usual = model.config._attn_implementation
+    model.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(usual)

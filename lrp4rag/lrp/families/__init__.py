@@ -1,4 +1,4 @@
-"""One adapter per architecture, each a small file that names where the architecture keeps its parts."""
+"""The adapter of each architecture (`architectures`), and what a model with it can do."""
 
 from __future__ import annotations
 
@@ -7,27 +7,8 @@ from typing import Any
 from lrp4rag.errors import InputError
 from lrp4rag.lrp.activations import ACTIVATIONS
 from lrp4rag.lrp.composites import Composite
-from lrp4rag.lrp.families.experts import MIXTRAL, QWEN3_MOE
-from lrp4rag.lrp.families.family import Block, Family, activation_of
-from lrp4rag.lrp.families.gemma import GEMMA2, GEMMA3
-from lrp4rag.lrp.families.llama import LLAMA, MISTRAL, QWEN2
-from lrp4rag.lrp.families.phi3 import PHI3
-from lrp4rag.lrp.families.qwen3 import QWEN3
-from lrp4rag.lrp.families.smollm3 import SMOLLM3
-from lrp4rag.lrp.linear import is_plain, plain_matrix
-
-FAMILIES: tuple[Family, ...] = (
-    LLAMA,
-    MISTRAL,
-    QWEN2,
-    QWEN3,
-    PHI3,
-    GEMMA2,
-    GEMMA3,
-    SMOLLM3,
-    MIXTRAL,
-    QWEN3_MOE,
-)
+from lrp4rag.lrp.families.architectures import FAMILIES
+from lrp4rag.lrp.families.family import Block, Family, activation_of, is_plain, plain_matrix
 
 __all__ = [
     "FAMILIES",
@@ -36,7 +17,9 @@ __all__ = [
     "activation_of",
     "can_pull",
     "family_of",
+    "is_plain",
     "one_stack",
+    "plain_matrix",
     "require_pull",
     "supported_architectures",
 ]

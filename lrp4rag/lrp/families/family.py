@@ -9,8 +9,32 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp.experts import Experts
-from lrp4rag.lrp.linear import plain_matrix
+
+
+def plain_matrix(module: Any) -> Tensor:
+    """The layer's weights (out, in); raises `LRP4RAGError` where its kernel keeps no plain matrix."""
+    weight = getattr(module, "weight", None)
+    if not is_plain(module):
+        kind = type(module).__name__
+        if type(module) is nn.Linear:
+            kind += f" with {type(weight).__name__} weights"
+        raise LRP4RAGError(
+            f"relevance cannot be pulled through this model: {kind} gives no derivatives (is it quantised?). "
+            "Use push, which needs none: a verdict, R_response and relevance by segment are pushed; "
+            "R_prompt, R* and the words that a sentence rests on (--html, --png) are pulled"
+        )
+    assert isinstance(weight, Tensor)
+    return weight
+
+
+def is_plain(module: Any) -> bool:
+    """Whether the layer is a linear layer of PyTorch's own, with a floating-point matrix as its weight."""
+    if type(module).forward is not nn.Linear.forward:
+        return False
+    weight = module.weight
+    return type(weight) in (Tensor, nn.Parameter) and weight.ndim == 2 and weight.is_floating_point()
 
 
 @dataclass(frozen=True, slots=True)

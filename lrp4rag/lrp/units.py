@@ -1,7 +1,7 @@
-"""Tokens grouped into words, sentences or passages: what relevance is told of, apart from how it is found.
+"""Units of text, as words, sentences and passages, and the relevance between those of response and prompt.
 
 Relevance adds up, so that of a unit is the sum over its tokens, and every token is in exactly one
-unit: whatever the granularity, the whole is the same.
+unit: at every granularity the whole is the same.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError
+from lrp4rag.lrp.families import can_pull
+from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.relevance import Array
 from lrp4rag.reader.encoding import Encoded, Offsets
 from lrp4rag.sentences import split_sentences
@@ -63,6 +66,60 @@ def grouped(values: Array, units: Sequence[Unit], axis: int = -1) -> Array:
     summed = moved.astype(np.float64) @ members(units, moved.shape[-1]).T
     result: Array = np.moveaxis(summed.astype(np.float32), -1, axis)
     return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitRelevance:
+    """Relevance (rows, columns) in logits, summed over the tokens of both units.
+
+    `rows` are units of the response, `columns` of the prompt; `own` (rows) is what each row rests on the
+    response's tokens before each of its own, `logits` (rows) the sum of its explained logits.
+    """
+
+    rows: tuple[Unit, ...]
+    columns: tuple[Unit, ...]
+    values: Array
+    own: Array
+    logits: Array
+    composite: str
+    target: str
+    layer: int
+
+
+def between(
+    flow: Flow,
+    encoded: Encoded,
+    *,
+    response: Granularity = "sentence",
+    prompt: Granularity = "passage",
+    layer: int = 0,
+) -> UnitRelevance:
+    """Relevance between the response's and the prompt's units.
+
+    It costs a pass for each unit of the side that has fewer: a tangent for each of the prompt's, or a
+    cotangent for each of the response's, unless the model is quantised and cannot be pulled through.
+    """
+    rows, columns = response_units(encoded, response), prompt_units(encoded, prompt)
+    n, t = len(encoded.prompt_ids), len(encoded.response_ids)
+    of_rows = torch.from_numpy(members(rows, t))
+    # One more column: the response's own earlier tokens.
+    of_columns = torch.zeros(len(columns) + 1, n + t - 1, dtype=torch.float64)
+    of_columns[:-1, :n] = torch.from_numpy(members(columns, n))
+    of_columns[-1, n:] = 1
+    if len(rows) < len(columns) and can_pull(flow.model):
+        values = flow.pull(encoded, of_rows, all_columns=True, layer=layer).cpu().double() @ of_columns.T
+    else:
+        values = of_rows @ flow.push(encoded, of_columns, layer=layer).cpu().double().T
+    return UnitRelevance(
+        rows=tuple(rows),
+        columns=tuple(columns),
+        values=values[:, :-1].float().numpy(),
+        own=values[:, -1].float().numpy(),
+        logits=(of_rows @ flow.explained_logits.cpu().double()).float().numpy(),
+        composite=flow.composite.name,
+        target=flow.target,
+        layer=layer,
+    )
 
 
 def _segments(encoded: Encoded) -> list[Unit]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.errors import InputError
-from lrp4rag.lrp.granularity import grouped, prompt_units, response_units
+from lrp4rag.lrp.units import grouped, prompt_units, response_units
 from lrp4rag.reader.encoding import Encoded, encode
 from tests.tiny import bridge_example, tiny_tokenizer
 
