@@ -213,9 +213,12 @@ def _ragtruth_parts(source: _RagTruthSource, path: Path, line: int) -> tuple[str
 
 def _create(fields: dict[str, Any], path: str | Path, line: int) -> Example:
     try:
-        return Example.create(**fields)
+        if fields["prompt"] == "":
+            raise InputError("the prompt is empty; leave it out to have it rendered", field="prompt")
+        return Example(**{name: value for name, value in fields.items() if value is not None})
     except InputError as error:
-        raise InputError(error.reason, path=path, line=line, field=error.field) from error
+        field = "source_id" if error.field == "source" else error.field
+        raise InputError(error.reason, path=path, line=line, field=field) from error
 
 
 def _refuse_duplicate(id: str, seen: dict[str, int], path: str | Path, line: int, field: str = "id") -> None:

@@ -7,8 +7,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import KW_ONLY, InitVar, dataclass, replace
+from typing import Any, Literal
 
 from lrp4rag.errors import InputError
 from lrp4rag.text import surrogate_in
@@ -53,83 +53,86 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What is analysed: a prompt with its parts located in it, and the response to it.
+    """What is judged: a question, its retrieved passages, the prompt that holds them, and the response.
 
-    `labels` is None when nobody annotated the response, and empty when it was found faithful.
-    `source` groups the examples that share a question and passages (cross-validation never
-    splits a group). Build one with `Example.create`, which checks and locates everything.
+    The prompt is rendered from `template` (by default RAGTruth's wording) where none is given, and question
+    and passages are located in a given one; `spans` says where they stand, and needs to be given only where
+    the same text stands in several places. `labels` is None when nobody annotated the response, and empty
+    when it was found faithful. `source` groups the examples that share a question and passages
+    (cross-validation never splits a group); it defaults to their hash. `generator` names the model that wrote
+    the response.
+
+    Raises `InputError` naming the argument for what is no text, an empty passage or response, an empty
+    question where the prompt is rendered, a label outside the response, a template without its two
+    placeholders, a part that the prompt lacks, text with half a character in it, or more text than
+    `LONGEST_EXAMPLE`.
     """
 
-    id: str
     question: str
     passages: tuple[str, ...]
-    prompt: str
-    spans: tuple[Span, ...]
     response: str | None = None
+    _: KW_ONLY
+    prompt: str = ""
+    spans: tuple[Span, ...] = ()
     labels: tuple[Label, ...] | None = None
+    id: str = "example"
     source: str = ""
     generator: str | None = None
+    template: InitVar[str | None] = None
 
-    @classmethod
-    def create(
-        cls,
-        *,
-        question: str,
-        passages: list[str] | tuple[str, ...],
-        response: str | None = None,
-        prompt: str | None = None,
-        template: str | None = None,
-        labels: tuple[Label, ...] | None = None,
-        id: str = "example",
-        source: str | None = None,
-        generator: str | None = None,
-    ) -> Example:
-        """Check the parts and locate them in the prompt, which is rendered when not given.
+    def __post_init__(self, template: str | None) -> None:
+        given: object = self.passages
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise InputError("give a list of texts, one for each passage", field="passages")
+        self._set(passages=tuple(self.passages))
+        self._require(template)
+        if not self.source:
+            self._set(source=self.content_hash)
+        if not self.prompt:
+            wording = DEFAULT_TEMPLATE if template is None else template
+            prompt, spans = render(wording, self.question, self.passages)
+            self._set(prompt=prompt, spans=spans)
+        elif not self.spans:
+            self._set(spans=locate(self.prompt, self.question, self.passages))
 
-        Raises `InputError` naming the field for an empty passage or response, an empty question where the
-        prompt is rendered, a label outside the response, a template without its two placeholders, a part
-        that the prompt lacks, text with half a character in it, or more text than `LONGEST_EXAMPLE`.
-        """
-        texts = {"question": question, "response": response, "prompt": prompt, "template": template}
-        texts |= {f"passages[{k}]": passage for k, passage in enumerate(passages)}
-        names = {"id": id, "source_id": source, "generator": generator}
-        names |= {f"labels[{k}].kind": label.kind for k, label in enumerate(labels or ())}
-        _require_texts(texts, names)
-        if not passages:
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _require(self, template: str | None) -> None:
+        texts = {"question": self.question, "prompt": self.prompt}
+        texts |= {f"passages[{k}]": passage for k, passage in enumerate(self.passages)}
+        optional = {"response": self.response, "template": template, "generator": self.generator}
+        names = {"id": self.id, "source": self.source}
+        names |= {f"labels[{k}].kind": label.kind for k, label in enumerate(self.labels or ())}
+        given = {field: text for field, text in optional.items() if text is not None}
+        for field, text in {**texts, **given, **names}.items():
+            if not isinstance(text, str):
+                raise InputError(f"a text is needed, not {type(text).__name__}", field=field)
+        if "generator" in given:
+            names["generator"] = given.pop("generator")
+        _require_texts({**texts, **given}, names)
+        if not self.passages:
             raise InputError("at least one passage is needed", field="passages")
-        if prompt is None and not question.strip():
+        if not self.prompt and not self.question.strip():
             raise InputError(
                 "the question is empty; only a given prompt can do without one", field="question"
             )
-        for k, passage in enumerate(passages):
+        for k, passage in enumerate(self.passages):
             if not passage.strip():
                 raise InputError("the passage is empty", field=f"passages[{k}]")
-        if response is not None and not response.strip():
+        if self.response is not None and not self.response.strip():
             raise InputError("the response is empty", field="response")
-        if labels is not None and response is None:
+        if self.labels is not None and self.response is None:
             raise InputError("labels need a response", field="labels")
-        for k, label in enumerate(labels or ()):
-            if not 0 <= label.start < label.end <= len(response or ""):
+        length = len(self.response or "")
+        for k, label in enumerate(self.labels or ()):
+            if not 0 <= label.start < label.end <= length:
                 raise InputError(
                     f"span {label.start}..{label.end} lies outside the response, "
-                    f"which has {len(response or '')} characters",
+                    f"which has {length} characters",
                     field=f"labels[{k}]",
                 )
-        if prompt is None:
-            prompt, spans = render(DEFAULT_TEMPLATE if template is None else template, question, passages)
-        else:
-            spans = locate(prompt, question, passages)
-        return cls(
-            id=id,
-            question=question,
-            passages=tuple(passages),
-            prompt=prompt,
-            spans=spans,
-            response=response,
-            labels=labels,
-            source=source or content_hash(question, passages),
-            generator=generator,
-        )
 
     @property
     def hallucinated(self) -> bool | None:
@@ -143,14 +146,11 @@ class Example:
 
     def with_response(self, response: str) -> Example:
         """The same example with another (unlabelled) response."""
-        if not response.strip():
-            raise InputError("the response is empty", field="response")
-        _require_texts({"response": response}, {})
         return replace(self, response=response, labels=None)
 
 
-def _require_texts(texts: Mapping[str, str | None], names: Mapping[str, str | None]) -> None:
-    lengths = {field: len(text or "") for field, text in texts.items()}
+def _require_texts(texts: Mapping[str, str], names: Mapping[str, str]) -> None:
+    lengths = {field: len(text) for field, text in texts.items()}
     if sum(lengths.values()) > LONGEST_EXAMPLE:
         longest = max(lengths, key=lambda field: lengths[field])
         raise InputError(
@@ -158,23 +158,21 @@ def _require_texts(texts: Mapping[str, str | None], names: Mapping[str, str | No
             field=longest,
         )
     for field, name in names.items():
-        if len(name or "") > LONGEST_NAME:
-            raise InputError(f"{len(name or ''):,} characters; at most {LONGEST_NAME:,}", field=field)
+        if len(name) > LONGEST_NAME:
+            raise InputError(f"{len(name):,} characters; at most {LONGEST_NAME:,}", field=field)
     for field, text in (*texts.items(), *names.items()):
         # JSON can spell half a character ("\\ud800"), which no tokenizer and no file can hold.
-        if (place := surrogate_in(text or "")) is not None:
+        if (place := surrogate_in(text)) is not None:
             raise InputError(f"lone surrogate at character {place}", field=field)
 
 
-def content_hash(question: str, passages: list[str] | tuple[str, ...]) -> str:
+def content_hash(question: str, passages: Sequence[str]) -> str:
     """SHA-256 (first 16 hex digits) of the question and the passages, white space collapsed."""
     parts = [" ".join(text.split()) for text in (question, *passages)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-def render(
-    template: str, question: str, passages: list[str] | tuple[str, ...]
-) -> tuple[str, tuple[Span, ...]]:
+def render(template: str, question: str, passages: Sequence[str]) -> tuple[str, tuple[Span, ...]]:
     """Fill `{context}` (numbered passages) and `{question}`; returns the prompt and the spans."""
     for name in ("context", "question"):
         if template.count(f"{{{name}}}") != 1:
@@ -195,7 +193,7 @@ def render(
     return text, tuple(spans)
 
 
-def locate(prompt: str, question: str, passages: list[str] | tuple[str, ...]) -> tuple[Span, ...]:
+def locate(prompt: str, question: str, passages: Sequence[str]) -> tuple[Span, ...]:
     """Find the passages, in their order, and the question (outside them) in a given prompt."""
     try:
         passage_spans = _locate_passages(prompt, passages)

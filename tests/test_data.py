@@ -58,13 +58,13 @@ def test_forms_of_a_file(content: str, tmp_path: Path) -> None:
     assert [example.id for example in examples] == ["a", "2", "c"]
     assert [example.question for example in examples] == ["When?", "Wo ist 東京?", "When?"]
     assert [example.response for example in examples] == ["In 1901.", None, "y"]
-    assert examples[0] == Example.create(**ROW, id="a")
+    assert examples[0] == Example(**ROW, id="a")
 
 
 @pytest.mark.parametrize("indent", [None, 2])
 def test_one_object(indent: int | None, tmp_path: Path) -> None:
     (example,) = load_examples(write(tmp_path, json.dumps(row(), indent=indent), "one.json"))
-    assert example == Example.create(**ROW, id="1")
+    assert example == Example(**ROW, id="1")
 
 
 def test_blank_lines_count_but_hold_no_example(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ PASSAGES = ["The bridge was opened in 1901.", "The river runs under it."]
 
 
 def create(**changes: object) -> Example:
-    return Example.create(**({"question": QUESTION, "passages": PASSAGES, "response": "In 1901."} | changes))
+    return Example(**({"question": QUESTION, "passages": PASSAGES, "response": "In 1901."} | changes))
 
 
 def texts(prompt: str, spans: tuple[Span, ...]) -> dict[tuple[str, int], str]:
@@ -254,7 +254,7 @@ def test_with_response() -> None:
 
 def test_a_passage_that_the_question_holds_too() -> None:
     prompt = "Question: Is Paris the capital?\nContext: Paris"
-    example = Example.create(
+    example = Example(
         question="Is Paris the capital?", passages=["Paris"], prompt=prompt, response="Yes."
     )
     assert {(span.kind, span.start) for span in example.spans} == {("question", 10), ("passage", 41)}

@@ -1,4 +1,4 @@
-"""`analyse`: one example from text to verdict, with its evidence. What `lrp4rag analyse` calls."""
+"""One example from text to verdict, with its evidence: generate, replay, judge, explain."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ import numpy as np
 import torch
 
 from lrp4rag.classifiers.detector import FittedDetector
-from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.classifiers.verdict import Verdict, judge
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT
-from lrp4rag.features.record import Record
-from lrp4rag.lrp.attribute import attribute, span_weights
+from lrp4rag.features.parts import PROMPT
+from lrp4rag.features.replay import RelevanceReplay
+from lrp4rag.lrp.attribute import span_weights
 from lrp4rag.lrp.composites import Composite, composite_named
 from lrp4rag.lrp.families import require_pull
 from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.relevance import Array, Relevance
-from lrp4rag.lrp.signals import Wanted, signals_of
 from lrp4rag.reader.encoding import Encoded, Truncation
 from lrp4rag.reader.reader import Reader
 
@@ -53,6 +50,99 @@ Follow = Callable[[Iterable[int], int, str], Iterable[int]]
 TOKEN_CHUNK = 8
 
 
+class Analyser:
+    """A reader in relevance mode, which judges one response after another; made by `analysing`.
+
+    A prompt that equals the one before it is not read again, where the detector reads signals.
+    """
+
+    def __init__(self, reader: Reader, detector: FittedDetector | None, flow: Flow) -> None:
+        self.reader, self.detector, self.flow = reader, detector, flow
+        self._replay = detector.model.replay(reader, flow) if detector else RelevanceReplay(reader, flow)
+
+    def __call__(
+        self,
+        example: Example,
+        *,
+        rows: bool = False,
+        tokens: bool = False,
+        truncation: Truncation = "error",
+        max_new_tokens: int = 256,
+        follow: Follow | None = None,
+    ) -> Analysis:
+        """Replay the response (generated first where there is none), attribute it and judge it.
+
+        `rows` adds one pulled cotangent per sentence, `tokens` one per response token. Without a detector
+        there is evidence and no probability. Raises `InputError` for what the reader cannot read.
+        """
+        clock = _Clock()
+        if rows or tokens or (self.detector is not None and PROMPT in self.detector.needs):
+            require_pull(self.reader.model)  # before the expensive part
+        generated = example.response is None
+        if generated:
+            with clock.measure("generate"):
+                encoded = self.reader.generate(example, max_new_tokens=max_new_tokens, truncation=truncation)
+            example = example.with_response(encoded.response)
+        else:
+            encoded = self.reader.encode(example, truncation=truncation)
+        with clock.measure("push"):
+            record = self._replay(encoded, keep=rows or tokens)
+        with clock.measure("classify"):
+            named = replace(record, generator=None if generated else example.generator)
+            verdict = self.detector.predict(named) if self.detector else judge(record.relevance)
+        sentence_rows = token_rows = None
+        if rows:
+            with clock.measure("pull sentences"):
+                sentence_rows = self.sentence_rows(encoded, verdict)
+        if tokens:
+            with clock.measure("pull tokens"):
+                token_rows = self.token_rows(encoded, follow)
+        return Analysis(
+            example,
+            record.relevance,
+            verdict,
+            sentence_rows,
+            token_rows,
+            generated,
+            clock.seconds,
+            passages_only="passages" in record.signals,
+        )
+
+    def sentence_rows(self, encoded: Encoded, verdict: Verdict) -> Array:
+        """R* averaged over each sentence's tokens (sentences, n), in logits."""
+        weights = span_weights(encoded, [(s.start, s.end) for s in verdict.sentences])
+        rows: Array = self.flow.pull(encoded, weights).float().cpu().numpy()
+        return rows
+
+    def token_rows(self, encoded: Encoded, follow: Follow | None = None) -> Array:
+        """R* (t, n), in logits."""
+        count = len(encoded.response_ids)
+        eye, starts = torch.eye(count), range(0, count, TOKEN_CHUNK)
+        steps = follow(starts, len(starts), "pulling tokens") if follow else starts
+        chunks = [self.flow.pull(encoded, eye[start : start + TOKEN_CHUNK]) for start in steps]
+        return np.concatenate([chunk.float().cpu().numpy() for chunk in chunks])
+
+
+@contextmanager
+def analysing(
+    reader: Reader,
+    detector: FittedDetector | None,
+    *,
+    composite: str | Composite | None = None,
+    max_memory: int | None = None,
+) -> Iterator[Analyser]:
+    """Put the reader in the detector's relevance mode; it is restored on exit.
+
+    `composite` defaults to the detector's; with `max_memory`, in bytes, passes are made small enough to fit.
+    Raises `InputError` where the detector was trained with another reader or composite.
+    """
+    chosen = composite_named(composite or (detector.card.composite if detector else "attnlrp"))
+    if detector is not None:
+        detector.require(reader.identity.as_dict(), chosen.name, detector.card.target)
+    with relevance_mode(reader.model, chosen, max_memory=max_memory) as flow:
+        yield Analyser(reader, detector, flow)
+
+
 def analyse(
     example: Example,
     reader: Reader,
@@ -66,94 +156,16 @@ def analyse(
     max_memory: int | None = None,
     follow: Follow | None = None,
 ) -> Analysis:
-    """Replay the response (generated first where there is none), attribute it and judge it.
-
-    One pushed tangent per segment; `rows` adds one pulled cotangent per sentence, `tokens` one per
-    response token, and a detector what its features are made of (for R_prompt one cotangent, for R* a
-    tangent per prompt bin). Without a detector there is evidence and no probability. `composite` defaults to
-    the detector's; with `max_memory`, in bytes, passes are made small enough to fit. Raises
-    `InputError` where the detector was trained with another reader or composite.
-    """
-    clock = _Clock()
-    chosen = composite_named(composite or (detector.card.composite if detector else "attnlrp"))
-    needs = detector.needs if detector else ()
-    if detector is not None:  # before the expensive part
-        detector.require(reader.identity.as_dict(), chosen.name, detector.card.target)
-    if rows or tokens or PROMPT in needs:
-        require_pull(reader.model)
-    generated = example.response is None
-    if generated:
-        with clock.measure("generate"):
-            encoded = reader.generate(example, max_new_tokens=max_new_tokens, truncation=truncation)
-        example = example.with_response(encoded.response)
-    else:
-        encoded = reader.encode(example, truncation=truncation)
-    with relevance_mode(reader.model, chosen, max_memory=max_memory) as flow:
-        with clock.measure("push"):
-            if detector is not None and isinstance(detector.model, TokenModel):
-                record = read_record(reader, encoded, flow, detector.model.wanted)
-            else:
-                record = Record(
-                    attribute(
-                        reader,
-                        encoded,
-                        segments=True,
-                        prompt=PROMPT in needs,
-                        resampled=MATRIX_SHAPE if MATRIX in needs else None,
-                        flow=flow,
-                        keep=rows or tokens,
-                    )
-                )
-            relevance = record.relevance
-        with clock.measure("classify"):
-            told = replace(record, generator=None if generated else example.generator)
-            verdict = detector.predict(told) if detector else judge(relevance)
-        sentence_rows = token_rows = None
-        if rows:
-            with clock.measure("pull sentences"):
-                weights = span_weights(encoded, [(s.start, s.end) for s in verdict.sentences])
-                sentence_rows = flow.pull(encoded, weights).float().cpu().numpy()
-        if tokens:
-            with clock.measure("pull tokens"):
-                count = len(encoded.response_ids)
-                eye = torch.eye(count)
-                starts = range(0, count, TOKEN_CHUNK)
-                steps = follow(starts, len(starts), "pulling tokens") if follow else starts
-                chunks = [flow.pull(encoded, eye[start : start + TOKEN_CHUNK]) for start in steps]
-                token_rows = np.concatenate([chunk.float().cpu().numpy() for chunk in chunks])
-    return Analysis(
-        example,
-        relevance,
-        verdict,
-        sentence_rows,
-        token_rows,
-        generated,
-        clock.seconds,
-        passages_only="passages" in record.signals,
-    )
-
-
-def read_record(reader: Reader, encoded: Encoded, flow: Flow, wanted: Wanted) -> Record:
-    """Relevance and signals of one response, in the flow's mode: what a token detector reads.
-
-    Where segments are not told apart, the relevance is that of the passages only. Raises `InputError` for
-    a response without tokens.
-    """
-    if not encoded.response_ids:
-        raise InputError("the response has no tokens", field="response")
-    signals, states = signals_of(flow, encoded, wanted)
-    whole = signals.passages if signals.by_segment is None else signals.by_segment.sum(0)
-    assert whole is not None
-    relevance = Relevance(
-        encoded=encoded,
-        composite=flow.composite.name,
-        target=flow.target,
-        reader=reader.identity.as_dict(),
-        logits=signals.logits,
-        response=(whole / len(encoded.prompt_ids)).astype(np.float32),
-        by_segment=signals.by_segment,
-    )
-    return Record(relevance, signals.arrays(), states.arrays())
+    """One example; see `analysing` and `Analyser`."""
+    with analysing(reader, detector, composite=composite, max_memory=max_memory) as analyser:
+        return analyser(
+            example,
+            rows=rows,
+            tokens=tokens,
+            truncation=truncation,
+            max_new_tokens=max_new_tokens,
+            follow=follow,
+        )
 
 
 class _Clock:

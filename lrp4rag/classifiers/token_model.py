@@ -16,10 +16,13 @@ from lrp4rag.classifiers.verdict import TokenMarks, Verdict, judge
 from lrp4rag.errors import InputError
 from lrp4rag.features.blocks import Block, parts_of, wanted_by
 from lrp4rag.features.record import Record
+from lrp4rag.features.replay import Replay, SignalReplay
 from lrp4rag.features.table import TokenTable
 from lrp4rag.features.units import sentence_numbers
+from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.signals import Wanted
 from lrp4rag.progress import track
+from lrp4rag.reader.reader import Reader
 
 Table = NDArray[np.floating]
 Flags = NDArray[np.bool_]
@@ -115,6 +118,10 @@ class TokenModel:
     def wanted(self) -> Wanted:
         """The signals that must be computed for it."""
         return wanted_by(self.blocks)
+
+    def replay(self, reader: Reader, flow: Flow) -> Replay:
+        """What reads records for it."""
+        return SignalReplay(reader, flow, self.wanted)
 
     def tables(self, record: Record) -> dict[str, Table]:
         return {name: block(record) for name, block in self.blocks.items()}

@@ -13,6 +13,9 @@ from lrp4rag.classifiers.calibration import probability_of
 from lrp4rag.classifiers.features import Features
 from lrp4rag.classifiers.verdict import Verdict, judge
 from lrp4rag.features.record import Record
+from lrp4rag.features.replay import RelevanceReplay, Replay
+from lrp4rag.lrp.flow import Flow
+from lrp4rag.reader.reader import Reader
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +29,10 @@ class VectorModel:
     @property
     def needs(self) -> tuple[str, ...]:
         return self.features.needs
+
+    def replay(self, reader: Reader, flow: Flow) -> Replay:
+        """What reads records for it."""
+        return RelevanceReplay(reader, flow, self.needs)
 
     def probabilities(self, records: Sequence[Record]) -> NDArray[np.float64]:
         """That each response is hallucinated, (rows,)."""

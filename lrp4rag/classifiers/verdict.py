@@ -21,7 +21,8 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class SuspectSpan:
-    """Characters `start` to `end` (exclusive) of the response; `relevance` is the smoothed mean.
+    """Characters `start` to `end` (exclusive) of the response, and that `text`; `relevance` is the smoothed
+    mean.
 
     `probability`, of a token detector, is the mean over the span's tokens that they are made up; `passage`
     is the index of the one it draws on most, None where it draws on none.
@@ -29,6 +30,7 @@ class SuspectSpan:
 
     start: int
     end: int
+    text: str
     relevance: float
     probability: float | None = None
     passage: int | None = None
@@ -36,7 +38,7 @@ class SuspectSpan:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of the response and what it rests on, relevance in logits.
+    """A sentence of the response, its `text`, and what it rests on; relevance in logits.
 
     `relevance` is that of the whole prompt, and `by_passage` of each passage, summed over prompt tokens
     and averaged over the sentence's tokens; `passage` the index of the largest, None where none is
@@ -46,6 +48,7 @@ class Sentence:
 
     start: int
     end: int
+    text: str
     relevance: float
     by_passage: tuple[float, ...]
     passage: int | None
@@ -135,6 +138,7 @@ def judge(
             SuspectSpan(
                 start,
                 end,
+                text=encoded.response[start:end],
                 relevance=float(smooth[inside].mean()),
                 probability=None if marks is None else float(marks.probabilities[inside].mean()),
                 passage=_leading(_by_passage(relevance, inside)),
@@ -166,6 +170,7 @@ def _sentence(
     return Sentence(
         start=start,
         end=end,
+        text=relevance.encoded.response[start:end],
         relevance=float(relevance.total[inside].mean()),
         by_passage=by_passage,
         passage=_leading(by_passage),

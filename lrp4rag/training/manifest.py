@@ -156,4 +156,3 @@ def parse_examples(content: bytes, path: Path) -> list[Example]:
         except InputError as error:
             raise InputError(error.reason, path=path, line=number, field=error.field) from error
     return examples
-
