@@ -1,4 +1,4 @@
-"""Helpers of the relevance tests: shared models, random weights, comparison, and a model's state."""
+"""Helpers of the relevance tests: shared models and references, random weights, comparison, a model's state."""
 
 from __future__ import annotations
 
@@ -6,34 +6,59 @@ from functools import cache
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from tests.tiny import tiny_llama
+from tests.lrp import tiny_families
+from tests.lrp.detached import reference_rows
+from tests.tiny import Tokens, random_tokens, tiny_llama
 
-NAMES = ("paper", "attnlrp", "cp_lrp")
-
-composites = pytest.mark.parametrize("composite", NAMES)
+COMPOSITES = ("paper", "attnlrp", "cp_lrp")
+composites = pytest.mark.parametrize("composite", COMPOSITES)
 variants = pytest.mark.parametrize("biased", [False, True], ids=["plain", "biased"])
+
+NAMES = tuple(tiny_families.FAMILIES)
+families = pytest.mark.parametrize("name", NAMES)
+# A dense family with sliding layers, one with experts, one with norms and soft caps of its own kind: what holds
+# for these and for the matrix of `test_families` holds for all.
+some_families = pytest.mark.parametrize("name", ["qwen3", "mixtral", "gemma2"])
+
+# Where `cp_lrp` does not sum to the logit: a bias is a source of its own.
+BIASED = {"qwen2"}
+SPARSE = {"qwen3_moe", "qwen3_moe_unnormalised", "mixtral"}
 
 
 @cache
-def model_of(biased: bool):
+def llama_of(biased: bool):
     return tiny_llama(biased=biased)
 
 
-def logits_of(model, ids: torch.Tensor) -> torch.Tensor:
+@cache
+def model_of(name: str):
+    """The tiny model of a family. Shared: a test that changes it builds its own."""
+    return tiny_families.build(name)
+
+
+@cache
+def reference_of(name: str, composite: str) -> tuple[Tokens, Tensor, Tensor]:
+    """Tokens (17, 5), their logits and R* over all columns, by autograd on detach arithmetic."""
+    tokens = random_tokens(17, 5)
+    logits, rows = reference_rows(model_of(name), tokens.prompt_ids, tokens.response_ids, composite)
+    return tokens, logits, rows
+
+
+def logits_of(model, ids: Tensor) -> Tensor:
     with torch.no_grad():
         return model(ids, use_cache=False).logits
 
 
-def assert_close(actual: torch.Tensor, expected: torch.Tensor, tolerance: float) -> None:
+def assert_close(actual: Tensor, expected: Tensor, tolerance: float) -> None:
     """Equal up to `tolerance` times the largest expected value."""
     assert actual.shape == expected.shape
     error = float((actual - expected).abs().max() / expected.abs().max())
     assert error <= tolerance, f"relative error {error:.1e}"
 
 
-def random_weights(*shape: int, seed: int = 0) -> torch.Tensor:
+def random_weights(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 

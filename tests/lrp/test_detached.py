@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.lrp.checks import assert_close, composites, logits_of, model_of, random_weights, state_of, variants
+from tests.lrp.checks import assert_close, composites, llama_of, logits_of, random_weights, state_of, variants
 from tests.lrp.detached import (
     activation_ratio,
     attention_under,
@@ -40,7 +40,7 @@ def rows(family: str, composite: str) -> tuple[Tensor, Tensor]:
 @composites
 @variants
 def test_agrees_with_the_llama_written_from_scratch(composite: str, biased: bool) -> None:
-    model = model_of(biased)
+    model = llama_of(biased)
     logits, relevance = reference_rows(model, TOKENS.prompt_ids, TOKENS.response_ids, composite)
     expected = reference(model, TOKENS.prompt_ids, TOKENS.response_ids, composite)
     assert_close(logits, expected.logits, 1e-10)

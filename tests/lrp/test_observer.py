@@ -6,12 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from lrp4rag.lrp import ATTNLRP, relevance_mode
-from lrp4rag.lrp.composites import CP_LRP
+from lrp4rag.lrp import ATTNLRP, CP_LRP, relevance_mode
 from lrp4rag.lrp.memory import Sizes
 from tests.lrp import tiny_families
-from tests.lrp.checks import assert_close, random_weights
-from tests.lrp.test_families import families, model_of
+from tests.lrp.checks import assert_close, model_of, random_weights, some_families
 from tests.tiny import random_tokens, tiny_llama
 
 PROMPT = random_tokens(33, 1).prompt_ids
@@ -51,8 +49,13 @@ class Recorder:
                 whole.append(row)
         return torch.cat(whole, -2).flatten(0, 1)
 
+    def assert_equal(self, other: Recorder) -> None:
+        for k in range(3):
+            for actual, expected in zip(self.of_layer(k), other.of_layer(k), strict=True):
+                assert_close(actual, expected, 1e-10)
 
-@families
+
+@some_families
 def test_states_and_attention_are_the_models_own(name: str) -> None:
     model, recorder = tiny_families.build(name), Recorder()
     model.set_attn_implementation("eager")
@@ -60,9 +63,8 @@ def test_states_and_attention_are_the_models_own(name: str) -> None:
         plain = model(
             torch.tensor([PROMPT]), output_hidden_states=True, output_attentions=True, use_cache=False
         )
-    weights = random_weights(3, 33)
     with relevance_mode(model, "cp_lrp", sizes=Sizes(queries=8)) as flow:
-        flow.prefix(PROMPT, weights, observer=recorder)
+        flow.prefix(PROMPT, random_weights(3, 33), observer=recorder)
     layers = model.config.num_hidden_layers
     assert recorder.starts == 1
     assert [k for k, _, _ in recorder.layers] == list(range(layers))
@@ -76,30 +78,26 @@ def test_states_and_attention_are_the_models_own(name: str) -> None:
         assert_close(recorder.probabilities(k, 33), plain.attentions[k][0], 1e-5)
 
 
-@pytest.mark.parametrize("mixed", [False, True], ids=["one composite", "two composites"])
+@pytest.mark.parametrize("composites", [None, [ATTNLRP, CP_LRP]], ids=["one composite", "two composites"])
 @pytest.mark.parametrize("positions", [1, 8, 32, 33])
-def test_chunks_of_positions(positions: int, mixed: bool) -> None:
+def test_chunks_of_positions(positions: int, composites) -> None:
     model, weights = model_of("mistral"), random_weights(2, 33)
-    composites = [ATTNLRP, CP_LRP] if mixed else None
     recorded = {}
-    for chunk in (None, positions):
-        recorder = Recorder()
+    for chunk in (33, positions):
+        recorded[chunk] = recorder = Recorder()
         with relevance_mode(model, sizes=Sizes(positions=chunk)) as flow:
             flow.prefix(PROMPT, weights, composites=composites, observer=recorder)
-        chunks = -(-33 // (chunk or 33))
+        chunks = -(-33 // chunk)
         assert recorder.starts == 1
         assert [k for k, _, _ in recorder.layers] == list(range(3)) * chunks
         assert [k for k, *_ in recorder.blocks] == list(range(3)) * chunks
-        recorded[chunk] = [recorder.of_layer(k) for k in range(3)]
-    for one, other in zip(recorded[positions], recorded[None], strict=True):
-        for actual, expected in zip(one, other, strict=True):
-            assert_close(actual, expected, 1e-10)
+    recorded[positions].assert_equal(recorded[33])
 
 
-def test_the_response_is_seen_without_its_last_token_and_the_prefix_again() -> None:
-    model, before, after = model_of("llama"), Recorder(), Recorder()
+def test_the_response_is_seen_without_its_last_token_and_nothing_afterwards(llama) -> None:
+    before, after = Recorder(), Recorder()
     weights = random_weights(2, 33)
-    with relevance_mode(model) as flow:
+    with relevance_mode(llama) as flow:
         prefix = flow.prefix(PROMPT, weights, observer=before)
         expected = prefix.states(RESPONSE)
         states = prefix.states(RESPONSE, observer=after)
@@ -107,48 +105,30 @@ def test_the_response_is_seen_without_its_last_token_and_the_prefix_again() -> N
         assert torch.equal(states.tangents, expected.tangents)
         assert [k for k, _, _ in after.layers] == [0, 1, 2]
         assert after.layers[0][1].shape == (1, 5, 48)
-        assert (before.starts, after.starts) == (1, 1)
         prefix.states(RESPONSE[:1], observer=after)  # one token: what predicts it was seen before
-        assert after.starts == 1
-
-
-class OnceTooLarge:
-    """Runs out of memory the first `times` times that it is reached."""
-
-    def __init__(self, times: int) -> None:
-        self.left = times
-
-    def __call__(self, *_: object) -> None:
-        self.left -= 1
-        if self.left >= 0:
-            raise torch.OutOfMemoryError("CUDA out of memory")
+        flow.prefix(PROMPT, weights)
+        flow.push(random_tokens(5, 2), random_weights(1, 5))
+    llama(torch.tensor([PROMPT]))
+    assert (before.starts, after.starts) == (1, 1)
+    assert len(before.layers) == len(after.layers) == 3
 
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_after_memory_ran_out_only_the_repeated_replay_counts(times: int) -> None:
-    model, weights = tiny_llama(), random_weights(2, 33)
+    model, weights, failures = tiny_llama(), random_weights(2, 33), [None] * times
     expected, recorder = Recorder(), Recorder()
+
+    def run_out(*_: object) -> None:
+        if failures:
+            failures.pop()
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
     with relevance_mode(model) as flow:
         state = flow.prefix(PROMPT, weights, observer=expected).state
-        hook = model.model.layers[1].mlp.gate_proj.register_forward_pre_hook(OnceTooLarge(times))
+        model.model.layers[1].mlp.gate_proj.register_forward_pre_hook(run_out)
         retried = flow.prefix(PROMPT, weights, observer=recorder)
-        hook.remove()
         assert_close(retried.state.primal, state.primal, 1e-10)
         assert_close(retried.push(RESPONSE), flow.prefix(PROMPT, weights).push(RESPONSE), 1e-10)
     assert recorder.starts == 1 + times
     assert [k for k, _, _ in recorder.layers] == [0, 1, 2]
-    for k in range(3):
-        for one, other in zip(recorder.of_layer(k), expected.of_layer(k), strict=True):
-            assert_close(one, other, 1e-10)
-
-
-def test_no_observer_is_left_behind() -> None:
-    model, recorder = tiny_llama(), Recorder()
-    with relevance_mode(model) as flow:
-        flow.prefix(PROMPT, random_weights(1, 33), observer=recorder)
-        seen = len(recorder.layers)
-        flow.prefix(PROMPT, random_weights(1, 33))
-        flow.push(random_tokens(5, 2), random_weights(1, 5))
-        assert len(recorder.layers) == seen
-    model(torch.tensor([PROMPT]))
-    assert len(recorder.layers) == seen
+    recorder.assert_equal(expected)

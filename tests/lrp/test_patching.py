@@ -12,7 +12,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from lrp4rag.errors import InputError, LRP4RAGError, RelevanceError
 from lrp4rag.lrp import relevance_mode, rules
-from tests.lrp.checks import assert_close, composites, logits_of, model_of, random_weights, state_of, variants
+from tests.lrp.checks import assert_close, composites, llama_of, logits_of, random_weights, state_of, variants
 from tests.tiny import Tokens, random_tokens, tiny_config, tiny_llama
 
 
@@ -23,7 +23,7 @@ def test_patched_logits_equal_the_models_own(
     composite: str, biased: bool, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rules, "QUERY_BLOCK", 64)  # of which these lengths see several
-    model, ids = model_of(biased), random_tokens(length, 1).ids
+    model, ids = llama_of(biased), random_tokens(length, 1).ids
     expected = logits_of(model, ids)
     with relevance_mode(model, composite):
         assert_close(logits_of(model, ids), expected, 1e-6)
@@ -31,7 +31,7 @@ def test_patched_logits_equal_the_models_own(
 
 @composites
 def test_patched_logits_of_a_batch(composite: str) -> None:
-    model = model_of(False)
+    model = llama_of(False)
     ids = torch.cat([random_tokens(20, 1, seed=seed).ids for seed in range(3)])
     expected = logits_of(model, ids)
     with relevance_mode(model, composite):
@@ -40,7 +40,7 @@ def test_patched_logits_of_a_batch(composite: str) -> None:
 
 @composites
 def test_generation_with_a_cache_is_unchanged_by_the_patch(composite: str) -> None:
-    model, ids = model_of(False), random_tokens(9, 1).ids
+    model, ids = llama_of(False), random_tokens(9, 1).ids
     options = {
         "attention_mask": torch.ones_like(ids),
         "max_new_tokens": 6,
@@ -55,7 +55,7 @@ def test_generation_with_a_cache_is_unchanged_by_the_patch(composite: str) -> No
 @composites
 @variants
 def test_explained_logits_are_the_models_own(composite: str, biased: bool, tokens: Tokens) -> None:
-    model = model_of(biased)
+    model = llama_of(biased)
     own = logits_of(model, tokens.ids)[0, len(tokens.prompt_ids) - 1 :]
     own = own.gather(1, torch.tensor(tokens.response_ids)[:, None])[:, 0]
     with relevance_mode(model, composite) as flow:

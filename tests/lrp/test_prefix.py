@@ -1,31 +1,22 @@
-"""Shared prompts and padded batches give what the loop gives: every family, with windows and without."""
+"""Shared prompts and padded batches give what the loop gives; a cache grows and branches."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+from transformers import DynamicCache
 
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp import prefix, relevance_mode
-from tests.lrp.checks import assert_close, composites, random_weights
-from tests.lrp.test_families import families, model_of
+from lrp4rag.lrp.cache import ROOM, fork, new_cache
+from tests.lrp.checks import assert_close, composites, model_of, random_weights, some_families
 from tests.tiny import Tokens, random_tokens
 
 PROMPT = random_tokens(19, 1).prompt_ids
 RESPONSES = [random_tokens(1, t, seed=t).response_ids for t in (6, 1, 3)]
 
 
-@families
-@composites
-def test_responses_that_share_a_prompt_equal_the_loop(name: str, composite: str) -> None:
-    batch, weights = [Tokens(PROMPT, response) for response in RESPONSES], random_weights(3, 19)
-    with relevance_mode(model_of(name), composite) as flow:
-        expected = [flow.push(tokens, weights) for tokens in batch]
-        for actual, one in zip(flow.push_shared(batch, weights), expected, strict=True):
-            assert_close(actual, one, 1e-6)
-
-
-@families
+@some_families
 @composites
 def test_a_padded_batch_equals_the_loop(name: str, composite: str) -> None:
     batch = [random_tokens(n, t) for n, t in ((19, 4), (8, 6), (25, 1), (3, 2))]
@@ -40,30 +31,32 @@ def test_a_padded_batch_equals_the_loop(name: str, composite: str) -> None:
                 assert_close(actual, one, 1e-6)
 
 
-@families
+@some_families
 def test_a_prefix_that_is_extended_equals_one_read_at_once(name: str) -> None:
-    weights = random_weights(2, 19)
-    tokens = Tokens(PROMPT, RESPONSES[0])
+    """Also with weights of the response's own tokens; it stays where it is."""
+    tokens, weights = Tokens(PROMPT, RESPONSES[0]), random_weights(2, 24)
     with relevance_mode(model_of(name)) as flow:
         expected = flow.push(tokens, weights)
         prefix = flow.prefix(PROMPT[:11], weights[:, :11])
         prefix.extend(PROMPT[11:12], weights[:, 11:12])
-        prefix.extend(PROMPT[12:], weights[:, 12:])
+        prefix.extend(PROMPT[12:], weights[:, 12:19])
         assert prefix.length == 19
-        assert_close(prefix.push(tokens.response_ids), expected, 1e-6)
-        assert_close(prefix.push(tokens.response_ids), expected, 1e-6)  # it stays where it is
+        for _ in range(2):
+            assert_close(prefix.push(tokens.response_ids, weights[:, 19:]), expected, 1e-6)
 
 
-@families
+@some_families
 @composites
-def test_tangents_that_join_where_they_begin_equal_the_loop(name: str, composite: str, monkeypatch) -> None:
+def test_responses_that_share_a_prompt_equal_the_loop(name: str, composite: str, monkeypatch) -> None:
+    """Tangents join where they begin: all at once, one after the other, later, and out of order."""
     monkeypatch.setattr(prefix, "STAGE", 4)
     weights = random_weights(5, 19)
+    staged = weights.clone()
     for row, start in enumerate((0, 3, 9, 9, 17)):
-        weights[row, :start] = 0
+        staged[row, :start] = 0
     batch = [Tokens(PROMPT, response) for response in RESPONSES]
     with relevance_mode(model_of(name), composite) as flow:
-        for part in (weights, weights[1:], weights.flip(0)):  # from the start, later, out of order
+        for part in (weights, staged, staged[1:], staged.flip(0)):
             expected = [flow.push(tokens, part) for tokens in batch]
             for actual, one in zip(flow.push_shared(batch, part), expected, strict=True):
                 assert_close(actual, one, 1e-6)
@@ -81,27 +74,12 @@ def test_stages_end_with_all_tangents(monkeypatch) -> None:
     assert prefix.stages(torch.zeros(0, 9)) == [(0, slice(0, 9))]
 
 
-def test_weights_of_the_responses_own_tokens(llama) -> None:
-    tokens, weights = Tokens(PROMPT, RESPONSES[0]), random_weights(2, 24)
+def test_what_a_prefix_refuses(llama) -> None:
     with relevance_mode(llama) as flow:
-        expected = flow.push(tokens, weights)
-        prefix = flow.prefix(PROMPT, weights[:, :19])
-        assert_close(prefix.push(tokens.response_ids, weights[:, 19:]), expected, 1e-10)
-
-
-def test_other_prompts_are_refused(llama) -> None:
-    batch = [random_tokens(5, 2), random_tokens(6, 2)]
-    with relevance_mode(llama) as flow, pytest.raises(LRP4RAGError, match="one prompt, not 2"):
-        flow.push_shared(batch, torch.ones(1, 5))
-
-
-def test_an_empty_prefix_is_refused(llama) -> None:
-    with relevance_mode(llama) as flow, pytest.raises(LRP4RAGError, match="at least one token"):
-        flow.prefix((), torch.ones(1, 0))
-
-
-def test_weights_of_another_shape_are_refused(llama) -> None:
-    with relevance_mode(llama) as flow:
+        with pytest.raises(LRP4RAGError, match="one prompt, not 2"):
+            flow.push_shared([random_tokens(5, 2), random_tokens(6, 2)], torch.ones(1, 5))
+        with pytest.raises(LRP4RAGError, match="at least one token"):
+            flow.prefix((), torch.ones(1, 0))
         prefix = flow.prefix(PROMPT, random_weights(2, 19))
         for shape in ((2, 1), (1, 3), (2, 4)):
             with pytest.raises(LRP4RAGError, match=r"weights must be \(2, 3\)"):
@@ -122,3 +100,39 @@ def test_nothing_to_explain_is_an_error(llama) -> None:
                 run()
         with pytest.raises(LRP4RAGError, match="at_once must be 1"):
             flow.push_batch([Tokens(PROMPT, (1,))], [weights], at_once=0)
+
+
+# The cache holds what Hugging Face's own holds, and its branches do not disturb each other.
+
+
+def read(model, cache: DynamicCache, ids: tuple[int, ...]) -> torch.Tensor:
+    with torch.no_grad():
+        return model(torch.tensor([ids]), past_key_values=cache, use_cache=True).logits[0, -1]
+
+
+def test_the_cache_holds_what_hugging_faces_holds(llama) -> None:
+    """Long parts and single tokens, past the end of the room and back to long parts."""
+    ids = random_tokens(2 * ROOM + 40, 1).prompt_ids
+    ours, theirs = new_cache(llama.config), DynamicCache(config=llama.config)
+    start = 0
+    for end in [7, *range(8, 9 + ROOM + 5), ROOM + 30, *range(ROOM + 31, len(ids) + 1)]:
+        assert torch.equal(read(llama, ours, ids[start:end]), read(llama, theirs, ids[start:end]))
+        start = end
+    for one, other in zip(ours.layers, theirs.layers, strict=True):
+        assert one.get_seq_length() == other.get_seq_length() == len(ids)
+        assert torch.equal(one.keys, other.keys)
+        assert torch.equal(one.values, other.values)
+
+
+def test_branches_of_a_cache_do_not_disturb_each_other(llama) -> None:
+    ids = random_tokens(12, 1).prompt_ids
+    trunk = new_cache(llama.config)
+    read(llama, trunk, ids[:9])
+    read(llama, trunk, ids[9:10])  # now it has room, into which branches must not write
+    branches = {token: fork(trunk) for token in (3, 5)}
+    for token, branch in branches.items():
+        read(llama, branch, (token,))
+    read(llama, trunk, (11,))
+    for token, branch in branches.items():
+        alone = read(llama, new_cache(llama.config), (*ids[:10], token, 7))
+        assert torch.allclose(read(llama, branch, (7,)), alone, rtol=0, atol=1e-12)

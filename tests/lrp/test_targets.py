@@ -8,12 +8,13 @@ import torch
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp import TARGETS, Target, relevance_mode
 from lrp4rag.lrp.readout import target_named
-from tests.lrp.checks import assert_close, composites, logits_of, random_weights
+from tests.lrp.checks import assert_close, composites, logits_of, model_of, random_weights
 from tests.lrp.detached import detached
-from tests.lrp.test_families import families, model_of
 from tests.tiny import Tokens, random_tokens
 
 TOKENS = random_tokens(17, 5)
+
+with_and_without_caps = pytest.mark.parametrize("name", ["llama", "gemma2"])
 
 
 def relevance_of(name: str, composite: str, target: str | Target) -> torch.Tensor:
@@ -21,22 +22,17 @@ def relevance_of(name: str, composite: str, target: str | Target) -> torch.Tenso
         return flow.pull(TOKENS, all_columns=True)
 
 
-@families
+@with_and_without_caps
 @composites
 def test_a_contrast_is_the_difference_of_relevance(name: str, composite: str) -> None:
+    """The mean logit's relevance agrees with the reference."""
     response, largest, mean = (
         relevance_of(name, composite, target) for target in ("response", "largest", "mean")
     )
     assert_close(relevance_of(name, composite, "response-mean"), response - mean, 1e-8)
     assert_close(relevance_of(name, composite, "response-largest"), response - largest, 1e-8)
     assert_close(relevance_of(name, composite, "largest-mean"), largest - mean, 1e-8)
-
-
-@composites
-@pytest.mark.parametrize("name", ["llama", "gemma2"])  # without and with soft-capped logits
-def test_the_mean_logit_agrees_with_the_reference(name: str, composite: str) -> None:
     model = model_of(name)
-    actual = relevance_of(name, composite, "mean")
     with detached(model, composite):
         embeddings = model.get_input_embeddings()(TOKENS.ids).detach().requires_grad_()
         means = model(inputs_embeds=embeddings, use_cache=False).logits[0, 16:].mean(-1)
@@ -44,11 +40,11 @@ def test_the_mean_logit_agrees_with_the_reference(name: str, composite: str) -> 
             (embeddings * torch.autograd.grad(one, embeddings, retain_graph=True)[0])[0].sum(-1)
             for one in means
         ]
-    assert_close(actual, torch.stack(rows).detach(), 1e-10)
+    assert_close(mean, torch.stack(rows).detach(), 1e-10)
 
 
+@with_and_without_caps
 @composites
-@pytest.mark.parametrize("name", ["llama", "gemma2"])
 def test_one_token_rather_than_another(name: str, composite: str) -> None:
     """The other tokens' relevance is what replaying them in the response's place gives, at each position."""
     others = (3, 50, 96, 0, 41)
@@ -61,12 +57,12 @@ def test_one_token_rather_than_another(name: str, composite: str) -> None:
         assert_close(contrast[j, : len(row)], own[j, : len(row)] - row, 1e-8)
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma2"])
-def test_the_explained_values_are_the_models_own(name: str) -> None:
-    model = model_of(name)
+@with_and_without_caps
+def test_all_targets_from_one_replay_explain_the_models_own_values(name: str) -> None:
+    model, weights, replays = model_of(name), random_weights(2, 17), []
     logits = logits_of(model, TOKENS.ids)[0, 16:]
     own = logits.gather(1, torch.tensor(TOKENS.response_ids)[:, None])[:, 0]
-    expected = {
+    values = {
         "response": own,
         "largest": logits.max(-1).values,
         "mean": logits.mean(-1),
@@ -74,25 +70,17 @@ def test_the_explained_values_are_the_models_own(name: str) -> None:
         "response-largest": own - logits.max(-1).values,
         "largest-mean": logits.max(-1).values - logits.mean(-1),
     }
-    assert set(expected) == set(TARGETS)
-    for target, values in expected.items():
-        with relevance_mode(model, target=target) as flow:
-            flow.push(TOKENS, random_weights(1, 17))
-            assert_close(flow.explained_logits, values, 1e-6)
-            assert flow.target == target
-
-
-def test_several_targets_from_one_replay() -> None:
-    model, weights, replays = model_of("gemma2"), random_weights(2, 17), []
-    names = list(TARGETS)
+    assert set(values) == set(TARGETS)
     expected = []
-    for name in names:
-        with relevance_mode(model, target=name) as flow:
+    for target, value in values.items():
+        with relevance_mode(model, target=target) as flow:
             expected.append(flow.push(TOKENS, weights))
+            assert_close(flow.explained_logits, value, 1e-6)
+            assert flow.target == target
     handle = model.model.layers[0].register_forward_hook(lambda *_: replays.append(1))
     with relevance_mode(model) as flow:
         replays.clear()
-        actual = flow.read(TOKENS, weights, names)
+        actual = flow.read(TOKENS, weights, list(values))
     handle.remove()
     assert len(replays) == 1
     assert_close(actual, torch.stack(expected), 1e-10)
@@ -100,9 +88,8 @@ def test_several_targets_from_one_replay() -> None:
 
 def test_one_other_token_stands_for_all() -> None:
     repeated = Target("response", (7,) * 5)
-    assert torch.equal(
-        relevance_of("llama", "attnlrp", Target("response", (7,))), relevance_of("llama", "attnlrp", repeated)
-    )
+    single = relevance_of("llama", "attnlrp", Target("response", (7,)))
+    assert torch.equal(single, relevance_of("llama", "attnlrp", repeated))
     assert repeated.name == "response-tokens:7,7,7,7,7"
 
 
