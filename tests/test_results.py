@@ -1,16 +1,11 @@
-"""The README's library example runs as it stands, and its links and figures are those of the repository."""
+"""The figures of the README and of the page of results are those of the files behind them."""
 
 from __future__ import annotations
 
 import csv
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 from lrp4rag.classifiers.folder import load_card
 from lrp4rag.report.numbers import with_interval
@@ -28,29 +23,30 @@ LINES = {
 """What the README calls a line of the card: of responses (None: the detector, "": none), and of tokens."""
 
 
-@pytest.mark.usefixtures("default_reader")
-def test_the_library_example_runs():
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    check = "\nassert 0 < verdict.probability < 1 and matrix.shape[0] == len(relevance.response)\n"
-    result = subprocess.run(
-        [sys.executable, "-c", code + check],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env=os.environ,
-    )
-    assert result.returncode == 0, result.stderr
-
-
-def test_what_the_readme_links_to_is_there():
-    links = re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / "README.md").read_text())
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+def test_the_readme_is_short_and_its_table_is_that_of_the_comparison() -> None:
+    """A reader in a hurry; the figures are those of the page of systems."""
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 120
+    costs = json.loads((COMPARED / "costs.json").read_text())["systems"]
+    systems = {
+        "**lrp4rag**": "lrp4rag",
+        "**lrp4rag**, detector `fast`": "lrp4rag --fast",
+        "Lookback Lens, windows": "lookback-lens-windows",
+        "hidden states, linear probe": "saplma-linear",
+        "words that are in no passage": "novel-words",
+    }
+    (table,) = re.findall(r"\| \| llama-2-7b-chat .*?\n\n", text, re.DOTALL)
+    lines = [cells_of(line) for line in table.strip().splitlines()[2:]]
+    assert [line[0] for line in lines] == list(systems)
+    for name, *cells, forwards in lines:
+        system = systems[name]
+        for generator, cell in zip(("llama-2-7b-chat", "llama-2-13b-chat"), cells, strict=True):
+            assert cell == f"{float(compared()['all', generator, system, 'auroc']['value']):.3f}", name
+        assert forwards == f"{costs[system]['forwards']:.1f}", name
 
 
 def section(title):
-    return (ROOT / "README.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+    return (ROOT / "docs/results.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
 
 
 def cells_of(line):
