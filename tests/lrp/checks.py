@@ -1,4 +1,4 @@
-"""Helpers of the relevance tests: shared models and references, random weights, comparison, a model's state."""
+"""Helpers of the relevance tests: shared models and references, random weights, comparison and state."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ variants = pytest.mark.parametrize("biased", [False, True], ids=["plain", "biase
 
 NAMES = tuple(tiny_families.FAMILIES)
 families = pytest.mark.parametrize("name", NAMES)
-# A dense family with sliding layers, one with experts, one with norms and soft caps of its own kind: what holds
-# for these and for the matrix of `test_families` holds for all.
+# One with sliding layers, one with experts, one with norms and soft caps of its own; all are in `test_families`.
 some_families = pytest.mark.parametrize("name", ["qwen3", "mixtral", "gemma2"])
 
 # Where `cp_lrp` does not sum to the logit: a bias is a source of its own.

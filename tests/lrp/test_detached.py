@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.lrp.checks import assert_close, composites, llama_of, logits_of, random_weights, state_of, variants
+from tests.lrp.checks import (
+    BIASED,
+    COMPOSITES,
+    SPARSE,
+    assert_close,
+    composites,
+    families,
+    llama_of,
+    logits_of,
+    model_of,
+    random_weights,
+    state_of,
+    variants,
+)
 from tests.lrp.detached import (
     activation_ratio,
     attention_under,
@@ -20,21 +34,17 @@ from tests.lrp.detached import (
     soft_cap,
 )
 from tests.lrp.reference import reference
-from tests.lrp.tiny_families import FAMILIES, build
+from tests.lrp.tiny_families import build
 from tests.tiny import random_tokens
 
-families = pytest.mark.parametrize("family", FAMILIES)
+double = pytest.mark.usefixtures("double")
+
 TOKENS = random_tokens(13, 6)  # longer than the families' windows
 
 
 @cache
-def family_model(family: str):
-    return build(family)
-
-
-@cache
-def rows(family: str, composite: str) -> tuple[Tensor, Tensor]:
-    return reference_rows(family_model(family), TOKENS.prompt_ids, TOKENS.response_ids, composite)
+def rows(name: str, composite: str) -> tuple[Tensor, Tensor]:
+    return reference_rows(model_of(name), TOKENS.prompt_ids, TOKENS.response_ids, composite)
 
 
 @composites
@@ -47,42 +57,16 @@ def test_agrees_with_the_llama_written_from_scratch(composite: str, biased: bool
     assert_close(relevance, expected.relevance, 1e-10)
 
 
-@composites
 @families
-@pytest.mark.usefixtures("double")
-def test_patched_logits_equal_the_models_own_in_double_precision(family: str, composite: str) -> None:
-    model = family_model(family)
-    expected = logits_of(model, TOKENS.ids)
-    with detached(model, composite):
-        assert_close(logits_of(model, TOKENS.ids), expected, 1e-11)
-
-
-@composites
-@families
-def test_patched_logits_equal_the_models_own(family: str, composite: str) -> None:
-    model = family_model(family)
-    expected = logits_of(model, TOKENS.ids)
-    with detached(model, composite):
-        assert_close(logits_of(model, TOKENS.ids), expected, 1e-6)
-
-
-@families
-@pytest.mark.usefixtures("double")
-def test_explained_logits_are_those_of_the_response(family: str) -> None:
-    model = family_model(family)
-    own = logits_of(model, TOKENS.ids)[0, len(TOKENS.prompt_ids) - 1 :]
-    own = own[torch.arange(len(TOKENS.response_ids)), list(TOKENS.response_ids)]
-    explained, _ = reference_rows(model, TOKENS.prompt_ids, TOKENS.response_ids, "paper")
-    assert_close(explained, own, 1e-11)
-
-
-@families
-def test_the_model_is_restored(family: str) -> None:
-    model = build(family)
+@double
+def test_it_computes_what_the_model_does_and_restores_it(name: str) -> None:
+    model = build(name)
     before, expected = state_of(model), logits_of(model, TOKENS.ids)
-    with detached(model, "attnlrp"):
-        assert state_of(model) != before
-    assert state_of(model) == before
+    for composite in COMPOSITES:
+        with detached(model, composite):
+            assert state_of(model) != before
+            assert_close(logits_of(model, TOKENS.ids), expected, 1e-11)
+        assert state_of(model) == before
     with pytest.raises(IndexError), detached(model, "attnlrp"):
         model(torch.tensor([[97]]))  # no such token
     assert state_of(model) == before
@@ -98,38 +82,32 @@ def test_a_model_in_single_precision_has_no_reference() -> None:
 
 
 @families
-@pytest.mark.usefixtures("double")
-def test_paper_is_gradient_times_input_of_the_model_itself(family: str) -> None:
-    example = (family_model(family), TOKENS.prompt_ids, TOKENS.response_ids)
-    logits, relevance = gradient_times_input(*example)
-    assert_close(reference_rows(*example, "paper")[0], logits, 1e-10)
-    assert_close(reference_rows(*example, "paper")[1], relevance, 1e-10)
+@double
+def test_paper_is_gradient_times_input_of_the_model_itself(name: str) -> None:
+    logits, relevance = gradient_times_input(model_of(name), TOKENS.prompt_ids, TOKENS.response_ids)
+    assert_close(rows(name, "paper")[0], logits, 1e-10)
+    assert_close(rows(name, "paper")[1], relevance, 1e-10)
+    own = logits_of(model_of(name), TOKENS.ids)[0, len(TOKENS.prompt_ids) - 1 :]
+    own = own[torch.arange(len(TOKENS.response_ids)), list(TOKENS.response_ids)]
+    assert_close(logits, own, 1e-11)
 
 
 @families
-def test_composites_differ(family: str) -> None:
-    """Or a composite that changed nothing would pass for another one."""
-    paper, attnlrp, cp_lrp = (rows(family, name)[1] for name in ("paper", "attnlrp", "cp_lrp"))
-    for one, other in ((paper, attnlrp), (paper, cp_lrp), (attnlrp, cp_lrp)):
+@double
+def test_composites_differ_and_later_tokens_have_no_relevance(name: str) -> None:
+    """Or a composite that changed nothing would pass for another one. Without biases `cp_lrp` conserves."""
+    relevance = {composite: rows(name, composite)[1] for composite in COMPOSITES}
+    for one, other in itertools.combinations(relevance.values(), 2):
         assert (one - other).abs().max() > 0.05 * other.abs().max()
+    for one in relevance.values():
+        later = torch.ones_like(one, dtype=torch.bool).triu(len(TOKENS.prompt_ids))
+        assert one.isfinite().all()
+        assert not one[later].any()
+    if name not in BIASED:  # also Gemma 2, whose final soft cap is linear under the ratio rule
+        assert_close(relevance["cp_lrp"].sum(-1), rows(name, "cp_lrp")[0], 1e-9)
 
 
-@composites
-@families
-def test_no_relevance_from_later_tokens(family: str, composite: str) -> None:
-    relevance = rows(family, composite)[1]
-    later = torch.ones_like(relevance, dtype=torch.bool).triu(len(TOKENS.prompt_ids))
-    assert relevance.isfinite().all()
-    assert not relevance[later].any()
-
-
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "qwen2"])
-def test_cp_lrp_conserves_without_biases(family: str) -> None:
-    """Also Gemma 2, whose final soft cap is linear under the ratio rule."""
-    logits, relevance = rows(family, "cp_lrp")
-    assert_close(relevance.sum(-1), logits, 1e-9)
-
-
+@double
 def test_cp_lrp_conserves_on_qwen2_without_its_value_bias() -> None:
     """The biases of q and k only enter the frozen probabilities; that of v reaches the logit."""
     logits, relevance = rows("qwen2", "cp_lrp")
@@ -162,21 +140,21 @@ def test_attention_splits_its_products_under_attnlrp(cap: float | None) -> None:
 
 
 @pytest.mark.parametrize("composite", ["attnlrp", "cp_lrp"])
-@pytest.mark.parametrize("family", ["llama", "phi3", "gemma2"])
-def test_a_gated_mlp_conserves(family: str, composite: str) -> None:
+@pytest.mark.parametrize("name", ["llama", "phi3", "gemma2"])
+def test_a_gated_mlp_conserves(name: str, composite: str) -> None:
     """attnlrp: half through the gate and half through the other factor."""
-    mlp = family_model(family).model.layers[0].mlp
+    mlp = model_of(name).model.layers[0].mlp
     x, cotangent = random_weights(1, 5, 48).requires_grad_(), random_weights(1, 5, 48, seed=1)
     y = (gated_mlp(mlp, x, composite) * cotangent).sum()
     relevance = x.detach() * torch.autograd.grad(y, x)[0]
     assert_close(relevance.sum(), y.detach(), 1e-10)
 
 
-@pytest.mark.parametrize("family", ["qwen3_moe", "qwen3_moe_unnormalised", "mixtral"])
-@pytest.mark.usefixtures("double")
-def test_a_mixture_of_experts_halves_experts_and_router_under_attnlrp(family: str) -> None:
+@pytest.mark.parametrize("name", sorted(SPARSE))
+@double
+def test_a_mixture_of_experts_halves_experts_and_router_under_attnlrp(name: str) -> None:
     """At each position: experts conserve, and get 1/2; the router gets 1/2 of its Gradient x Input."""
-    block = family_model(family).model.layers[0].mlp
+    block = model_of(name).model.layers[0].mlp
     x, cotangent = random_weights(5, 48), random_weights(5, 48, seed=1)
     explained, routed = x.clone().requires_grad_(), x.clone().requires_grad_()
     y = (mixture_of_experts(block, explained, "attnlrp") * cotangent).sum(-1)

@@ -1,4 +1,4 @@
-"""Invariants 2 to 5 of the design: adjoint, push = pull, references, causality; layers, targets and weights."""
+"""Invariants 2 to 5 of the design: adjoint, push = pull, references, causality; layers and targets."""
 
 from __future__ import annotations
 

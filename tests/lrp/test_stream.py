@@ -9,8 +9,7 @@ import torch
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.stream import Sampling, recording, running_below, stream
-from tests.lrp.checks import composites, random_weights, state_of
-from tests.lrp.test_families import families, model_of
+from tests.lrp.checks import composites, families, model_of, random_weights, state_of
 from tests.tiny import Tokens, random_tokens
 
 PROMPT = random_tokens(19, 1).prompt_ids
