@@ -1,5 +1,7 @@
-"""Cells: the pieces that a reproduction is computed in. Each is kept in a file of its own as soon as it is
-done, so that a killed run goes on where it was, and what did not change is not computed again."""
+"""Cells: the pieces of a cross-validation, each cached in a file as soon as it is computed.
+
+A run that was killed resumes after its last cell, and what did not change is not computed again.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ class Cell:
 class Cache:
     """A folder with a JSON file for each cell: its key, its value, and the seconds that it took.
 
-    What cannot be read as that counts as none: the cell is computed again.
+    A cell whose file cannot be read as that is computed again.
     """
 
     folder: Path
@@ -71,7 +73,7 @@ class Cache:
         return self.read(cell) is not None
 
     def read(self, cell: Cell) -> Any:
-        """The value of a cell that is there, or None."""
+        """The value of a cached cell, or None."""
         if cell.name not in self._values and (record := self._read(cell)) is not None:
             try:
                 self._values[cell.name] = from_json(cell.kind, record["value"])
@@ -89,15 +91,13 @@ class Cache:
         return float(sum(record["seconds"] for record in records if record is not None))
 
     def write(self, cell: Cell, value: Any, seconds: float) -> None:
-        """Keep a value; `value` is what `to_json` gives."""
+        """Cache a value, as `to_json` gives it."""
         record = {"key": cell.key, "seconds": round(seconds, 3), "value": value}
         write_atomically(make_way(self.path(cell)), json.dumps(sealed(record), allow_nan=False) + "\n")
 
     def run(self, cell: Cell) -> Any:
-        """Compute a cell here, with as many threads as there are, and keep its value."""
-        started = time.perf_counter()
-        value = to_json(cell.prepare()())
-        self.write(cell, value, time.perf_counter() - started)
+        """Compute a cell in this process, with all threads, and cache its value."""
+        self.write(cell, *_timed(cell.prepare()))
         return self.read(cell)
 
     def all(self, cells: Sequence[Cell], label: str) -> list[Any]:
@@ -110,7 +110,7 @@ class Cache:
 
     def _compute(self, cells: Sequence[Cell]) -> Iterator[None]:
         """One by one as they are done. What a cell needs is gathered shortly before its turn."""
-        tasks = (delayed(_timed)(k, cell.prepare()) for k, cell in enumerate(cells))
+        tasks = (delayed(_timed_alone)(k, cell.prepare()) for k, cell in enumerate(cells))
         # Without memory maps: a killed run would leave their files behind.
         pool = Parallel(n_jobs=self.jobs, return_as="generator_unordered", max_nbytes=None)
         for k, value, seconds in pool(tasks):
@@ -136,8 +136,12 @@ def make_way(path: Path) -> Path:
     return path
 
 
-def _timed(number: int, task: Task) -> tuple[int, Any, float]:
+def _timed(task: Task) -> tuple[Any, float]:
+    """What a task computes, as JSON, and the seconds it took."""
     started = time.perf_counter()
+    return to_json(task()), time.perf_counter() - started
+
+
+def _timed_alone(number: int, task: Task) -> tuple[int, Any, float]:
     with threadpool_limits(1):
-        value = to_json(task())
-    return number, value, time.perf_counter() - started
+        return number, *_timed(task)

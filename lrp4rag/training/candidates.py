@@ -1,4 +1,4 @@
-"""Candidates on a few numbers of each response: its words, its likelihood, the reader's states, pooled features.
+"""Candidates on a few numbers of each response: of its words, likelihood, states, or pooled features.
 
 Each function gives the candidates that cross-validation chooses among (see `training.validation`).
 """

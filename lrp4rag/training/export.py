@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from lrp4rag.progress import track
 from lrp4rag.training.rows import record_of, token_flags
 from lrp4rag.training.store import Store, key_of
 
-TEXTS = ("id", "key", "source", "generator", "question", "prompt", "response")
+TEXTS = ("id", "source", "generator", "question", "prompt", "response")
 PER_TOKEN = ("logprob", "entropy", "rank", "logprob_without_passages", "logprob_other_passages")
 ROWS_AT_ONCE = 256
 
@@ -60,17 +61,19 @@ def export(folder: str | Path, out: Path, arrays: Sequence[str] = (), *, feature
         written_atomically(out) as stream,
         parquet.ParquetWriter(stream, schema, compression="zstd") as writer,
     ):
-        for batch in _batches(store, examples, extras, features=features):
+        looked = track(examples, len(examples), "exporting")
+        rows = (_row(store, example, extras, features=features) for example in looked)
+        while batch := list(islice(rows, ROWS_AT_ONCE)):
             writer.write_table(pa.Table.from_pylist(batch, schema=schema))
     return len(examples)
 
 
 def _schema(pa: Any, extras: Sequence[_Extra], *, features: bool = False) -> Any:
-    """The type of every column, whatever the first rows lack."""
+    """The type of every column, also of those that the first rows lack."""
     label = pa.struct([("start", pa.int64()), ("end", pa.int64()), ("kind", pa.string())])
     reals = pa.list_(pa.float32())
     columns = {
-        **dict.fromkeys(TEXTS, pa.string()),
+        **dict.fromkeys(("id", "key", *TEXTS[1:]), pa.string()),
         "hallucinated": pa.bool_(),
         "labels": pa.list_(label),
         "token_flags": pa.list_(pa.bool_()),
@@ -107,30 +110,12 @@ def _extras(
     return [known[name] for name in dict.fromkeys(names)]
 
 
-def _batches(
-    store: Store, examples: Sequence[Example], extras: Sequence[_Extra], *, features: bool
-) -> Iterator[list[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
-    for example in track(examples, len(examples), "exporting"):
-        batch.append(_row(store, example, extras, features=features))
-        if len(batch) == ROWS_AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
 def _row(store: Store, example: Example, extras: Sequence[_Extra], *, features: bool) -> dict[str, Any]:
     relevance = store.read(example)
     held = [part for part in (SIGNALS, SENTENCES) if store.has(example, part)]
     row: dict[str, Any] = {
-        "id": example.id,
+        **{name: getattr(example, name) for name in TEXTS},
         "key": key_of(example),
-        "source": example.source,
-        "generator": example.generator,
-        "question": example.question,
-        "prompt": example.prompt,
-        "response": example.response,
         "hallucinated": example.hallucinated,
         "tokens": relevance.response_tokens,
         "R_response": relevance.response,

@@ -18,13 +18,13 @@ from lrp4rag.lrp.resample import Mode
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """How a figure is come by.
+    """How a result is validated.
 
     * `grouped`: folds never split a source; otherwise they are stratified by label only.
     * `repeats`: cross-validation with this many shuffles, seeded `seed`, `seed` + 1 ...
-    * `mode`, `lengths`: how relevance is resampled, and the lengths that contend.
-    * `nested`: the contender is chosen (by `scoring`) and calibrated on inner folds of the training rows;
-      otherwise it is the first one, uncalibrated, and decides as it does by itself.
+    * `mode`, `lengths`: how relevance is resampled, and the lengths to choose among.
+    * `nested`: the candidate is chosen (by `scoring`) and calibrated on inner folds of the training rows;
+      otherwise it is the first one, uncalibrated, with its default decision.
     * `leaks`: test rows whose source is also trained on are `refused`, or `counted` in the outcome.
     """
 
@@ -70,7 +70,7 @@ PAPER = Protocol(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """Rows to learn from and rows to be judged on, in one fold of one repeat."""
+    """Rows to learn from and rows to judge, in one fold of one repeat."""
 
     repeat: int
     train: NDArray[np.intp]
@@ -83,16 +83,16 @@ def splits(
     """The folds of every repeat, and how many rows are judged by a model that saw their source.
 
     `train` and `test` (booleans, all rows) say which rows may be learned from and which are judged: the
-    same for cross-validation, two generators for transfer. Each row to be judged is so once a repeat.
+    same for cross-validation, two generators for transfer. Each row of `test` is judged once in each repeat.
     Raises `InputError` where a source is on both sides and the protocol does not count leaks.
     """
-    made, leaking = [], np.zeros(len(labels), dtype=bool)
+    found, leaking = [], np.zeros(len(labels), dtype=bool)
     judged = np.flatnonzero(test)
     for repeat in range(protocol.repeats):
         for _, fold in _folds(protocol, labels[judged], groups[judged], protocol.seed + repeat):
             split = Split(repeat, *_sides(protocol, groups, train, judged[fold]))
             leaking[split.test] |= np.isin(groups[split.test], groups[split.train])
-            made.append(split)
+            found.append(split)
     leaks = int(leaking.sum())
     if leaks and protocol.leaks == "refused":
         source = groups[leaking][0]
@@ -100,7 +100,7 @@ def splits(
             f"{leaks} rows would be judged by a model that learned from their source (first: '{source}'); "
             f"protocol '{protocol.name}' does not group by source and does not count leaks"
         )
-    return made, leaks
+    return found, leaks
 
 
 def _folds(protocol: Protocol, labels: Labels, groups: Groups, seed: int) -> Folds:
@@ -112,7 +112,7 @@ def _folds(protocol: Protocol, labels: Labels, groups: Groups, seed: int) -> Fol
 def _sides(
     protocol: Protocol, groups: Groups, train: Labels, test: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Learn from what may be learned from, less the rows judged and, where grouped, their sources."""
+    """The rows to learn from, without those judged and, where grouped, without their sources."""
     allowed = train.copy()
     allowed[test] = False
     if protocol.grouped:

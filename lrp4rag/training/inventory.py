@@ -6,11 +6,12 @@ import re
 import shutil
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning
+from lrp4rag.example import Example
 from lrp4rag.files import written_atomically
 from lrp4rag.progress import track
 from lrp4rag.training.store import MANIFEST, Configuration, Store, discard, is_whole
@@ -64,10 +65,8 @@ def inventory(folder: str | Path) -> Inventory:
         configuration=store.configuration,
         examples=len(examples),
         sources=len({example.source for example in examples}),
-        generators=dict(sorted(Counter(example.generator or "unknown" for example in examples).items())),
-        hallucinated=dict(
-            sorted(Counter(example.generator or "unknown" for example in examples if example.labels).items())
-        ),
+        generators=_by_generator(examples),
+        hallucinated=_by_generator(example for example in examples if example.labels),
         files={part: len(paths) for part, paths in files.items()},
         megabytes={part: sum(path.lstat().st_size for path in paths) / 1e6 for part, paths in files.items()},
         damaged={part: broken[part] for part in files},
@@ -75,6 +74,10 @@ def inventory(folder: str | Path) -> Inventory:
         failed=None if failures is None else len(failures),
         failures=None if failures is None else reasons_of(failures),
     )
+
+
+def _by_generator(examples: Iterable[Example]) -> dict[str, int]:
+    return dict(sorted(Counter(example.generator or "unknown" for example in examples).items()))
 
 
 def reasons_of(failures: Mapping[str, str]) -> list[Reason]:
@@ -93,9 +96,9 @@ def reasons_of(failures: Mapping[str, str]) -> list[Reason]:
 def merge(folders: Sequence[str | Path], out: str | Path) -> int:
     """Copy what `out` lacks or has damaged; returns how many files.
 
-    Where several stores hold a file, the first whole one is taken; of labels, the last one's. Killed and run
-    again it goes on. Raises `InputError` for stores that differ, and at the end `LRP4RAGError` for files that
-    are damaged in all stores that hold them.
+    Where several stores hold a file, the first whole one is taken; of labels, the last one's. Safe to
+    interrupt: running it again resumes. Raises `InputError` for stores that differ, and at the end
+    `LRP4RAGError` for files that are damaged in all stores that hold them.
     """
     stores = [Store.existing(folder) for folder in folders]
     if any(store.folder.resolve() == Path(out).resolve() for store in stores):

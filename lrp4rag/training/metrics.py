@@ -6,17 +6,15 @@ draws at once, as sums of weights, so that a thousand resamples cost about as mu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Interval, Metrics
-
-if TYPE_CHECKING:
-    from lrp4rag.training.validation import Outcome
+from lrp4rag.training.validation import Outcome
 
 Labels = NDArray[np.bool_]
 Scores = NDArray[np.float64]
@@ -30,17 +28,13 @@ BLOCK = 1_000_000
 
 def response_metrics(labels: Labels, probabilities: Scores, threshold: float) -> dict[str, float]:
     """AUROC, AUPRC, balanced accuracy, accuracy, precision, recall, F1 and ECE; NaN where undefined."""
-    return _unweighted(weighted_metrics, labels, probabilities, probabilities >= threshold)
+    one = np.ones((1, len(labels)))
+    return _first(weighted_metrics(labels, probabilities, probabilities >= threshold, one))
 
 
 def token_metrics(labels: Labels, scores: Scores, flagged: Labels) -> dict[str, float]:
     """The same for tokens, whose scores are no probabilities and whose flags come from a threshold."""
-    return _unweighted(weighted_token_metrics, labels, scores, flagged)
-
-
-def expected_calibration_error(labels: Labels, probabilities: Scores) -> float:
-    """Mean distance of probability and frequency over ten equal bins, weighted by their rows."""
-    return float(_calibration_error(labels, probabilities, np.ones((1, len(labels))))[0])
+    return _first(weighted_token_metrics(labels, scores, flagged, np.ones((1, len(labels)))))
 
 
 def intervals(
@@ -52,7 +46,7 @@ def intervals(
 ) -> Metrics:
     """Response metrics of one probability for every row."""
     draws = Draws.of(groups, resamples)
-    return _intervals(_over_draws(weighted_metrics, labels, scores, scores >= threshold, draws))
+    return _intervals(draws.values(partial(weighted_metrics, labels, scores, scores >= threshold)))
 
 
 def token_intervals(
@@ -64,7 +58,7 @@ def token_intervals(
 ) -> Metrics:
     """Token metrics; `groups` are the sources of the tokens' responses, which are drawn whole."""
     draws = Draws.of(groups, resamples)
-    return _intervals(_over_draws(weighted_token_metrics, labels, scores, flagged, draws))
+    return _intervals(draws.values(partial(weighted_token_metrics, labels, scores, flagged)))
 
 
 def outcome_metrics(
@@ -74,7 +68,7 @@ def outcome_metrics(
 
     The draws of all repeats make one distribution, so that intervals are wider where repeats disagree.
     Averaging repeats inside each draw would narrow them instead, most where there is nothing to learn.
-    They are for the models as fitted and do not know what other training rows would have taught.
+    They hold for the models as fitted: they leave out what other training rows would change.
     """
     return _intervals(_outcome_draws(outcome, labels, Draws.of(groups, resamples, seed)))
 
@@ -88,7 +82,7 @@ def compare(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Metrics:
-    """`first` less `second`, for every metric; both are judged on the same draws of the same rows."""
+    """`first` less `second`, for every metric, on the same draws of the same rows."""
     return compare_parts(first, second, (labels, labels), (groups, groups), resamples=resamples, seed=seed)
 
 
@@ -129,8 +123,7 @@ def bootstrap(
     `metrics` maps row numbers to values, one call for each draw: the functions above are faster for what
     they know. Rows of one group are drawn together.
     """
-    draws = Draws.of(groups, resamples, seed)
-    rows = np.arange(len(groups))
+    draws, rows = Draws.of(groups, resamples, seed), np.arange(len(groups))
     values = [metrics(np.repeat(rows, count[draws.group_of])) for count in draws.counts]
     return _intervals({name: np.array([value[name] for value in values]) for name in values[0]})
 
@@ -143,15 +136,12 @@ def ratios(
     seed: int = 0,
 ) -> Metrics:
     """Quotients of sums over R rows, (above, below) by name, each (R,); undefined where all below are 0."""
-    draws = Draws.of(groups, resamples, seed)
-    blocks = list(draws.weights())
+
+    def quotients(weights: Scores) -> Values:
+        return {name: (weights @ above) / (weights @ below) for name, (above, below) in counts.items()}
+
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _intervals(
-            {
-                name: np.concatenate([(weights @ above) / (weights @ below) for weights in blocks])
-                for name, (above, below) in counts.items()
-            }
-        )
+        return _intervals(Draws.of(groups, resamples, seed).values(quotients))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,6 +165,10 @@ class Draws:
         size = max(BLOCK // len(self.group_of), 1)
         for start in range(0, len(self.counts), size):
             yield self.counts[start : start + size, self.group_of].astype(np.float64)
+
+    def values(self, metrics: Callable[[Scores], Values]) -> Values:
+        """What `metrics` makes of the weights (W, R), for all draws: name -> (draws,)."""
+        return _joined(map(metrics, self.weights()), np.concatenate)
 
 
 def weighted_metrics(labels: Labels, probabilities: Scores, flagged: Labels, weights: Scores) -> Values:
@@ -219,31 +213,19 @@ def reliability(labels: Labels, probabilities: Scores, bins: int = CALIBRATION_B
 
 def _outcome_draws(outcome: Outcome, labels: Labels, draws: Draws) -> Values:
     """(repeats, draws) each."""
-    repeats: list[Values] = [
-        _over_draws(weighted_metrics, labels, probabilities, flagged, draws)
+    repeats = (
+        draws.values(partial(weighted_metrics, labels, probabilities, flagged))
         for probabilities, flagged in zip(outcome.probabilities, outcome.flagged, strict=True)
-    ]
-    return {name: np.stack([values[name] for values in repeats]) for name in repeats[0]}
+    )
+    return _joined(repeats, np.stack)
 
 
-def _over_draws(
-    metrics: Callable[[Labels, Scores, Labels, Scores], Values],
-    labels: Labels,
-    scores: Scores,
-    flagged: Labels,
-    draws: Draws,
-) -> Values:
-    blocks = [metrics(labels, scores, flagged, weights) for weights in draws.weights()]
-    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+def _joined(parts: Iterable[Values], join: Callable[[list[Scores]], Scores]) -> Values:
+    parts = list(parts)
+    return {name: join([part[name] for part in parts]) for name in parts[0]}
 
 
-def _unweighted(
-    metrics: Callable[[Labels, Scores, Labels, Scores], Values],
-    labels: Labels,
-    scores: Scores,
-    flagged: Labels,
-) -> dict[str, float]:
-    values = metrics(labels, scores, flagged, np.ones((1, len(labels))))
+def _first(values: Values) -> dict[str, float]:
     return {name: float(value[0]) for name, value in values.items()}
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from functools import singledispatch
+from functools import cache
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
+
+from lrp4rag.strict_json import finite_or_none
 
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 """What `from_json` raises for what `to_json` did not write."""
@@ -18,61 +19,37 @@ DIGITS = 7
 """Significant digits of an array's elements. What is cached is what is used, even if just computed."""
 
 
-@singledispatch
 def to_json(value: Any) -> Any:
     """Dataclasses, pydantic models, arrays, tuples and mappings; a number that is not finite is None."""
+    if isinstance(value, BaseModel):
+        return value.model_dump()
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
-    return value
-
-
-@to_json.register
-def _(value: BaseModel) -> Any:
-    return value.model_dump()
-
-
-@to_json.register
-def _(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-@to_json.register
-def _(value: np.generic) -> Any:
-    return to_json(value.item())
-
-
-@to_json.register
-def _(value: np.ndarray) -> Any:
-    return _rounded(value.tolist())
-
-
-@to_json.register
-def _(value: dict) -> dict[str, Any]:  # type: ignore[type-arg]
-    return {str(key): to_json(item) for key, item in value.items()}
-
-
-@to_json.register(list)
-@to_json.register(tuple)
-def _(value: list[Any] | tuple[Any, ...]) -> list[Any]:
-    return [to_json(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return rounded_to(finite_or_none(value.tolist()), DIGITS)
+    if isinstance(value, Mapping):
+        return {str(key): to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    return finite_or_none(value.item() if isinstance(value, np.generic) else value)
 
 
 def rounded(value: Any, decimals: int = 5) -> Any:
     """What `to_json` gives, with fewer decimals, for a page."""
-    if isinstance(value, dict):
-        return {key: rounded(item, decimals) for key, item in value.items()}
-    if isinstance(value, list):
-        return [rounded(item, decimals) for item in value]
-    return round(value, decimals) if isinstance(value, float) else value
+    return _floats_changed(value, lambda number: round(number, decimals))
 
 
 def rounded_to(value: Any, digits: int) -> Any:
-    """The same with so many significant digits, to keep less of it."""
+    """What `to_json` gives, with so many significant digits."""
+    return _floats_changed(value, lambda number: float(f"{number:.{digits}g}"))
+
+
+def _floats_changed(value: Any, change: Callable[[float], float]) -> Any:
     if isinstance(value, dict):
-        return {key: rounded_to(item, digits) for key, item in value.items()}
+        return {key: _floats_changed(item, change) for key, item in value.items()}
     if isinstance(value, list):
-        return [rounded_to(item, digits) for item in value]
-    return float(f"{value:.{digits}g}") if isinstance(value, float) else value
+        return [_floats_changed(item, change) for item in value]
+    return change(value) if isinstance(value, float) else value
 
 
 def from_json(kind: Any, data: Any) -> Any:
@@ -80,57 +57,28 @@ def from_json(kind: Any, data: Any) -> Any:
 
     Raises one of `UNREADABLE` for data of another type.
     """
-    if get_origin(kind) is not None:
-        return _generic(kind, data)
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return kind.model_validate(data)
-    if isinstance(kind, type) and is_dataclass(kind):
-        hints = get_type_hints(kind)
-        return kind(**{name: from_json(hints[name], item) for name, item in data.items()})
-    _require(data, kind)
-    return data
-
-
-def _require(data: Any, kind: Any) -> None:
-    """Raise `TypeError` for data that is no text, number or list, as its type demands."""
-    if kind is float:
-        right = data is None or (isinstance(data, int | float) and not isinstance(data, bool))
-    elif kind is int:
-        right = isinstance(data, int) and not isinstance(data, bool)
-    else:
-        right = kind not in (str, bool, list, dict) or isinstance(data, kind)
-    if not right:
-        raise TypeError(f"{type(data).__name__} where {kind.__name__} was written")
-
-
-def _generic(kind: Any, data: Any) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{name: from_json(hints[name], item) for name, item in data.items()})  # type: ignore[operator]
     if origin is np.ndarray:
-        _require(data, list)
-        return _array(inner, data)
+        (scalar,) = get_args(inner[1])
+        return np.array(_adapter(list).validate_python(data), dtype=scalar)
     if origin in (Union, UnionType):
         (known,) = (each for each in inner if each is not type(None))
         return None if data is None else from_json(known, data)
     if origin is dict:
-        _require(data, dict)
         return {key: from_json(inner[1], item) for key, item in data.items()}
     if origin is tuple:
-        _require(data, list)
-        kinds = [inner[0]] * len(data) if inner[-1] is Ellipsis else inner
-        return tuple(from_json(each, item) for each, item in zip(kinds, data, strict=True))
-    if origin is Literal and data not in inner:
-        raise ValueError(f"not one of {', '.join(map(str, inner))}")
-    return data
+        items = _adapter(list).validate_python(data)
+        kinds = [inner[0]] * len(items) if inner[-1] is Ellipsis else inner
+        return tuple(from_json(each, item) for each, item in zip(kinds, items, strict=True))
+    # A float that was not finite is None, and whole numbers stay as they were written.
+    valid = _adapter(float | None if kind is float else kind).validate_python(data)
+    return data if kind is float else valid
 
 
-def _array(inner: tuple[Any, ...], data: Any) -> NDArray[Any]:
-    (scalar,) = get_args(inner[1])
-    return np.array(data, dtype=scalar)
-
-
-def _rounded(item: Any) -> Any:
-    if isinstance(item, list):
-        return [_rounded(each) for each in item]
-    if isinstance(item, float) and not math.isfinite(item):
-        return None
-    return rounded_to(item, DIGITS)
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
+    return TypeAdapter(kind, config=None if is_model else {"strict": True})

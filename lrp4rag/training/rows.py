@@ -52,18 +52,16 @@ class Rows:
         return Rows(self.store, tuple(self.examples[k] for k in indices), self._cache)
 
     def select_generators(self, names: Sequence[str]) -> Rows:
-        """The responses of some generators, all where none is named; raises `InputError` as for one."""
-        for name in names:
-            self.select_generator(name)
-        return self.select(np.isin(self.generators, names)) if names else self
+        """The responses of some generators, all where none is named.
 
-    def select_generator(self, name: str) -> Rows:
-        """The responses of one generator; raises `InputError` that lists those there are."""
-        chosen = self.generators == name
-        if not chosen.any():
-            known = ", ".join(sorted(set(self.generators)))
-            raise InputError(f"no responses of '{name}'; there are: {known}", path=self.store.folder)
-        return self.select(chosen)
+        Raises `InputError` for a generator without responses, which lists those that have some.
+        """
+        generators = self.generators
+        for name in names:
+            if name not in generators:
+                known = ", ".join(sorted(set(generators)))
+                raise InputError(f"no responses of '{name}'; there are: {known}", path=self.store.folder)
+        return self.select(np.isin(generators, names)) if names else self
 
     @property
     def labels(self) -> Labels:
@@ -98,13 +96,12 @@ class Rows:
         return [self._read(part, name, example) for example in self.examples]
 
     def records(self, *, states: bool = False) -> Iterator[Record]:
-        """Relevance and signals of each row (with `states`, also those), which are read as they are asked for
-        and not kept."""
+        """Relevance and signals of each row, with `states` these too; read one by one, and not cached."""
         for example, relevance in zip(self.examples, self.relevances, strict=True):
             yield record_of(self.store, example, relevance, states=states)
 
     def bare_records(self) -> Iterator[Record]:
-        """The same with relevance alone."""
+        """The same with relevance only."""
         for example, relevance in zip(self.examples, self.relevances, strict=True):
             yield Record(relevance, generator=example.generator)
 
@@ -119,9 +116,7 @@ class Rows:
     @property
     def token_flags(self) -> list[Labels]:
         """Which response tokens lie in a labelled span, (t,) each."""
-        return [
-            token_flags(example, row) for example, row in zip(self.examples, self.relevances, strict=True)
-        ]
+        return list(map(token_flags, self.examples, self.relevances))
 
     def has(self, part: str) -> bool:
         """Whether every row has this part."""
@@ -140,10 +135,8 @@ class Rows:
         # Relevance is gathered from several parts, which may grow; an array comes from one file.
         key = (f"{part}/{name}", key_of(example))
         if key not in self._cache:
-            if part:
-                self._cache[key] = self.store.arrays(example, part, [name])[name]
-            else:
-                self._cache[key] = self.store.read(example)
+            read = self.store.arrays(example, part, [name])[name] if part else self.store.read(example)
+            self._cache[key] = read
         return self._cache[key]
 
 
@@ -156,10 +149,13 @@ def record_of(store: Store, example: Example, relevance: Relevance, *, states: b
                 f"{',states' if states else ''})",
                 path=store.folder,
             )
-    held = store.arrays(example, STATES) if states else {}
-    has_rows = store.has(example, SENTENCES)
-    pulled = store.arrays(example, SENTENCES) if has_rows else {}
-    return Record(relevance, store.arrays(example, SIGNALS), held, pulled, example.generator)
+    return Record(
+        relevance,
+        signals=store.arrays(example, SIGNALS),
+        states=store.arrays(example, STATES) if states else {},
+        sentences=store.arrays(example, SENTENCES) if store.has(example, SENTENCES) else {},
+        generator=example.generator,
+    )
 
 
 def token_flags(example: Example, relevance: Relevance) -> Labels:

@@ -40,14 +40,8 @@ def sentences(marked: Flags, annotated: Flags) -> Overlap:
 
 def annotated_sentences(example: Example) -> Flags:
     """Which of the response's sentences share a character with an annotated span."""
-    return touched_sentences(
-        example.response or "", [(label.start, label.end) for label in example.labels or ()]
-    )
-
-
-def touched_sentences(text: str, spans: Spans) -> Flags:
-    """Which sentences share a character with one of the spans."""
-    return tokens_in(split_sentences(text), spans)
+    spans = [(label.start, label.end) for label in example.labels or ()]
+    return tokens_in(split_sentences(example.response or ""), spans)
 
 
 def overlap_metrics(
@@ -59,15 +53,12 @@ def overlap_metrics(
     (arXiv 2502.17125): counts are summed over responses before they are divided.
     """
     marked, annotated, both = np.array([[one.marked, one.annotated, one.both] for one in overlaps]).T
-    return ratios(
-        {
-            "precision": (both, marked),
-            "recall": (both, annotated),
-            "f1": (2 * both, marked + annotated),
-        },
-        groups,
-        resamples=resamples,
-    )
+    quotients = {
+        "precision": (both, marked),
+        "recall": (both, annotated),
+        "f1": (2 * both, marked + annotated),
+    }
+    return ratios(quotients, groups, resamples=resamples)
 
 
 def _mask(spans: Spans, length: int) -> Flags:

@@ -1,4 +1,4 @@
-"""Run contenders under a protocol: each row is judged by a model chosen and fitted without its source."""
+"""Cross-validation under a protocol: each row is judged by a model chosen and fitted without its source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from lrp4rag.classifiers.calibration import (
     Groups,
     Labels,
     Scores,
-    candidates_on,
     fit,
     fit_best,
     margin_of,
@@ -25,21 +24,19 @@ from lrp4rag.classifiers.calibration import (
 from lrp4rag.errors import InputError
 from lrp4rag.training.folds import Protocol, Split, splits
 
-__all__ = ["Candidate", "Outcome", "candidates_on", "cross_validated", "transferred"]
-
 THRESHOLD = 0.5
 """The probability from which a row is flagged."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What a protocol made of R rows.
+    """The verdicts of a protocol on R rows.
 
     * `probabilities` (repeats, R): of a hallucination, each from a fold that did not learn from the row.
     * `flagged` (repeats, R): the decisions.
-    * `chosen`: the contender's label, for every fold of every repeat.
-    * `leaks`: how many rows were judged by a model that learned from their source. Whoever shows the
-      outcome must show them too.
+    * `chosen`: the candidate's label, for every fold of every repeat.
+    * `leaks`: how many rows were judged by a model that learned from their source; a report of the
+      outcome must show them.
     """
 
     probabilities: Scores
@@ -53,7 +50,7 @@ class Outcome:
 
 
 def cross_validated(
-    contenders: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     labels: Labels,
     groups: Groups,
     protocol: Protocol,
@@ -65,11 +62,11 @@ def cross_validated(
     Raises `InputError` for too few sources, and for a leak that the protocol does not allow.
     """
     everything = np.ones(len(labels), dtype=bool)
-    return transferred(contenders, labels, groups, protocol, everything, everything, n_jobs=n_jobs)
+    return transferred(candidates, labels, groups, protocol, everything, everything, n_jobs=n_jobs)
 
 
 def transferred(
-    contenders: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     labels: Labels,
     groups: Groups,
     protocol: Protocol,
@@ -81,15 +78,15 @@ def transferred(
     """Learn from the rows of `train` and judge those of `test` (booleans over all rows).
 
     For transfer between generators: the sources that are judged are held out of training as well, one
-    fold of them at a time. The outcome has the rows of `test` only, in their order.
+    fold of them at a time. The outcome has only the rows of `test`, in their order.
     """
-    if not contenders:
-        raise InputError("there is no contender to choose from")
-    for contender in contenders:
-        if len(contender.inputs) != len(labels):
-            raise InputError(f"{contender.label}: {len(contender.inputs)} inputs for {len(labels)} labels")
+    if not candidates:
+        raise InputError("there is no candidate to choose from")
+    for candidate in candidates:
+        if len(candidate.inputs) != len(labels):
+            raise InputError(f"{candidate.label}: {len(candidate.inputs)} inputs for {len(labels)} labels")
     made, leaks = splits(protocol, labels, groups, train, test)
-    tasks = (delayed(_judged)(contenders, labels, groups, protocol, split) for split in made)
+    tasks = (delayed(_judged)(candidates, labels, groups, protocol, split) for split in made)
     probabilities = np.full((protocol.repeats, len(labels)), np.nan)
     flagged = np.zeros(probabilities.shape, dtype=bool)
     chosen = []
@@ -101,30 +98,30 @@ def transferred(
 
 
 def _judged(
-    contenders: Sequence[Candidate], labels: Labels, groups: Groups, protocol: Protocol, split: Split
+    candidates: Sequence[Candidate], labels: Labels, groups: Groups, protocol: Protocol, split: Split
 ) -> tuple[str, Scores, NDArray[np.bool_]]:
     with threadpool_limits(1):
         judge = _nested if protocol.nested else _plain
-        return judge(contenders, labels, groups, protocol, split)
+        return judge(candidates, labels, groups, protocol, split)
 
 
 def _nested(
-    contenders: Sequence[Candidate], labels: Labels, groups: Groups, protocol: Protocol, split: Split
+    candidates: Sequence[Candidate], labels: Labels, groups: Groups, protocol: Protocol, split: Split
 ) -> tuple[str, Scores, NDArray[np.bool_]]:
     # Without grouping every row is its own source, inside the folds as well.
     sources = groups if protocol.grouped else np.arange(len(labels)).astype(str)
     best, model = fit_best(
-        contenders, labels, sources, split.train, seed=protocol.seed, scoring=protocol.scoring
+        candidates, labels, sources, split.train, seed=protocol.seed, scoring=protocol.scoring
     )
     probabilities = probability_of(model, best.inputs[split.test])
     return best.label, probabilities, probabilities >= THRESHOLD
 
 
 def _plain(
-    contenders: Sequence[Candidate], labels: Labels, groups: Groups, _: Protocol, split: Split
+    candidates: Sequence[Candidate], labels: Labels, groups: Groups, _: Protocol, split: Split
 ) -> tuple[str, Scores, NDArray[np.bool_]]:
-    """The first contender as it comes. A margin becomes a score in (0, 1), which is not calibrated."""
-    first = contenders[0]
+    """The first candidate, unchanged. A margin becomes a score in (0, 1), which is not calibrated."""
+    first = candidates[0]
     model = fit(first.estimator, first.inputs[split.train], labels[split.train], groups[split.train])
     inputs = first.inputs[split.test]
     if hasattr(model, "predict_proba"):

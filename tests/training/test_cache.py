@@ -1,12 +1,21 @@
+"""Cells are computed once, and results come back from JSON as they were."""
+
 import json
+import math
+from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from numpy.typing import NDArray
 
+from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.errors import InputError
 from lrp4rag.training.cache import Cache, Cell
+from lrp4rag.training.records import UNREADABLE, from_json, to_json
+from lrp4rag.training.validation import Outcome
 
 computed: list[int] = []
 
@@ -37,7 +46,8 @@ def test_a_cell_is_computed_once(tmp_path):
 
 def test_workers_give_the_same_values(tmp_path):
     cells = [cell(k) for k in range(5)]
-    one, two = (Cache.open(tmp_path / str(jobs), jobs).all(cells, "squares") for jobs in (1, 2))
+    with parallel_config(backend="threading"):
+        one, two = (Cache.open(tmp_path / str(jobs), jobs).all(cells, "squares") for jobs in (1, 2))
     assert [value.tolist() for value in one] == [value.tolist() for value in two]
 
 
@@ -51,30 +61,18 @@ def test_what_was_done_before_a_failure_is_kept(tmp_path):
     assert Cache.open(tmp_path).holds(cells[0])
 
 
-def test_a_damaged_file_is_computed_again(tmp_path):
-    cache, one = Cache.open(tmp_path), cell(2)
-    cache.all([one], "squares")
-    cache.path(one).write_text('{"value": [1')
-    assert not Cache.open(tmp_path).holds(one)
-    assert Cache.open(tmp_path).all([one], "squares")[0].tolist() == [1.333333]
-
-
-def test_an_edited_file_is_computed_again(tmp_path):
-    cache, one = Cache.open(tmp_path), cell(2)
-    cache.all([one], "squares")
-    content = cache.path(one).read_text()
-    cache.path(one).write_text(content.replace("1.333333", "1.333334"))
-    assert content != cache.path(one).read_text()
-    assert not Cache.open(tmp_path).holds(one)
-
-
-def test_another_cells_file_is_not_read_in_its_place(tmp_path):
+@pytest.mark.parametrize("harm", ["damaged", "edited", "of another cell"])
+def test_a_file_that_is_not_as_it_was_written_is_computed_again(harm, tmp_path):
     cache, one, other = Cache.open(tmp_path), cell(2), cell(3)
     cache.all([one, other], "squares")
-    cache.path(other).write_bytes(cache.path(one).read_bytes())
+    edited = cache.path(one).read_text().replace("1.333333", "1.333334")
+    assert edited != cache.path(one).read_text()
+    harmed = {"damaged": '{"value": [1', "edited": edited, "of another cell": cache.path(other).read_text()}
+    cache.path(one).write_text(harmed[harm])
     again = Cache.open(tmp_path)
-    assert again.holds(one)
-    assert not again.holds(other)
+    assert again.holds(other)
+    assert not again.holds(one)
+    assert again.all([one], "squares")[0].tolist() == [1.333333]
 
 
 def test_a_file_says_what_it_is_and_how_long_it_took(tmp_path):
@@ -83,9 +81,88 @@ def test_a_file_says_what_it_is_and_how_long_it_took(tmp_path):
     record = json.loads(cache.path(one).read_text())
     assert record["key"] == {"what": "square", "number": 2}
     assert cache.seconds([one, one, cell(9)]) == record["seconds"]
+    assert cell(2).name == one.name != cell(3).name
 
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "c").write_text("")
     with pytest.raises(InputError, match="this is no folder"):
         Cache.open(tmp_path / "c")
+
+
+# Records.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inner:
+    values: NDArray[np.float64]
+    flags: NDArray[np.bool_]
+    counts: NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    name: str
+    kind: Literal["a", "b"]
+    missing: Interval | None
+    metrics: Metrics
+    inner: dict[str, tuple[Inner, ...]]
+    pair: tuple[int, float]
+
+
+def through(kind, value):
+    return from_json(kind, json.loads(json.dumps(to_json(value), allow_nan=False)))
+
+
+def test_a_record_comes_back_as_it_was():
+    inner = Inner(np.array([[0.5, np.nan]]), np.array([True, False]), np.array([3, 4]))
+    metrics = {"auroc": Interval(value=0.1 + 0.2, low=None, high=1.0)}
+    found = through(Outer, Outer("x", "a", None, metrics, {"k": (inner, inner)}, (2, 1 / 3)))
+    expected = ("x", "a", None, metrics, (2, 1 / 3))
+    assert (found.name, found.kind, found.missing, found.metrics, found.pair) == expected
+    for each in found.inner["k"]:
+        assert np.array_equal(each.values, inner.values, equal_nan=True)
+        assert (each.flags.dtype, each.counts.dtype) == (np.bool_, np.intp)
+        assert each.flags.tolist() == [True, False]
+        assert each.counts.tolist() == [3, 4]
+    outcome = Outcome(np.array([[0.25, 0.75]]), np.array([[False, True]]), ("a", "b"), 3)
+    assert to_json(through(Outcome, outcome)) == to_json(outcome)
+
+
+def test_arrays_keep_seven_digits_and_a_second_pass_changes_nothing():
+    values = np.random.default_rng(0).normal(size=200) * 1e-4
+    once = through(NDArray[np.float64], values)
+    assert np.allclose(once, values, rtol=1e-6, atol=0)
+    assert not np.array_equal(once, values)
+    assert np.array_equal(through(NDArray[np.float64], once), once)
+
+
+def test_what_is_not_finite_is_none_and_comes_back_as_nan_in_arrays_only():
+    assert to_json(math.inf) is None
+    assert to_json(np.float64("nan")) is None
+    assert from_json(float, None) is None
+    assert np.isnan(from_json(NDArray[np.float64], [None, 1.0])[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        (float, "1"),
+        (float, True),
+        (int, 1.5),
+        (str, 1),
+        (bool, 1),
+        (Literal["a"], "b"),
+        (tuple[int, ...], {"a": 1}),
+        (tuple[int, int], [1]),
+        (dict[str, int], [1]),
+        (NDArray[np.float64], {"a": 1}),
+        (NDArray[np.float64], ["x"]),
+        (Inner, {"values": []}),
+        (Interval, {"value": "x"}),
+    ],
+    ids=str,
+)
+def test_data_of_another_type_is_unreadable(kind, data):
+    with pytest.raises(UNREADABLE):
+        from_json(kind, data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,19 +17,34 @@ from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.example import Example, Label
 from lrp4rag.lrp import attribute, relevance_mode
 from lrp4rag.lrp.prefix import Prefix
-from lrp4rag.reader import Reader
+from lrp4rag.reader import Encoded, Reader
 from lrp4rag.training import extract as module
 from lrp4rag.training.extract import extract
-from lrp4rag.training.extractor import Extractor
+from lrp4rag.training.extractor import Extractor, Sentences, pull_sentences
 from lrp4rag.training.store import Store
 from tests.tiny import bridge_example
 from tests.training.jobs import PARTS, TOO_LONG, contents, responses
 
 Filled = list[tuple[str, str]]
+Failing = Callable[[Example, BaseException], None]
 
 
 def examples_of(count: int) -> list[Example]:
     return [bridge_example(k) for k in range(count)]
+
+
+@pytest.fixture(scope="module")
+def extracted(tiny_reader: Reader, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with every part of two responses to each of two prompts."""
+    folder = tmp_path_factory.mktemp("extracted") / "s"
+    done = extract(responses(2), tiny_reader, folder, parts=PARTS)
+    assert (done.computed, done.present, done.failures) == (4, 0, {})
+    return folder
+
+
+@pytest.fixture
+def copy(extracted: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(extracted, tmp_path / "copy"))
 
 
 @pytest.fixture
@@ -46,10 +62,10 @@ def filled(monkeypatch: pytest.MonkeyPatch) -> Filled:
 
 
 @pytest.fixture
-def failing(tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch) -> Callable[[Example, Exception], None]:
+def failing(tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch) -> Failing:
     """Let the passes over an example's response fail."""
 
-    def install(example: Example, error: Exception) -> None:
+    def install(example: Example, error: BaseException) -> None:
         states, ids = Prefix.states, tiny_reader.encode(example).response_ids
 
         def limited(self: Prefix, response: tuple[int, ...], *rest: object, **options: object) -> object:
@@ -72,9 +88,9 @@ def close(actual: np.ndarray, expected: np.ndarray, tolerance: float = 1e-5) -> 
 
 @pytest.mark.parametrize("composite", ["paper", "attnlrp", "cp_lrp"])
 def test_what_is_stored_is_the_relevance(composite: str, tiny_reader: Reader, tmp_path: Path) -> None:
-    examples = examples_of(3)
+    examples = examples_of(2)
     done = extract(examples, tiny_reader, tmp_path, composite=composite)
-    assert (done.computed, done.present, done.failures) == (3, 0, {})
+    assert (done.computed, done.present, done.failures) == (2, 0, {})
     for example in examples:
         stored = done.store.read(example)
         expected = attribute(tiny_reader, tiny_reader.encode(example), composite=composite)
@@ -84,32 +100,23 @@ def test_what_is_stored_is_the_relevance(composite: str, tiny_reader: Reader, tm
         close(stored.logits, expected.logits)
 
 
-def test_every_part(tiny_reader: Reader, tmp_path: Path) -> None:
-    rows = responses(3)
-    done = extract(rows, tiny_reader, tmp_path, parts=PARTS)
-    assert (done.computed, done.present, done.failures) == (6, 0, {})
-    assert done.store.parts() == list(PARTS)
-    assert done.store.examples() == rows
-    for example in rows:
+def test_every_part(extracted: Path, tiny_reader: Reader) -> None:
+    store = Store.existing(extracted)
+    assert store.parts() == list(PARTS)
+    assert store.examples() == responses(2)
+    for example in responses(2):
         expected = attribute(
             tiny_reader, tiny_reader.encode(example), segments=True, prompt=True, resampled=(6, 4)
         )
-        stored = done.store.read(example)
+        stored = store.read(example)
         close(stored.response, expected.response)
         for name in ("by_segment", "prompt", "resampled"):  # these are kept in float16
             close(getattr(stored, name), getattr(expected, name), 1e-3)
 
 
-def test_signals_bring_the_relevance_with_them(tiny_reader: Reader, tmp_path: Path, filled: Filled) -> None:
-    store = extract(examples_of(2), tiny_reader, tmp_path, parts=["signals"]).store
-    assert store.parts() == ["relevance", "signals"]
-    extract(examples_of(2), tiny_reader, tmp_path)
-    assert filled == [("signals", "bridge-0"), ("signals", "bridge-1")]
-
-
 def test_responses_that_share_a_prompt_equal_those_that_do_not(tiny_reader: Reader, tmp_path: Path) -> None:
     """To the last bit, given the same other prompt."""
-    rows = [*responses(1, each=4), bridge_example(5)]
+    rows = [*responses(1, each=3), bridge_example(5)]
     shared = extract(rows, tiny_reader, tmp_path / "shared", parts=PARTS).store
     for k, row in enumerate(rows[:-1]):
         alone = extract([row, rows[-1]], tiny_reader, tmp_path / f"alone-{k}", parts=PARTS).store
@@ -149,24 +156,72 @@ def test_cut_prompts_are_shared_only_where_they_were_cut_alike(tiny_reader: Read
         close(stored.prompt, expected.prompt, 1e-3)
         dropped.append(stored.encoded.dropped)
     assert 0 < dropped[0] < dropped[1]
-    with pytest.raises(InputError, match=r"truncation passages, not error"):
-        extract(rows, tiny_reader, tmp_path)
+
+
+# What is pulled back.
+
+ANSWERS = {
+    "one sentence": "It was opened in 1900.",
+    "three": "It was opened in 1900. The river runs under it.  Nobody knows more!",
+    "one token": "no",
+    "around white space": "  It was opened. \n\n Or was it?  ",
+}
+
+
+def pull(reader: Reader, answer: str, composite: str = "attnlrp") -> tuple[Encoded, Sentences, np.ndarray]:
+    """What was pulled, and the full R* (t, n)."""
+    encoded = reader.encode(bridge_example(response=answer))
+    with relevance_mode(reader.model, composite) as flow:
+        found = pull_sentences(flow, encoded)
+        assert flow._tape is None  # what was replayed is forgotten
+        matrix = flow.pull(encoded)
+    return encoded, found, matrix.double().numpy()
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
+def test_sentences_are_means_of_their_tokens(answer: str, tiny_reader: Reader) -> None:
+    encoded, found, matrix = pull(tiny_reader, answer)
+    assert len(found.spans) == len(found.sentences) == len(found.tokens)
+    assert found.tokens.sum() == len(encoded.response_ids)
+    for row, tokens in zip(found.sentences, np.split(matrix, found.tokens.cumsum()[:-1]), strict=True):
+        close(row, tokens.mean(0))
+    close(found.prompt, matrix.mean(0))
+
+
+@pytest.mark.parametrize("composite", ["paper", "attnlrp", "cp_lrp"])
+def test_sentences_of_every_composite(composite: str, tiny_reader: Reader) -> None:
+    answer = ANSWERS["three"]
+    encoded, found, _ = pull(tiny_reader, answer, composite)
+    close(found.prompt, attribute(tiny_reader, encoded, composite=composite, prompt=True).prompt)
+    texts = [answer[start:end].strip() for start, end in found.spans]
+    assert texts == ["It was opened in 1900.", "The river runs under it.", "Nobody knows more!"]
+    shapes = {name: array.shape for name, array in found.arrays().items()}
+    assert shapes == {"sentences": (3, len(encoded.prompt_ids)), "spans": (3, 2), "tokens": (3,)}
+    assert found.spans.dtype == np.int64
+
+
+def test_the_prompts_relevance_alone_and_with_the_sentences(tiny_reader: Reader, tmp_path: Path) -> None:
+    rows = responses(2)
+    alone, both = (
+        extract(rows, tiny_reader, tmp_path / part, parts=[part]).store for part in ("prompt", "sentences")
+    )
+    assert (alone.parts(), both.parts()) == (["prompt"], ["prompt", "sentences"])
+    for row in rows:
+        pulled, mean = (store.arrays(row, "prompt")["prompt"] for store in (alone, both))
+        np.testing.assert_allclose(pulled, mean, rtol=0, atol=2e-3 * np.abs(pulled).max())  # float16
 
 
 # Nothing twice.
 
 
-def test_what_is_there_is_not_computed_again(tiny_reader: Reader, tmp_path: Path, filled: Filled) -> None:
-    first = extract(responses(2), tiny_reader, tmp_path, parts=PARTS)
-    before, seen = contents(tmp_path), len(filled)
-    again = extract(responses(2), tiny_reader, tmp_path, parts=PARTS)
-    assert (first.computed, first.present) == (4, 0)
-    assert (again.computed, again.present) == (0, 4)
-    assert len(filled) == seen
-    assert contents(tmp_path) == before
-    more = extract(responses(3), tiny_reader, tmp_path)
+def test_what_is_there_is_not_computed_again(copy: Path, tiny_reader: Reader, filled: Filled) -> None:
+    before = contents(copy)
+    again = extract(responses(2), tiny_reader, copy, parts=PARTS)
+    assert (again.computed, again.present, filled) == (0, 4, [])
+    assert contents(copy) == before
+    more = extract(responses(3), tiny_reader, copy)
     assert (more.computed, more.present) == (2, 4)
-    assert filled[seen:] == [("relevance", "bridge-2-0"), ("relevance", "bridge-2-1")]
+    assert filled == [("relevance", "bridge-2-0"), ("relevance", "bridge-2-1")]
 
 
 @pytest.mark.parametrize(
@@ -175,27 +230,33 @@ def test_what_is_there_is_not_computed_again(tiny_reader: Reader, tmp_path: Path
 def test_a_part_that_is_added_later(
     first: list[str], tiny_reader: Reader, tmp_path: Path, filled: Filled
 ) -> None:
-    rows = responses(2)
-    extract(rows, tiny_reader, tmp_path, parts=first)
+    rows = responses(2, each=1)
+    store = extract(rows, tiny_reader, tmp_path, parts=first).store
+    if first == ["signals"]:  # they bring the relevance with them
+        assert store.parts() == ["relevance", "signals"]
     before, seen = contents(tmp_path), len(filled)
     done = extract(rows, tiny_reader, tmp_path, parts=PARTS)
-    assert (done.computed, done.present) == (4, 0)
+    assert (done.computed, done.present) == (2, 0)
     assert before.items() <= contents(tmp_path).items()  # what was there stays, to the last bit
-    assert not {part for part, _ in filled[seen:]} & set(first)
+    assert not {part for part, _ in filled[seen:]} & {*first, *(["relevance"] if "signals" in first else [])}
     assert all(done.store.holds(row, part) for row in rows for part in PARTS)
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("harm", ["gone", "empty", "cut", "flipped", "of another", "a pipe", "a link"])
+@pytest.mark.parametrize(
+    ("part", "harm"),
+    [
+        *((part, "flipped") for part in PARTS),
+        *((PARTS[1], harm) for harm in ("gone", "empty", "cut", "of another", "a pipe", "a link")),
+        ("relevance", "of another"),
+    ],
+)
 def test_a_damaged_file_is_computed_again(
-    part: str, harm: str, tiny_reader: Reader, tmp_path: Path, filled: Filled
+    part: str, harm: str, copy: Path, tiny_reader: Reader, filled: Filled
 ) -> None:
-    rows = responses(2)
-    store = extract(rows, tiny_reader, tmp_path, parts=PARTS).store
-    before, path = contents(tmp_path), store.path(rows[1], part)
+    rows, store = responses(2), Store.existing(copy)
+    before, path = contents(copy), store.path(rows[1], part)
     original = store.read(rows[1])
     content = path.read_bytes()
-    filled.clear()
     path.unlink()
     if harm == "a pipe":
         os.mkfifo(path)
@@ -206,13 +267,13 @@ def test_a_damaged_file_is_computed_again(
         other = store.path(rows[0], part).read_bytes()
         harmed = {"empty": b"", "cut": content[:-1], "flipped": flipped, "of another": other}
         path.write_bytes(harmed[harm])
-    done = extract(rows, tiny_reader, tmp_path, parts=PARTS)
+    done = extract(rows, tiny_reader, copy, parts=PARTS)
     assert (done.computed, done.present) == (1, 3)
     assert filled == [(part, rows[1].id)]
     if part == "relevance":  # its one tangent rounds otherwise than the sum of those of the signals
         close(store.read(rows[1]).response, original.response)
-        before.pop(str(path.relative_to(tmp_path)))
-    assert before.items() <= contents(tmp_path).items()
+        before.pop(str(path.relative_to(copy)))
+    assert before.items() <= contents(copy).items()
 
 
 def test_without_examples(tiny_reader: Reader, tmp_path: Path) -> None:
@@ -230,26 +291,25 @@ def test_the_store_remembers_examples_and_their_last_labels(tiny_reader: Reader,
 
 
 def test_damaged_examples_are_made_anew_and_nothing_is_computed_for_it(
-    tiny_reader: Reader, tmp_path: Path, filled: Filled
+    copy: Path, tiny_reader: Reader, filled: Filled
 ) -> None:
-    extract(examples_of(2), tiny_reader, tmp_path)
-    before, path = contents(tmp_path), tmp_path / "examples.jsonl"
-    path.write_text(path.read_text().replace('"labels":null', '"labels":[]', 1))
-    assert contents(tmp_path) != before
-    filled.clear()
-    with pytest.warns(LRP4RAGWarning, match=rf"{path}: changed.* made anew of the 2 responses"):
-        extract(examples_of(2), tiny_reader, tmp_path)
+    before, path = contents(copy), copy / "examples.jsonl"
+    path.write_text(path.read_text().replace('"labels":[]', '"labels":null', 1))
+    assert contents(copy) != before
+    with pytest.warns(LRP4RAGWarning, match=rf"{path}: changed.* made anew of the 4 responses"):
+        extract(responses(2), tiny_reader, copy)
     assert filled == []
-    assert contents(tmp_path) == before
+    assert contents(copy) == before
 
 
 # Failures.
 
 
 @pytest.mark.parametrize(
-    "bad", [TOO_LONG, bridge_example(response=None, id="no-response")], ids=lambda example: example.id
+    ("bad", "place"),
+    [(TOO_LONG, 0), (TOO_LONG, 1), (bridge_example(response=None, id="no-response"), 2)],
+    ids=["too long, first", "too long", "no response, last"],
 )
-@pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_row_that_fails_is_logged_and_passed_over(
     bad: Example, place: int, tiny_reader: Reader, tmp_path: Path
 ) -> None:
@@ -263,42 +323,32 @@ def test_a_row_that_fails_is_logged_and_passed_over(
         assert all(done.store.holds(bridge_example(k), part) for part in PARTS)
     (line,) = (tmp_path / "failures.jsonl").read_text().splitlines()
     assert json.loads(line) == {"id": bad.id, "error": done.failures[bad.id]}
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_memory_that_runs_out_on_one_response_spares_the_others_of_its_prompt(
-    place: int, tiny_reader: Reader, tmp_path: Path, failing: Callable[[Example, Exception], None]
-) -> None:
-    rows = [*responses(1, each=3), bridge_example(7)]
-    large = rows[place]
-    failing(large, torch.OutOfMemoryError("out of memory"))
-    done = extract(rows, tiny_reader, tmp_path, parts=PARTS)
-    assert (done.computed, done.failures) == (3, {large.id: "out of memory"})
-    for row in rows:  # what is pulled does not go through a prefix
-        held = [part for part in PARTS if done.store.holds(row, part)]
-        assert held == (["prompt", "sentences"] if row == large else list(PARTS))
+    with relevance_mode(tiny_reader.model):  # it can be entered, so the extractor left it
+        pass
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"),
+    ("error", "reason", "place"),
     [
-        (IndexError("index out of range in self"), "index out of range in self"),
-        (ValueError("too many dimensions"), "too many dimensions"),
-        (RuntimeError(), "RuntimeError"),
+        (torch.OutOfMemoryError("out of memory"), "out of memory", 0),
+        (torch.OutOfMemoryError("out of memory"), "out of memory", 2),
+        (IndexError("index out of range in self"), "index out of range in self", 1),
+        (ValueError("too many dimensions"), "too many dimensions", 1),
+        (RuntimeError(), "RuntimeError", 1),
     ],
     ids=str,
 )
-def test_what_else_one_response_raises_spares_the_others(
-    error: Exception,
-    reason: str,
-    tiny_reader: Reader,
-    tmp_path: Path,
-    failing: Callable[[Example, Exception], None],
+def test_what_one_response_raises_spares_the_others_of_its_prompt(
+    error: Exception, reason: str, place: int, tiny_reader: Reader, tmp_path: Path, failing: Failing
 ) -> None:
     rows = [*responses(1, each=3), bridge_example(7)]
-    failing(rows[1], error)
+    bad = rows[place]
+    failing(bad, error)
     done = extract(rows, tiny_reader, tmp_path, parts=PARTS)
-    assert (done.computed, done.failures) == (3, {rows[1].id: reason})
+    assert (done.computed, done.failures) == (3, {bad.id: reason})
+    for row in rows:  # what is pulled does not go through a prefix
+        held = [part for part in PARTS if done.store.holds(row, part)]
+        assert held == (["prompt", "sentences"] if row == bad else list(PARTS))
 
 
 def test_a_response_that_cannot_be_encoded_spares_the_others(
@@ -319,10 +369,7 @@ def test_a_response_that_cannot_be_encoded_spares_the_others(
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), OSError("disk")], ids=repr)
 def test_what_is_not_of_one_response_ends_the_run(
-    error: BaseException,
-    tiny_reader: Reader,
-    tmp_path: Path,
-    failing: Callable[[Example, BaseException], None],
+    error: BaseException, tiny_reader: Reader, tmp_path: Path, failing: Failing
 ) -> None:
     rows = examples_of(3)
     failing(rows[1], error)
@@ -354,6 +401,13 @@ def test_equal_examples_share_files_and_failures(tiny_reader: Reader, tmp_path: 
     assert [example.id for example in done.store.examples()] == [example.id for example in twins]
 
 
+def test_a_failure_is_not_that_of_another_example_with_the_same_id(
+    tiny_reader: Reader, tmp_path: Path
+) -> None:
+    done = extract([bridge_example(id=TOO_LONG.id), TOO_LONG], tiny_reader, tmp_path)
+    assert (done.computed, set(done.failures)) == (1, {TOO_LONG.id})
+
+
 def test_a_failure_that_is_over_leaves_the_log(
     tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,32 +423,20 @@ def test_a_failure_that_is_over_leaves_the_log(
 
 
 def test_a_full_disk_is_not_a_failure_of_a_row(
-    tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copy: Path, tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would repeat for all rows: the run ends, and leaves nothing half written."""
 
     def no_space(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    extract(examples_of(3), tiny_reader, tmp_path, parts=["relevance"])
-    before = contents(tmp_path)
+    before = contents(copy)
     monkeypatch.setattr(os, "fsync", no_space)
     with pytest.raises(OSError, match="No space"):
-        extract(examples_of(3), tiny_reader, tmp_path, parts=["prompt"])
-    assert contents(tmp_path) == before
+        extract(responses(2), tiny_reader, copy, parts=["matrix-3x2"])
+    assert contents(copy) == before
     with relevance_mode(tiny_reader.model):  # it can be entered, so it was left
         pass
-
-
-def test_the_prompts_relevance_alone_and_with_the_sentences(tiny_reader: Reader, tmp_path: Path) -> None:
-    rows = responses(2)
-    alone, both = (
-        extract(rows, tiny_reader, tmp_path / part, parts=[part]).store for part in ("prompt", "sentences")
-    )
-    assert (alone.parts(), both.parts()) == (["prompt"], ["prompt", "sentences"])
-    for row in rows:
-        pulled, mean = (store.arrays(row, "prompt")["prompt"] for store in (alone, both))
-        np.testing.assert_allclose(pulled, mean, rtol=0, atol=2e-3 * np.abs(pulled).max())  # float16
 
 
 # What cannot be had is refused before anything is written.
@@ -420,21 +462,23 @@ def test_nothing_can_be_pulled_from_layers_without_derivatives(
     tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "can_pull", lambda _: False)
-    with pytest.raises(InputError, match=r"no derivatives"):
+    with pytest.raises(InputError, match="no derivatives"):
         extract(examples_of(1), tiny_reader, tmp_path / "new", parts=PARTS)
     assert not (tmp_path / "new").exists()
     assert extract(examples_of(1), tiny_reader, tmp_path / "new", parts=["signals"]).computed == 1
 
 
-def test_another_composite_needs_another_folder(tiny_reader: Reader, tmp_path: Path) -> None:
-    extract(examples_of(1), tiny_reader, tmp_path)
-    before = contents(tmp_path)
-    with pytest.raises(InputError, match=r"composite attnlrp, not paper"):
-        extract(examples_of(2), tiny_reader, tmp_path, composite="paper")
-    assert contents(tmp_path) == before
-
-
-def test_the_model_is_restored(tiny_reader: Reader, tmp_path: Path) -> None:
-    extract([bridge_example(), TOO_LONG], tiny_reader, tmp_path, parts=PARTS)
-    with relevance_mode(tiny_reader.model):  # it can be entered, so it was left
-        pass
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"composite": "paper"}, "composite attnlrp, not paper"),
+        ({"truncation": "passages"}, "error, not pass"),
+    ],
+)
+def test_another_configuration_needs_another_folder(
+    options, message: str, copy: Path, tiny_reader: Reader
+) -> None:
+    before = contents(copy)
+    with pytest.raises(InputError, match=message):
+        extract(examples_of(2), tiny_reader, copy, **options)
+    assert contents(copy) == before

@@ -1,4 +1,4 @@
-"""What a store holds, and stores put together."""
+"""What a store holds and why responses failed, and stores put together."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 from lrp4rag.errors import InputError
 from lrp4rag.example import Label
 from lrp4rag.features.parts import SENTENCES, SIGNALS
+from lrp4rag.report.inventory import MOST, reasons_table
 from lrp4rag.training import inventory as module
-from lrp4rag.training.inventory import inventory, merge
+from lrp4rag.training.inventory import Reason, inventory, merge, reasons_of
 from lrp4rag.training.store import Store
 from tests.test_files import leftover
 from tests.training.jobs import contents
@@ -49,11 +50,14 @@ def test_an_empty_store_and_none(tmp_path: Path) -> None:
 
 def test_stores_of_several_machines_become_one(tmp_path: Path) -> None:
     one = store_of(tmp_path / "one", ROWS[:4], [SIGNALS])
-    two = store_of(tmp_path / "two", ROWS[3:], [SIGNALS, SENTENCES])
+    # A reader may go by another name.
+    copy = {**CONFIGURATION.reader, "name": "copy"}
+    relabelled = [replace(ROWS[3], labels=(Label(0, 4),)), *ROWS[4:]]
+    two = store_of(tmp_path / "two", relabelled, [SIGNALS, SENTENCES], reader=copy)
     assert merge([one.folder, two.folder], tmp_path / "all") == 2 * 7 + 4
     merged = Store.existing(tmp_path / "all")
     assert merged.configuration == one.configuration
-    assert merged.examples() == ROWS
+    assert merged.examples() == [*ROWS[:3], *relabelled]  # of labels, the last
     # What both hold is the first one's.
     for row in ROWS:
         origin = one if row in ROWS[:4] else two
@@ -72,50 +76,27 @@ def test_what_the_merged_store_holds_is_kept(tmp_path: Path) -> None:
     assert {example.id for example in out.examples()} == {row.id for row in ROWS[:3]}
 
 
-def test_the_last_labels_are_taken(tmp_path: Path) -> None:
-    later = replace(ROWS[0], labels=(Label(0, 4),))
-    one, two = store_of(tmp_path / "one", ROWS[:1]), store_of(tmp_path / "two", [later])
-    merge([one.folder, two.folder], tmp_path / "all")
-    assert Store.existing(tmp_path / "all").examples() == [later]
-
-
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"composite": "paper"},
-        {"truncation": "passages"},
-        {"reader": {**CONFIGURATION.reader, "dtype": "bfloat16"}},
-        {"reader": {**CONFIGURATION.reader, "digest": "9999"}},
-    ],
-    ids=["composite", "truncation", "dtype", "reader"],
+    [{"truncation": "passages"}, {"reader": {**CONFIGURATION.reader, "digest": "9999"}}],
+    ids=["truncation", "reader"],
 )
 def test_stores_that_were_made_differently_are_refused(changes, tmp_path: Path) -> None:
     stores = [store_of(tmp_path / "a", ROWS[:2]), store_of(tmp_path / "b", ROWS[2:])]
     other = store_of(tmp_path / "c", ROWS[:1], **changes)
-    with pytest.raises(InputError, match=f"was made with {next(iter(changes))}"):
-        merge([*(store.folder for store in stores), other.folder], tmp_path / "out")
-    assert not (tmp_path / "out").exists()
     before = contents(other.folder)
-    with pytest.raises(InputError, match=f"was made with {next(iter(changes))}"):
-        merge([stores[0].folder], other.folder)
+    for folders, out in (([*stores, other], tmp_path / "out"), (stores[:1], other.folder)):
+        with pytest.raises(InputError, match=f"was made with {next(iter(changes))}"):
+            merge([store.folder for store in folders], out)
+    assert not (tmp_path / "out").exists()
     assert contents(other.folder) == before
 
 
-def test_a_reader_may_go_by_another_name(tmp_path: Path) -> None:
-    one = store_of(tmp_path / "one", ROWS[:1])
-    two = store_of(tmp_path / "two", ROWS[1:2], reader={**CONFIGURATION.reader, "name": "copy"})
-    assert merge([one.folder, two.folder], tmp_path / "all") == 2
-
-
-def test_a_store_is_not_merged_into_itself(tmp_path: Path) -> None:
+def test_what_cannot_be_merged_is_refused(tmp_path: Path) -> None:
     one, two = store_of(tmp_path / "one", ROWS[:1]), store_of(tmp_path / "two", ROWS[1:2])
     with pytest.raises(InputError, match=r"two.*: .*is one of those to merge"):
         merge([one.folder, two.folder], tmp_path / "one" / ".." / "two")
     assert len(contents(two.folder)) == 3
-
-
-def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
-    one = store_of(tmp_path / "one", ROWS[:1])
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("")
     with pytest.raises(InputError, match="no store here"):
@@ -124,7 +105,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
         merge([one.folder], tmp_path / "mine")
 
 
-def test_a_merge_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_merge_that_was_killed_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, whole = store_of(tmp_path / "one", ROWS, [SIGNALS]), tmp_path / "whole"
     merge([one.folder], whole)
     copy, copied = module.shutil.copyfileobj, []
@@ -143,3 +124,37 @@ def test_a_merge_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(contents(tmp_path / "out")) == 1 + 4
     assert merge([one.folder], tmp_path / "out") == 2 * len(ROWS) - 4
     assert contents(tmp_path / "out") == contents(whole)
+
+
+def test_reasons_that_differ_in_numbers_are_one_and_the_most_frequent_comes_first() -> None:
+    failures = {
+        "a": "out of memory",
+        "b": "prompt of 1,200 and response of 7 tokens exceed 512",
+        "c": "other",
+        "d": "prompt of 900 and response of 88 tokens exceed 512",
+        "e": "other",
+        "f": "prompt of 2.5 and response of 0 tokens exceed 512",
+    }
+    assert reasons_of(failures) == [
+        Reason("prompt of 1,200 and response of 7 tokens exceed 512", 3, "b"),
+        Reason("other", 2, "c"),
+        Reason("out of memory", 1, "a"),
+    ]
+    assert reasons_of({}) == []
+
+
+def test_thousands_of_failures_are_a_short_table() -> None:
+    failures = {f"row-{k}": f"reason {chr(97 + k % 26)}{chr(97 + k // 26 % 26)}" for k in range(5000)}
+    lines = reasons_table(reasons_of(failures)).splitlines()
+    assert len(lines) == 1 + MOST + 1
+    assert lines[0].split() == ["count", "first", "reason"]
+    assert sum(int(line.split()[0]) for line in lines[1:]) == 5000
+    assert lines[-1].endswith(f"for {26 * 26 - MOST} other reasons; failures.jsonl has all")
+
+
+def test_a_reason_is_one_line_that_a_terminal_does_not_obey() -> None:
+    table = reasons_table(reasons_of({"id\x1b[31m\n" + "x" * 999: "a\nWarning: b\r" + "y" * 9999}))
+    (_, line) = table.split("\n")
+    assert len(line) < 350
+    assert "␛[31m" in line
+    assert "a Warning: b y" in line

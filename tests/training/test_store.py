@@ -11,146 +11,121 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError
+from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example, Label
 from lrp4rag.features.parts import PROMPT, RELEVANCE, SIGNALS, part_named
-from lrp4rag.lrp import Relevance
-from lrp4rag.reader import Encoded
 from lrp4rag.strict_json import sealed
-from lrp4rag.training.store import Configuration, Store, key_of
+from lrp4rag.training.manifest import dump_examples, parse_examples
+from lrp4rag.training.store import Configuration, Store, key_of, read_arrays, write_arrays
+from tests.classifiers.samples import READER, relevance_of
 from tests.test_files import leftover
 from tests.tiny import bridge_example
+from tests.training.stored import CONFIGURATION
 
 DEAD = 10**10 - 1
 """A number that no process has."""
-
-READER = {
-    **{"name": "tiny", "weights": "w", "config": "c", "tokenizer": "t", "template": "c"},
-    **{"chat_template": True, "dtype": "float32", "digest": "d1"},
-}
-CONFIGURATION = Configuration(READER, "attnlrp")
+EXAMPLE = bridge_example()
+RELEVANCES = relevance_of([2.5])
 
 
-def relevance(value: float = 1.0) -> Relevance:
-    encoded = Encoded(
-        (1, 2), (3,), "ab", "c", ((0, 1), (1, 2)), ((0, 1),), (0, 2), ("template", "question", "passage 1")
-    )
-    row = np.full(1, value, dtype=np.float32)
-    return Relevance(encoded, "attnlrp", "response", READER, row, row)
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(tmp_path / "deep" / "store", CONFIGURATION)
+
+
+@pytest.fixture
+def folder(store: Store) -> Path:
+    return store.folder
 
 
 def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_new_store_has_a_manifest(tmp_path: Path) -> None:
-    folder = tmp_path / "deep" / "store"
-    Store.open(folder, CONFIGURATION)
-    assert files(folder) == {"manifest.json"}
+# Parts.
+
+
+def test_a_new_store_has_a_manifest_and_then_what_is_written(store: Store, folder: Path) -> None:
     assert json.loads((folder / "manifest.json").read_text()) == sealed(CONFIGURATION.as_dict())
-
-
-def test_write_and_read(tmp_path: Path) -> None:
-    store, example = Store.open(tmp_path / "s", CONFIGURATION), bridge_example()
-    assert not store.holds(example)
-    store.write(example, relevance(2.5))
-    assert store.holds(example)
-    found = Store.open(tmp_path / "s", CONFIGURATION).read(example)
-    assert found.response.tolist() == [2.5]
+    assert files(folder) == {"manifest.json"}
+    assert not store.holds(EXAMPLE)
+    store.write(EXAMPLE, RELEVANCES)
+    assert store.holds(EXAMPLE)
+    found = Store.open(folder, CONFIGURATION).read(EXAMPLE)
+    assert found.response.tolist() == RELEVANCES.response.tolist()
     assert (found.by_segment, found.prompt, found.resampled) == (None, None, None)
-    assert files(tmp_path / "s") == {"manifest.json", f"relevance/{key_of(example)}.safetensors"}
+    assert files(folder) == {"manifest.json", f"relevance/{key_of(EXAMPLE)}.safetensors"}
 
 
-def test_parts_have_folders_of_their_own(tmp_path: Path) -> None:
-    store, example = Store.open(tmp_path, CONFIGURATION), bridge_example()
+def test_parts_have_folders_of_their_own(store: Store, folder: Path) -> None:
     assert store.parts() == []
     by_segment, prompt, matrix = np.ones((3, 1)), np.arange(2.0), np.full((4, 2), 0.5)
-    store.write_arrays(example, "matrix-4x2", {"matrix": matrix})
-    store.write_arrays(example, PROMPT, {"prompt": prompt})
-    store.write_arrays(example, SIGNALS, {"by_segment": by_segment, "logprob": np.array([-0.5])})
+    store.write_arrays(EXAMPLE, "matrix-4x2", {"matrix": matrix})
+    store.write_arrays(EXAMPLE, PROMPT, {"prompt": prompt})
+    store.write_arrays(EXAMPLE, SIGNALS, {"by_segment": by_segment, "logprob": np.array([-0.5])})
     assert store.parts() == [SIGNALS, PROMPT, "matrix-4x2"]
-    assert [store.holds(example, part) for part in store.parts()] == [True] * 3
-    assert not store.holds(example)
-    store.write(example, relevance())
+    assert [store.holds(EXAMPLE, part) for part in store.parts()] == [True] * 3
+    assert not store.holds(EXAMPLE)
+    with pytest.raises(InputError, match="no relevance for example 'bridge-0'"):
+        store.read(EXAMPLE)
+    store.write(EXAMPLE, RELEVANCES)
     assert store.parts()[0] == RELEVANCE
-    found = Store.existing(tmp_path).read(example)
+    found = Store.existing(folder).read(EXAMPLE)
     np.testing.assert_array_equal(found.by_segment, by_segment)
     np.testing.assert_array_equal(found.prompt, prompt)
     np.testing.assert_array_equal(found.resampled, matrix)
-    assert store.arrays(example, SIGNALS, ["logprob"])["logprob"].tolist() == [-0.5]
-    assert set(store.arrays(example, PROMPT)) == {"prompt"}
-    key = key_of(example)
-    assert files(tmp_path) == {
-        "manifest.json",
-        *(f"{part}/{key}.safetensors" for part in ("relevance", "signals", "prompt", "matrix-4x2")),
-    }
+    assert store.arrays(EXAMPLE, SIGNALS, ["logprob"])["logprob"].tolist() == [-0.5]
+    assert set(store.arrays(EXAMPLE, PROMPT)) == {"prompt"}
+    names = {f"{part}/{key_of(EXAMPLE)}.safetensors" for part in store.parts()}
+    assert files(folder) == {"manifest.json", *names}
 
 
-def test_the_matrix_that_classifiers_read_comes_first(tmp_path: Path) -> None:
-    store = Store.open(tmp_path, CONFIGURATION)
-    for part in ("matrix-64x64", "matrix-64x16", "matrix-128x64"):
-        store.write_arrays(bridge_example(), part, {"matrix": np.zeros((1, 1))})
+def test_the_matrix_that_classifiers_read_comes_first(store: Store) -> None:
+    store.write(EXAMPLE, RELEVANCES)
+    for part, shape in (("matrix-64x64", (2, 1)), ("matrix-64x16", (3, 1)), ("matrix-128x64", (4, 1))):
+        store.write_arrays(EXAMPLE, part, {"matrix": np.zeros(shape)})
     assert store.matrices() == ["matrix-64x16", "matrix-128x64", "matrix-64x64"]
-
-
-def test_of_several_matrices_the_first_is_read(tmp_path: Path) -> None:
-    store, example = Store.open(tmp_path, CONFIGURATION), bridge_example()
-    store.write(example, relevance())
-    for part, shape in (("matrix-8x4", (8, 4)), ("matrix-4x2", (4, 2))):
-        store.write_arrays(example, part, {"matrix": np.zeros(shape)})
-    assert store.read(example).resampled.shape == (4, 2)
-    store.path(example, "matrix-4x2").unlink()
-    assert store.read(example).resampled.shape == (8, 4)
+    assert store.read(EXAMPLE).resampled.shape == (3, 1)
+    store.path(EXAMPLE, "matrix-64x16").unlink()
+    assert store.read(EXAMPLE).resampled.shape == (4, 1)
 
 
 @pytest.mark.parametrize("part", [RELEVANCE, SIGNALS])
 @pytest.mark.parametrize("content", [b"", b"x" * 50, "cut"])
-def test_a_damaged_file_is_not_held(part: str, content: bytes | str, tmp_path: Path) -> None:
-    store, example = Store.open(tmp_path, CONFIGURATION), bridge_example()
-    store.write(example, relevance())
-    store.write_arrays(example, SIGNALS, {"by_segment": np.ones((3, 1))})
-    path = store.path(example, part)
+def test_a_damaged_file_is_not_held(part: str, content: bytes | str, store: Store) -> None:
+    store.write(EXAMPLE, RELEVANCES)
+    store.write_arrays(EXAMPLE, SIGNALS, {"by_segment": np.ones((3, 1))})
+    path = store.path(EXAMPLE, part)
     path.write_bytes(path.read_bytes()[:-1] if isinstance(content, str) else content)
-    assert [one for one in (RELEVANCE, SIGNALS) if not store.holds(example, one)] == [part]
+    assert [one for one in (RELEVANCE, SIGNALS) if not store.holds(EXAMPLE, one)] == [part]
     with pytest.raises(InputError, match=path.name):
-        store.read(example)
+        store.read(EXAMPLE)
 
 
-@pytest.mark.parametrize("name", ["relevance", "signals", "prompt", "matrix-64x16", "matrix-1x1"])
-def test_names_of_parts(name: str) -> None:
-    assert part_named(name) == name
+def test_names_of_parts() -> None:
+    for name in ("relevance", "signals", "prompt", "matrix-64x16", "matrix-1x1"):
+        assert part_named(name) == name
+    bad = ("", "signal", "matrix", "matrix-0x5", "matrix-5x0", "matrix-axb", "matrix-4x", "matrix-12345x4")
+    for name in bad:
+        with pytest.raises(InputError, match=rf"unknown part '{name}'; choose from relevance, signals"):
+            part_named(name)
 
 
-@pytest.mark.parametrize(
-    "name", ["", "signal", "matrix", "matrix-0x5", "matrix-5x0", "matrix-axb", "matrix-4x", "matrix-12345x4"]
-)
-def test_unknown_parts_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match=rf"unknown part '{name}'; choose from relevance, signals"):
-        part_named(name)
-
-
-def test_reading_what_is_not_there(tmp_path: Path) -> None:
-    store = Store.open(tmp_path, CONFIGURATION)
-    with pytest.raises(InputError, match="no relevance for example 'bridge-3'"):
-        store.read(bridge_example(3))
-
-
-def test_rows_are_keyed_by_content(tmp_path: Path) -> None:
+def test_files_are_keyed_by_content(store: Store) -> None:
     """An id, a label or a source may change; prompt, parts and response may not."""
-    store, example = Store.open(tmp_path, CONFIGURATION), bridge_example()
-    same = [replace(example, id="x", source="y", generator="z", labels=())]
-    others: list[Example] = [
+    same = replace(EXAMPLE, id="x", source="y", generator="z", labels=())
+    others = [
         bridge_example(response="Another."),
         bridge_example(question="Which bridge?"),
         bridge_example(template="{context} {question}"),
         # The same prompt, but other characters of it are passages.
-        Example(
-            question="", passages=[example.prompt], prompt=example.prompt, response=example.response
-        ),
+        Example(question="", passages=[EXAMPLE.prompt], prompt=EXAMPLE.prompt, response=EXAMPLE.response),
     ]
-    assert {key_of(one) for one in same} == {key_of(example)}
-    assert {store.path(one) for one in same} == {store.path(example)}
-    assert len({store.path(one) for one in (example, *others)}) == 5
+    assert store.path(same) == store.path(EXAMPLE)
+    assert len({store.path(one) for one in (EXAMPLE, *others)}) == 5
+
+
+# Configurations, and folders that are none or were left half made.
 
 
 @pytest.mark.parametrize(
@@ -159,26 +134,32 @@ def test_rows_are_keyed_by_content(tmp_path: Path) -> None:
         (Configuration(READER, "cp_lrp"), "attnlrp", "cp_lrp"),
         (Configuration(READER, "attnlrp", target="largest"), "response", "largest"),
         (Configuration(READER, "attnlrp", truncation="passages"), "error", "passages"),
-        (Configuration(READER | {"digest": "d2"}, "attnlrp"), "d1", "d2"),
-        (Configuration(READER | {"dtype": "bfloat16"}, "attnlrp"), "d1", "bfloat16"),
+        (Configuration(READER | {"digest": "d2"}, "attnlrp"), READER["digest"], "d2"),
+        (Configuration(READER | {"dtype": "bfloat16"}, "attnlrp"), READER["dtype"], "bfloat16"),
     ],
     ids=["composite", "target", "truncation", "reader", "dtype"],
 )
-def test_another_configuration_is_refused(other: Configuration, old: str, new: str, tmp_path: Path) -> None:
-    Store.open(tmp_path, CONFIGURATION).write(bridge_example(), relevance())
-    before = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
+def test_another_configuration_is_refused(
+    other: Configuration, old: str, new: str, store: Store, folder: Path
+) -> None:
+    store.write(EXAMPLE, RELEVANCES)
+    before = {name: (folder / name).read_bytes() for name in files(folder)}
     with pytest.raises(InputError) as caught:
-        Store.open(tmp_path, other)
-    for part in (str(tmp_path), old, new):
+        Store.open(folder, other)
+    for part in (str(folder), old, new):
         assert part in str(caught.value)
-    assert {name: (tmp_path / name).read_bytes() for name in files(tmp_path)} == before
+    Store.open(folder, Configuration(READER | {"name": "other"}, "attnlrp"))  # the name may differ
+    assert {name: (folder / name).read_bytes() for name in files(folder)} == before
 
 
-def test_the_name_a_reader_goes_by_may_differ(tmp_path: Path) -> None:
-    Store.open(tmp_path, CONFIGURATION)
-    before = (tmp_path / "manifest.json").read_bytes()
-    Store.open(tmp_path, Configuration(READER | {"name": "other"}, "attnlrp"))
-    assert (tmp_path / "manifest.json").read_bytes() == before
+def test_an_existing_store_says_how_it_was_made(tmp_path: Path) -> None:
+    other = Configuration(READER, "cp_lrp", truncation="passages")
+    Store.open(tmp_path / "s", other)
+    assert Store.existing(tmp_path / "s").configuration == other
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(InputError, match="there is no store here"):
+            Store.existing(folder)
+        assert not (folder / "manifest.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -198,70 +179,50 @@ def test_a_folder_that_is_no_store_is_refused_and_left_alone(foreign: str, tmp_p
         Store.open(tmp_path, CONFIGURATION)
     assert files(tmp_path) == {foreign, leftover(DEAD)}
     assert (tmp_path / foreign).read_text() == "mine"
-
-
-def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="this is no folder"):
-        Store.open(tmp_path / "file", CONFIGURATION)
+        Store.open(tmp_path / foreign, CONFIGURATION)
 
 
 @pytest.mark.parametrize("content", ["", "no JSON", "[]", "3", '{"format": 1}', '{"format": 3, "x": 1}'])
-def test_a_broken_manifest(content: str, tmp_path: Path) -> None:
-    Store.open(tmp_path, CONFIGURATION)
-    (tmp_path / "manifest.json").write_text(content)
-    with pytest.raises(InputError, match=r"manifest\.json"):
-        Store.open(tmp_path, CONFIGURATION)
-    with pytest.raises(InputError, match=r"manifest\.json"):
-        Store.existing(tmp_path)
+def test_a_broken_manifest(content: str, folder: Path) -> None:
+    (folder / "manifest.json").write_text(content)
+    for open_again in (lambda: Store.open(folder, CONFIGURATION), lambda: Store.existing(folder)):
+        with pytest.raises(InputError, match=r"manifest\.json"):
+            open_again()
 
 
-def test_an_existing_store_tells_how_it_was_made(tmp_path: Path) -> None:
-    other = Configuration(READER, "cp_lrp", truncation="passages")
-    Store.open(tmp_path / "s", other)
-    assert Store.existing(tmp_path / "s").configuration == other
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(InputError, match="there is no store here"):
-            Store.existing(folder)
-        assert not (folder / "manifest.json").exists()
-
-
-def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
-    store = Store.open(tmp_path, CONFIGURATION)
-    store.write(bridge_example(), relevance())
-    expected = files(tmp_path)
-    (tmp_path / "signals").mkdir()
-    (tmp_path / "study").mkdir()  # a folder that others keep
-    for folder in ("", "relevance", "signals", "study"):
-        (tmp_path / folder / leftover(DEAD)).write_bytes(b"half")
-    store = Store.open(tmp_path, CONFIGURATION)
-    assert files(tmp_path) == {*expected, f"study/{leftover(DEAD)}"}
-    assert store.holds(bridge_example())
+def test_leftovers_of_a_killed_run_are_removed(store: Store, folder: Path) -> None:
+    store.write(EXAMPLE, RELEVANCES)
+    expected = files(folder)
+    (folder / "signals").mkdir()
+    (folder / "study").mkdir()  # a folder that others keep
+    for place in ("", "relevance", "signals", "study"):
+        (folder / place / leftover(DEAD)).write_bytes(b"half")
+    alive = leftover(os.getppid())  # another process is writing it
+    (folder / alive).write_bytes(b"half")
+    store = Store.open(folder, CONFIGURATION)
+    assert files(folder) == {*expected, f"study/{leftover(DEAD)}", alive}
+    assert store.holds(EXAMPLE)
     assert not store.holds(bridge_example(1))
 
 
-def test_what_another_process_is_writing_is_left_alone(tmp_path: Path) -> None:
-    Store.open(tmp_path, CONFIGURATION)
-    mine = tmp_path / leftover(os.getppid())
-    mine.write_text("half")
-    Store.open(tmp_path, CONFIGURATION)
-    assert mine.read_text() == "half"
-
-
-@pytest.mark.parametrize("left", ["nothing", "folders of parts", "a half manifest", "both"])
-def test_a_run_killed_before_the_manifest_was_written(left: str, tmp_path: Path) -> None:
-    if left in ("folders of parts", "both"):
+@pytest.mark.parametrize("left", [(), ("parts",), ("manifest",), ("parts", "manifest")])
+def test_a_run_killed_before_the_manifest_was_written(left: tuple[str, ...], tmp_path: Path) -> None:
+    if "parts" in left:
         for part in ("relevance", "signals", "prompt", "matrix-64x16"):
             (tmp_path / part).mkdir()
-    if left in ("a half manifest", "both"):
+    if "manifest" in left:
         (tmp_path / leftover(DEAD)).write_text("{")
     store = Store.open(tmp_path, CONFIGURATION)
     assert files(tmp_path) == {"manifest.json"}
-    assert not store.holds(bridge_example())
+    assert not store.holds(EXAMPLE)
 
 
-def test_examples_are_remembered_with_their_last_labels(tmp_path: Path) -> None:
-    store, path = Store.open(tmp_path, CONFIGURATION), tmp_path / "examples.jsonl"
+# Examples and failures.
+
+
+def test_examples_are_remembered_with_their_last_labels(store: Store, folder: Path) -> None:
+    path = folder / "examples.jsonl"
     assert store.examples() == []
     store.add_examples([])
     assert not path.exists()
@@ -273,10 +234,10 @@ def test_examples_are_remembered_with_their_last_labels(tmp_path: Path) -> None:
     labelled = replace(rows[1], labels=(Label(0, 2),), generator="g")
     namesake = bridge_example(7, id=rows[0].id)  # another example that goes by the same id
     store.add_examples([labelled, namesake])
-    assert Store.existing(tmp_path).examples() == [rows[0], labelled, rows[2], namesake]
+    assert Store.existing(folder).examples() == [rows[0], labelled, rows[2], namesake]
 
 
-def test_the_manifest_says_which_data_it_is_of(tmp_path: Path) -> None:
+def test_the_manifest_says_which_examples_it_is_of(tmp_path: Path) -> None:
     def data(folder: Path) -> object:
         return json.loads((folder / "manifest.json").read_text()).get("data")
 
@@ -284,26 +245,121 @@ def test_the_manifest_says_which_data_it_is_of(tmp_path: Path) -> None:
     assert data(tmp_path / "a") is None
     for store in stores:
         store.add_examples([bridge_example(0), bridge_example(1)])
-    first = data(tmp_path / "a")
-    assert first["examples"] == 2
-    assert first["sha256"] == hashlib.sha256((tmp_path / "a/examples.jsonl").read_bytes()).hexdigest()
-    assert data(tmp_path / "b") == first
+    digest = hashlib.sha256((tmp_path / "a/examples.jsonl").read_bytes()).hexdigest()
+    assert data(tmp_path / "a") == data(tmp_path / "b") == {"examples": 2, "sha256": digest}
     stores[1].add_examples([bridge_example(2)])
-    assert data(tmp_path / "b") != first
-    assert Store.open(tmp_path / "b", CONFIGURATION).examples() == Store.existing(tmp_path / "b").examples()
+    assert data(tmp_path / "b") != data(tmp_path / "a")
     assert data(tmp_path / "b")["examples"] == 3
 
 
-def test_failures_are_a_sorted_log_that_is_replaced(tmp_path: Path) -> None:
-    store, log = Store.open(tmp_path, CONFIGURATION), tmp_path / "failures.jsonl"
+EXAMPLES = [
+    EXAMPLE,
+    bridge_example(1, response="Öffnung\r\n 1901 \u2028 früh 🌉", labels=(Label(0, 7, "conflict", True),)),
+    bridge_example(2, labels=(), source="s", generator="g"),
+    bridge_example(3, response=None),
+    Example(question="", passages=["Only\nthis."], prompt="Only\nthis.", response="Yes."),
+]
+
+
+def test_examples_come_back_as_they_were_written() -> None:
+    content = dump_examples(EXAMPLES)
+    assert parse_examples(content, Path("e")) == EXAMPLES
+    *lines, last = content.decode().split("\n")
+    assert [json.loads(line)["id"] for line in lines] == [example.id for example in EXAMPLES]
+    assert last == ""
+    assert parse_examples(dump_examples([]), Path("e")) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"{oops", r"line 2: Invalid JSON"),
+        (b"", r"line 2: Invalid JSON"),
+        (b"\xff\xfe", r"line 2: Invalid JSON"),
+        (b"[" * 100_000, r"line 2: Invalid JSON"),
+        (dump_examples(EXAMPLES[1:2])[:-30], r"line 2: Invalid JSON"),
+        (b"[1, 2]", r"line 2: Input should be an object"),
+        (b'{"question": "Q", "passages": ["P"], "response": "R"}', r"line 2, field 'id': Field required"),
+        (b'{"id": 3}', r"line 2, field 'id': Input should be a valid string"),
+    ],
+    ids=range(8),
+)
+def test_what_is_no_example_is_named_by_its_line(line: bytes, message: str) -> None:
+    with pytest.raises(InputError, match=rf"examples\.jsonl, {message}"):
+        parse_examples(dump_examples(EXAMPLES[:1]) + line + b"\n", Path("examples.jsonl"))
+
+
+def test_failures_are_a_sorted_log_that_is_replaced(store: Store, folder: Path) -> None:
+    log = folder / "failures.jsonl"
     store.log_failures({"b": "too long\nby far", "a": "é"})
-    lines = log.read_text().splitlines()
-    assert [json.loads(line) for line in lines] == [
+    assert [json.loads(line) for line in log.read_text().splitlines()] == [
         {"id": "a", "error": "é"},
         {"id": "b", "error": "too long\nby far"},
     ]
+    assert store.failures() == {"a": "é", "b": "too long\nby far"}
     store.log_failures({"c": "other"})
-    assert [json.loads(line)["id"] for line in log.read_text().splitlines()] == ["c"]
-    store.log_failures({})
-    assert not log.exists()
-    store.log_failures({})
+    assert store.failures() == {"c": "other"}
+    for _ in range(2):
+        store.log_failures({})
+        assert not log.exists()
+
+
+# Arrays on disk.
+
+ARRAYS = {
+    "wide": np.linspace(-3, 3, 24).reshape(2, 3, 4),
+    "single": np.float32([[0.1, -0.2]]).T,
+    "ranks": np.array([0, 70_000], dtype=np.int32),
+    "turned": np.arange(6.0).reshape(2, 3).T,  # not contiguous
+    "none": np.zeros((0, 4)),
+}
+
+
+def test_real_arrays_are_float16_on_disk_and_others_stay(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    write_arrays(path, ARRAYS | {"large": np.array([1e6, -1e6])})
+    found = read_arrays(path)
+    assert found.pop("large").tolist() == [65504.0, -65504.0]  # the largest of float16
+    assert set(found) == set(ARRAYS)
+    for name, array in ARRAYS.items():
+        expected = array if name == "ranks" else array.astype(np.float16).astype(np.float32)
+        assert found[name].dtype == expected.dtype
+        np.testing.assert_array_equal(found[name], expected)
+    assert [one.name for one in tmp_path.iterdir()] == ["a.safetensors"]
+    assert set(read_arrays(path, ["ranks", "single"])) == {"ranks", "single"}
+    assert read_arrays(path, ()) == {}
+    with pytest.raises(InputError, match=r"a\.safetensors: no array 'entropy'"):
+        read_arrays(path, ["ranks", "entropy"])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_nothing_that_is_not_finite_is_stored(value: float, tmp_path: Path) -> None:
+    with pytest.raises(LRP4RAGError, match="'bad' has NaN or Inf"):
+        write_arrays(tmp_path / "a", {"good": np.ones(2), "bad": np.array([0, value])})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"no arrays", b"\xff" * 64, "cut", "gone"])
+def test_a_damaged_file_is_named(content: bytes | str, tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    write_arrays(path, ARRAYS)
+    if content == "gone":
+        path.unlink()
+        reason = "cannot read"
+    else:
+        path.write_bytes(path.read_bytes()[:-1] if isinstance(content, str) else content)
+        reason = r"damaged \(not a safetensors file.*compute it again"
+    with pytest.raises(InputError, match=rf"a\.safetensors: {reason}"):
+        read_arrays(path, ())
+
+
+def test_arrays_are_read_as_the_name_they_were_written_as(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "a", ARRAYS, "signals/key")
+    write_arrays(tmp_path / "b", dict(reversed(ARRAYS.items())), "signals/key")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert set(read_arrays(tmp_path / "a", name="signals/key")) == set(ARRAYS)
+    assert set(read_arrays(tmp_path / "a")) == set(ARRAYS)
+    write_arrays(tmp_path / "b", ARRAYS)
+    for path, found in ((tmp_path / "a", "signals/key"), (tmp_path / "b", "None")):
+        with pytest.raises(InputError, match=rf"damaged \(it was written as {found}\); run lrp4rag extract"):
+            read_arrays(path, (), "signals/other")

@@ -65,8 +65,8 @@ class FakeRows:
             raise InputError("no R* here")
         return np.stack([row.resampled for row in self.relevances])
 
-    def select_generator(self, name: str) -> FakeRows:
-        kept = np.flatnonzero(self.generators == name)
+    def select_generators(self, names: list[str]) -> FakeRows:
+        kept = np.flatnonzero(np.isin(self.generators, names))
         return FakeRows(
             [self.relevances[k] for k in kept], self.labels[kept], self.groups[kept], self.generators[kept]
         )

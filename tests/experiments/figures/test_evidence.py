@@ -11,7 +11,7 @@ from lrp4rag.experiments.figures.style import CONTROL, DETECTOR
 from lrp4rag.experiments.paper.published import LLAMA_7B, published
 from lrp4rag.experiments.paper.significance import position_test
 from lrp4rag.experiments.paper.sweep import SCALINGS, threshold_method
-from lrp4rag.training.metrics import expected_calibration_error
+from lrp4rag.training.metrics import response_metrics
 from lrp4rag.training.metrics import reliability as reliability_of
 from tests.experiments.figures.samples import GENERATORS, by_generator, interval, panels, texts
 
@@ -77,7 +77,7 @@ def test_reliability(tmp_path):
     labels = noise.random(500) < probabilities
     line = reliability_of(labels, probabilities)
     assert reliability.calibration_error(line) == pytest.approx(
-        expected_calibration_error(labels, probabilities)
+        response_metrics(labels, probabilities, 0.5)["ece"]
     )
     # A line with empty bins beside one without.
     narrow = reliability_of(labels, 0.4 + probabilities / 10)
