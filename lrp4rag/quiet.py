@@ -14,7 +14,7 @@ it for the processes that it starts, which import them before any code of ours r
 
 
 def quiet_libraries() -> None:
-    """Libraries' progress bars and advice are left out; our own warnings are told in a line."""
+    """Leave out libraries' progress bars and advice, and print our own warnings in a line."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

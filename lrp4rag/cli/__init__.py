@@ -20,8 +20,9 @@ from lrp4rag.cli.analyse import analyse
 from lrp4rag.cli.attribute import attribute
 from lrp4rag.cli.card import card
 from lrp4rag.cli.check import check
+from lrp4rag.cli.extract import extract
 from lrp4rag.cli.generate import generate
-from lrp4rag.cli.store import extract, store
+from lrp4rag.cli.store import store
 from lrp4rag.cli.train import evaluate, train
 from lrp4rag.errors import LONGEST, LRP4RAGError
 from lrp4rag.quiet import QUIET, quiet_libraries
@@ -33,7 +34,7 @@ TRACEBACK = "LRP4RAG_TRACEBACK"
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Use": (analyse, generate, attribute),
     "Train": (train, evaluate, extract, store),
-    "Look": (card, check),
+    "Inspect": (card, check),
 }
 # By name: the product does not import its research.
 RESEARCH = {"experiments": "lrp4rag.experiments.cli"}
@@ -87,24 +88,25 @@ class _Group(click.Group):
                 raise
             tell(
                 "Error",
-                f"{type(error).__name__}: {error}\nThis may be a fault of lrp4rag: with {TRACEBACK}=1 in the "
-                "environment, the same command shows where it happens.",
+                f"{type(error).__name__}: {error}\nThis may be a bug in lrp4rag: set {TRACEBACK}=1 in the "
+                "environment and run the command again to see the traceback.",
             )
             ctx.exit(1)
 
 
 @click.group(
+    name="lrp4rag",
     cls=_Group,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
     epilog="Exit codes: 0 done, 1 failure, 2 bad usage or input, 3 hallucination found (on request).",
 )
 @click.version_option(__version__, package_name="lrp4rag")
 def main() -> None:
     """Detect hallucinations in retrieval-augmented generation, white-box.
 
-    lrp4rag replays a response through a Llama-family model (the reader), propagates relevance between
-    the response's logits and the prompt's tokens, and says with evidence whether the response is
-    grounded in the retrieved passages.
+    lrp4rag replays a response through a language model (the reader), propagates relevance from the
+    response's logits to the prompt's tokens, and says with evidence whether the response is grounded in
+    the retrieved passages.
 
     \b
     Start with:

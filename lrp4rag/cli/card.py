@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import click
 
+from lrp4rag.cli.command import command
 from lrp4rag.errors import InputError
 from lrp4rag.terminal import say
 
 
-@click.command(short_help="What a detector was trained with and on, and how well it does.")
+@command(short_help="What a detector was trained with and on, and how well it does.")
 @click.argument("folder", default="default", metavar="[FOLDER]")
-@click.option("--json", "as_json", is_flag=True, help="The whole card as JSON.")
-@click.option("--markdown", is_flag=True, help="A model card, as a page.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole card as JSON.")
+@click.option("--markdown", is_flag=True, help="Print a model card in Markdown.")
 def card(folder: str, as_json: bool, markdown: bool) -> None:
     """Print a detector's card: what it was trained with and on, and how well it does.
 

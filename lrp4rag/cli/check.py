@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from lrp4rag.cli.options import COMPOSITES, Number, model_options, open_reader
+from lrp4rag.cli.command import command
+from lrp4rag.cli.options import COMPOSITES, Number, ReaderChoice, model_options
 from lrp4rag.terminal import open_console
 
 if TYPE_CHECKING:
@@ -17,31 +19,28 @@ if TYPE_CHECKING:
 SHOWN = 6
 
 
-@click.command(short_help="Where a model's relevance is lost: a quick test of a reader.")
-@model_options
+@command(short_help="Where a model's relevance is lost: a quick test of a reader.")
+@model_options()
 @click.option(
     "--composite", "names", type=click.Choice(COMPOSITES), multiple=True, help="Repeatable.  [default: all]"
 )
 @click.option(
     "--tolerance",
     type=Number(0),
-    help="What a part may lose under cp_lrp, over the largest relevance that enters one.  "
+    help="Most that a part may lose under cp_lrp, over the largest relevance that enters one.  "
     "[default: 0.001 in float32, 0.02 in half precision]",
 )
 @click.pass_context
 def check(
     ctx: click.Context,
-    reader_name: str,
-    device: str | None,
-    dtype: str,
+    reader: ReaderChoice,
     names: tuple[str, ...],
     tolerance: float | None,
 ) -> None:
-    """Follow a logit back through a model, and say where relevance is lost or made.
+    """Follow a logit back through a model, and show where relevance is lost or created.
 
-    Under cp_lrp nothing may be lost on a model without biases: if something is, the rules do not fit
-    this model, and the exit code is 1. Under the other composites the table tells what their Jacobians
-    cost.
+    Under cp_lrp a model without biases loses none: if it does, the rules do not fit this model, and the
+    exit code is 1. Under the other composites the table shows what their Jacobians lose.
 
     \b
     Examples:
@@ -50,15 +49,15 @@ def check(
     """
     from lrp4rag.lrp.conservation import check_conservation
 
-    reader = open_reader(reader_name, device, dtype, False, None)
+    opened = replace(reader, chat_template=False).open()
     biased = any(
-        name.endswith("bias") for name, _ in reader.model.named_parameters() if not name.startswith("lm_head")
+        name.endswith("bias") for name, _ in opened.model.named_parameters() if not name.startswith("lm_head")
     )
     if tolerance is None:
-        tolerance = 1e-3 if reader.identity.dtype == "float32" else 2e-2
+        tolerance = 1e-3 if opened.identity.dtype == "float32" else 2e-2
     console, failed = open_console(), False
     for name in names or COMPOSITES:
-        report = check_conservation(reader.model, name)
+        report = check_conservation(opened.model, name)
         console.print(
             f"{report.composite}: {report.embeddings:.3f} of a logit of {report.logit:.3f} "
             f"arrives at the embeddings ({report.share:.3f})",
@@ -68,9 +67,9 @@ def check(
         if name == "cp_lrp":
             failed = not biased and not report.conserves(tolerance)
             if failed:
-                console.print("relevance is lost where none may be: the rules do not fit this model")
+                console.print("relevance is lost: the rules do not fit this model")
             elif biased:
-                console.print("this model has biases, which are sources of their own")
+                console.print("this model has biases, which take up relevance themselves")
             else:
                 console.print(f"conserved to {tolerance:g} at every part")
         console.print()

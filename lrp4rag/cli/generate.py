@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from lrp4rag.cli.inputs import example_options, read_examples, work_through
-from lrp4rag.cli.memory import memory_option
-from lrp4rag.cli.options import MAX_NEW_TOKENS, Number, generator_options, open_reader
+from lrp4rag.cli.command import advanced, command
+from lrp4rag.cli.inputs import Source, example_options, work_through
+from lrp4rag.cli.options import JSON_LINES, MAX_NEW_TOKENS, Number, ReaderChoice, reader_options
 from lrp4rag.errors import InputError
 from lrp4rag.terminal import open_console, say_json
 
@@ -25,53 +24,37 @@ WINDOW = 17
 Generate = Callable[["Example", "Callable[[GeneratedToken], None] | None"], "Generation"]
 
 
-@click.command(short_help="Let the reader answer, each token with its relevance.")
-@example_options
-@generator_options
-@memory_option
+@command(short_help="Let the reader answer, each token with its relevance.")
+@example_options()
+@reader_options("The model that writes the response")
 @MAX_NEW_TOKENS
 @click.option("--stream", is_flag=True, help="Show each token as it comes (with --json: a line each).")
 @click.option(
     "--temperature",
     default=0.0,
     type=Number(0),
-    help="Draw tokens at this temperature.  [default: 0, the most likely token]",
+    help="Sample tokens at this temperature; at 0 the most likely token is taken.",
 )
-@click.option("--top-k", type=click.IntRange(1), help="Draw from the K most likely tokens only.")
-@click.option(
+@advanced("--top-k", type=click.IntRange(1), help="Sample from the K most likely tokens only.")
+@advanced(
     "--top-p",
     type=Number(0, 1, min_open=True),
-    help="Draw from the most likely tokens that together have probability P only.",
+    help="Sample from the most likely tokens that together have probability P only.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Makes the draws repeatable.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Makes the samples repeatable.")
 @click.option(
     "--stop-below",
     type=Number(),
     metavar="X",
-    help="Stop once the prompt's relevance, in logits and averaged over the last tokens, is below X. "
-    "Never sooner than there are that many tokens.",
+    help="Stop once the prompt's relevance, averaged over the last --window tokens, is below X logits.",
 )
-@click.option(
-    "--window",
-    type=click.IntRange(1),
-    help=f"Average over this many tokens for --stop-below.  [default: {WINDOW}]",
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per example, one per line.")
+@advanced("--window", type=click.IntRange(1), help=f"Tokens of --stop-below.  [default: {WINDOW}]")
+@JSON_LINES
 @click.pass_context
 def generate(
     ctx: click.Context,
-    data: str | None,
-    id_: str | None,
-    question: str | None,
-    context: tuple[Path, ...],
-    template: Path | None,
-    reader_name: str,
-    device: str | None,
-    dtype: str,
-    chat_template: bool | None,
-    composite: str | None,
-    truncate: str,
-    max_memory: int | None,
+    source: Source,
+    reader: ReaderChoice,
     max_new_tokens: int,
     stream: bool,
     temperature: float,
@@ -85,50 +68,50 @@ def generate(
     """Let the reader answer a question from its passages, and show what each token rests on.
 
     Every token comes with its relevance to each passage, to the question and to the template, from the
-    pass that generates it. On a terminal, a token's background says how much of its relevance comes
+    pass that generates it. On a terminal, a token's background shows how much of its relevance comes
     from the passages: the sum over the passages, as a share of the sum of the absolute relevance of all
-    segments. A table then gives the sums over the response, and names the passage that leads.
+    segments. A table then gives the sums over the response, and names the leading passage.
 
     DATA is a JSONL or JSON file of examples, '-' for standard input, or a RAGTruth directory; responses
-    in it are ignored. Or give the parts: --question and --context.
+    in it are ignored. Or give the parts: --question and --passage.
 
     \b
     Examples:
       lrp4rag generate examples/grounded.json --stream
-      lrp4rag generate --question "Who wrote it?" --context p1.txt --context p2.txt --stream
+      lrp4rag generate --question "Who wrote it?" --passage @p1.txt --passage @p2.txt --stream
       lrp4rag generate questions.jsonl --json > responses.jsonl
       lrp4rag generate one.json --temperature 0.8 --top-p 0.9 --seed 1
       lrp4rag generate one.json --stream --stop-below 2
 
-    Relevance depends on the reader, so a good threshold for --stop-below does too: look at "total" in
+    Relevance depends on the reader, and so does a good threshold for --stop-below: look at "total" in
     the output of --json first.
     """
     if not temperature and (top_k is not None or top_p is not None or seed is not None):
-        raise InputError("--top-k, --top-p and --seed are for draws; add --temperature above 0")
+        raise InputError("--top-k, --top-p and --seed are for sampling; add --temperature above 0")
     if window is not None and stop_below is None:
         raise InputError("--window is for --stop-below")
     window = window or WINDOW
-    examples = read_examples(data, id_, question, context, template)
+    examples = source.read()
 
     from lrp4rag.generation import generate as run
     from lrp4rag.lrp.stream import Sampling, running_below
 
     started = time.perf_counter()
-    reader = open_reader(reader_name, device, dtype, chat_template, None)
+    opened = reader.open()
     load = time.perf_counter() - started
     sampling = Sampling(temperature, top_k or 0, 1.0 if top_p is None else top_p, seed)
 
     def generated(example: Example, follow: Callable[[GeneratedToken], None] | None) -> Generation:
         generation = run(
             example,
-            reader,
+            opened,
             follow=follow,
-            composite=composite or "attnlrp",
+            composite=reader.rules,
             sampling=sampling,
             stop=None if stop_below is None else running_below(stop_below, window),
             max_new_tokens=max_new_tokens,
-            max_memory=max_memory,
-            truncation=truncate,  # type: ignore[arg-type]
+            max_memory=reader.max_memory,
+            truncation=reader.truncate,
         )
         return replace(generation, seconds={"load": load, **generation.seconds})
 
@@ -145,13 +128,9 @@ def _print_json(example: Example, generated: Generate, stream: bool) -> None:
     from lrp4rag.report.generation import record_generation, record_token
 
     def follow(token: GeneratedToken) -> None:
-        _echo({"id": example.id, **record_token(token)})
+        say_json({"id": example.id, **record_token(token)})
 
-    _echo(record_generation(generated(example, follow if stream else None)))
-
-
-def _echo(row: dict[str, Any]) -> None:
-    say_json(row)  # which also flushes
+    say_json(record_generation(generated(example, follow if stream else None)))
 
 
 def _print(example: Example, generated: Generate, stream: bool, headed: bool, stopped: str) -> None:
@@ -161,12 +140,11 @@ def _print(example: Example, generated: Generate, stream: bool, headed: bool, st
     from lrp4rag.text import one_line
 
     console = open_console()
-    legend = render_legend(console)
 
     def open_up() -> None:
         if headed:
             console.print(Text(one_line(example.id, 60), style="bold"))
-        if legend is not None:
+        if (legend := render_legend(console)) is not None:
             console.print(legend)
             console.print()
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from lrp4rag.cli.options import Decorator
+from lrp4rag.cli.command import advanced
+from lrp4rag.cli.options import PATH, Decorator, gathered, repeatable
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.terminal import tell
 from lrp4rag.text import one_line
@@ -17,79 +19,116 @@ if TYPE_CHECKING:
     from lrp4rag.example import Example
 
 
-def example_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    options: list[Decorator] = [
+@dataclass(frozen=True)
+class Source:
+    """The examples of DATA, or one example in parts."""
+
+    data: str | None
+    id_: str | None
+    question: str | None
+    passages: tuple[str, ...]
+    template: Path | None
+    response: str | None = None
+
+    def read(self) -> list[Example]:
+        """The examples; raises `InputError` for parts that are missing, empty or given beside DATA."""
+        from lrp4rag.data import load_examples, read_text, select
+        from lrp4rag.example import Example
+
+        template = read_text(self.template) if self.template else None
+        if self.data is not None:
+            if self.question is not None or self.passages or self.response is not None:
+                raise InputError("give DATA or --question, --passage and --response, not both")
+            examples = load_examples(self.data, template=template)
+            return examples if self.id_ is None else [select(examples, self.id_, self.data)]
+        if self.question is None or not self.passages:
+            raise InputError("give DATA, or --question and at least one --passage (see --help)")
+        return [
+            Example(
+                question=self.question,
+                passages=tuple(_passage(given) for given in self.passages),
+                response=self.response,
+                template=template,
+                id=self.id_ or "example",
+            )
+        ]
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that are read: none of them may be an output too."""
+        named = [path for given in self.passages if (path := _file_of(given)) is not None]
+        return [*named, *([self.template] if self.template else []), *data_files(self.data)]
+
+
+def example_options(response: str | None = None) -> Decorator:
+    """DATA or the parts of an example, as a `Source` named `source`; `response` is that option's help."""
+    options = [
         click.argument("data", required=False, metavar="[DATA]"),
-        click.option("--id", "id_", help="Only the example of DATA with this id."),
+        click.option("--id", "id_", help="Use only the example of DATA with this id."),
         click.option("--question", help="The question, instead of DATA."),
-        click.option(
-            "--context",
-            multiple=True,
-            metavar="FILE",
-            type=click.Path(path_type=Path),
-            help="A text file with one retrieved passage; repeat it for several.",
+        repeatable(
+            "--passage",
+            "passages",
+            metavar="TEXT|@FILE",
+            help="A retrieved passage, or @ and the file that holds it (@@ for a literal @); repeatable.",
         ),
-        click.option(
+        advanced(
             "--template",
             metavar="FILE",
-            type=click.Path(path_type=Path),
-            help="A text file with {context} and {question}, to render the prompt from.",
+            type=PATH,
+            help="A text file with {context} and {question}, which becomes the prompt.",
         ),
     ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+    if response is not None:
+        options.insert(4, click.option("--response", help=response))
+    return gathered(Source, "source", *options)
 
 
-def read_examples(
-    data: str | None,
-    id_: str | None,
-    question: str | None,
-    context: Sequence[Path],
-    template: Path | None,
-    response: str | None = None,
-) -> list[Example]:
-    """The examples of DATA, or the one that was given in parts."""
-    from lrp4rag.data import load_examples, read_text, select
-    from lrp4rag.example import Example
-
-    rendered = read_text(template) if template else None
-    if data is not None:
-        if question is not None or context or response is not None:
-            raise InputError("give DATA or --question, --context and --response, not both")
-        examples = load_examples(data, template=rendered)
-        return [select(examples, id_, data)] if id_ is not None else examples
-    if question is None or not context:
-        raise InputError("give DATA, or --question and at least one --context FILE (see --help)")
-    passages = [read_text(path).strip() for path in context]
-    for path, passage in zip(context, passages, strict=True):
-        if not passage:
-            raise InputError("the context is empty", path=path, field="--context")
-    return [
-        Example.create(
-            question=question,
-            passages=passages,
-            response=response,
-            template=rendered,
-            id=id_ or "example",
-        )
-    ]
+def _file_of(given: str) -> Path | None:
+    """The file that "@FILE" names; None for text, and for "@@" that stands for a literal "@"."""
+    return Path(given[1:]) if given.startswith("@") and not given.startswith("@@") else None
 
 
-def input_files(data: str | None, context: Sequence[Path] = (), template: Path | None = None) -> list[Path]:
-    """The files that are read: none of them may be an output too."""
+def _passage(given: str) -> str:
+    from lrp4rag.data import read_text
+
+    path = _file_of(given)
+    if given == "@":
+        raise InputError("no file is named after the @", field="--passage")
+    text = given.removeprefix("@") if path is None else read_text(path).strip()
+    if not text.strip():
+        raise InputError("the passage is empty", path=path, field="--passage")
+    return text
+
+
+def data_files(data: str | None) -> list[Path]:
+    """The files that DATA names."""
     from lrp4rag.data import RAGTRUTH_FILES
 
-    named = [*context, *([] if template is None else [template])]
+    if data is None:
+        return []
     if data == "-":
-        return [*named, Path("/dev/stdin")]
-    if data is not None:
-        named += [Path(data), *(Path(data) / name for name in RAGTRUTH_FILES)]
-    return named
+        return [Path("/dev/stdin")]
+    return [Path(data), *(Path(data) / name for name in RAGTRUTH_FILES)]
+
+
+def load_data(data: str, generators: Sequence[str], limit: int | None = None) -> list[Example]:
+    """The examples of DATA: of these generators where some are named, of their first `limit` sources."""
+    from lrp4rag.data import load_examples
+
+    examples = load_examples(data)
+    known = sorted({example.generator or "unknown" for example in examples})
+    for name in generators:
+        if name not in known:
+            raise InputError(f"no responses of '{name}'; there are: {', '.join(known)}", path=data)
+    if generators:
+        examples = [example for example in examples if (example.generator or "unknown") in generators]
+    first = set(list(dict.fromkeys(example.source for example in examples))[:limit])
+    return [example for example in examples if example.source in first]
 
 
 def work_through(examples: Sequence[Example], work: Callable[[Example], None]) -> int:
-    """Do each example's work; one of many that fails is told and passed over. Returns the exit code."""
+    """Do the work of each example; of many, one that fails is reported and skipped. Returns the exit code."""
     if len(examples) == 1:
         work(examples[0])
         return 0

@@ -1,15 +1,21 @@
-"""Options that several commands share, and how they become readers and detectors."""
+"""Options that several commands share, each declared once, and what becomes of them."""
 
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, replace
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from lrp4rag.cli.command import advanced
 from lrp4rag.errors import InputError
+from lrp4rag.text import one_line
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers import FittedDetector
@@ -19,6 +25,8 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 COMPOSITES = ("paper", "attnlrp", "cp_lrp")
 DTYPES = ("float32", "bfloat16", "float16", "auto")
+LARGEST_SIZE = 2.0**63
+_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
 class Number(click.FloatRange):
@@ -27,143 +35,30 @@ class Number(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
-            self.fail(f"{value} is no number to work with", param, ctx)
+            self.fail(f"{value} is not a finite number", param, ctx)
         return number
 
 
-MAX_NEW_TOKENS = click.option(
-    "--max-new-tokens",
-    default=256,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Tokens of a response that the reader writes, at most.",
-)
-RESAMPLES = click.option(
-    "--resamples",
-    default=1000,
-    show_default=True,
-    type=click.IntRange(10, 100_000),
-    help="Bootstrap resamples behind the intervals.",
-)
-SOURCES = click.option(
-    "--sources",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Only responses to the first N sources (a question with its passages): a part of what takes long.",
-)
-BLOCKS = click.option(
-    "--block",
-    "blocks",
-    multiple=True,
-    metavar="NAME",
-    help="Features that tokens are judged by: signals, segments, quick, state, passages "
-    "(docs/features.md); repeat it for several.  [default: signals, state, passages]",
-)
-GENERATOR = click.option(
-    "--generator", multiple=True, help="Only responses of this generator; repeat it for several."
-)
-JOBS = click.option(
-    "--jobs", type=click.IntRange(1), help="Processes of the cross-validation.  [default: one for each core]"
-)
-WORKERS = click.option(
-    "--workers",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Processes that share the extraction, and --max-memory; where there are several GPUs and --device "
-    "names none, each takes the next one.",
-)
+class MemorySize(click.ParamType):  # type: ignore[type-arg]
+    """Bytes, from a text such as 4GB or 500MiB.
+
+    pydantic's `ByteSize` does not know "2Ti", takes bits, and overflows on long numbers.
+    """
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?i?)b?", str(value).strip().lower())
+        size = float(match[1]) * _UNITS.get(match[2], 0) if match else 0.0
+        if not 1 <= size < LARGEST_SIZE:
+            shown = one_line(str(value), 40)
+            self.fail(f"'{shown}' is not a memory size; give one such as 4GB or 500MB", param, ctx)
+        return int(size)
 
 
-def operating_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that say from which probability on a response is flagged."""
-    return together(
-        [
-            click.option(
-                "--operating-point",
-                metavar="NAME",
-                help="Flag from the probability that the detector's card has under this name: balanced, "
-                "high-precision or high-recall; only detectors that judge tokens have these.  "
-                "[default: balanced]",
-            ),
-            click.option(
-                "--false-positive-rate",
-                type=Number(0, 1, min_open=True, max_open=True),
-                metavar="RATE",
-                help="Flag from the probability that this part of faithful responses reached in training; "
-                "only detectors that judge tokens know it.",
-            ),
-        ]
-    )(function)
+def together(*options: Decorator) -> Decorator:
+    """One decorator of several options, which `--help` shows in this order."""
 
-
-def reader_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of a reader that replays responses for a detector."""
-    return _reader_options("replays", "as the detector", "as the detector")(function)
-
-
-def attribution_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of a reader that replays responses, with no detector to follow."""
-    return _reader_options("replays", "chat template", "attnlrp")(function)
-
-
-def generator_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of a reader that writes the responses itself."""
-    return _reader_options("writes", "chat template", "attnlrp")(function)
-
-
-def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of a model by itself, without examples."""
-    return together(_model_options("The model"))(function)
-
-
-def _model_options(what: str) -> list[Decorator]:
-    return [
-        click.option(
-            "--reader",
-            "reader_name",
-            default="smollm2-135m",
-            show_default=True,
-            metavar="MODEL",
-            help=f"{what}: the default, a hub id, a folder or a .gguf file.",
-        ),
-        click.option("--device", help="cpu, cuda or cuda:K.  [default: cuda where there is one]"),
-        click.option(
-            "--dtype",
-            type=click.Choice(DTYPES),
-            default="float32",
-            show_default=True,
-            help="Precision; 'auto' takes bfloat16 where the device is faster in it.",
-        ),
-    ]
-
-
-def _reader_options(does: str, framing: str, composite: str) -> Decorator:
-    options: list[Decorator] = [
-        *_model_options(f"Model that {does} the response"),
-        click.option(
-            "--chat-template/--no-chat-template",
-            default=None,
-            help=f"Wrap the prompt in the model's chat template, or not.  [default: {framing}]",
-        ),
-        click.option(
-            "--composite",
-            type=click.Choice(COMPOSITES),
-            help=f"LRP rules: attnlrp, cp_lrp (conserves), paper (Gradient x Input).  [default: {composite}]",
-        ),
-        click.option(
-            "--truncate",
-            type=click.Choice(["error", "passages"]),
-            default="error",
-            show_default=True,
-            help="A prompt longer than the model's window: refuse it, or drop the ends of passages.",
-        ),
-    ]
-
-    return together(options)
-
-
-def together(options: list[Decorator]) -> Decorator:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
             function = option(function)
@@ -172,52 +67,222 @@ def together(options: list[Decorator]) -> Decorator:
     return decorate
 
 
-def open_reader(
-    name: str, device: str | None, dtype: str, chat_template: bool | None, detector: FittedDetector | None
-) -> Reader:
-    """The reader; without --[no-]chat-template, prompts are framed as the detector's were."""
-    from transformers.utils import logging
+def gathered(kind: type, name: str, *options: Decorator) -> Decorator:
+    """Options that a command gets as one argument `name`: a dataclass `kind` with a field for each."""
 
-    from lrp4rag.reader import load_reader
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*args: Any, **values: Any) -> Any:
+            given = {field.name: values.pop(field.name) for field in fields(kind) if field.name in values}
+            return function(*args, **{name: kind(**given)}, **values)
 
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    if chat_template is None and detector is not None:
-        chat_template = detector.card.reader["chat_template"]
-    return load_reader(name, device=device, dtype=dtype, chat_template=chat_template)
+        return together(*options)(call)
 
-
-def open_reader_of_worker(
-    name: str, device: str | None, dtype: str, chat_template: bool | None, worker: int
-) -> Reader:
-    """The reader of a worker, each on the next GPU where there are several and none was named."""
-    if device is None and worker:
-        import torch
-
-        if torch.cuda.device_count() > 1:
-            device = f"cuda:{worker % torch.cuda.device_count()}"
-    return open_reader(name, device, dtype, chat_template, None)
+    return decorate
 
 
-def open_detector(name: str, point: str | None = None, rate: float | None = None) -> FittedDetector | None:
-    """The detector in a folder, a bundled one ("default", "fast"), or None ("none"); at an operating point of
-    its card, or at a false-positive rate."""
-    if point is not None and rate is not None:
-        raise InputError("--operating-point and --false-positive-rate both say when to flag; give one")
-    wanted = point if point is not None else rate
-    if name == "none":
-        if wanted is not None:
-            raise InputError("an operating point needs a detector")
-        return None
-    from lrp4rag.classifiers import FittedDetector
+PATH = click.Path(path_type=Path)
+file_option = partial(click.option, metavar="FILE", type=PATH)
+repeatable = partial(click.option, multiple=True)
+count = partial(click.option, type=click.IntRange(1))
 
-    detector = FittedDetector.load(name)
-    return detector if wanted is None else detector.at(wanted)
+JSON_LINES = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per example.")
+MAX_NEW_TOKENS = advanced(
+    "--max-new-tokens",
+    default=256,
+    type=click.IntRange(1),
+    help="Most tokens of a response that the reader writes.",
+)
+BOOTSTRAP = advanced(
+    "--bootstrap",
+    "resamples",
+    default=1000,
+    type=click.IntRange(10, 100_000),
+    help="Bootstrap samples behind each interval.",
+)
+LIMIT = count(
+    "--limit",
+    metavar="N",
+    help="Use only responses to the first N sources (a source is a question with its passages).",
+)
+BLOCKS = advanced(
+    "--block",
+    "blocks",
+    multiple=True,
+    metavar="NAME",
+    help="Features of tokens: signals, segments, quick, state or passages (docs/features.md); repeatable.  "
+    "[default: signals, state, passages]",
+)
+GENERATOR = repeatable("--generator", help="Use only responses of this generator; repeatable.")
+EXTRACTION_WORKERS = count(
+    "--workers",
+    default=1,
+    help="Processes that share the extraction and --max-memory; without --device they take GPUs in turn.",
+)
+FOLD_WORKERS = count("--workers", help="Processes of the cross-validation.  [default: one per core]")
+STORE_HELP = "Folder that keeps what is extracted, so that nothing is computed twice."
 
 
-def shown_command(given: str) -> str:
-    """As it was given, with the last part of every path: a page must not tell where a machine keeps files."""
+@dataclass(frozen=True)
+class ReaderChoice:
+    """Which model reads, and how."""
+
+    reader_name: str
+    device: str | None
+    dtype: str
+    chat_template: bool | None = None
+    composite: str | None = None
+    truncate: Literal["error", "passages"] = "error"
+    max_memory: int | None = None
+
+    @property
+    def rules(self) -> str:
+        """The composite, where no detector names one."""
+        return self.composite or "attnlrp"
+
+    def open(self, detector: FittedDetector | None = None) -> Reader:
+        """The reader; unless the options say how prompts are framed, as the detector's were."""
+        from transformers.utils import logging
+
+        from lrp4rag.reader import load_reader
+
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        framing = self.chat_template
+        if framing is None and detector is not None:
+            framing = detector.card.reader["chat_template"]
+        return load_reader(self.reader_name, device=self.device, dtype=self.dtype, chat_template=framing)
+
+    def open_in_worker(self, worker: int) -> Reader:
+        """The reader of a worker, on the next GPU where there are several and none is named."""
+        device = self.device
+        if device is None and worker:
+            import torch
+
+            if torch.cuda.device_count() > 1:
+                device = f"cuda:{worker % torch.cuda.device_count()}"
+        return replace(self, device=device).open()
+
+
+def model_options(what: str = "The model") -> Decorator:
+    """The options of a model by itself, as a `ReaderChoice` named `reader`."""
+    return gathered(ReaderChoice, "reader", *_model_options(what))
+
+
+def reader_options(
+    what: str = "The model that replays the response",
+    *,
+    framing: str = "chat template",
+    composite: str = "attnlrp",
+) -> Decorator:
+    """The options of a reader, as a `ReaderChoice` named `reader`."""
+    return gathered(
+        ReaderChoice,
+        "reader",
+        *_model_options(what),
+        advanced(
+            "--chat-template/--no-chat-template",
+            default=None,
+            help=f"Wrap the prompt in the model's chat template, or not.  [default: {framing}]",
+        ),
+        advanced(
+            "--composite",
+            type=click.Choice(COMPOSITES),
+            help="LRP rules: attnlrp, cp_lrp (conserves) or paper (Gradient x Input).  "
+            f"[default: {composite}]",
+        ),
+        advanced(
+            "--truncate",
+            type=click.Choice(["error", "passages"]),
+            default="error",
+            help="Refuse a prompt longer than the model's window, or drop the ends of its passages.",
+        ),
+        advanced(
+            "--max-memory",
+            type=MemorySize(),
+            metavar="SIZE",
+            help="Memory that the process (or GPU) may use, such as 4GB; passes are made to fit.",
+        ),
+    )
+
+
+detector_reader_options = partial(reader_options, framing="as the detector", composite="as the detector")
+"""Of commands with a detector."""
+
+
+def _model_options(what: str) -> list[Decorator]:
+    return [
+        click.option(
+            "--reader",
+            "reader_name",
+            default="smollm2-135m",
+            metavar="MODEL",
+            help=f"{what}: the default, a hub id, a folder or a .gguf file.",
+        ),
+        click.option("--device", help="cpu, cuda or cuda:K.  [default: cuda where there is one]"),
+        advanced(
+            "--dtype",
+            type=click.Choice(DTYPES),
+            default="float32",
+            help="Precision; 'auto' takes bfloat16 where the device is faster in it.",
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class DetectorChoice:
+    """Which detector decides, and from which probability on."""
+
+    detector_name: str
+    operating_point: str | None
+    false_positive_rate: float | None
+
+    def open(self) -> FittedDetector | None:
+        """The detector of a folder or of a bundled name, None for "none", at the chosen threshold."""
+        if self.operating_point is not None and self.false_positive_rate is not None:
+            raise InputError("--operating-point and --false-positive-rate both set the threshold; give one")
+        wanted = self.false_positive_rate if self.operating_point is None else self.operating_point
+        if self.detector_name == "none":
+            if wanted is not None:
+                raise InputError("an operating point needs a detector")
+            return None
+        from lrp4rag.classifiers import FittedDetector
+
+        detector = FittedDetector.load(self.detector_name)
+        return detector if wanted is None else detector.at(wanted)
+
+
+def detector_options(others: str = "") -> Decorator:
+    """The options of a detector, as a `DetectorChoice` named `choice`; `others` it takes too."""
+    return gathered(
+        DetectorChoice,
+        "choice",
+        click.option(
+            "--detector",
+            "detector_name",
+            default="default",
+            metavar="FOLDER",
+            help=f"A trained detector, or a bundled one (default, fast){others}.",
+        ),
+        advanced(
+            "--operating-point",
+            metavar="NAME",
+            help="Use this threshold of the detector's card: balanced, high-precision or high-recall (token "
+            "detectors only).  [default: balanced]",
+        ),
+        advanced(
+            "--false-positive-rate",
+            type=Number(0, 1, min_open=True, max_open=True),
+            metavar="RATE",
+            help="Set the threshold so that at most this fraction of faithful responses is flagged "
+            "(estimated on the training data; token detectors only).",
+        ),
+    )
+
+
+def shown_command() -> str:
+    """The command as given, of each path its last part only: pages name no folders of a machine."""
     words = []
-    for word in shlex.split(given):
+    for word in shlex.split(click.get_current_context().find_root().obj):
         name, sign, value = word.rpartition("=")
         words.append(f"{name}{sign}{value.rstrip('/').rsplit('/', 1)[-1]}")
     return shlex.join(words)

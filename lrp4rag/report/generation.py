@@ -1,7 +1,7 @@
 """A generated response on a terminal, token by token or at once, and as JSON.
 
 A token's background is the share of its relevance that comes from the passages. Both ink and
-background are set, so that it can be read whatever the terminal's own colours are.
+background are set, so that it can be read with any colours of the terminal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lrp4rag.report.words import time_words, token_words
 from lrp4rag.text import visible
 
 # From orange (nothing from the passages) to blue (everything), of a 256-colour terminal; the pair is
-# told apart also by people who do not see red or green.
+# distinct also for people who do not see red or green.
 STYLES = ("on color(214)", "on color(223)", "on color(254)", "on color(153)", "on color(75)")
 INK = "color(16)"
 
@@ -100,12 +100,12 @@ def render_response(generation: Generation) -> Text:
     return Text.assemble(*parts, painter.rest(generation))
 
 
-def render_totals(generation: Generation, stopped: str = "stopped where it was told to") -> RenderableType:
+def render_totals(generation: Generation, stopped: str = "stopped by its condition") -> RenderableType:
     """Each segment's relevance over the response, the leading passage, and how it ended."""
     encoded = generation.relevance.encoded
     endings = {
         "end": "ended by itself",
-        "length": "cut by --max-new-tokens",
+        "length": "cut at the limit of new tokens",
         "window": "cut at the end of the reader's window",
         "stop": stopped,
     }

@@ -14,15 +14,22 @@ from markupsafe import Markup
 
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.reader.encoding import Encoded
-from lrp4rag.report.layout import prompt_runs, response_runs
-from lrp4rag.report.pieces import cut
-from lrp4rag.report.reasons import reason_words
-from lrp4rag.report.view import LEVELS, View, rounded, sentence_view, token_view
+from lrp4rag.report.numbers import signed
+from lrp4rag.report.page import (
+    LEVELS,
+    View,
+    cut,
+    prompt_runs,
+    response_runs,
+    rounded,
+    sentence_view,
+    token_view,
+)
 from lrp4rag.report.words import (
     drawn_on,
+    main_reasons,
     reader_words,
     rests_on,
-    signed,
     time_words,
     token_words,
     unlike_words,
@@ -57,13 +64,13 @@ def html_page(analysis: Analysis, *, detector: str | None = None) -> str:
         facts=_facts(analysis, detector),
         unlike=[visible(line) for line in unlike_words(verdict)],
         spans=_spans(analysis),
-        reasons=[visible(reason_words(reason, verdict)) for reason in verdict.reasons],
+        reasons=[visible(line) for line in main_reasons(verdict, analysis.example.generator)],
         encoded=encoded,
         prompt=prompt_runs(encoded, pieces, sentences),
         response=response_runs(analysis, response_pieces),
         sentences=[
-            (k, visible(encoded.response[s.start : s.end]), s, rests_on(s))
-            for k, s in enumerate(verdict.sentences, 1)
+            (k, visible(sentence.text), sentence, rests_on(sentence))
+            for k, sentence in enumerate(verdict.sentences, 1)
         ],
         shaded=sentences.rows.size > 0,
         tokens=tokens is not None,
@@ -85,34 +92,29 @@ def _spans(analysis: Analysis) -> list[tuple[str, str, str]] | None:
     verdict = analysis.verdict
     if verdict.marks is None:
         return None
-    response = analysis.relevance.encoded.response
     attributed = analysis.relevance.by_segment is not None
     return [
-        (
-            one_line(response[span.start : span.end], SPAN_LENGTH),
-            f"{span.probability:.2f}",
-            drawn_on(span, attributed=attributed),
-        )
+        (one_line(span.text, SPAN_LENGTH), f"{span.probability:.2f}", drawn_on(span, attributed=attributed))
         for span in verdict.spans
     ]
 
 
 def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:
     verdict, relevance = analysis.verdict, analysis.relevance
-    judged = detector or ("none" if verdict.probability is None else "not named")
+    named = detector or ("none" if verdict.probability is None else "not named")
     if verdict.threshold is not None:
-        judged += f"; hallucinated from probability {verdict.threshold:.2f} on"
+        named += f"; hallucinated from probability {verdict.threshold:.2f}"
     if verdict.token_threshold is not None:
-        judged += f"; suspect below relevance {verdict.token_threshold:.3g}"
+        named += f"; suspect below relevance {verdict.token_threshold:.3g}"
     if verdict.marks is not None:
-        judged += f"; suspect from probability {verdict.marks.threshold:.2f} on"
+        named += f"; tokens suspect from probability {verdict.marks.threshold:.2f}"
     source = "the reader" if analysis.generated else analysis.example.generator
     facts = [
         ("example", analysis.example.id),
-        ("response by", source or "not told"),
+        ("response by", source or "unknown"),
         ("reader", reader_words(relevance.reader)),
         ("composite", f"{relevance.composite}, target {relevance.target}"),
-        ("detector", judged),
+        ("detector", named),
         ("length", token_words(relevance.encoded)),
         ("time", time_words(analysis.seconds)),
     ]

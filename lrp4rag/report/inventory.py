@@ -1,14 +1,17 @@
-"""The inventory of a store, printed."""
+"""What a store holds, and why responses failed, printed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from lrp4rag.reader.identity import reader_name
-from lrp4rag.report.failures import reasons_table
 from lrp4rag.terminal import say, say_json
 from lrp4rag.text import one_line
-from lrp4rag.training.inventory import Inventory
+from lrp4rag.training.inventory import Inventory, Reason
+
+MOST = 20
+"""Reasons that are shown."""
 
 
 def print_inventory(found: Inventory, *, as_json: bool) -> None:
@@ -28,7 +31,18 @@ def print_inventory(found: Inventory, *, as_json: bool) -> None:
         damaged = f" {found.damaged[part]:>8}" if found.first_damaged else ""
         say(f"  {part:<14} {count:>6} {size:>8.1f} {size / max(count, 1) * 1000:>8.1f}{damaged}")
     if found.first_damaged:
-        say(f"damaged     {found.first_damaged}, for example; lrp4rag extract computes these anew")
+        say(f"damaged     the first is {found.first_damaged}; lrp4rag extract computes these again")
     if found.failures:
         say(f"failed      {found.failed} in the last run")
         say(reasons_table(found.failures))
+
+
+def reasons_table(reasons: Sequence[Reason]) -> str:
+    """A line for each reason: how many responses, the first one's id, and what happened to it."""
+    lines = [f"{'count':>6}  {'first':<24} reason"]
+    for one in reasons[:MOST]:
+        lines.append(f"{one.count:>6}  {one_line(one.first, 24):<24} {one_line(one.reason, 300)}")
+    if len(reasons) > MOST:
+        rest = sum(one.count for one in reasons[MOST:])
+        lines.append(f"{rest:>6}  for {len(reasons) - MOST} other reasons; failures.jsonl has all")
+    return "\n".join(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from lrp4rag.classifiers.card import Interval
+from lrp4rag.report.numbers import METRICS, stacked
 from lrp4rag.terminal import open_console
 from lrp4rag.text import one_line
 from lrp4rag.training.localisation import CONTROLS, Line, Localisation
@@ -15,7 +15,7 @@ COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
 LONGEST_NAME = 60
 """Characters of a generator's name."""
 
-VERDICT = {"auroc": "AUROC", "accuracy": "accuracy", "f1": "F1", "ece": "ECE"}
+RESPONSES = ("auroc", "accuracy", "f1", "ece")
 
 
 def print_localisation(found: Localisation, protocol: str) -> None:
@@ -29,9 +29,9 @@ def print_localisation(found: Localisation, protocol: str) -> None:
         for name, line in lines.items():
             table.add_row(name, *_cells(line), style="dim" if name in CONTROLS else None)
         console.print(table)
-        whole = Table("whole responses", *VERDICT.values(), show_lines=True)
+        whole = Table("whole responses", *(METRICS[name] for name in RESPONSES), show_lines=True)
         for name, metrics in found.responses[generator].items():
-            cells = [stacked(metrics[metric]) for metric in VERDICT]
+            cells = [stacked(metrics[metric]) for metric in RESPONSES]
             whole.add_row(name, *cells, style="dim" if name in CONTROLS else None)
         console.print(whole)
 
@@ -39,12 +39,3 @@ def print_localisation(found: Localisation, protocol: str) -> None:
 def _cells(line: Line) -> list[str]:
     values = (line.tokens["auroc"], line.tokens["auprc"], line.spans["f1"], line.sentences["f1"])
     return [stacked(value) for value in values]
-
-
-def stacked(interval: Interval) -> str:
-    """The value over its interval: a table of eighty characters has room for four."""
-    if interval.value is None:
-        return "-"
-    if interval.low is None or interval.high is None:
-        return f"{interval.value:.3f}"
-    return f"{interval.value:.3f}\n[{interval.low:.2f}, {interval.high:.2f}]"

@@ -1,4 +1,4 @@
-"""Numbers and findings as the page words them."""
+"""Numbers as every report writes them: values, intervals, percents, p-values, and the names of metrics."""
 
 from __future__ import annotations
 
@@ -74,8 +74,33 @@ def difference(interval: Interval | None) -> str:
     return f"{interval.value:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
 
 
+def stacked(interval: Interval | None) -> str:
+    """0.716 over [0.68, 0.75] in the next line: a table of eighty characters has room for four."""
+    return with_interval(interval).replace(" [", "\n[") or "-"
+
+
 def p_value(value: float) -> str:
     return f"{value:.1e}" if value < 0.001 else f"{value:.3f}"
+
+
+def signed(value: float) -> str:
+    """+1.23, with 3 significant digits and a minus sign."""
+    return _minus(f"{value:+.3g}")
+
+
+def reading(value: float, *, percent: bool = False) -> str:
+    """2.58, or 26%."""
+    return _minus(f"{value:.0%}" if percent else f"{value:.2f}")
+
+
+def reading_range(low: float, high: float, *, percent: bool = False) -> str:
+    """1.02–1.69; "to" stands between them where one is negative."""
+    between = "\u2013" if min(low, high) >= 0 else " to "
+    return f"{reading(low, percent=percent)}{between}{reading(high, percent=percent)}"
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "\u2212")
 
 
 # What `slug` leaves as it is; what ends like one of its hashes is none of these.
@@ -85,7 +110,7 @@ _HASHED = re.compile(r"-[0-9a-f]{8}$")
 
 def slug(name: str) -> str:
     """A generator's name as a part of a file's: other names give other slugs, none has a folder in it, and
-    none is empty or long. Most names are their own; of others a hash tells them apart."""
+    none is empty or long. Most names stay as they are; others get a hash."""
     if _FILE_NAME.fullmatch(name) and ".." not in name and not _HASHED.search(name):
         return name
     shown = re.sub(r"[^A-Za-z0-9_]+", "-", name[:40]).strip("-") or "name"

@@ -53,7 +53,7 @@
   function describe(item) {
     if (item === null) return `Mean over the response's ${mode.key === "s" ? "sentences" : "tokens"}`;
     if (mode.key === "s") {
-      return `Sentence ${item + 1}: relevance ${signed(data.relevance[item])}; rests most on ${data.restsOn[item]}`;
+      return `Sentence ${item + 1}: relevance ${signed(data.relevance[item])}; main source: ${data.restsOn[item]}`;
     }
     const text = elements(item).map((element) => element.textContent).join("");
     return `Token “${text.trim() || text.replace(/\n/g, "⏎")}”`;

@@ -10,8 +10,8 @@ import numpy as np
 
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.files import write_atomically
+from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.report.figure_text import drawing, png_of
-from lrp4rag.report.pieces import inside
 from lrp4rag.report.words import verdict_words
 from lrp4rag.text import one_line
 
@@ -79,12 +79,12 @@ def _line(analysis: Analysis, ax: Axes) -> None:
         ax.axhline(verdict.token_threshold, color=SUSPECT, ls="--", lw=1, label="suspect below")
     label = "suspect span"
     for span in verdict.spans:
-        tokens = np.flatnonzero(inside(encoded.response_offsets, span.start, span.end))
+        tokens = np.flatnonzero(tokens_in(encoded.response_offsets, [(span.start, span.end)]))
         if len(tokens):
             ax.axvspan(tokens[0] - 0.5, tokens[-1] + 0.5, color=SUSPECT, alpha=0.15, lw=0, label=label)
             label = "_"
     for k, sentence in enumerate(verdict.sentences, 1):
-        first = np.flatnonzero(inside(encoded.response_offsets, sentence.start, sentence.end))[0]
+        first = np.flatnonzero(tokens_in(encoded.response_offsets, [(sentence.start, sentence.end)]))[0]
         if k > 1:
             ax.axvline(first - 0.5, color="0.8", lw=0.8, zorder=0)
         ax.text(first - 0.3, 0.98, str(k), transform=ax.get_xaxis_transform(), va="top", color="0.5")
@@ -99,18 +99,24 @@ def _line(analysis: Analysis, ax: Axes) -> None:
 
 
 def _probabilities(analysis: Analysis, ax: Axes) -> None:
-    """That each token is made up, with the threshold from which it is suspect."""
+    """That each token is hallucinated, with the threshold from which it is suspect."""
     import seaborn as sns
 
     marks = analysis.verdict.marks
     assert marks is not None
     count = len(marks.probabilities)
     ax.fill_between(
-        np.arange(count), marks.probabilities, step="mid", color=SUSPECT, alpha=0.35, lw=0, label="made up"
+        np.arange(count),
+        marks.probabilities,
+        step="mid",
+        color=SUSPECT,
+        alpha=0.35,
+        lw=0,
+        label="P(hallucinated)",
     )
     ax.axhline(marks.threshold, color=SUSPECT, ls="--", lw=1, label="suspect from")
     ax.set(xlim=(-0.5, max(count - 0.5, 0.5)), ylim=(0, 1), ylabel="probability", xticks=[])
-    ax.set_title("Probability that each token is made up", loc="left")
+    ax.set_title("Probability that each token is hallucinated", loc="left")
     ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderpad=0)
     sns.despine(ax=ax)
 
@@ -124,7 +130,7 @@ def _segments(analysis: Analysis, ax: Axes) -> None:
     order = [*range(2, len(encoded.segment_names)), 1, 0]
     values = np.stack(
         [
-            by_segment[order][:, inside(encoded.response_offsets, s.start, s.end)].sum(1)
+            by_segment[order][:, tokens_in(encoded.response_offsets, [(s.start, s.end)])].sum(1)
             for s in analysis.verdict.sentences
         ]
     )
@@ -182,9 +188,8 @@ def _prompt(analysis: Analysis, ax: Axes) -> None:
 def _label_sentences(analysis: Analysis, ax: Axes) -> None:
     # Not through seaborn, which draws labels at once, with "$" read as mathematics.
     step = -(-len(analysis.verdict.sentences) // MOST_SENTENCES)
-    response = analysis.relevance.encoded.response
     labels = [
-        f"{k}{'*' if sentence.suspect else ''}  {one_line(response[sentence.start : sentence.end], 28)}"
+        f"{k}{'*' if sentence.suspect else ''}  {one_line(sentence.text, 28)}"
         for k, sentence in enumerate(analysis.verdict.sentences, 1)
     ]
     ax.set_yticks((np.arange(len(labels)) + 0.5)[::step], labels[::step], rotation=0)

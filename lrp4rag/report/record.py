@@ -8,7 +8,7 @@ from typing import Any
 
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import Reason, Sentence, SuspectSpan, Verdict
-from lrp4rag.report.reasons import reason_words
+from lrp4rag.report.words import reason_words
 
 
 def record(analysis: Analysis) -> dict[str, Any]:
@@ -30,8 +30,8 @@ def record(analysis: Analysis) -> dict[str, Any]:
         "generator_shift": _number(verdict.shift),
         "unlike": [asdict(one) for one in verdict.unlike],
         "reasons": [_reason(reason, verdict) for reason in verdict.reasons],
-        "spans": [_span(span, response) for span in verdict.spans],
-        "sentences": [_sentence(sentence, response) for sentence in verdict.sentences],
+        "spans": [_span(span) for span in verdict.spans],
+        "sentences": [_sentence(sentence) for sentence in verdict.sentences],
         "reader": dict(relevance.reader),
         "composite": relevance.composite,
         "target": relevance.target,
@@ -45,22 +45,22 @@ def record(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _span(span: SuspectSpan, response: str) -> dict[str, Any]:
+def _span(span: SuspectSpan) -> dict[str, Any]:
     return {
         "start": span.start,
         "end": span.end,
         "relevance": _number(span.relevance),
         "probability": _number(span.probability),
         "passage": None if span.passage is None else span.passage + 1,
-        "text": response[span.start : span.end],
+        "text": span.text,
     }
 
 
-def _sentence(sentence: Sentence, response: str) -> dict[str, Any]:
+def _sentence(sentence: Sentence) -> dict[str, Any]:
     return {
         "start": sentence.start,
         "end": sentence.end,
-        "text": response[sentence.start : sentence.end],
+        "text": sentence.text,
         "relevance": _number(sentence.relevance),
         "by_passage": [_number(value) for value in sentence.by_passage],
         "passage": None if sentence.passage is None else sentence.passage + 1,

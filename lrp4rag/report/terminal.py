@@ -11,9 +11,9 @@ from rich.text import Text
 
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import Sentence, Verdict
-from lrp4rag.report.reasons import reason_words
 from lrp4rag.report.words import (
     drawn_on,
+    main_reasons,
     rests_on,
     time_words,
     token_words,
@@ -32,27 +32,15 @@ def render(analysis: Analysis) -> RenderableType:
     Where the console has no colour, suspect spans stand between ⟦ and ⟧.
     """
     verdict = analysis.verdict
-    parts: list[RenderableType] = [
-        _Adaptive(lambda console, options: _headline(verdict, options)),
-        Text(""),
-        _Adaptive(lambda console, options: _response(analysis, console, options)),
-        Text(""),
-    ]
+    parts: list[RenderableType] = [_Adaptive(lambda console, options: _headline(verdict, options))]
+    parts += [Text(line, style="yellow") for line in unlike_words(verdict)]
+    parts += [Text(""), _Adaptive(lambda console, options: _response(analysis, console, options)), Text("")]
     if verdict.marks is not None and verdict.spans:
         parts += [_spans(analysis), Text("")]
-    if verdict.unlike:
-        parts[1:1] = [Text(line, style="yellow") for line in unlike_words(verdict)]
     if verdict.sentences:
         parts.append(_sentences(analysis))
-    if verdict.reasons:
-        parts += [Text(""), Text("what moved it most", style="dim")]
-        parts += [Text(f"  {reason_words(reason, verdict)}") for reason in verdict.reasons]
-    if verdict.shift:
-        often = "more" if verdict.shift > 0 else "less"
-        known = (
-            f"  {one_line(analysis.example.generator or '', 60)} makes things up {often} often than others"
-        )
-        parts.append(Text(f"{known}: {verdict.shift:+.2f} in log odds"))
+    if reasons := main_reasons(verdict, analysis.example.generator):
+        parts += [Text(""), Text("main reasons", style="dim"), *(Text(f"  {line}") for line in reasons)]
     lengths = token_words(analysis.relevance.encoded)
     parts.append(Text(f"{lengths}; {time_words(analysis.seconds)}", style="dim"))
     return Group(*parts)
@@ -61,16 +49,16 @@ def render(analysis: Analysis) -> RenderableType:
 def render_line(analysis: Analysis) -> Text:
     """One example of many: id, probability, verdict, and the sentence with the lowest relevance."""
     verdict = analysis.verdict
+    word, style = _outcome(verdict)
     probability = "   -" if verdict.probability is None else f"{verdict.probability:4.2f}"
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append(one_line(analysis.example.id, 24).ljust(24), style="bold")
     line.append(f"  {probability}  ")
-    line.append(_word(verdict).ljust(12), style=_style(verdict))
+    line.append(word.ljust(12), style=style)
     if verdict.sentences:
         lowest = min(verdict.sentences, key=lambda sentence: sentence.relevance)
-        text = analysis.relevance.encoded.response[lowest.start : lowest.end]
         line.append(f"  {lowest.relevance:+.2f} ", style="dim")
-        line.append(one_line(text, 60))
+        line.append(one_line(lowest.text, 60))
     return line
 
 
@@ -98,7 +86,7 @@ def render_summary(records: list[dict[str, Any]]) -> Text:
 class _Adaptive:
     """Renders according to the console: with colour or without, in Unicode or in ASCII."""
 
-    def __init__(self, build: Callable[[Console, ConsoleOptions], RenderableType]) -> None:
+    def __init__(self, build: Callable[[Console, ConsoleOptions], Text]) -> None:
         self._build = build
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -106,13 +94,13 @@ class _Adaptive:
 
 
 def _headline(verdict: Verdict, options: ConsoleOptions) -> Text:
-    line = Text(verdict_words(verdict), style=_style(verdict))
+    line = Text(verdict_words(verdict), style=_outcome(verdict)[1])
     if verdict.probability is not None:
         full, empty = ("#", "-") if options.ascii_only else ("█", "░")
         filled = round(min(max(verdict.probability, 0.0), 1.0) * BAR_WIDTH)
         line.append(f"\n{full * filled}{empty * (BAR_WIDTH - filled)}")
     if verdict.threshold is not None:
-        line.append(f"  flagged from {verdict.threshold:.2f}", style="not bold dim default")
+        line.append(f"  threshold {verdict.threshold:.2f}", style="not bold dim default")
     return line
 
 
@@ -124,7 +112,7 @@ def _response(analysis: Analysis, console: Console, options: ConsoleOptions) -> 
     text, cursor = Text(), 0
     for span in analysis.verdict.spans:
         text.append(visible(response[cursor : span.start]))
-        text.append(marks[0] + visible(response[span.start : span.end]) + marks[1], style=SUSPECT)
+        text.append(f"{marks[0]}{visible(span.text)}{marks[1]}", style=SUSPECT)
         cursor = span.end
     text.append(visible(response[cursor:]))
     return text
@@ -132,15 +120,13 @@ def _response(analysis: Analysis, console: Console, options: ConsoleOptions) -> 
 
 def _spans(analysis: Analysis) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=True)
-    table.add_column("suspect", ratio=1, no_wrap=True, overflow="ellipsis")
-    table.add_column("made up", justify="right", no_wrap=True)
-    table.add_column("draws most on", no_wrap=True)
+    table.add_column("suspect span", ratio=1, no_wrap=True, overflow="ellipsis")
+    table.add_column("P(hallucinated)", justify="right", no_wrap=True)
+    table.add_column("main source", no_wrap=True)
     attributed = analysis.relevance.by_segment is not None
-    response = analysis.relevance.encoded.response
     for span in analysis.verdict.spans:
         probability = "" if span.probability is None else f"{span.probability:.2f}"
-        told = drawn_on(span, attributed=attributed)
-        table.add_row(Text(one_line(response[span.start : span.end])), probability, told)
+        table.add_row(Text(one_line(span.text)), probability, drawn_on(span, attributed=attributed))
     return table
 
 
@@ -149,15 +135,14 @@ def _sentences(analysis: Analysis) -> Table:
     table.add_column("", justify="right", no_wrap=True)
     table.add_column("sentence", ratio=1, no_wrap=True, overflow="ellipsis")
     judged = any(sentence.probability is not None for sentence in analysis.verdict.sentences)
-    told = "of passages" if analysis.passages_only else "relevance"
-    table.add_column(told, justify="right", no_wrap=True)
-    table.add_column("rests on", no_wrap=True)
-    table.add_column("made up" if judged else "", no_wrap=True)
-    response = analysis.relevance.encoded.response
+    relevance = "of passages" if analysis.passages_only else "relevance"
+    table.add_column(relevance, justify="right", no_wrap=True)
+    table.add_column("main source", no_wrap=True)
+    table.add_column("P(hallucinated)" if judged else "", no_wrap=True)
     for k, sentence in enumerate(analysis.verdict.sentences, 1):
         table.add_row(
             Text(str(k)),
-            Text(one_line(response[sentence.start : sentence.end])),
+            Text(one_line(sentence.text)),
             Text(f"{sentence.relevance:+.2f}"),
             Text(rests_on(sentence)),
             _suspicion(sentence),
@@ -166,19 +151,12 @@ def _sentences(analysis: Analysis) -> Table:
 
 
 def _suspicion(sentence: Sentence) -> Text:
-    told = "" if sentence.probability is None else f"{sentence.probability:.2f} "
-    return Text(told).append("suspect", style=SUSPECT) if sentence.suspect else Text(told)
+    text = Text("" if sentence.probability is None else f"{sentence.probability:.2f} ")
+    return text.append("suspect", style=SUSPECT) if sentence.suspect else text
 
 
-def _word(verdict: Verdict) -> str:
-    if verdict.abstained:
-        return "no verdict"
+def _outcome(verdict: Verdict) -> tuple[str, str]:
+    """The verdict in a word, and its style."""
     if verdict.hallucinated is None:
-        return "evidence"
-    return "hallucinated" if verdict.hallucinated else "grounded"
-
-
-def _style(verdict: Verdict) -> str:
-    if verdict.hallucinated is None:
-        return "bold"
-    return "bold red" if verdict.hallucinated else "bold green"
+        return "no verdict" if verdict.abstained else "evidence", "bold"
+    return ("hallucinated", "bold red") if verdict.hallucinated else ("grounded", "bold green")

@@ -16,7 +16,7 @@ from lrp4rag.lrp.units import Unit, UnitRelevance
 from lrp4rag.report.figure_text import drawing, png_of
 from lrp4rag.text import one_line
 
-# A table with more columns than this tells the strongest ones of each row instead.
+# A table with more columns than this shows the strongest ones of each row instead.
 WIDE = 8
 STRONGEST = 5
 LABEL = 48
@@ -104,11 +104,11 @@ def _strongest(relevance: UnitRelevance) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("response", overflow="ellipsis", no_wrap=True, max_width=LABEL)
     table.add_column("logit", justify="right")
-    table.add_column("rests most on", overflow="fold")
+    table.add_column("main sources", overflow="fold")
     for unit, row, logit in zip(relevance.rows, relevance.values, relevance.logits, strict=True):
         order = np.argsort(-np.abs(row))[:STRONGEST]
-        told = "\n".join(f"{row[k]:+.2f}  {one_line(relevance.columns[k].label, LABEL)}" for k in order)
-        table.add_row(Text(one_line(unit.label, LABEL)), f"{logit:.2f}", Text(told))
+        strongest = "\n".join(f"{row[k]:+.2f}  {one_line(relevance.columns[k].label, LABEL)}" for k in order)
+        table.add_row(Text(one_line(unit.label, LABEL)), f"{logit:.2f}", Text(strongest))
     return table
 
 

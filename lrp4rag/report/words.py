@@ -1,14 +1,53 @@
-"""What every report says in the same words."""
+"""What every report says in the same words: verdicts, reasons, sources of relevance, times and lengths."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lrp4rag.text import visible
+from lrp4rag.report.numbers import reading, reading_range
+from lrp4rag.text import one_line, visible
 
 if TYPE_CHECKING:
-    from lrp4rag.classifiers.verdict import Sentence, SuspectSpan, Verdict
+    from lrp4rag.classifiers.verdict import Reason, Sentence, SuspectSpan, Verdict
     from lrp4rag.reader.encoding import Encoded
+
+REASONS = {
+    "passages": "relevance from the passages {} logits",
+    "question": "relevance from the question {} logits",
+    "template": "relevance from the template {} logits",
+    "leading passage": "relevance from the leading passage {} logits",
+    "lead": "leading passage ahead of the next by {} logits",
+    "spread": "spread of relevance over the passages {} (0: one passage, 1: all equal)",
+    "agreement": "tokens with the leading passage of the token before: {}",
+    "negative passages": "relevance from passages that speak against it {} logits",
+    "over the mean logit": "relevance from the passages {} logits above that of the average token",
+    "over the largest logit": "relevance from the passages {} logits above that of the most likely token",
+    "share of the logit": "share of the logit from the passages {}",
+    "cp passages": "share of the logit from the passages {} (cp_lrp)",
+    "cp question": "share of the logit from the question {} (cp_lrp)",
+    "cp template": "share of the logit from the template {} (cp_lrp)",
+    "cp response": "share of the logit from the response so far {} (cp_lrp)",
+    "state passages": "share of the last hidden state from the passages {}",
+    "state response": "share of the last hidden state from the response so far {}",
+    "logit": "mean logit {}",
+    "log-probability": "mean log-probability {} nats",
+    "entropy": "mean next-token entropy {} nats",
+    "log rank": "mean log rank of its tokens {}",
+    "gain": "log-probability gained from the passages {} nats per token",
+    "gain over others": "log-probability gained over another prompt's passages {} nats per token",
+    "mean lookback": "share of attention on the prompt {}",
+    "position": "position in the response {}",
+    "novel word": "tokens in words that no passage has: {}",
+    "novel number": "tokens in numbers that no passage has: {}",
+    "novel pair": "tokens in word pairs that no passage has: {}",
+    "copied run": "length of copied runs {} words (log)",
+    "length": "length of the response {} tokens (log)",
+}
+"""By feature, the mean over a sentence's tokens that was read."""
+_PERCENT = {
+    *("agreement", "share of the logit", "mean lookback", "position"),
+    *(name for name in REASONS if name.startswith(("cp ", "state ", "novel "))),
+}
 
 
 def verdict_words(verdict: Verdict) -> str:
@@ -25,9 +64,25 @@ def verdict_words(verdict: Verdict) -> str:
     return f"{words}, but {count} suspect {'span' if count == 1 else 'spans'}" if count else words
 
 
-def signed(value: float) -> str:
-    """The value with its sign and 3 significant digits."""
-    return f"{value:+.3g}".replace("-", "\u2212")
+def reason_words(reason: Reason, verdict: Verdict) -> str:
+    """One line: which sentence, what was read, and the middle half of what faithful sentences have."""
+    percent = reason.feature in _PERCENT
+    words = REASONS[reason.feature].format(reading(reason.value, percent=percent))
+    usual = reading_range(reason.faithful[1], reason.faithful[3], percent=percent)
+    which = f"sentence {reason.sentence + 1}" if len(verdict.sentences) > 1 else "the response"
+    return f"{which}: {words} (middle half of faithful sentences: {usual})"
+
+
+def main_reasons(verdict: Verdict, generator: str | None) -> list[str]:
+    """The features that moved the verdict most, and what its known generator adds, a line each."""
+    lines = [reason_words(reason, verdict) for reason in verdict.reasons]
+    if verdict.shift:
+        often = "more" if verdict.shift > 0 else "less"
+        name = one_line(generator or "the generator", 60)
+        lines.append(
+            f"{name} hallucinates {often} often than other generators: {verdict.shift:+.2f} log odds"
+        )
+    return lines
 
 
 def rests_on(sentence: Sentence) -> str:
@@ -54,7 +109,7 @@ def unlike_words(verdict: Verdict) -> list[str]:
 
 
 def reader_words(reader: dict[str, Any]) -> str:
-    """A reader's identity as a phrase, whatever of it is known."""
+    """A reader's identity as a phrase, as far as it is known."""
     words = str(reader.get("name", "unknown reader"))
     if "chat_template" in reader:
         words += ", chat template" if reader["chat_template"] else ", raw prompt"
@@ -68,7 +123,7 @@ def time_words(seconds: dict[str, float]) -> str:
     if not seconds:
         return "not measured"
     parts = ", ".join(f"{visible(what)} {spent:.1f} s" for what, spent in seconds.items())
-    return f"{parts}; {sum(seconds.values()):.1f} s in all"
+    return f"{parts}; total {sum(seconds.values()):.1f} s"
 
 
 def token_words(encoded: Encoded) -> str:

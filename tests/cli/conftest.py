@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from lrp4rag import reader as readers
 from lrp4rag.cli import main
 from lrp4rag.reader import load_reader
+from tests.tiny import save_tiny_reader
 from tests.training.labelled import examples, write_jsonl
 
 Run = Callable[..., Result]
 
-
-@pytest.fixture(scope="session", autouse=True)
-def _cache(hash_cache):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LRP4RAG_CACHE", str(hash_cache))
-        yield
+load_once = lru_cache(maxsize=8)(load_reader)
+"""Of the readers that commands load here, each is loaded once."""
 
 
 @pytest.fixture(scope="session")
 def run() -> Run:
+    """Invokes a command; an error must be a message and the exit code `code`, not a traceback."""
+
     def invoke(*arguments: object, code: int = 0, stdin: str | bytes | None = None) -> Result:
-        result = CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
+        with pytest.MonkeyPatch.context() as patch:
+            if readers.load_reader is load_reader:  # no test has put something else there
+                patch.setattr(readers, "load_reader", load_once)
+            result = CliRunner().invoke(main, list(map(str, arguments)), input=stdin)
         assert result.exit_code == code, result.output
-        # An error is a message, not a traceback.
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
         return result
 
@@ -48,20 +51,8 @@ def store(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def detector(run, labelled_file, store, reader_folder, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("detectors") / "tiny"
-    result = run(
-        "train",
-        labelled_file,
-        "--store",
-        store,
-        "--out",
-        folder,
-        "--reader",
-        reader_folder,
-        "--length",
-        16,
-        "--resamples",
-        20,
-    )
+    places = ["--store", store, "--out", folder, "--reader", reader_folder]
+    result = run("train", labelled_file, *places, "--length", 16, "--bootstrap", 20, "--workers", 1)
     assert "svm (this)" in result.stdout
     return folder
 
@@ -84,8 +75,4 @@ def example_file(tmp_path) -> Path:
 
 @pytest.fixture(scope="session")
 def other_reader(tmp_path_factory) -> Path:
-    from tests.tiny import save_tiny_reader
-
-    folder = save_tiny_reader(tmp_path_factory.mktemp("readers") / "other", seed=7)
-    load_reader(str(folder), device="cpu")
-    return folder
+    return save_tiny_reader(tmp_path_factory.mktemp("readers") / "other", seed=7)

@@ -12,6 +12,7 @@ from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
 from tests.tiny import save_tiny_reader
 from tests.training.labelled import examples, write_jsonl
 
+FEW = ["--bootstrap", 10, "--workers", 1]
 COMBINATIONS = [
     ("threshold", "prompt", 220),
     ("svm", "matrix_t", 16),
@@ -39,16 +40,14 @@ def test_what_is_trained_can_be_evaluated_and_analysed(
     """Two ways to one probability: from the store, where arrays have 16 bits, and computed at once."""
     folder, reader = tmp_path / "d", ["--reader", reader_folder]
     choice = ["--classifier", classifier, "--vector", vector]
-    trained = run(
-        "train", labelled_file, "--store", store, "--out", folder, *reader, *choice, "--resamples", 10
-    )
+    trained = run("train", labelled_file, "--store", store, "--out", folder, *reader, *choice, *FEW)
     assert f"{classifier} (quick), flags from probability 0.5" in trained.stdout
     card = json.loads((folder / "card.json").read_text())
     assert (card["classifier"], card["input"]["vector"]) == (classifier, vector)
     assert card["input"]["length"] == length
 
     common = [*reader, "--detector", folder, "--json"]
-    stored = ["--allow-seen", "--store", store, "--resamples", 10]
+    stored = ["--allow-seen", "--store", store, "--bootstrap", 10]
     evaluated = json.loads(run("evaluate", labelled_file, *common, *stored).stdout)
     analysed = json.loads(run("analyse", labelled_file, "--id", "bridge-1", *common).stdout)
     assert len(evaluated["probabilities"]) == 24
@@ -58,10 +57,13 @@ def test_what_is_trained_can_be_evaluated_and_analysed(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--vector", "matrix", "--resampling", "zeros"], "--resampling zeros cannot be had of matrix"),
+        (["--vector", "matrix", "--resampling", "zeros"], "--resampling zeros is not possible for matrix"),
         (["--vector", "matrix_t", "--length", 64], "length of 'matrix_t' must be 1 to 16, got 64"),
         (["--length", 0], "length of 'total' must be 1 to 10000, got 0"),
         (["--classifier", "oracle"], "'oracle' is not one of"),
+        (["--classifier", "tokens", "--length", 9], "not for --classifier tokens"),
+        (["--classifier", "svm", "--block", "state"], "reads a --vector"),
+        (["--block", "x"], "unknown block 'x'"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_anything_is_extracted(
@@ -96,5 +98,5 @@ def test_a_quantised_reader_has_no_r_prompt_but_a_matrix(run, quantised_folder, 
     stderr = run("train", path, *places, "--vector", "prompt", code=2).stderr
     assert "R_prompt is pulled, and this reader's layers give no derivatives" in stderr
     assert not (tmp_path / "s").exists()
-    choice = ["--vector", "matrix", "--classifier", "lstm", "--resamples", 10]
+    choice = ["--vector", "matrix", "--classifier", "lstm", *FEW]
     assert "lstm (this)" in run("train", path, *places, *choice).stdout

@@ -29,7 +29,7 @@ def full(run, data, reader_folder, tmp_path_factory):
     """A store with every part."""
     folder = tmp_path_factory.mktemp("stores") / "full"
     result = run("extract", data, "--store", folder, "--reader", reader_folder, "--matrix", "6x4")
-    assert result.stdout == "5 computed, 0 there already, 0 failed\n"
+    assert result.stdout == "5 computed, 0 already present, 0 failed\n"
     return folder
 
 
@@ -39,20 +39,20 @@ def test_every_part_is_extracted_unless_named(run, full, data, reader_folder, tm
     run(*common, "--parts", "relevance", "--generator", "g2")
     assert Store.existing(tmp_path / "s").parts() == ["relevance"]
     result = run(*common, "--parts", " relevance, sentences ")
-    assert result.stdout == "5 computed, 0 there already, 0 failed\n"
+    assert result.stdout == "5 computed, 0 already present, 0 failed\n"
     assert Store.existing(tmp_path / "s").parts() == ["relevance", "prompt", "sentences"]
-    assert run(*common, "--parts", "prompt").stdout == "0 computed, 5 there already, 0 failed\n"
+    assert run(*common, "--parts", "prompt").stdout == "0 computed, 5 already present, 0 failed\n"
 
 
 def test_the_first_sources_only(run, data, reader_folder, tmp_path):
     common = ["extract", data, "--store", tmp_path / "s", "--reader", reader_folder, "--parts", "relevance"]
-    run(*common, "--sources", 2)
+    run(*common, "--limit", 2)
     stored = [row.source for row in Store.existing(tmp_path / "s").examples()]
     assert set(stored) == set(list(dict.fromkeys(row.source for row in ROWS))[:2])
     assert len(stored) == sum(row.source in stored for row in ROWS) < len(ROWS)
     assert (
-        run(*common, "--sources", 99).stdout
-        == f"{len(ROWS) - len(stored)} computed, {len(stored)} there already, 0 failed\n"
+        run(*common, "--limit", 99).stdout
+        == f"{len(ROWS) - len(stored)} computed, {len(stored)} already present, 0 failed\n"
     )
 
 
@@ -78,9 +78,9 @@ def test_workers(run, full, data, reader_folder, tmp_path, processes, monkeypatc
         (["--matrix", "64"], "unknown part 'matrix-64'"),
         (["--matrix", "axb"], "unknown part 'matrix-axb'"),
         (["--workers", "0"], "'--workers': 0 is not in the range x>=1"),
-        (["--sources", "0"], "'--sources': 0 is not in the range x>=1"),
+        (["--limit", "0"], "'--limit': 0 is not in the range x>=1"),
         (["--workers", "two"], "'--workers': 'two' is not a valid integer"),
-        (["--max-memory", "much"], "'much' is no size; give one such as 4GB"),
+        (["--max-memory", "much"], "'much' is not a memory size; give one such as 4GB"),
         (["--generator", "g9"], "no responses of 'g9'; there are: g1, g2"),
         (["--composite", "paper"], "signals need paper and cp_lrp in one stack"),
         (["--composite", "lrp"], "'--composite': 'lrp' is not one of"),
@@ -175,7 +175,7 @@ def test_damaged_examples_are_named_and_extract_makes_them_anew(run, data, reade
     assert not (tmp_path / "out").exists()
     result = run(*common)
     assert result.stderr.startswith(f"Warning: {path}: changed, damaged or missing")
-    assert result.stdout == "0 computed, 5 there already, 0 failed\n"
+    assert result.stdout == "0 computed, 5 already present, 0 failed\n"
     assert path.read_bytes() == whole
 
 
@@ -196,7 +196,7 @@ def test_info_of_a_damaged_store(run, tmp_path):
     assert lines[5].split() == ["parts", "responses", "MB", "kB", "each", "damaged"]
     assert [line.split()[0::4] for line in lines[6:8]] == [["relevance", "2"], ["signals", "0"]]
     first = min(str(store.path(ROWS[k])) for k in (1, 3))
-    assert lines[8] == f"damaged     {first}, for example; lrp4rag extract computes these anew"
+    assert lines[8] == f"damaged     the first is {first}; lrp4rag extract computes these again"
     found = json.loads(run("store", "info", tmp_path / "s", "--json").stdout)
     assert found["damaged"] == {"relevance": 2, "signals": 0}
     assert found["first_damaged"] == first
@@ -257,22 +257,19 @@ def test_failures_are_a_table_of_reasons_and_the_exit_code(run, data, reader_fol
     some = too_long(data, 3, tmp_path / "some.jsonl")
     common = ["extract", some, "--store", tmp_path / "s", "--reader", reader_folder, "--parts", "relevance"]
     result = run(*common, code=1)
-    assert result.stdout == "2 computed, 0 there already, 3 failed\n"
+    assert result.stdout == "2 computed, 0 already present, 3 failed\n"
     lines = result.stderr.splitlines()
     assert lines[0] == "Warning: 3 responses failed"
     assert lines[1].split() == ["count", "first", "reason"]
     assert lines[2].split()[:2] == ["3", "bridge-0"]
     assert "exceed the reader's window" in lines[2]
     assert lines[3:] == ["Error: 3 failed, and --allow-failures is 0; the next run tries these again"]
-    assert run(*common, "--allow-failures", 2, code=1).stdout == "0 computed, 2 there already, 3 failed\n"
+    assert run(*common, "--allow-failures", 2, code=1).stdout == "0 computed, 2 already present, 3 failed\n"
     assert "Error" not in run(*common, "--allow-failures", 3).stderr
     assert "'--allow-failures': -1 is not in the range" in run(*common, "--allow-failures", -1, code=2).stderr
-
-
-def test_a_run_in_which_all_failed_has_not_succeeded(run, data, reader_folder, tmp_path):
-    every = too_long(data, 5, tmp_path / "every.jsonl")
-    common = ["extract", every, "--store", tmp_path / "s", "--reader", reader_folder]
-    assert run(*common, code=1).stdout == "0 computed, 0 there already, 5 failed\n"
+    every = ["extract", too_long(data, 5, tmp_path / "every.jsonl"), "--store", tmp_path / "e"]
+    result = run(*every, "--reader", reader_folder, code=1)
+    assert result.stdout == "0 computed, 0 already present, 5 failed\n"
 
 
 def test_export_writes_over_nothing_that_is_read_or_is_no_file(run, tmp_path):

@@ -40,7 +40,7 @@ def places(tmp_path_factory, deep) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def trained(run, data, places) -> str:
-    options = ["--store", places["store"], "--reader", places["reader"], "--resamples", 20]
+    options = ["--store", places["store"], "--reader", places["reader"], "--bootstrap", 20, "--workers", 1]
     fast = run("train", data, "--out", places["fast"], *options, "--block", "quick", "--block", "state")
     assert "quick, state" in fast.stdout
     return run("train", data, "--out", places["detector"], *options).stdout
@@ -62,7 +62,7 @@ def test_training_by_default_judges_tokens(trained, places) -> None:
 
 def test_the_store_and_the_analysis_give_one_probability(run, data, places, one) -> None:
     """Stored arrays have 16 bits, and a single response's tangents join later than those of many."""
-    stored = ["--allow-seen", "--store", places["store"], "--resamples", 10, "--json"]
+    stored = ["--allow-seen", "--store", places["store"], "--bootstrap", 10, "--json"]
     evaluated = json.loads(run("evaluate", data, *one, *stored).stdout)
     assert set(evaluated["located"]) == {"g1", "g2", "all"}
     for name in ("bridge-1", "bridge-8"):
@@ -79,7 +79,7 @@ def test_the_fast_one_tells_no_passages_apart(run, data, places, trained) -> Non
     row = json.loads(run("analyse", data, "--id", "bridge-1", *fast, "--json").stdout)
     assert row["relevance_of"] == "passages"
     assert row["sentences"][0]["by_passage"] == []
-    stored = ["--allow-seen", "--store", places["store"], "--resamples", 10, "--json"]
+    stored = ["--allow-seen", "--store", places["store"], "--bootstrap", 10, "--json"]
     evaluated = json.loads(run("evaluate", data, *fast, *stored).stdout)
     assert row["probability"] == pytest.approx(evaluated["probabilities"]["bridge-1"], abs=5e-3)
 
@@ -87,7 +87,7 @@ def test_the_fast_one_tells_no_passages_apart(run, data, places, trained) -> Non
 def test_a_page_and_plots_of_a_token_verdict(run, data, one, tmp_path) -> None:
     page, png = tmp_path / "page.html", tmp_path / "plots.png"
     run("analyse", data, "--id", "bridge-1", *one, "--html", page, "--png", png)
-    assert "made up" in page.read_text()
+    assert "P(hallucinated)" in page.read_text()
     assert png.read_bytes().startswith(b"\x89PNG")
 
 
@@ -101,34 +101,8 @@ def test_operating_points_move_the_threshold(run, data, one, places) -> None:
         assert threshold("--operating-point", name) == points[name]["threshold"]
     assert threshold() == points["balanced"]["threshold"]
     assert threshold("--false-positive-rate", 0.01) >= threshold("--false-positive-rate", 0.5)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--operating-point", "loud"], "no operating point 'loud'; choose from balanced"),
-        (["--operating-point", "balanced", "--false-positive-rate", 0.1], "give one"),
-        (["--false-positive-rate", 1.5], "--false-positive-rate"),
-    ],
-)
-def test_bad_operating_points_are_told(run, data, one, options, words) -> None:
-    assert words in run("analyse", data, "--id", "bridge-1", *one, *options, code=2).stderr
-
-
-def test_what_cannot_be_together_is_told(run, data, one, places, tmp_path) -> None:
-    told = run("analyse", data, "--id", "bridge-1", "--fast", *one, code=2).stderr
-    assert "--fast is a detector of its own" in told
-    none = ["--detector", "none", "--reader", places["reader"]]
-    assert (
-        "needs a detector"
-        in run("analyse", data, "--id", "bridge-1", *none, "--operating-point", "balanced", code=2).stderr
-    )
-    train = ["train", data, "--store", places["store"], "--out", tmp_path / "d", "--reader", places["reader"]]
-    assert (
-        "not for --classifier tokens" in run(*train, "--classifier", "tokens", "--length", 9, code=2).stderr
-    )
-    assert "reads a --vector" in run(*train, "--classifier", "svm", "--block", "state", code=2).stderr
-    assert "unknown block 'x'" in run(*train, "--block", "x", code=2).stderr
+    stderr = run("analyse", data, "--id", "bridge-1", *one, "--operating-point", "loud", code=2).stderr
+    assert "no operating point 'loud'; choose from balanced" in stderr
 
 
 def test_what_is_unlike_the_training_data_has_no_verdict(run, one, tmp_path) -> None:
@@ -143,8 +117,8 @@ def test_what_is_unlike_the_training_data_has_no_verdict(run, one, tmp_path) -> 
 
 def test_a_part_of_the_sources_is_learned_from(run, data, places, trained, tmp_path) -> None:
     folder = tmp_path / "d"
-    options = ["--store", places["store"], "--reader", places["reader"], "--resamples", 10]
-    run("train", data, "--out", folder, *options, "--sources", 30, "--block", "quick")
+    options = ["--store", places["store"], "--reader", places["reader"], "--bootstrap", 10, "--workers", 1]
+    run("train", data, "--out", folder, *options, "--limit", 30, "--block", "quick")
     card = json.loads((folder / "card.json").read_text())
     assert card["rows"] == 60
     assert len(card["training"]["sources"]) == 30
@@ -154,4 +128,3 @@ def test_a_part_of_the_sources_is_learned_from(run, data, places, trained, tmp_p
 def test_the_card_as_a_page(run, places, trained) -> None:
     page = run("card", places["detector"], "--markdown").stdout
     assert page.startswith("# Model card: d\n")
-    assert "two ways" in run("card", places["detector"], "--markdown", "--json", code=2).stderr

@@ -1,3 +1,5 @@
+"""`train`, `evaluate` and `card` with vector detectors, and the workers that both commands start."""
+
 import json
 
 import pytest
@@ -7,39 +9,33 @@ from lrp4rag.training import extract, workers
 from lrp4rag.training.workers import run_in_workers
 from tests.training.labelled import examples, write_jsonl
 
+FEW = ["--bootstrap", 10, "--workers", 1]
+
 
 def test_train_reuses_the_store_and_writes_a_card(run, detector, labelled_file, store, reader_folder):
     assert len(list((store / "relevance").iterdir())) == 24
     parts = ["--parts", "relevance"]
     result = run("extract", labelled_file, "--store", store, "--reader", reader_folder, *parts)
-    assert result.stdout == "0 computed, 24 there already, 0 failed\n"
+    assert result.stdout == "0 computed, 24 already present, 0 failed\n"
     card = json.loads(run("card", detector, "--json").stdout)
     assert card["reader"]["name"] == "tiny"
     assert card["training"]["command"].startswith(f"lrp4rag train {labelled_file.name} --store {store.name}")
     assert card["evidence"]["metrics"]["auroc"]["low"] <= card["evidence"]["metrics"]["auroc"]["value"]
     assert card["versions"]["lrp4rag"]
-
-
-def test_info_shows_the_controls_beside_the_detector(run, detector):
     output = run("card", detector).stdout
     for words in ("svm (this)", "length only", "flag", "novel words", "suspect tokens", "5-fold"):
         assert words in output
 
 
-def test_info_of_nothing(run, tmp_path):
-    assert "no detector here" in run("card", tmp_path, code=2).stderr
-
-
 def test_evaluate_per_generator_with_intervals(run, detector, reader_folder, tmp_path):
     rows = [*examples(8, first=100), *examples(8, first=200, generator="g2")]
     path = write_jsonl(rows, tmp_path / "test.jsonl")
-    common = ["--reader", reader_folder, "--detector", detector]
-    output = run("evaluate", path, *common, "--resamples", 20).stdout
+    common = ["evaluate", path, "--reader", reader_folder, "--detector", detector, "--bootstrap", 20]
+    common += ["--store", tmp_path / "s"]
+    output = run(*common).stdout
     assert "g1 (4/8" in output
     assert "g2 (4/8" in output
-    result = json.loads(
-        run("evaluate", path, *common, "--resamples", 20, "--json", "--store", tmp_path / "s").stdout
-    )
+    result = json.loads(run(*common, "--json").stdout)
     assert set(result["generators"]) == {"g1", "g2", "all"}
     assert result["generators"]["all"]["rows"] == 16
     assert len(result["probabilities"]) == 16
@@ -57,7 +53,7 @@ def test_several_workers_give_the_same_card_and_the_same_metrics(
     made = []
     for count in (1, 2):
         folder, store = tmp_path / f"d{count}", tmp_path / f"s{count}"
-        common = ["--reader", reader_folder, "--workers", count, "--resamples", 10, "--json"]
+        common = ["--reader", reader_folder, "--workers", count, "--bootstrap", 10, "--json"]
         raw = ["--no-chat-template", "--length", 9, "--out", folder, "--store", store]
         card = rounded(run("train", labelled_file, *common, *raw).stdout)
         del card["training"]["command"]
@@ -99,57 +95,22 @@ def test_evaluate_refuses_training_sources(run, detector, reader_folder, labelle
     common = ["evaluate", labelled_file, "--reader", reader_folder, "--detector", detector]
     stderr = run(*common, code=2).stderr
     assert "24 of 24 examples share question and passages with the detector's training data" in stderr
-    assert "too good" in run(*common, "--allow-seen", "--store", store, "--resamples", 20).stdout
+    assert "too good" in run(*common, "--allow-seen", "--store", store, "--bootstrap", 20).stdout
 
 
-def test_evaluate_refuses_a_detector_of_another_reader_before_replaying(
-    run, detector, other_reader, tmp_path
-):
-    path = write_jsonl(examples(4, first=100), tmp_path / "test.jsonl")
-    stderr = run("evaluate", path, "--reader", other_reader, "--detector", detector, code=2).stderr
-    assert "reader tiny" in stderr
-    assert "reader other" in stderr
-
-
-def test_unlabelled_data_cannot_be_trained_on(run, reader_folder, tmp_path):
-    path = tmp_path / "data.jsonl"
-    path.write_text(json.dumps({"question": "Q", "passages": ["P"], "response": "R"}))
+def test_data_that_cannot_be_trained_on(run, reader_folder, tmp_path):
+    unlabelled = tmp_path / "data.jsonl"
+    unlabelled.write_text(json.dumps({"question": "Q", "passages": ["P"], "response": "R"}))
     common = ["--store", tmp_path / "s", "--out", tmp_path / "d", "--reader", reader_folder]
-    stderr = run("train", path, *common, code=2).stderr
-    assert "field 'labels'" in stderr
-    assert not (tmp_path / "d").exists()
-
-
-def test_too_little_data_says_how_much_is_needed(run, reader_folder, tmp_path):
+    assert "field 'labels'" in run("train", unlabelled, *common, code=2).stderr
     path = write_jsonl(examples(6), tmp_path / "few.jsonl")
-    common = ["--store", tmp_path / "s", "--out", tmp_path / "d", "--reader", reader_folder]
-    assert "5 folds need at least 5 sources" in run("train", path, *common, "--length", 9, code=2).stderr
-    tokens = run("train", path, *common, "--block", "signals", code=2).stderr
-    assert "10 sources with annotated tokens are needed, and there are 3" in tokens
-    assert "too few layers" in run("train", path, *common, code=2).stderr  # the reader has two
-
-
-def test_only_one_generator(run, reader_folder, tmp_path):
-    rows = [*examples(2), *examples(3, first=10, generator="g2")]
-    path = write_jsonl(rows, tmp_path / "two.jsonl")
-    common = ["extract", path, "--store", tmp_path / "s", "--reader", reader_folder, "--generator"]
-    assert run(*common, "g2").stdout.startswith("3 computed")
-    assert "no responses of 'g3'; there are: g1, g2" in run(*common, "g3", code=2).stderr
-
-
-def test_failures_are_told_and_logged(run, reader_folder, tmp_path):
-    rows = examples(2)
-    path = write_jsonl(rows, tmp_path / "data.jsonl")
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    lines[1] |= {"response": "word " * 600, "labels": []}
-    path.write_text("\n".join(map(json.dumps, lines)))
-    result = run("extract", path, "--store", tmp_path / "s", "--reader", reader_folder, code=1)
-    assert result.stdout == "1 computed, 0 there already, 1 failed\n"
-    assert "Warning: 1 response failed" in result.stderr
-    assert "1  bridge-1 " in result.stderr
-    logged = json.loads((tmp_path / "s" / "failures.jsonl").read_text())
-    assert logged["id"] == "bridge-1"
-    assert "window" in logged["error"]
+    for options, message in (
+        (["--length", 9], "5 folds need at least 5 sources"),
+        (["--block", "signals"], "10 sources with annotated tokens are needed, and there are 3"),
+        ([], "too few layers"),  # the reader has two
+    ):
+        assert message in run("train", path, *common, *options, code=2).stderr
+    assert not (tmp_path / "d").exists()
 
 
 def test_equal_responses_that_fail_are_both_left_out(run, reader_folder, tmp_path):
@@ -158,21 +119,10 @@ def test_equal_responses_that_fail_are_both_left_out(run, reader_folder, tmp_pat
     long = {"response": "word " * 600, "labels": [], "question": "Q", "passages": ["P"]}
     lines += [{**lines[0], **long, "id": "L1"}, {**lines[0], **long, "id": "L2"}]
     path.write_text("\n".join(map(json.dumps, lines)))
-    common = ["--store", tmp_path / "s", "--reader", reader_folder, "--resamples", 10]
+    common = ["--store", tmp_path / "s", "--reader", reader_folder, *FEW]
     run("train", path, *common, "--out", tmp_path / "d", "--length", 9)
     card = json.loads((tmp_path / "d" / "card.json").read_text())
     assert (card["rows"], card["training"]["failures"]) == (14, 2)
-
-
-def test_a_damaged_row_is_computed_again(run, reader_folder, tmp_path):
-    path = write_jsonl(examples(3), tmp_path / "data.jsonl")
-    common = ["extract", path, "--store", tmp_path / "s", "--reader", reader_folder, "--parts", "relevance"]
-    run(*common)
-    row = sorted((tmp_path / "s" / "relevance").iterdir())[0]
-    content = row.read_bytes()
-    row.write_bytes(content[:100])
-    assert run(*common).stdout == "1 computed, 2 there already, 0 failed\n"
-    assert row.read_bytes() == content
 
 
 def test_where_the_detector_goes_is_checked_first(run, labelled_file, reader_folder, tmp_path):

@@ -17,7 +17,8 @@ from lrp4rag.errors import LONGEST, InputError, LRP4RAGError
 from lrp4rag.quiet import QUIET
 from lrp4rag.terminal import open_console, say, say_json, tell
 from lrp4rag.training.cache import Cache
-from tests.hostile.strings import CONTROLS, MARKUP, TEXTS, obeyed
+from tests.hostile.damage import put
+from tests.hostile.strings import MARKUP, TEXTS, obeyed
 
 GOOD = {"question": "When?", "passages": ["In 1874."], "response": "It was 1874."}
 
@@ -71,7 +72,11 @@ def test_json_has_no_nan(record: Any, capsys: pytest.CaptureFixture[str]) -> Non
     assert "null" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("text", TEXTS)
+FEW = ["\x1b[31mred\x1b[0m", "\u202egnp.exe", "\x00nul", "[/INST]"]
+"""One of each kind, for commands, which take longer."""
+
+
+@pytest.mark.parametrize("text", FEW)
 def test_what_is_typed_wrongly_is_shown(text: str, run: Any) -> None:
     for words in (
         [text],
@@ -90,7 +95,7 @@ def test_what_is_typed_wrongly_is_shown(text: str, run: Any) -> None:
         assert not obeyed(result.output)
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", FEW)
 def test_examples_are_shown(text: str, run: Any, reader_folder: Path, tmp_path: Path) -> None:
     data = tmp_path / "data.jsonl"
     odd = {"id": text, "generator": text, "source_id": text, "question": f"Q{text}", "passages": [f"P{text}"]}
@@ -121,7 +126,7 @@ def test_bins_that_are_none(
     assert "matrix" in result.stderr
 
 
-@pytest.mark.parametrize("text", CONTROLS)
+@pytest.mark.parametrize("text", FEW[:3])
 def test_what_a_store_holds_is_shown(text: str, run: Any, reader_folder: Path, tmp_path: Path) -> None:
     data, store = tmp_path / "data.jsonl", tmp_path / "store"
     data.write_text(row(id=text, generator=text) + row(id=f"{text}2", generator=text, response="x" * 4000))
@@ -161,45 +166,30 @@ def test_extract_fails_where_every_response_fails(run: Any, reader_folder: Path,
 # Numbers.
 
 
-@pytest.mark.parametrize("value", ["nan", "NaN", "inf", "-inf", "1e999", "-1", "x", "", " ", "0x1", "1_0e"])
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["generate", "x", "--temperature"],
-        ["generate", "x", "--temperature", "1", "--top-p"],
-        ["check", "--tolerance"],
-        ["analyse", "x", "--false-positive-rate"],
-        ["generate", "x", "--stop-below"],
-    ],
-    ids=lambda words: words[-1],
-)
-def test_numbers_that_are_none(words: list[str], value: str) -> None:
-    if (words[-1], value) == ("--stop-below", "-1"):
-        return
-    result = CliRunner().invoke(main, [*words, value])
-    assert result.exit_code == 2
-    assert isinstance(result.exception, SystemExit)
-    assert words[-1] in result.output
-
-
-SIZES = [
-    "9" * 400,
-    "1" + "0" * 30,
-    "0",
-    "0GB",
-    "0.0001",
-    "-1",
-    "nan",
-    "inf",
-    "1e9",
-    "4 G B",
-    "4XB",
-    "",
-    "٤GB",
+NUMBERS = [
+    ["generate", "x", "--temperature"],
+    ["generate", "x", "--temperature", "1", "--top-p"],
+    ["check", "--tolerance"],
+    ["analyse", "x", "--false-positive-rate"],
+    ["generate", "x", "--stop-below"],
 ]
 
 
-@pytest.mark.parametrize("value", SIZES)
+@pytest.mark.parametrize("words", NUMBERS, ids=lambda words: words[-1])
+def test_numbers_that_are_none(words: list[str]) -> None:
+    for value in ("nan", "NaN", "inf", "-inf", "1e999", "-1", "x", "", " ", "0x1", "1_0e"):
+        if (words[-1], value) == ("--stop-below", "-1"):
+            continue
+        result = CliRunner().invoke(main, [*words, value])
+        assert result.exit_code == 2
+        assert isinstance(result.exception, SystemExit)
+        assert words[-1] in result.output
+
+
+SIZES = ["9" * 400, "1" + "0" * 30, "0", "0GB", "0.0001", "-1", "nan", "inf", "1e9", "4 G B", "4XB"]
+
+
+@pytest.mark.parametrize("value", [*SIZES, "GB", "four", "", "٤GB"])
 def test_sizes_that_are_none(value: str) -> None:
     result = CliRunner().invoke(main, ["analyse", "x", "--max-memory", value])
     assert result.exit_code == 2
@@ -240,37 +230,22 @@ def test_counts_that_are_none(words: list[str], tmp_path: Path, monkeypatch: pyt
     assert len(result.output) < 3000
 
 
-@pytest.mark.parametrize("word", [b"\xff", b"caf\xe9", b"\x80--"])
 @pytest.mark.parametrize("option", ["--question", "--id", "--reader", "--device", "--response", None])
-def test_arguments_in_no_utf8(word: bytes, option: str | None) -> None:
-    given = os.fsdecode(word)
-    result = CliRunner().invoke(main, ["analyse", given] if option is None else ["analyse", option, given])
-    assert result.exit_code == 2
-    assert isinstance(result.exception, SystemExit)
-    assert "is not valid UTF-8" in result.output
+def test_arguments_in_no_utf8(option: str | None) -> None:
+    for word in (b"\xff", b"caf\xe9", b"\x80--"):
+        given = os.fsdecode(word)
+        result = CliRunner().invoke(
+            main, ["analyse", given] if option is None else ["analyse", option, given]
+        )
+        assert result.exit_code == 2
+        assert isinstance(result.exception, SystemExit)
+        assert "is not valid UTF-8" in result.output
 
 
 # Outputs.
 
 
-def outputs(folder: Path) -> dict[str, Path]:
-    (folder / "folder").mkdir()
-    os.mkfifo(folder / "pipe")
-    (folder / "target").write_text("years of work")
-    (folder / "link").symlink_to(folder / "target")
-    (folder / "manifest.json").write_text("{}")
-    (folder / "model.safetensors").write_text("weights")
-    names = ("folder", "pipe", "link", "manifest.json", "model.safetensors", "none/out")
-    return {name: folder / name for name in names} | {
-        "device": Path("/dev/null"),
-        "long": folder / ("a" * 300),
-    }
-
-
-KINDS = ["folder", "pipe", "link", "manifest.json", "model.safetensors", "none/out", "device", "long"]
-
-
-@pytest.mark.parametrize("kind", [*KINDS, "input"])
+@pytest.mark.parametrize("kind", ["pipe", "dangling link", "manifest.json", "input"])
 @pytest.mark.parametrize("command", ["analyse --html", "analyse --png", "attribute --png"])
 def test_outputs_are_refused_before_the_work(
     command: str, kind: str, run: Any, example_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -279,7 +254,11 @@ def test_outputs_are_refused_before_the_work(
         raise AssertionError("the reader was loaded first")
 
     monkeypatch.setattr("lrp4rag.reader.load_reader", fail)
-    path = example_file if kind == "input" else outputs(tmp_path)[kind]
+    path = {"input": example_file, "manifest.json": tmp_path / kind}.get(kind, tmp_path / "out")
+    if kind == "manifest.json":
+        path.write_text("{}")
+    elif kind != "input":
+        put(path, kind)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     name, option = command.split()
     result = run(name, example_file, option, path, code=2)
@@ -304,29 +283,16 @@ def test_two_outputs_of_one_name(run: Any, example_file: Path, tmp_path: Path) -
         assert "name the same file" in result.stderr
 
 
-def test_standard_input_from_a_file_is_an_input(example_file: Path) -> None:
-    with example_file.open("rb") as stdin:
-        done = subprocess.run(
-            [sys.executable, "-m", "lrp4rag", "analyse", "-", "--html", str(example_file)],
-            stdin=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert "read as input" in done.stderr
+def test_standard_input_from_a_file_is_an_input(run: Any, example_file: Path) -> None:
+    before = os.dup(0)
+    with example_file.open("rb") as stream:
+        os.dup2(stream.fileno(), 0)
+    try:
+        assert "read as input" in run("analyse", "-", "--html", example_file, code=2).stderr
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
     assert example_file.read_text().startswith("{")
-
-
-@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "generation_config.json"])
-def test_a_readers_files_are_not_replaced(name: str, run: Any, example_file: Path, tmp_path: Path) -> None:
-    from tests.tiny import save_tiny_reader
-
-    folder = save_tiny_reader(tmp_path / "tiny")
-    before = (folder / name).read_bytes()
-    result = run("analyse", example_file, "--reader", folder, "--html", folder / name, code=2)
-    assert "part of a store, a detector or a model" in result.stderr
-    assert (folder / name).read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -340,7 +306,7 @@ def test_a_detector_and_a_store_are_two_folders(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("text", CONTROLS)
+@pytest.mark.parametrize("text", FEW[:3])
 def test_a_page_shows_text_and_obeys_none(text: str, run: Any, reader_folder: Path, tmp_path: Path) -> None:
     data, page = tmp_path / "data.json", tmp_path / "page.html"
     data.write_text(row(id=text, question=f"Q{text}", passages=[f"P{text}"], response=f"It was {text}."))

@@ -57,7 +57,7 @@ def analysis_of(
 ) -> Analysis:
     """Everything follows from R* (t, n), random unless given, as `analyse` would have it."""
     if example is None:
-        example = Example.create(
+        example = Example(
             id="bridge-1",
             question="When did the bridge open?",
             passages=["The bridge opened in 1874.", "Fish is sold nearby."],
@@ -107,7 +107,7 @@ def grounded_then_not(**options: Any) -> Analysis:
 def hostile(text: str, **options: Any) -> Analysis:
     """The same text in every field that a user, a file or a reader's name can fill."""
     encodable = text.encode("utf-8", "ignore").decode("utf-8")  # no tokenizer takes lone surrogates
-    example = Example.create(
+    example = Example(
         id=encodable,
         question=encodable,
         passages=[f"{encodable} one", f"{encodable} two"],

@@ -133,7 +133,7 @@ def test_shading_follows_the_reader(observed, step, shaded):
 def test_what_is_said_of_a_sentence(observed):
     assert observed["start"]["status"] == "Mean over the response's sentences"
     assert observed["hover"]["status"].startswith("Sentence 1: relevance +2;")
-    assert observed["hover"]["status"].endswith("rests most on passage 1 (+2.00)")
+    assert observed["hover"]["status"].endswith("main source: passage 1 (+2.00)")
     assert observed["token hover"]["status"] == "Token “1874.”"
     assert observed["bars"]["passage 1"] == "+1"
     assert observed["bars"]["passage 2"] == "\u22120.5"

@@ -141,7 +141,7 @@ def test_totals_without_a_leading_passage():
     shown.print(render_totals(generation([("x", (1.0, 1.0, -1.0, -2.0))], ending="length")))
     assert "0% from the passages; no passage has positive relevance" in stream.getvalue()
     assert "-40%" in stream.getvalue()
-    assert "cut by --max-new-tokens" in stream.getvalue()
+    assert "cut at the limit of new tokens" in stream.getvalue()
 
 
 def test_the_record_of_a_token():

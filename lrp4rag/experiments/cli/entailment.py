@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from lrp4rag.cli.command import command
 from lrp4rag.errors import InputError
 from lrp4rag.files import check_folder, folder_written_whole
 from lrp4rag.terminal import say
 
 
-@click.command(short_help="Train a small cross-encoder of entailment on labelled responses.")
+@command(short_help="Train a small cross-encoder of entailment on labelled responses.")
 @click.argument("data", metavar="DATA")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the model.")
 @click.option("--device", help="cpu, cuda or cuda:K.  [default: cuda where there is one]")
@@ -23,8 +24,8 @@ def entailment(data: str, out: Path, device: str | None) -> None:
     sources; without it they train such a model inside each fold.
     """
     from lrp4rag.data import load_examples
-    from lrp4rag.experiments.systems.kit import Choices, Kit
-    from lrp4rag.experiments.systems.trained import train_entailment
+    from lrp4rag.experiments.systems.entailment import train_entailment
+    from lrp4rag.experiments.systems.resources import Choices, Resources
 
     check_folder(out, whole=True)
     if out.exists() and any(out.iterdir()):
@@ -33,5 +34,5 @@ def entailment(data: str, out: Path, device: str | None) -> None:
     if not any(one.labels for one in examples):
         raise InputError("no response here has annotated spans to learn from", path=data)
     with folder_written_whole(out) as partial:
-        train_entailment(examples, Kit(choices=Choices(device=device)), partial)
+        train_entailment(examples, Resources(choices=Choices(device=device)), partial)
     say(f"wrote {out}")

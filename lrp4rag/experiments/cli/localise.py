@@ -1,4 +1,4 @@
-"""`lrp4rag experiments localise`: how well tokens, spans and sentences that are made up are found."""
+"""`lrp4rag experiments localise`: how well hallucinated tokens, spans and sentences are found."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrp4rag.cli.options import BLOCKS, GENERATOR, RESAMPLES
+from lrp4rag.cli.command import command
+from lrp4rag.cli.options import BLOCKS, BOOTSTRAP, GENERATOR
 from lrp4rag.errors import InputError
 from lrp4rag.terminal import say_json
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from lrp4rag.features.blocks import Block
 
 
-@click.command(short_help="How well made-up tokens, spans and sentences are found, from a store.")
+@command(short_help="How well hallucinated tokens, spans and sentences are found, from a store.")
 @click.option(
     "--store",
     required=True,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     type=click.Choice(["lookback", "shares", "norms", "none"]),
     help="Instead of blocks, with the features this profile, or none; repeat it for several.",
 )
-@RESAMPLES
+@BOOTSTRAP
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 def localise(
     store: Path,

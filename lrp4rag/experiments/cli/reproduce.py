@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from lrp4rag.cli.options import GENERATOR, JOBS, RESAMPLES, shown_command
+from lrp4rag.cli.command import command
+from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, GENERATOR, shown_command
 from lrp4rag.errors import InputError
 from lrp4rag.terminal import say
 
@@ -25,7 +26,7 @@ SECTIONS = (
 PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "paper")}
 
 
-@click.command(short_help="Every table and figure of the paper's evaluation, from a store.")
+@command(short_help="Every table and figure of the paper's evaluation, from a store.")
 @click.option(
     "--store",
     required=True,
@@ -43,7 +44,6 @@ PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "pap
 @click.option(
     "--protocol",
     default="both",
-    show_default=True,
     type=click.Choice(list(PROTOCOLS)),
     help="Folds grouped by source with everything chosen inside them, or the paper's own, or both.",
 )
@@ -57,15 +57,13 @@ PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "pap
 @click.option(
     "--repeats",
     default=1,
-    show_default=True,
     type=click.IntRange(1),
     help="Cross-validations with other folds, averaged; the time grows in proportion.",
 )
-@RESAMPLES
+@BOOTSTRAP
 @click.option(
     "--length-step",
     default=10,
-    show_default=True,
     type=click.IntRange(1, 250),
     help="Step of the resampling lengths, up to 500.",
 )
@@ -75,11 +73,11 @@ PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "pap
     type=click.Choice(["svm", "forest", "mlp"]),
     help="What is swept over the lengths; repeat it for several.  [default: svm]",
 )
-@JOBS
+@FOLD_WORKERS
 @click.option(
     "--cache",
     type=click.Path(path_type=Path),
-    help="Folder that keeps what was computed, so that a killed run goes on.  [default: STORE/cache]",
+    help="Folder that keeps finished pieces.  [default: STORE/cache]",
 )
 def reproduce(
     store: Path,
@@ -92,17 +90,17 @@ def reproduce(
     resamples: int,
     length_step: int,
     length_classifier: tuple[str, ...],
-    jobs: int | None,
+    workers: int | None,
     cache: Path | None,
 ) -> None:
     """Make the tables and figures of LRP4RAG (arXiv 2408.15533) from a STORE, and a page that shows them.
 
-    Kill it and run it again at any time: finished pieces are kept. What the store lacks is left out,
-    and the page says what would add it.
+    Safe to interrupt: running it again resumes after the last finished piece. What the store lacks is
+    left out, and the page says what would add it.
     """
     from lrp4rag.experiments.paper import Context, Settings
     from lrp4rag.experiments.paper import reproduce as run
-    from lrp4rag.experiments.paper.sections import sections_named
+    from lrp4rag.experiments.paper.run import sections_named
     from lrp4rag.experiments.paper.settings import LONGEST
 
     variants = _variants(variant)
@@ -120,9 +118,9 @@ def reproduce(
         generators=generator,
         cache=cache or store / "cache",
         settings=settings,
-        jobs=jobs or os.cpu_count() or 1,
+        jobs=workers or os.cpu_count() or 1,
     )
-    made = run(context, out, chosen, shown_command(click.get_current_context().find_root().obj))
+    made = run(context, out, chosen, shown_command())
     for name, seconds in made.seconds.items():
         say(f"{name}: {seconds:.0f} s")
     say(f"wrote {made.page} and {len(made.files) - 1} files beside it")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from lrp4rag.cli.options import GENERATOR, JOBS, RESAMPLES, shown_command
+from lrp4rag.cli.command import command
+from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, GENERATOR, shown_command
 from lrp4rag.errors import InputError
 from lrp4rag.files import check_folder
 from lrp4rag.strict_json import read_record
@@ -18,7 +19,7 @@ COSTS = ("R_response", "fast", "segments", "full")
 MOST_FORWARDS = 1e6
 
 
-@click.command(short_help="What token detectors are worth, at what cost, from a store.")
+@command(short_help="What token detectors are worth, at what cost, from a store.")
 @click.option(
     "--store",
     required=True,
@@ -39,12 +40,12 @@ MOST_FORWARDS = 1e6
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="What python -m benchmarks.verdict --out wrote: adds accuracy against cost.",
 )
-@RESAMPLES
-@JOBS
+@BOOTSTRAP
+@FOLD_WORKERS
 @click.option(
     "--cache",
     type=click.Path(path_type=Path),
-    help="Folder of features and finished folds: a killed run goes on.  [default: STORE/study]",
+    help="Folder that keeps features and finished folds.  [default: STORE/study]",
 )
 def study(
     store: Path,
@@ -53,13 +54,13 @@ def study(
     sections: tuple[str, ...],
     costs: Path | None,
     resamples: int,
-    jobs: int | None,
+    workers: int | None,
     cache: Path | None,
 ) -> None:
     """Compare token detectors on a STORE and write a page: by what they read, what relevance adds to text
     statistics, how many examples it takes, and generators that were not learned from.
 
-    Kill it and run it again at any time: finished folds are kept.
+    Safe to interrupt: running it again resumes after the last finished fold.
     """
     from lrp4rag.experiments.study import study as run
     from lrp4rag.experiments.study.page import claim_page, write_page
@@ -72,11 +73,11 @@ def study(
     found = run(
         rows,
         cache or store / "study",
-        jobs=jobs or os.cpu_count() or 1,
+        jobs=workers or os.cpu_count() or 1,
         resamples=resamples,
         sections=sections or SECTIONS,
     )
-    command = shown_command(click.get_current_context().find_root().obj)
+    command = shown_command()
     files = write_page(found, rows, out, command, resamples=resamples, costs=forwards)
     say(f"wrote {files[0]} and {len(files) - 1} files beside it")
 

@@ -1,3 +1,3 @@
 """The fixtures of the command line's tests."""
 
-from tests.cli.conftest import _cache, detector, labelled_file, run, store  # noqa: F401
+from tests.cli.conftest import detector, labelled_file, run, store  # noqa: F401

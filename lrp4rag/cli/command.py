@@ -1,0 +1,53 @@
+"""Commands that show at most a dozen options with `--help`, and all of them with `--help-all`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import click
+
+MOST = 12
+"""Options that `--help` shows, `--help` and `--help-all` not counted."""
+_ALL = "lrp4rag.help_all"
+
+
+class Advanced(click.Option):
+    """An option that few need: a command with more than a dozen options shows it with `--help-all` only."""
+
+
+class Command(click.Command):
+    """A command with `--help-all`, where it has options to hide."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        options = [one for one in self.params if isinstance(one, click.Option)]
+        advanced = [one for one in options if isinstance(one, Advanced)]
+        self.hidden_options = advanced if len(options) > MOST else []
+        if self.hidden_options:
+            help_all = partial(click.Option, is_flag=True, is_eager=True, expose_value=False)
+            self.params.append(
+                help_all(["--help-all"], callback=_show_all, help="Show all options and exit.")
+            )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        hidden = [] if ctx.meta.get(_ALL) else self.hidden_options
+        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        with formatter.section("Options"):
+            formatter.write_dl(
+                [record for one in options if one not in hidden and (record := one.get_help_record(ctx))]
+            )
+        if hidden:
+            with formatter.section("More"):
+                formatter.write_text(f"{len(hidden)} more options: {ctx.command_path} --help-all")
+
+
+def _show_all(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+command = partial(click.command, cls=Command)
+advanced = partial(click.option, cls=Advanced)

@@ -1,0 +1,250 @@
+"""What the page shows: text in pieces, the relevance that shades them, and both in the order of the text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.classifiers.analysis import Analysis
+from lrp4rag.reader.encoding import Encoded, tokens_in
+
+LEVELS = 10
+"""Steps of shading on either side of zero."""
+
+Rows = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Characters `start` to `end` of a text and the tokens that share them; none between tokens."""
+
+    start: int
+    end: int
+    tokens: tuple[int, ...]
+
+
+def cut(offsets: Sequence[tuple[int, int]], length: int) -> list[Piece]:
+    """Pieces that cover `length` characters in order, tokens that overlap in one piece.
+
+    Byte-level tokens share characters (an emoji is several tokens with the same offsets). Tokens
+    without characters, such as a start-of-text token, are in no piece.
+    """
+    pieces: list[Piece] = []
+    shown = (token for token, (start, end) in enumerate(offsets) if start < end)
+    for token in sorted(shown, key=lambda token: offsets[token]):
+        start, end = offsets[token]
+        if pieces and start < pieces[-1].end:
+            last = pieces[-1]
+            pieces[-1] = Piece(last.start, max(last.end, end), (*last.tokens, token))
+        else:
+            pieces.append(Piece(start, end, (token,)))
+    return list(_with_gaps(pieces, length))
+
+
+def _with_gaps(pieces: list[Piece], length: int) -> Iterable[Piece]:
+    cursor = 0
+    for piece in pieces:
+        if cursor < piece.start:
+            yield Piece(cursor, piece.start, ())
+        yield piece
+        cursor = piece.end
+    if cursor < length:
+        yield Piece(cursor, length, ())
+
+
+def sum_over(rows: NDArray[np.floating], pieces: Sequence[Piece]) -> NDArray[np.float64]:
+    """Sums of the columns of `rows` (k, tokens) over each piece's tokens, (k, pieces with tokens)."""
+    held = [piece for piece in pieces if piece.tokens]
+    columns = np.array([token for piece in held for token in piece.tokens], dtype=np.intp)
+    counts = np.array([len(piece.tokens) for piece in held], dtype=np.intp)
+    if not held:
+        return np.zeros((len(rows), 0))
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    result: NDArray[np.float64] = np.add.reduceat(np.asarray(rows, np.float64)[:, columns], starts, axis=1)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Per item (sentence or response token): prompt pieces' relevance and segments' relevance.
+
+    `scale` is the relevance shaded most; `mean` and `mean_bars` are shown while nothing is chosen.
+    `rows` (items, pieces) or `bars` (items, segments) have no column where that was not attributed.
+    """
+
+    rows: Rows
+    bars: Rows
+    mean: Rows
+    mean_bars: Rows
+    scale: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "rows": rounded(self.rows, self.scale),
+            "bars": rounded(self.bars),
+            "mean": rounded(self.mean, self.scale),
+            "meanBars": rounded(self.mean_bars),
+            "scale": self.scale,
+        }
+
+
+def sentence_view(analysis: Analysis, pieces: list[Piece]) -> View:
+    """By sentence: the mean over its tokens; from the token rows where there are no sentence rows."""
+    offsets = analysis.relevance.encoded.response_offsets
+    masks = [tokens_in(offsets, [(sentence.start, sentence.end)]) for sentence in analysis.verdict.sentences]
+    weights = np.array([mask / mask.sum() for mask in masks]).reshape(-1, len(offsets))
+    rows = np.zeros((len(masks), 0))
+    if analysis.sentence_rows is not None:
+        rows = sum_over(analysis.sentence_rows, pieces)
+    elif analysis.token_rows is not None:
+        rows = weights @ sum_over(analysis.token_rows, pieces)
+    bars = np.zeros((len(masks), 0))
+    if analysis.relevance.by_segment is not None:
+        bars = weights @ np.asarray(analysis.relevance.by_segment, np.float64).T
+    return _view(rows, bars)
+
+
+def token_view(analysis: Analysis, pieces: list[Piece], response_pieces: list[Piece]) -> View | None:
+    """By piece of the response: the sum over its tokens (most often one); None without token rows."""
+    if analysis.token_rows is None:
+        return None
+    rows = sum_over(sum_over(analysis.token_rows, pieces).T, response_pieces).T
+    bars = np.zeros((len(rows), 0))
+    if analysis.relevance.by_segment is not None:
+        bars = sum_over(analysis.relevance.by_segment, response_pieces).T
+    return _view(rows, bars)
+
+
+def _view(rows: Rows, bars: Rows) -> View:
+    # Relevance is heavy-tailed (control tokens above all): the largest would leave the rest blank.
+    scale = float(np.quantile(np.abs(rows), 0.98)) if rows.size else 0.0
+    if not scale and rows.size:
+        scale = float(np.abs(rows).max())
+    return View(
+        rows=rows,
+        bars=bars,
+        mean=rows.mean(0) if len(rows) else rows.sum(0),
+        mean_bars=bars.mean(0) if len(bars) else bars.sum(0),
+        scale=significant(scale) or 1.0,
+    )
+
+
+def level(value: float, scale: float) -> int:
+    """The step of shading, -LEVELS..LEVELS; as the page's script computes it."""
+    steps = min(math.floor(abs(value) / scale * LEVELS + 0.5), LEVELS)
+    return int(math.copysign(steps, value))
+
+
+def significant(value: float) -> float:
+    """The value with 3 significant digits."""
+    return float(f"{value:.3g}")
+
+
+def rounded(values: Rows, scale: float | None = None) -> Any:
+    """Nested lists, rounded to keep the page small: 4 significant digits of `scale`, or of the largest."""
+    largest = float(np.abs(values).max()) if values.size else 0.0
+    if not largest:
+        return np.zeros(values.shape, dtype=int).tolist()
+    decimals = 3 - math.floor(math.log10(scale or largest))
+    return (np.round(values, decimals) + 0.0).tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Text with its step of shading; None where no token is.
+
+    `kind` is "gone" for what truncation dropped, and "break" for line breaks after a passage, which
+    ends its line anyway.
+    """
+
+    text: str
+    level: int | None
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Consecutive parts of one segment: `kind` is template, question or passage."""
+
+    kind: str
+    name: str
+    parts: list[Part] = field(default_factory=list)
+
+
+def prompt_runs(encoded: Encoded, pieces: list[Piece], view: View) -> list[Run]:
+    """The prompt's segments in the order of its text."""
+    runs: list[Run] = []
+    shaded = iter(view.mean if view.mean.size else ())
+    for piece in pieces:
+        text = encoded.text[piece.start : piece.end]
+        if piece.tokens:
+            name = encoded.segment_names[encoded.segments[piece.tokens[0]]]
+            value = next(shaded, None)
+            step = 0 if value is None else level(float(value), view.scale)
+            part = Part(text, step, "break" if _only_breaks(text) and _after_passage(runs, name) else "")
+        else:
+            name = runs[-1].name if runs else encoded.segment_names[0]
+            part = Part(text, None, "gone" if encoded.dropped and text.strip() else "")
+        if not runs or runs[-1].name != name:
+            runs.append(Run(name.split(" ", maxsplit=1)[0], name))
+        runs[-1].parts.append(part)
+    return runs
+
+
+def _only_breaks(text: str) -> bool:
+    return not text.strip() and "\n" in text
+
+
+def _after_passage(runs: list[Run], name: str) -> bool:
+    """Whether nothing but line breaks separates a part of segment `name` from a passage before it."""
+    if not runs or runs[-1].name == name:
+        return len(runs) > 1 and runs[-2].kind == "passage" and all(p.kind == "break" for p in runs[-1].parts)
+    return runs[-1].kind == "passage"
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Text of the response between boundaries; `item` is the response piece that it belongs to."""
+
+    text: str
+    item: int | None
+    suspect: bool
+
+
+def response_runs(
+    analysis: Analysis, pieces: list[Piece]
+) -> list[tuple[int | None, list[tuple[bool, list[Stretch]]]]]:
+    """(sentence or None, its (suspect, stretches) groups), in the order of the response."""
+    groups = groupby(_stretches(analysis, pieces), key=lambda pair: pair[0])
+    return [
+        (
+            sentence,
+            [
+                (suspect, list(same))
+                for suspect, same in groupby((s for _, s in pairs), key=lambda stretch: stretch.suspect)
+            ],
+        )
+        for sentence, pairs in groups
+    ]
+
+
+def _stretches(analysis: Analysis, pieces: list[Piece]) -> Iterable[tuple[int | None, Stretch]]:
+    response = analysis.relevance.encoded.response
+    items = [(piece.start, piece.end) for piece in pieces if piece.tokens]
+    sentences = [(sentence.start, sentence.end) for sentence in analysis.verdict.sentences]
+    spans = [(span.start, span.end) for span in analysis.verdict.spans]
+    edges = {0, len(response), *(edge for pair in (*items, *sentences, *spans) for edge in pair)}
+    ordered = sorted(edge for edge in edges if 0 <= edge <= len(response))
+    for start, end in pairwise(ordered):
+        stretch = Stretch(response[start:end], _holding(items, start), _holding(spans, start) is not None)
+        yield _holding(sentences, start), stretch
+
+
+def _holding(spans: list[tuple[int, int]], position: int) -> int | None:
+    return next((k for k, (start, end) in enumerate(spans) if start <= position < end), None)
