@@ -18,7 +18,7 @@ variants = pytest.mark.parametrize("biased", [False, True], ids=["plain", "biase
 
 NAMES = tuple(tiny_families.FAMILIES)
 families = pytest.mark.parametrize("name", NAMES)
-# One with sliding layers, one with experts, one with norms and soft caps of its own; all are in `test_families`.
+# One with sliding layers, one with experts, one with odd norms and soft caps; `test_families` has them all.
 some_families = pytest.mark.parametrize("name", ["qwen3", "mixtral", "gemma2"])
 
 # Where `cp_lrp` does not sum to the logit: a bias is a source of its own.

@@ -9,7 +9,7 @@ import torch
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.stream import Sampling, recording, running_below, stream
-from tests.lrp.checks import composites, families, model_of, random_weights, state_of
+from tests.lrp.checks import composites, model_of, random_weights, some_families, state_of
 from tests.tiny import Tokens, random_tokens
 
 PROMPT = random_tokens(19, 1).prompt_ids
@@ -22,39 +22,27 @@ def assert_equal(actual: np.ndarray, expected: torch.Tensor) -> None:
     assert error < 1e-5
 
 
-@families
+@some_families
 @composites
-def test_the_stream_equals_generation_and_the_replay_of_it(name: str, composite: str) -> None:
-    model, weights = model_of(name), random_weights(3, 19)
-    expected = model.generate(torch.tensor([PROMPT]), attention_mask=torch.ones(1, 19), **OPTIONS)[0, 19:]
+def test_stream_and_recording_equal_generation_and_the_replay_of_it(name: str, composite: str) -> None:
+    model, weights, ids = model_of(name), random_weights(3, 19), torch.tensor([PROMPT])
+    options = OPTIONS | {"attention_mask": torch.ones_like(ids)}
+    expected = model.generate(ids, **options)
+    written = tuple(expected[0, 19:].tolist())
     with relevance_mode(model, composite) as flow:
         tokens = list(stream(flow, PROMPT, weights, max_new_tokens=8))
-        assert [token.id for token in tokens] == expected.tolist()
-        whole = flow.push(Tokens(PROMPT, tuple(expected.tolist())), weights)
-        assert_equal(np.stack([token.relevance for token in tokens], 1), whole)
-        np.testing.assert_allclose(
-            [token.logit for token in tokens], flow.explained_logits.numpy(), rtol=1e-4, atol=1e-5
-        )
-
-
-@families
-@composites
-def test_recording_inside_generate_equals_the_replay(name: str, composite: str) -> None:
-    model, weights = model_of(name), random_weights(2, 19)
-    ids = torch.tensor([PROMPT])
-    expected = model.generate(ids, attention_mask=torch.ones_like(ids), **OPTIONS)
-    with relevance_mode(model, composite) as flow:
         with recording(flow, weights) as record:
-            output = model.generate(
-                ids, attention_mask=torch.ones_like(ids), stopping_criteria=[record], **OPTIONS
-            )
-        assert torch.equal(output, expected)
-        whole = flow.push(Tokens(PROMPT, tuple(output[0, 19:].tolist())), weights)
-        assert_equal(record.relevance[:, 0], whole)
-        assert record.logits.shape == (1, 8)
+            assert torch.equal(model.generate(ids, stopping_criteria=[record], **options), expected)
+        whole = flow.push(Tokens(PROMPT, written), weights)
+        logits = flow.explained_logits.numpy()
+    assert tuple(token.id for token in tokens) == written
+    assert_equal(np.stack([token.relevance for token in tokens], 1), whole)
+    assert_equal(record.relevance[:, 0], whole)
+    np.testing.assert_allclose([token.logit for token in tokens], logits, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(record.logits[0], logits, rtol=1e-4, atol=1e-5)
 
 
-@families
+@some_families
 def test_recording_of_a_left_padded_batch(name: str) -> None:
     """Two prompts of unequal length, as `generate` wants them; each equals its own replay."""
     model = model_of(name)
@@ -98,13 +86,24 @@ def test_a_recorded_generation_can_be_stopped(llama) -> None:
     assert record.relevance.shape == (1, 1, 3)
 
 
-def test_after_the_end_of_a_sequence_relevance_is_nan(llama, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("given", [False, True], ids=["the model's", "this call's"])
+def test_after_the_end_of_a_sequence_relevance_is_nan(
+    llama, given: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end-of-sequence token is that of the model's configuration, or of this call."""
     ids = torch.tensor([PROMPT, PROMPT[::-1]])
     options = OPTIONS | {"attention_mask": torch.ones_like(ids)}
     first = llama.generate(ids, **options)[:, 19:]
     end = next(token for token in first[0].tolist() if token not in first[1].tolist())
-    monkeypatch.setattr(llama.generation_config, "eos_token_id", end)
-    with relevance_mode(llama) as flow, recording(flow, random_weights(1, 19)) as record:
+    if given:
+        options["eos_token_id"] = end
+    else:
+        monkeypatch.setattr(llama.generation_config, "eos_token_id", end)
+    stop_ids = [end] if given else None
+    with (
+        relevance_mode(llama) as flow,
+        recording(flow, random_weights(1, 19), stop_ids=stop_ids) as record,
+    ):
         llama.generate(ids, stopping_criteria=[record], **options)
     known = np.isfinite(record.relevance[0])
     last = first[0].tolist().index(end)
@@ -138,24 +137,14 @@ def test_a_stream_stops_where_it_is_told(llama) -> None:
 
 
 def test_sampling_is_seeded_and_follows_the_distribution(llama) -> None:
-    weights = random_weights(1, 19)
     with relevance_mode(llama) as flow:
-        drawn = [
-            [
-                token.id
-                for token in stream(
-                    flow, PROMPT, weights, max_new_tokens=6, sampling=Sampling(1.5, seed=seed)
-                )
-            ]
-            for seed in (1, 1, 2)
-        ]
-        greedy = [token.id for token in stream(flow, PROMPT, weights, max_new_tokens=6)]
-        one = [
-            token.id
-            for token in stream(flow, PROMPT, weights, max_new_tokens=6, sampling=Sampling(1.5, top_k=1))
-        ]
-    assert drawn[0] == drawn[1] != drawn[2]
-    assert one == greedy
+
+        def drawn(sampling: Sampling | None) -> list[int]:
+            tokens = stream(flow, PROMPT, random_weights(1, 19), max_new_tokens=6, sampling=sampling)
+            return [token.id for token in tokens]
+
+        assert drawn(Sampling(1.5, seed=1)) == drawn(Sampling(1.5, seed=1)) != drawn(Sampling(1.5, seed=2))
+        assert drawn(Sampling(1.5, top_k=1)) == drawn(None)
 
 
 @pytest.mark.parametrize(
@@ -212,16 +201,3 @@ def test_a_recording_is_of_one_generate(llama, length: int) -> None:
             flow.push(random_tokens(5, 2), random_weights(1, 5))
             with pytest.raises(LRP4RAGError, match="nothing was recorded"):
                 llama.generate(ids, stopping_criteria=[record], **arguments)
-
-
-def test_the_ends_that_generate_was_given(llama) -> None:
-    """NaN begins after the end-of-sequence token of this call, not of the model's configuration."""
-    ids = torch.tensor([PROMPT, PROMPT[::-1]])
-    options = OPTIONS | {"attention_mask": torch.ones_like(ids)}
-    first = llama.generate(ids, **options)[:, 19:]
-    end = next(token for token in first[0].tolist() if token not in first[1].tolist())
-    with relevance_mode(llama) as flow, recording(flow, random_weights(1, 19), stop_ids=[end]) as record:
-        llama.generate(ids, stopping_criteria=[record], eos_token_id=end, **options)
-    known = np.isfinite(record.relevance[0])
-    assert not known[0].all()
-    assert known[1].all()
