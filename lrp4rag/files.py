@@ -47,14 +47,11 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
 def opened(path: str | Path) -> Iterator[BufferedReader]:
     """A regular file, open to be read. Raises `InputError` for anything else, and `OSError` where it cannot
     be opened."""
-    # Without O_NONBLOCK, opening a pipe would wait for its writer.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    try:
-        require_regular(path, os.fstat(descriptor).st_mode)
-    except InputError:
-        os.close(descriptor)
-        raise
-    with os.fdopen(descriptor, "rb") as stream:
+    require_regular(path, os.stat(path).st_mode)  # a socket cannot be opened
+    # Without O_NONBLOCK, opening what has become a pipe would wait for its writer.
+    nonblock = getattr(os, "O_NONBLOCK", 0)
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | nonblock)) as stream:
+        require_regular(path, os.fstat(stream.fileno()).st_mode)
         yield stream
 
 

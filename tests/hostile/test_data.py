@@ -51,7 +51,6 @@ def row(**changes: Any) -> str:
         ('{"question": 1e999, "passages": ["x"]}', "too large for a number"),
         (f'{{"question": {"9" * 5000}, "passages": ["x"]}}', "invalid JSON"),
         (f'{{"question": {DEEP}}}', "nested too deeply"),
-        (DEEP, "nested too deeply"),
         (f'[{{"question": "a", "passages": {DEEP}}}]', "nested too deeply"),
         (row(question=""), "the question is empty"),
         (row(question=" \n\t"), "the question is empty"),
@@ -83,8 +82,6 @@ def row(**changes: Any) -> str:
         (row(labels="none"), "list"),
         (b'\xff\xfe{"question"', "invalid UTF-8"),
         (b"\x00", "invalid JSON"),
-        ("null", "expected a JSON object"),
-        ('"text"', "expected a JSON object"),
         ("[[]]", "expected a JSON object"),
     ],
 )
@@ -92,20 +89,19 @@ def test_a_bad_row_is_refused(content: str | bytes, message: str, tmp_path: Path
     assert message in str(refused(content, tmp_path))
 
 
-@pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("field", ["id", "source_id", "generator", "question", "response"])
-def test_odd_text_is_read_as_it_is(text: str, field: str, tmp_path: Path) -> None:
+def test_odd_text_is_read_as_it_is(field: str, tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
-    path.write_text(row(**{field: f"a{text}"}), encoding="utf-8")
-    (example,) = load_examples(path)
-    name = {"source_id": "source"}.get(field, field)
-    assert getattr(example, name) == f"a{text}"
+    for text in TEXTS:
+        path.write_text(row(**{field: f"a{text}"}), encoding="utf-8")
+        (example,) = load_examples(path)
+        assert getattr(example, "source" if field == "source_id" else field) == f"a{text}"
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_messages_show_odd_names_and_obey_none(text: str, tmp_path: Path) -> None:
-    for content in (row(**{text: 1}), f"{row(id=text)}\n{row(id=text)}"):
-        assert not obeyed(str(refused(content, tmp_path)).replace(str(tmp_path), ""))
+def test_messages_show_odd_names_and_obey_none(tmp_path: Path) -> None:
+    for text in TEXTS:
+        for content in (row(**{text: 1}), f"{row(id=text)}\n{row(id=text)}"):
+            assert not obeyed(str(refused(content, tmp_path)).replace(str(tmp_path), ""))
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
@@ -193,7 +189,7 @@ def test_ragtruths_rows(sources: list[Any], responses: list[Any], message: str, 
     assert message in str(caught.value)
 
 
-# Files that are none.
+# Files that are none; see test_damaged for more.
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
@@ -202,15 +198,6 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         load_examples(tmp_path / "pipe")
     with pytest.raises(InputError, match="this is a pipe"):
         read_text(tmp_path / "pipe")
-
-
-@pytest.mark.parametrize("name", ["source_info.jsonl", "response.jsonl"])
-def test_a_pipe_in_ragtruth_is_not_waited_for(name: str, tmp_path: Path) -> None:
-    ragtruth(tmp_path, [SOURCE], [RESPONSE])
-    (tmp_path / name).unlink()
-    os.mkfifo(tmp_path / name)
-    with pytest.raises(InputError, match=name):
-        load_examples(tmp_path)
 
 
 @pytest.mark.parametrize("path", ["/dev/null", "/dev/zero", "/nowhere/x", "", "\0"])

@@ -147,6 +147,7 @@ def test_an_output_is_a_new_or_a_regular_file(kind: str, tmp_path: Path) -> None
     [
         *("manifest.json", "examples.jsonl", "failures.jsonl", "card.json", "config.json"),
         *("estimator.skops", "model.safetensors", "reader.gguf"),
+        *("tokenizer.json", "tokenizer_config.json", "generation_config.json"),
     ],
 )
 def test_files_that_stores_detectors_and_models_are_made_of_stay(name: str, tmp_path: Path) -> None:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerFast
 
 from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.example import Example
 from lrp4rag.reader import Reader, load_reader
 from lrp4rag.reader.weights import file_hash, resolve, weights_hash
-from tests.reader.test_weights import save_tiny_gguf
-from tests.tiny import bridge_example, save_tiny_reader, tiny_llama, tiny_tokenizer
+from tests.hostile.damage import NO_RECORD, put
+from tests.tiny import bridge_example, save_tiny_gguf, tiny_llama, tiny_tokenizer
 
 CODE = """
 open({trace!r}, "w").close()
@@ -53,7 +57,13 @@ MAPS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
+def folder(reader_folder: Path, tmp_path: Path) -> Path:
+    """A tiny reader, to be changed."""
+    return Path(shutil.copytree(reader_folder, tmp_path / "tiny"))
+
+
+@pytest.fixture
 def _cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LRP4RAG_CACHE", str(tmp_path_factory.mktemp("cache")))
 
@@ -65,40 +75,34 @@ def edit(path: Path, **changes: Any) -> None:
 
 @pytest.mark.parametrize("name", MAPS)
 def test_code_of_a_reader_is_not_run_and_nobody_is_asked(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr("builtins.input", lambda prompt="": asked.append(prompt) or "y")
-    folder, trace = save_tiny_reader(tmp_path / "tiny"), tmp_path / "trace"
-    (folder / "evil.py").write_text(CODE.format(trace=str(trace)))
-    for file, changes in MAPS[name].items():
-        edit(folder / file, **changes)
+    trace = with_code(folder, name)
     with suppress(InputError):  # what transformers knows by itself is loaded without the code
         load_reader(str(folder))
     assert asked == []
     assert not trace.exists()
 
 
-def test_a_yes_on_standard_input_runs_nothing(tmp_path: Path) -> None:
-    folder, trace = save_tiny_reader(tmp_path / "tiny"), tmp_path / "trace"
+def with_code(folder: Path, *names: str) -> Path:
+    """The reader with code of its own, and the file that it makes where it runs."""
+    trace = folder.parent / "trace"
     (folder / "evil.py").write_text(CODE.format(trace=str(trace)))
-    for name in ("tokenizer of its own", "model"):
+    for name in names:
         for file, changes in MAPS[name].items():
             edit(folder / file, **changes)
+    return trace
+
+
+def test_a_yes_on_standard_input_runs_nothing(folder: Path, tmp_path: Path) -> None:
+    trace = with_code(folder, "tokenizer of its own", "model")
     data = tmp_path / "data.json"
     data.write_text('{"question": "Q?", "passages": ["P."], "response": "R."}')
+    options = ["--reader", str(folder), "--detector", "none"]
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "lrp4rag",
-            "analyse",
-            str(data),
-            "--reader",
-            str(folder),
-            "--detector",
-            "none",
-        ],
+        [sys.executable, "-m", "lrp4rag", "analyse", str(data), *options],
         input="y\n" * 10,
         capture_output=True,
         text=True,
@@ -112,47 +116,23 @@ def test_a_yes_on_standard_input_runs_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "content"),
+    "content",
     [
-        ("config.json", ""),
-        ("config.json", "{"),
-        ("config.json", "[]"),
-        ("config.json", "[" * 100_000),
-        ("config.json", '{"model_type": "llama", "rms_norm_eps": NaN}'),
-        ("config.json", '{"model_type": "llama", "rope_theta": Infinity}'),
-        ("config.json", '{"model_type": "llama", "rope_theta": 1e999}'),
-        ("config.json", '{"model_type": "llama", "model_type": "llama"}'),
-        ("config.json", '{"model_type": "no such"}'),
-        ("config.json", "{}"),
-        ("tokenizer.json", ""),
-        ("tokenizer.json", "{"),
-        ("tokenizer.json", "[" * 100_000),
-        ("tokenizer.json", "{}"),
-        ("tokenizer_config.json", "{"),
-        ("model.safetensors", ""),
-        ("model.safetensors", "x" * 100),
-        ("model.safetensors", "\xff" * 8 + "{"),
+        '{"model_type": "llama", "rms_norm_eps": NaN}',
+        '{"model_type": "llama", "rope_theta": Infinity}',
+        '{"model_type": "llama", "rope_theta": 1e999}',
+        '{"model_type": "llama", "model_type": "llama"}',
+        '{"model_type": "no such"}',
     ],
 )
-def test_a_damaged_folder_is_refused_in_one_line(file: str, content: str, tmp_path: Path) -> None:
-    folder = save_tiny_reader(tmp_path / "tiny")
-    (folder / file).write_bytes(content.encode("latin-1"))
-    with pytest.raises(InputError) as caught:
+def test_a_configuration_that_is_none(content: str, folder: Path) -> None:
+    (folder / "config.json").write_text(content)
+    with pytest.raises(InputError, match=str(folder)) as caught:
         load_reader(str(folder))
     assert "\n" not in str(caught.value)
-    assert str(folder) in str(caught.value)
 
 
-def test_a_pipe_for_a_configuration_is_not_waited_for(tmp_path: Path) -> None:
-    folder = save_tiny_reader(tmp_path / "tiny")
-    (folder / "config.json").unlink()
-    os.mkfifo(folder / "config.json")
-    with pytest.raises(InputError, match=r"config\.json"):
-        load_reader(str(folder))
-
-
-def test_a_link_to_nothing_beside_a_reader_does_not_matter(tmp_path: Path) -> None:
-    folder = save_tiny_reader(tmp_path / "tiny")
+def test_a_link_to_nothing_beside_a_reader_does_not_matter(folder: Path) -> None:
     (folder / ".#config.json").symlink_to("someone@host.1234")  # as an editor leaves it
     assert load_reader(str(folder)).window == 512
 
@@ -170,60 +150,43 @@ def test_a_name_of_no_reader(name: str) -> None:
 SHARDS = [f"model-0000{k}-of-00002.safetensors" for k in (1, 2)]
 
 
-def sharded(folder: Path, names: list[str], **weights: str) -> Path:
-    """A reader whose weights an index finds in files of these names."""
-    from safetensors.torch import load_file, save_file
-
-    save_tiny_reader(folder)
+@pytest.fixture
+def sharded(folder: Path) -> Path:
+    """A reader whose weights an index finds in two files."""
     arrays = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
     keys = sorted(arrays)
-    halves = [keys[: len(keys) // 2], keys[len(keys) // 2 :]]
-    for name, half in zip(names, halves, strict=True):
-        (folder / name).parent.mkdir(exist_ok=True)
-        save_file({key: arrays[key] for key in half}, folder / name, metadata={"format": "pt"})
-    places = {key: name for name, half in zip(names, halves, strict=True) for key in half}
-    index = {"metadata": {"total_size": 1}, "weight_map": {**places, **weights}}
+    places = {key: SHARDS[k >= len(keys) // 2] for k, key in enumerate(keys)}
+    for name in SHARDS:
+        part = {key: arrays[key] for key in keys if places[key] == name}
+        save_file(part, folder / name, metadata={"format": "pt"})
+    index = {"metadata": {"total_size": 1}, "weight_map": places}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     return folder
 
 
-def test_shards_are_hashed_and_what_lies_beside_them_is_not(tmp_path: Path) -> None:
-    folder = sharded(tmp_path / "tiny", SHARDS)
-    identity = load_reader(str(folder)).identity
-    (folder / "consolidated.safetensors").write_bytes(b"another copy")
-    assert load_reader(str(folder)).identity == identity
-    content = (folder / SHARDS[1]).read_bytes()
-    (folder / SHARDS[1]).write_bytes(content[:-4] + b"\0\0\0?")
-    assert load_reader(str(folder)).identity != identity
+def test_shards_are_hashed_and_what_lies_beside_them_is_not(sharded: Path) -> None:
+    identity = load_reader(str(sharded)).identity
+    (sharded / "consolidated.safetensors").write_bytes(b"another copy")
+    assert load_reader(str(sharded)).identity == identity
+    content = (sharded / SHARDS[1]).read_bytes()
+    (sharded / SHARDS[1]).write_bytes(content[:-4] + b"\0\0\0?")
+    assert load_reader(str(sharded)).identity != identity
 
 
 @pytest.mark.parametrize(
     "name", ["../other/model.safetensors", "sub/model.safetensors", "/etc/x.safetensors"]
 )
-def test_weights_outside_of_the_folder_are_refused(name: str, tmp_path: Path) -> None:
-    folder = sharded(tmp_path / "tiny", SHARDS)
-    index = folder / "model.safetensors.index.json"
+def test_weights_outside_of_the_folder_are_refused(name: str, sharded: Path, reader_folder: Path) -> None:
+    index = sharded / "model.safetensors.index.json"
     record = json.loads(index.read_text())
     record["weight_map"] = dict.fromkeys(record["weight_map"], name)
-    (tmp_path / "other").mkdir()
-    (folder / "sub").mkdir()
-    for place in (tmp_path / "other", folder / "sub"):
-        (place / "model.safetensors").write_bytes(
-            (save_tiny_reader(place / "r") / "model.safetensors").read_bytes()
-        )
+    for place in (sharded.parent / "other", sharded / "sub"):
+        shutil.copytree(reader_folder, place)
     index.write_text(json.dumps(record))
-    (folder / "decoy.safetensors").write_bytes((folder / SHARDS[0]).read_bytes())
+    (sharded / "decoy.safetensors").write_bytes((sharded / SHARDS[0]).read_bytes())
     with pytest.raises(InputError):
-        load_reader(str(folder))
-
-
-@pytest.mark.parametrize("weights", [None, [], "x", {}])
-def test_an_index_that_is_none(weights: Any, tmp_path: Path) -> None:
-    folder = sharded(tmp_path / "tiny", SHARDS)
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weights}))
-    with pytest.raises(InputError):
-        load_reader(str(folder))
+        load_reader(str(sharded))
 
 
 # Settings.
@@ -244,32 +207,29 @@ def test_an_index_that_is_none(weights: Any, tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_file_does_not_say_how_a_response_is_generated(setting: dict[str, Any], tmp_path: Path) -> None:
-    plain, odd = save_tiny_reader(tmp_path / "plain"), save_tiny_reader(tmp_path / "odd")
-    edit(odd / "generation_config.json", **setting)
+def test_a_file_does_not_say_how_a_response_is_generated(
+    setting: dict[str, Any], folder: Path, tiny_reader: Reader
+) -> None:
+    edit(folder / "generation_config.json", **setting)
     example = bridge_example(response=None)
     try:
-        reader = load_reader(str(odd))
+        reader = load_reader(str(folder))
     except InputError:  # transformers refuses some by itself
         return
-    expected = load_reader(str(plain)).generate(example, max_new_tokens=4)
+    expected = tiny_reader.generate(example, max_new_tokens=4)
     assert reader.generate(example, max_new_tokens=4).response_ids == expected.response_ids
 
 
-@pytest.mark.parametrize("ids", [10**30, -1, [10**6]])
-def test_an_end_of_sequence_that_the_model_does_not_have_ends_nothing(ids: Any, tmp_path: Path) -> None:
-    folder = save_tiny_reader(tmp_path / "tiny")
+@pytest.mark.parametrize("ids", [10**30, -1, [10**6], "x", [0, "1"], True, 0.5, [[0]]])
+def test_an_end_of_sequence_that_the_model_does_not_have(ids: Any, folder: Path) -> None:
+    """A number ends nothing; anything else is refused."""
     edit(folder / "generation_config.json", eos_token_id=ids)
-    reader = load_reader(str(folder))
-    assert reader.generate(bridge_example(response=None), max_new_tokens=2).response_ids
-
-
-@pytest.mark.parametrize("ids", ["x", [0, "1"], True, 0.5, [[0]]])
-def test_an_end_of_sequence_that_is_no_token(ids: Any, tmp_path: Path) -> None:
-    folder = save_tiny_reader(tmp_path / "tiny")
-    edit(folder / "generation_config.json", eos_token_id=ids)
-    with pytest.raises(InputError):
-        load_reader(str(folder))
+    if ids in (10**30, -1, [10**6]):
+        reader = load_reader(str(folder))
+        assert reader.generate(bridge_example(response=None), max_new_tokens=2).response_ids
+    else:
+        with pytest.raises(InputError):
+            load_reader(str(folder))
 
 
 @pytest.mark.parametrize(
@@ -283,8 +243,7 @@ def test_an_end_of_sequence_that_is_no_token(ids: Any, tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_sizes_that_no_reader_has(sizes: dict[str, Any], tmp_path: Path) -> None:
-    folder = save_tiny_reader(tmp_path / "tiny")
+def test_sizes_that_no_reader_has(sizes: dict[str, Any], folder: Path) -> None:
     edit(folder / "config.json", **sizes)
     started = time.perf_counter()
     with pytest.raises(InputError, match="more than any reader has"):
@@ -292,8 +251,7 @@ def test_sizes_that_no_reader_has(sizes: dict[str, Any], tmp_path: Path) -> None
     assert time.perf_counter() - started < 5
 
 
-def test_a_model_that_answers_in_tuples_is_asked_for_more(tmp_path: Path) -> None:
-    folder = save_tiny_reader(tmp_path / "tiny")
+def test_a_model_that_answers_in_tuples_is_asked_for_more(folder: Path) -> None:
     edit(folder / "config.json", return_dict=False)
     assert load_reader(str(folder)).generate(bridge_example(response=None), max_new_tokens=2).response_ids
 
@@ -364,14 +322,15 @@ def test_text_that_no_window_holds_is_refused_before_it_is_cut_into_tokens(
 # The reader that is converted once and kept.
 
 
-def converted(tmp_path: Path) -> tuple[Path, Path]:
+@pytest.fixture
+def converted(_cache: None, tmp_path: Path) -> tuple[Path, Path]:
+    """A GGUF file and the folder that was made of it."""
     gguf = save_tiny_gguf(tmp_path / "tiny.gguf")
     return gguf, resolve(str(gguf))
 
 
-def zeroed(path: Path, *, keep_time: bool = False) -> None:
-    status = path.stat()
-    content = bytearray(path.read_bytes())
+def zero(path: Path, *, keep_time: bool = False) -> None:
+    status, content = path.stat(), bytearray(path.read_bytes())
     middle = len(content) // 2
     content[middle : middle + 64] = bytes(64)
     path.write_bytes(bytes(content))
@@ -379,30 +338,28 @@ def zeroed(path: Path, *, keep_time: bool = False) -> None:
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "zeroed": zero,
+    "zeroed, time kept": partial(zero, keep_time=True),
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-7]),
+    "longer": lambda path: path.write_bytes(path.read_bytes() + b"x"),
+    "empty": lambda path: path.write_bytes(b""),
+    "gone": Path.unlink,
+    "folder": partial(put, kind="folder"),
+    "pipe": partial(put, kind="pipe"),
+}
+FILES = ("model.safetensors", "tokenizer.json", "config.json", "tokenizer_config.json")
+
+
 @pytest.mark.parametrize(
-    "file", ["model.safetensors", "tokenizer.json", "config.json", "tokenizer_config.json"]
+    ("file", "damage"),
+    [*((FILES[0], damage) for damage in DAMAGES), *((file, "zeroed, time kept") for file in FILES[1:])],
 )
-@pytest.mark.parametrize(
-    "damage", ["zeroed", "zeroed, time kept", "truncated", "empty", "gone", "a folder", "a pipe", "longer"]
-)
-def test_a_damaged_reader_is_made_again(file: str, damage: str, tmp_path: Path) -> None:
-    gguf, folder = converted(tmp_path)
+def test_a_damaged_reader_is_made_again(file: str, damage: str, converted: tuple[Path, Path]) -> None:
+    gguf, folder = converted
     path = folder / file
     whole = path.read_bytes()
-    if damage.startswith("zeroed"):
-        zeroed(path, keep_time=damage.endswith("kept"))
-    elif damage == "truncated":
-        path.write_bytes(whole[:-7])
-    elif damage == "longer":
-        path.write_bytes(whole + b"x")
-    elif damage == "empty":
-        path.write_bytes(b"")
-    else:
-        path.unlink()
-        if damage == "a folder":
-            path.mkdir()
-        elif damage == "a pipe":
-            os.mkfifo(path)
+    DAMAGES[damage](path)
     with pytest.raises(InputError, match="damaged"):
         weights_hash(folder)
     with pytest.warns(LRP4RAGWarning, match=f"{folder.name} is damaged and is made again"):
@@ -411,8 +368,8 @@ def test_a_damaged_reader_is_made_again(file: str, damage: str, tmp_path: Path) 
     assert resolve(str(gguf)) == folder  # and no warning
 
 
-def test_a_foreign_file_in_it_is_not_loaded_and_not_lost(tmp_path: Path) -> None:
-    gguf, folder = converted(tmp_path)
+def test_a_foreign_file_in_it_is_not_loaded_and_not_lost(converted: tuple[Path, Path]) -> None:
+    gguf, folder = converted
     (folder / "adapter_config.json").write_text("{}")
     with pytest.warns(LRP4RAGWarning, match=r"made again; it holds other files, and is now .*-aside-"):
         resolve(str(gguf))
@@ -422,14 +379,22 @@ def test_a_foreign_file_in_it_is_not_loaded_and_not_lost(tmp_path: Path) -> None
     assert resolve(str(gguf)) == folder
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"\xff", b'{"files": 3}', b"[" * 100_000])
-def test_a_damaged_note_too(content: bytes, tmp_path: Path) -> None:
-    gguf, folder = converted(tmp_path)
-    (folder / "lrp4rag_files.json").write_bytes(content)
-    with pytest.warns(LRP4RAGWarning, match="made again"):
-        assert resolve(str(gguf)) == folder
+def test_a_damaged_note_too(converted: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    gguf, folder = converted
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def convert(_: Path, into: Path) -> None:
+        for name, content in files.items():
+            (into / name).write_bytes(content)
+
+    monkeypatch.setattr("lrp4rag.reader.weights._convert", convert)
+    for content in (*NO_RECORD, b"{}", b'{"files": 3}'):
+        (folder / "lrp4rag_files.json").write_bytes(content)
+        with pytest.warns(LRP4RAGWarning, match="made again"):
+            assert resolve(str(gguf)) == folder
 
 
+@pytest.mark.usefixtures("_cache")
 @pytest.mark.parametrize("content", [b"", b"\xff", b"0" * 63, b"0" * 65, b"x" * 64])
 def test_a_damaged_memory_of_a_hash_is_not_believed(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a"
@@ -440,8 +405,8 @@ def test_a_damaged_memory_of_a_hash_is_not_believed(content: bytes, tmp_path: Pa
     assert file_hash(path) == digest
 
 
-def test_hashing_is_done_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gguf, folder = converted(tmp_path)
+def test_hashing_is_done_once(converted: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    gguf, folder = converted
     assert weights_hash(folder) == file_hash(gguf)
     monkeypatch.setattr("hashlib.file_digest", None)
     assert resolve(str(gguf)) == folder

@@ -67,7 +67,7 @@ def test_only_one_place_parses_json() -> None:
     parsers = callers("json.loads", "json.load")
     # The first asks whether a line is JSON at all; the others read what they have just written.
     assert parsers - {"strict_json.py", "data.py"} <= {
-        "experiments/systems/kit.py",
+        "experiments/systems/resources.py",
         "experiments/systems/comparison/scores.py",
         "training/cache.py",
     }
@@ -89,5 +89,5 @@ def test_only_one_place_writes() -> None:
         "reader/weights.py",
     }
     assert callers("?.savefig") == {"report/figure_text.py"}
-    assert callers("?.mkdtemp", "mkdtemp") == {"experiments/systems/kit.py"}  # a folder of the system's
+    assert callers("?.mkdtemp", "mkdtemp") == {"experiments/systems/resources.py"}  # a folder of the system's
     assert callers("?.rmtree") <= {"files.py", "reader/weights.py"}

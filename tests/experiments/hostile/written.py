@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from markdown_it import MarkdownIt
 
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.experiments.paper import (
@@ -24,136 +23,16 @@ from lrp4rag.experiments.paper import (
     thresholds,
     transfer,
 )
-from lrp4rag.experiments.paper.parts import Note
+from lrp4rag.experiments.paper.context import Note
 from lrp4rag.experiments.paper.settings import Settings
 from lrp4rag.experiments.paper.sweep import Chosen, Sweep, ThresholdMethod
 from lrp4rag.experiments.systems.comparison.ours import FACTS
 from lrp4rag.report.numbers import METRICS
 from lrp4rag.training.metrics import Reliability
 from lrp4rag.training.records import from_json
-from tests.hostile.strings import TEXTS
 
-DOCS = Path(__file__).parents[2] / "docs" / "results"
+DOCS = Path(__file__).parents[3] / "docs" / "results"
 SYSTEMS = 7
-
-MARKDOWN = [
-    "<script>alert(1)</script>",
-    "</text><script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "<!-- comment",
-    "<https://evil.example>",
-    "&lt;script&gt; &#x3c;",
-    "[click](javascript:alert(1))",
-    "![i](https://evil.example/i.png)",
-    "[0.1, 0.2](https://evil.example)",
-    "[0.1, 0.2]: https://evil.example",
-    "[a]: https://evil.example 'b'",
-    "a ][b](c",
-    "# heading",
-    "\n# heading\n\n<script>",
-    "\n\n---\n\n",
-    "\n| a | b |\n|---|---|\n",
-    "a|b||c",
-    "a\\|b",
-    "ends in a backslash\\",
-    "`code`",
-    "`` ` ``",
-    "```\nfence",
-    "` `` ``` ````",
-    "**bold** *italic* __b__ _i_ ~~s~~",
-    "* item",
-    "- item",
-    "+ item",
-    "1. item",
-    "> quote",
-    "    indented",
-    "\tindented",
-    "===",
-    "---",
-    "***",
-    "$$\\frac{1}{0}$$",
-    "{{ name }} {% raw %}",
-    "[x] task",
-    "[^1] note",
-    "a\r\nb\u2028c\u2029d\x85e",
-]
-FORMULAS = [
-    "=1+1",
-    '=HYPERLINK("http://evil.example","x")',
-    "+1",
-    "-1+1",
-    "@SUM(A1)",
-    "\t=1",
-    "\r=1",
-    "\n=1",
-    " =1",
-    'a"\n=1',
-    "a,=1",
-    "\uff1d1",
-    "-",
-]
-MATHEMATICS = ["$", "$$", "$a$", "$\\frac{$", "\\frac{1}{2}", "$x_1", "\\$5", "R_1 ^{", "$$$"]
-NAMES = [
-    "",
-    " ",
-    ".",
-    "..",
-    "../../etc/passwd",
-    "a/b",
-    "a\\b",
-    "/",
-    "a\x00b",
-    "-rf",
-    "CON",
-    "a:b",
-    "模型",
-    "\u200b",
-    "_hidden",
-    "\udc80",
-    "\ufffe\uffff",
-    "e\u0301",
-    'x d="1.23456',
-    "x" * 300,
-    "items",
-    "all",
-]
-HOSTILE = list(dict.fromkeys([*MARKDOWN, *FORMULAS, *MATHEMATICS, *NAMES, *TEXTS]))
-
-_READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-
-
-@cache
-def structure(page: str) -> tuple[str, ...]:
-    """What a browser makes of a page: its elements in their order, without the words in them."""
-    found: list[str] = []
-    for token in _READER.parse(page):
-        if token.type != "inline":
-            found.append(f"{token.type} {token.tag}")
-            continue
-        for child in token.children or []:
-            kind = f"{child.type} {child.tag}"
-            if not (kind.startswith("text") and found[-1].startswith("text")):
-                found.append(kind)
-    return tuple(found)
-
-
-def words(page: str) -> str:
-    """The text that a browser shows of a page."""
-    parts = []
-    for token in _READER.parse(page):
-        parts += [token.content] if token.type != "inline" else [_text(one) for one in token.children or []]
-    return "".join(parts)
-
-
-def _text(token: Any) -> str:
-    return "\n" if token.type in ("softbreak", "hardbreak") else str(token.content)
-
-
-def links(page: str) -> set[str]:
-    """Where links and images lead."""
-    inline = [child for token in _READER.parse(page) for child in token.children or []]
-    found = {str(child.attrs.get("href") or child.attrs.get("src") or "") for child in inline}
-    return found - {""}
 
 
 def interval(value: float = 0.6) -> Interval:
@@ -266,7 +145,7 @@ def reproduced(name: str) -> dict[str, Any]:
 def context_named(name: str) -> Any:
     """As much of `Context` as the page asks for."""
 
-    class Part(SimpleNamespace):
+    class Subset(SimpleNamespace):
         def __len__(self) -> int:
             return 40
 
@@ -274,5 +153,5 @@ def context_named(name: str) -> Any:
         reader={"name": name, "chat_template": True, "dtype": name}, composite=name, target=name
     )
     rows = SimpleNamespace(store=SimpleNamespace(configuration=configuration))
-    part = Part(rows=rows, groups=["a", "b"], prevalence=0.4)
-    return SimpleNamespace(parts={name: part}, settings=Settings())
+    subset = Subset(rows=rows, groups=["a", "b"], prevalence=0.4)
+    return SimpleNamespace(subsets={name: subset}, settings=Settings())

@@ -1,0 +1,265 @@
+"""What the research code wrote and reads again, when it was damaged, changed, or is something else by now."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks import precision, systems, verdict
+from benchmarks.cells import Cells
+from benchmarks.peers import run as peers
+from lrp4rag.errors import InputError
+from lrp4rag.experiments.claim import claim
+from lrp4rag.experiments.cli.study import COSTS, _forwards
+from lrp4rag.experiments.paper.manifest import KIND, MANIFEST, claim_results, write
+from lrp4rag.experiments.study.page import claim_page
+from lrp4rag.experiments.systems.comparison.compare import read_costs
+from lrp4rag.experiments.systems.comparison.scores import ScoreFolder
+from lrp4rag.experiments.systems.resources import Choices, Resources
+from lrp4rag.experiments.systems.trained import SEEN_FILE, refuse_seen
+from tests.experiments.systems.test_resources import EXPECTED, Meter, lengths, measure
+from tests.experiments.systems.test_resources import ROWS as EXAMPLES
+from tests.hostile.damage import NO_JSON, NO_RECORD, PLACES, put
+
+
+@pytest.mark.parametrize("content", [*NO_JSON, b"3", b'"text"', b'{"numbers": "x"}', b'{"numbers": {}}'])
+def test_a_damaged_measurement_is_made_again(content: bytes, tmp_path: Path) -> None:
+    measure(Resources(tmp_path), Meter())
+    for file in tmp_path.rglob("*.json"):
+        file.write_bytes(content)
+    assert lengths(measure(Resources(tmp_path), Meter())) == EXPECTED
+
+
+@pytest.mark.parametrize("kind", [kind for kind in PLACES if kind != "loop"])
+def test_what_is_no_file_does_not_stop_a_measurement(kind: str, tmp_path: Path) -> None:
+    measure(Resources(tmp_path), Meter(), EXAMPLES[:1])
+    for file in list(tmp_path.rglob("*.json")):
+        put(file, kind)
+    meter = Meter()
+    for _ in range(2):
+        assert lengths(measure(Resources(tmp_path), meter, EXAMPLES[:1])) == EXPECTED[:1]
+        assert len(meter.groups) == 1
+
+
+# Files that users name, or that come from others: what each is called, and what reads it.
+
+READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "scores": ("b.json.xz", lambda path: ScoreFolder(path.parent, ("a",), 1).read("b", {})),
+    "costs": ("costs.json", read_costs),
+    "costs of systems": ("costs.json", lambda path: systems.known_costs(path, "c")),
+    "seen": (SEEN_FILE, lambda path: refuse_seen(Choices(entailment=str(path.parent)), EXAMPLES)),
+    "forwards": ("verdict.json", _forwards),
+    "cells": ("cells.json", lambda path: Cells(path, {})),
+}
+
+
+def place(reader: str, folder: Path) -> Path:
+    name = READERS[reader][0]
+    return ScoreFolder(folder, ("a",), 1).path("b") if reader == "scores" else folder / name
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("content", NO_RECORD)
+def test_a_damaged_file_is_named(reader: str, content: bytes, tmp_path: Path) -> None:
+    if (reader, content) == ("seen", b"[]"):  # nothing was seen
+        return
+    path = place(reader, tmp_path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(lzma.compress(content) if reader == "scores" else content)
+    with pytest.raises(InputError) as caught:
+        READERS[reader][1](path)
+    assert caught.value.path is not None
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+def test_what_is_no_file_is_not_waited_for(reader: str, kind: str, tmp_path: Path) -> None:
+    path = put(place(reader, tmp_path), kind)
+    with pytest.raises(InputError):
+        READERS[reader][1](path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"seconds": value} for value in (-1, "fast")),
+        *({"forwards": value} for value in (1e300, None, [1])),
+        *({"peak_bytes": value} for value in (-1, 1.5, 10**30)),
+    ],
+    ids=str,
+)
+def test_costs_are_numbers_within_reason(change: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "costs.json"
+    cost = {"seconds": 1.0, "forwards": 2.0, "peak_bytes": 3}
+    path.write_text(json.dumps({"systems": {"a": cost | change}, "conditions": "c"}))
+    with pytest.raises(InputError, match=r"not what python -m benchmarks\.systems wrote") as caught:
+        read_costs(path)
+    assert "systems.a" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("reader", "content"),
+    [
+        ("costs", {}),
+        ("costs", {"systems": []}),
+        ("costs", {"systems": {}}),
+        ("costs", {"systems": {"a": []}, "conditions": ""}),
+        *(("forwards", dict.fromkeys(("R_response_over_forward", "x"), 2.0)),),
+        *(("seen", content) for content in ({"a": 1}, [1], [["a"]], [None], "a", 3)),
+        ("cells", {}),
+        ("cells", {"setup": {}}),
+        ("cells", {"setup": [], "cells": {}}),
+        ("cells", {"setup": {}, "cells": []}),
+        ("cells", {"setup": {}, "cells": {"a": 1}}),
+        ("cells", {"setup": None, "cells": None}),
+    ],
+    ids=str,
+)
+def test_records_of_another_shape(reader: str, content: object, tmp_path: Path) -> None:
+    path = place(reader, tmp_path)
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError):
+        READERS[reader][1](path)
+
+
+@pytest.mark.parametrize("value", [-1, 0, 1e9, "2", None, [2], True])
+def test_forwards_are_numbers_within_reason(value: Any, tmp_path: Path) -> None:
+    path = tmp_path / "verdict.json"
+    whole = {f"{way}_over_forward": 2.0 for way in COSTS}
+    path.write_text(json.dumps(whole))
+    assert _forwards(path) == dict.fromkeys(COSTS, 2.0)
+    path.write_text(json.dumps(whole | {"fast_over_forward": value}))
+    with pytest.raises(InputError, match="fast_over_forward"):
+        _forwards(path)
+
+
+def test_a_model_that_says_nothing_of_what_it_saw_is_used(tmp_path: Path) -> None:
+    refuse_seen(Choices(entailment="owner/model", token_classifier=str(tmp_path)), EXAMPLES)
+
+
+def test_cells_of_another_setup_say_what_differs(tmp_path: Path) -> None:
+    (tmp_path / "cells.json").write_text(json.dumps({"setup": {"gpu": 1}, "cells": {}}))
+    with pytest.raises(InputError, match="measured with gpu 1"):
+        Cells(tmp_path / "cells.json", {})
+
+
+# Outputs of the benchmarks, looked at before anything is measured.
+
+COMMANDS: dict[str, tuple[Any, list[str]]] = {
+    "precision": (precision.main, ["--out"]),
+    "verdict": (verdict.main, ["--out"]),
+    "systems": (systems.main, ["--store", ".", "--out"]),
+    "peers": (peers.main, ["--out"]),
+    "plot of peers": (peers.main, ["--scaling", "--plot"]),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("kind", ["pipe", "nowhere"])
+def test_a_benchmark_looks_at_its_output_first(command: str, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "no" / "out.json" if kind == "nowhere" else put(tmp_path / "out.json", kind)
+    main, options = COMMANDS[command]
+    result = CliRunner().invoke(main, [*options, str(path)])
+    assert result.exit_code == 2
+    assert "out.json" in result.output
+
+
+# Folders of results.
+
+CLAIMS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "reproduce": (MANIFEST, claim_results),
+    "study": ("results.json", claim_page),
+    "compare": ("results.json", lambda folder: claim(folder, "lrp4rag compare", "results.json")),
+}
+
+
+@pytest.mark.parametrize("command", CLAIMS)
+def test_results_of_others_are_not_replaced(command: str, tmp_path: Path) -> None:
+    record, claimed = CLAIMS[command]
+    for name in ("README.md", "notes.md", "figure-2.png", "metrics.csv", "a.svg", record):
+        path = tmp_path / name
+        path.write_text("{}")
+        with pytest.raises(InputError, match=rf"lrp4rag.* {command} did not write"):
+            claimed(tmp_path)
+        assert path.read_text() == "{}"
+        path.unlink()
+    (tmp_path / "README.md").write_text("mine")
+    for content in (*NO_RECORD, b'{"kind": []}', b'{"kind": "lrp4rag"}', b'{"command": 3}'):
+        (tmp_path / record).write_bytes(content)
+        with pytest.raises(InputError, match="did not write"):
+            claimed(tmp_path)
+
+
+def test_what_a_command_wrote_or_never_writes_is_no_hindrance(tmp_path: Path) -> None:
+    for folder in ("beside", "ours", "earlier"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "beside" / "costs.json").write_text("{}")
+    (tmp_path / "beside" / "scores").mkdir()
+    (tmp_path / "ours" / "results.json").write_text(json.dumps({"kind": "lrp4rag compare"}))
+    (tmp_path / "earlier" / "results.json").write_text(json.dumps({"command": "lrp4rag compare --out x"}))
+    for folder in ("ours", "earlier"):
+        (tmp_path / folder / "README.md").write_text("ours")
+    for folder in ("deep/new", "beside", "ours", "earlier"):
+        for _ in range(2):
+            CLAIMS["compare"][1](tmp_path / folder)
+        assert (tmp_path / folder).is_dir()
+
+
+@pytest.mark.parametrize("command", CLAIMS)
+def test_results_need_a_folder(command: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for path in (tmp_path / "file", put(tmp_path / "pipe", "pipe"), put(tmp_path / "link", "dangling link")):
+        with pytest.raises(InputError):
+            CLAIMS[command][1](path)
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        None,
+        3,
+        "thesis.tex",
+        ["thesis.tex", "../other.txt", ""],
+        {"thesis.tex": 3, "../other.txt": None, "": 1, "..": 1, "/etc/passwd": 1, "a\x00": 1, "x" * 5000: 1},
+        {"thesis.tex": "0" * 64, "\ud800": "0"},
+    ],
+)
+def test_a_changed_manifest_deletes_nothing(outputs: object, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    for path in (folder / "thesis.tex", tmp_path / "other.txt"):
+        path.write_text("years of work")
+    (folder / MANIFEST).write_text(json.dumps({"kind": KIND, "outputs": outputs}))
+    earlier = claim_results(folder)
+    write(folder, {"kind": KIND, "outputs": {}}, earlier)
+    assert (folder / "thesis.tex").read_text() == "years of work"
+    assert (tmp_path / "other.txt").read_text() == "years of work"
+
+
+def test_what_was_written_before_goes_unless_it_was_changed(tmp_path: Path) -> None:
+    hashes = {}
+    for name in ("old.csv", "changed.csv", "link.csv", "kept.csv"):
+        (tmp_path / name).write_text(name)
+        hashes[name] = hashlib.sha256(name.encode()).hexdigest()
+    (tmp_path / MANIFEST).write_text(json.dumps({"kind": KIND, "outputs": hashes}))
+    earlier = claim_results(tmp_path)
+    (tmp_path / "changed.csv").write_text("years of work")
+    (tmp_path / "link.csv").unlink()
+    (tmp_path / "link.csv").symlink_to(tmp_path / "kept.csv")
+    write(tmp_path, {"kind": KIND, "outputs": {"kept.csv": ""}}, earlier)
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["changed.csv", "kept.csv", "link.csv", MANIFEST]
+
+
+def test_a_run_that_was_killed_while_it_wrote_can_go_on(tmp_path: Path) -> None:
+    claim_results(tmp_path)
+    (tmp_path / "figure-2.png").write_bytes(b"half")
+    assert claim_results(tmp_path) == {}
