@@ -44,7 +44,7 @@ format: $(VENV)/.installed
 	$(BIN)/ruff format .
 
 benchmark: $(VENV)/.installed ## time and memory of push and pull against a plain forward pass
-	$(BIN)/python benchmarks/push.py
+	$(BIN)/python -m benchmarks.passes
 
 # Trains the bundled detectors and measures what they are worth: make detector RAGTRUTH=folder STORES=folder. The folder
 # holds RAGTruth's source_info.jsonl and response.jsonl, train split. Extraction takes hours on 2 cores and

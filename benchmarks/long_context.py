@@ -34,7 +34,7 @@ from typing import Any
 import click
 import torch
 
-from benchmarks.command import Report, benchmark, count, gigabytes, listed, table, threads_and_device
+from benchmarks.command import Report, benchmark, count, gigabytes, listed, table
 from benchmarks.harness import Example, apart, exponent, forget_peak, peak_resident, seconds
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp import Flow, relevance_mode
@@ -105,14 +105,6 @@ def run_apart(cell: Cell) -> dict[str, Any]:
         return about | {"error": str(error)}
 
 
-def cells_of(
-    prompts: tuple[int, ...], response: int, limits: tuple[float, ...], pull_limit: float, tangents: int
-) -> list[Cell]:
-    pushed = [None, *(int(limit * GB) for limit in limits)]
-    cells = [Cell("push", n, response, limit, tangents) for limit in pushed for n in prompts]
-    return cells + [Cell("pull", n, response, int(pull_limit * GB)) for n in prompts]
-
-
 def exponents(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The power with which allocated memory grows, for each kind of pass with two lengths or more."""
     fits = []
@@ -130,21 +122,13 @@ def exponents(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def line(cell: dict[str, Any]) -> tuple[str, ...]:
-    start = (cell["what"], limit_text(cell["limit_bytes"]), str(cell["prompt"]))
+    limit = "default sizes" if cell["limit_bytes"] is None else f"within {cell['limit_bytes'] / GB:g} GB"
+    start = (f"{cell['what']}, {limit}", str(cell["prompt"]))
     if cell["error"] is not None:
         return (*start, "-", "-", "-", "-", cell["error"])
-    return (
-        *start,
-        f"{cell['seconds']:.1f}",
-        gigabytes(cell["peak_bytes"]),
-        gigabytes(cell["allocated_bytes"]),
-        f"{cell['estimate_over_allocated']:.2f}",
-        " ".join(f"{key}={value}" for key, value in cell["sizes"].items() if value is not None),
-    )
-
-
-def limit_text(limit: int | None) -> str:
-    return "default sizes" if limit is None else f"within {limit / GB:g} GB"
+    sizes = " ".join(f"{key}={value}" for key, value in cell["sizes"].items() if value is not None)
+    memory = gigabytes(cell["peak_bytes"]), gigabytes(cell["allocated_bytes"])
+    return (*start, f"{cell['seconds']:.1f}", *memory, f"{cell['estimate_over_allocated']:.2f}", sizes)
 
 
 @benchmark
@@ -170,16 +154,17 @@ def main(
       python -m benchmarks.long_context --prompts 1024,2048              a quick look
       python -m benchmarks.long_context --prompts 16384 --limits 6,3,2   the longest only
     """
+    pushed = [None, *(int(limit * GB) for limit in limits)]
+    planned = [Cell("push", n, response, limit, tangents) for limit in pushed for n in prompts]
     cells = []
-    for cell in cells_of(prompts, response, limits, pull_limit, tangents):
+    for cell in [*planned, *(Cell("pull", n, response, int(pull_limit * GB)) for n in prompts)]:
         cells.append(run_apart(cell))
         click.echo(" ".join(line(cells[-1])), err=True)  # while the table grows
     fits = exponents(cells)
-    head = ("", "limit", "tokens", "seconds", "peak", "of it allocated", "estimate over that", "sizes")
-    text = table(head, [line(cell) for cell in cells])
-    for fit in fits:
-        size = limit_text(fit["limit_bytes"])
-        text.append(f"memory of a {fit['what']}, {size}: prompt length to the power {fit['exponent']:.2f}")
+    head = ("", "tokens", "seconds", "peak", "of it allocated", "estimate over that", "sizes")
+    powers = [f"{fit['what']}, {fit['limit_bytes']}: {fit['exponent']:.2f}" for fit in fits]
+    about = "allocated memory grows with the prompt's length to the power of: " + "; ".join(powers)
+    text = [*table(head, [line(cell) for cell in cells]), "", about]
     rest = {"exponents": fits, "threads": torch.get_num_threads(), "tangents": tangents}
     return {"cells": cells, **rest}, text
 

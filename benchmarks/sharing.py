@@ -6,7 +6,9 @@ Keys of --json (each ratio is taken within rounds; the median is reported):
 
     separate_over_shared       seconds of one push a response, over those of one `push_shared`
     loop_over_batch            the same for responses with prompts of their own, over `push_batch`
-    shared_seconds, separate_seconds, batch_seconds, loop_seconds    what the ratios are made of
+    two_stacks_over_one        pushing tangents of attnlrp and of cp_lrp one after the other, over one stack
+    all_over_begun             R*, every bin's tangent from the first token, over from where its bin begins
+    shared_seconds, separate_seconds, batch_seconds, loop_seconds    what the first ratios are made of
     shared_difference, batch_difference    largest difference from the separate pushes, relative to the
                                            largest relevance
     tokens_over_shared         tokens that separate pushes read, over those that the shared one reads:
@@ -16,20 +18,22 @@ Keys of --json (each ratio is taken within rounds; the median is reported):
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+from unittest import mock
 
-import click
 import torch
 
-from benchmarks.common import Example
-from benchmarks.devices import seconds
-from benchmarks.stream import silence
-from lrp4rag.lrp import Flow, relevance_mode
-from lrp4rag.reader import load_reader
-from lrp4rag.reader.reader import DTYPES
+from benchmarks import command
+from benchmarks.command import Report, benchmark, count, table, threads_and_device
+from benchmarks.devices import DEFAULT, model_of
+from benchmarks.harness import Example, equal_parts, in_rounds, ratio, seconds
+from lrp4rag.lrp import CP_LRP, Composite, Flow, prefix, relevance_mode
+from lrp4rag.lrp.resample import resampling_matrix
+
+BINS = 16
 
 
 def shared_examples(responses: int, prompt: int, response: int, vocabulary: int) -> list[Example]:
@@ -39,7 +43,7 @@ def shared_examples(responses: int, prompt: int, response: int, vocabulary: int)
     return [Example(whole.prompt_ids, part) for part in parts]
 
 
-def own_examples(responses: int, prompt: int, response: int, vocabulary: int) -> list[Example]:
+def separate_examples(responses: int, prompt: int, response: int, vocabulary: int) -> list[Example]:
     """As many, each with a prompt of its own, of lengths that differ by up to a fifth."""
     whole = Example.random(responses * prompt, responses * response, vocabulary)
     examples = []
@@ -50,58 +54,70 @@ def own_examples(responses: int, prompt: int, response: int, vocabulary: int) ->
     return examples
 
 
-def mean_weights(example: Example) -> torch.Tensor:
-    n = len(example.prompt_ids)
-    return torch.full((1, n), 1 / n)
-
-
 def difference(some: list[torch.Tensor], others: list[torch.Tensor]) -> float:
     """The largest difference, relative to the largest value."""
     one, other = torch.cat(some, 1), torch.cat(others, 1)
     return float((one - other).abs().max() / other.abs().max())
 
 
-def measure(
-    flow: Flow, shared: list[Example], own: list[Example], rounds: int, device: torch.device
-) -> dict[str, Any]:
-    weights, own_weights = mean_weights(shared[0]), [mean_weights(example) for example in own]
+def stacked(flow: Flow, examples: list[Example], *composites: Composite) -> None:
+    """Two tangents under each composite, in one stack, for all responses to a prompt."""
+    weights = equal_parts(len(examples[0].prompt_ids), 2).repeat(len(composites), 1)
+    each = [composite for composite in composites for _ in range(2)]
+    prompt = flow.prefix(examples[0].prompt_ids, weights, composites=each)
+    for example in examples:
+        prompt.push(example.response_ids)
+
+
+def bins(flow: Flow, examples: list[Example], stage: int = prefix.STAGE) -> None:
+    """R* in bins of the prompt, whose tangents join at most `stage` tokens before they begin."""
+    weights = torch.from_numpy(resampling_matrix(len(examples[0].prompt_ids), BINS))
+    with mock.patch.object(prefix, "STAGE", stage):
+        flow.push_shared(examples, weights)
+
+
+def measure(flow: Flow, shared: list[Example], separate: list[Example], rounds: int) -> dict[str, Any]:
+    tangents = [example.mean_prompt for example in separate]
     ways: dict[str, Callable[[], list[torch.Tensor]]] = {
-        "shared": lambda: flow.push_shared(shared, weights),
-        "separate": lambda: [flow.push(example, weights) for example in shared],
-        "batch": lambda: flow.push_batch(own, own_weights),
-        "loop": lambda: [flow.push(*pair) for pair in zip(own, own_weights, strict=True)],
+        "shared": lambda: flow.push_shared(shared, shared[0].mean_prompt),
+        "separate": lambda: [flow.push(example, example.mean_prompt) for example in shared],
+        "batch": lambda: flow.push_batch(separate, tangents),
+        "loop": lambda: [flow.push(example, example.mean_prompt) for example in separate],
     }
-    found = {name: way() for name, way in ways.items()}  # and warm up
-    taken: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(rounds):
-        for name, way in ways.items():
-            taken[name].append(seconds(way, device))
-    pairs = {"separate_over_shared": ("separate", "shared"), "loop_over_batch": ("loop", "batch")}
-    ratios = {
-        key: statistics.median(a / b for a, b in zip(taken[one], taken[other], strict=True))
-        for key, (one, other) in pairs.items()
+    found = {name: way() for name, way in ways.items()}
+    more: dict[str, Callable[[], object]] = {
+        "one stack": lambda: stacked(flow, shared, flow.composite, CP_LRP),
+        "attnlrp": lambda: stacked(flow, shared, flow.composite),
+        "cp_lrp": lambda: stacked(flow, shared, CP_LRP),
+        "begun": lambda: bins(flow, shared),
+        "all": lambda: bins(flow, shared, len(shared[0].prompt_ids)),
     }
-    n, t, count = len(shared[0].prompt_ids), len(shared[0].response_ids), len(shared)
+    device = torch.device(flow.model.device)
+    clocked = {name: partial(seconds, way, device) for name, way in (ways | more).items()}
+    taken = in_rounds(clocked, rounds)
+    n, t, many = len(shared[0].prompt_ids), len(shared[0].response_ids), len(shared)
     return {
-        **ratios,
-        **{f"{name}_seconds": statistics.median(values) for name, values in taken.items()},
+        "separate_over_shared": ratio(taken["separate"], taken["shared"]),
+        "loop_over_batch": ratio(taken["loop"], taken["batch"]),
+        "two_stacks_over_one": ratio(
+            [a + b for a, b in zip(taken["attnlrp"], taken["cp_lrp"], strict=True)], taken["one stack"]
+        ),
+        "all_over_begun": ratio(taken["all"], taken["begun"]),
+        **{f"{name}_seconds": statistics.median(taken[name]) for name in ways},
         "shared_difference": difference(found["shared"], found["separate"]),
         "batch_difference": difference(found["batch"], found["loop"]),
-        "tokens_over_shared": count * (n + t - 1) / (n + count * (t - 1)),
+        "tokens_over_shared": many * (n + t - 1) / (n + many * (t - 1)),
     }
 
 
-@click.command(context_settings={"max_content_width": 110})
-@click.option("--responses", default=4, show_default=True, type=click.IntRange(2), help="Responses at once.")
-@click.option("--prompt", default=500, show_default=True, type=click.IntRange(5), help="Prompt tokens.")
-@click.option("--response", default=200, show_default=True, type=click.IntRange(2), help="Tokens of each.")
-@click.option("--rounds", default=5, show_default=True, type=click.IntRange(1), help="Rounds of all ways.")
-@click.option("--device", default="cpu", show_default=True, help="cpu, cuda or cuda:K.")
-@click.option("--dtype", default="float32", show_default=True, type=click.Choice(list(DTYPES)))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; the keys are in the source's head.")
-def main(
-    responses: int, prompt: int, response: int, rounds: int, device: str, dtype: str, as_json: bool
-) -> None:
+@benchmark
+@count("--responses", 4, "Responses at once.", least=2)
+@count("--prompt", 500, "Prompt tokens.", least=5)
+@count("--response", 200, "Tokens of each response.", least=2)
+@command.rounds(default=5)
+@command.device
+@command.dtype
+def main(responses: int, prompt: int, response: int, rounds: int, device: str, dtype: str) -> Report:
     """R_response of several responses at once, against one push for each, on the default reader.
 
     \b
@@ -114,27 +130,32 @@ def main(
       python -m benchmarks.sharing                                 about two minutes on 2 cores
       python -m benchmarks.sharing --prompt 50 --response 10       a quick look
     """
-    silence()
-    model = load_reader(device=device, dtype=dtype).model.requires_grad_(False)
+    model = model_of(DEFAULT, device, dtype)
     sizes = (responses, prompt, response, model.config.vocab_size)
     with relevance_mode(model) as flow:
-        result = measure(flow, shared_examples(*sizes), own_examples(*sizes), rounds, torch.device(device))
+        result = measure(flow, shared_examples(*sizes), separate_examples(*sizes), rounds)
     result |= {"responses": responses, "prompt": prompt, "response": response, "rounds": rounds}
-    result |= {"threads": torch.get_num_threads(), "device": device, "dtype": dtype}
-    click.echo(json.dumps(result, indent=2) if as_json else "\n".join(lines(result)))
-
-
-def lines(result: dict[str, Any]) -> list[str]:
-    return [
-        f"{result['responses']} responses of {result['response']} tokens, prompts of {result['prompt']}, "
-        f"{result['dtype']} on {result['device']}, {result['threads']} threads",
-        f"one prompt: separate pushes {result['separate_seconds']:.2f} s, shared "
-        f"{result['shared_seconds']:.2f} s: {result['separate_over_shared']:.2f} times faster "
-        f"({result['tokens_over_shared']:.2f} times fewer tokens); "
-        f"largest difference {result['shared_difference']:.0e}",
-        f"own prompts: a loop {result['loop_seconds']:.2f} s, a batch {result['batch_seconds']:.2f} s: "
-        f"{result['loop_over_batch']:.2f} times faster; largest difference {result['batch_difference']:.0e}",
+    result |= threads_and_device(device) | {"dtype": dtype}
+    rows = [
+        (
+            title,
+            f"{result[f'{slow}_seconds']:.2f} s",
+            f"{result[f'{fast}_seconds']:.2f} s",
+            f"{result[f'{slow}_over_{fast}']:.2f}",
+            f"{result[f'{fast}_difference']:.0e}",
+        )
+        for title, slow, fast in (("one prompt", "separate", "shared"), ("a prompt each", "loop", "batch"))
     ]
+    about = (
+        f"{responses} responses of {response} tokens, prompts of {prompt}, {dtype} on {device}, "
+        f"{result['threads']} threads; sharing reads {result['tokens_over_shared']:.2f} times fewer tokens"
+    )
+    head = ("", "one by one", "at once", "times faster", "largest difference")
+    also = (
+        f"R*'s tangents from where they begin: {result['all_over_begun']:.2f} times faster; "
+        f"two composites in one stack: {result['two_stacks_over_one']:.2f} times"
+    )
+    return result, [about, "", *table(head, rows), "", also]
 
 
 if __name__ == "__main__":

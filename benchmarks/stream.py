@@ -2,12 +2,11 @@
 
     python -m benchmarks.stream [--json]
 
-One round runs every way once, so that the ratios, which are taken within rounds, hold on a noisy
-machine; the medians over the rounds are reported. The ways:
+The ways; ratios are taken within rounds, and medians over the rounds are reported:
 
     generate            plain Hugging Face `generate`, greedy
-    stream              `lrp4rag.lrp.stream.stream` with one tangent (R_response)
-    recording           `lrp4rag.lrp.stream.recording` inside `generate`, one tangent
+    stream              `lrp4rag.lrp.stream` with one tangent (R_response)
+    recording           `lrp4rag.lrp.recording` inside `generate`, one tangent
     stream_segments     `stream` with one tangent for each of several segments
     recording_segments  `recording` with the same
 
@@ -18,27 +17,25 @@ Keys of --json, WAY being any of these:
     WAY_tokens_per_second         prompt included
     WAY_first_seconds             from the call to the first token: the prompt is read
     WAY_later_seconds             a later token, on average
-    prompt, new, segments, rounds, threads, device, dtype    the settings
+    prompt, new, segments, rounds, threads, device, dtype, shape    the settings
 """
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import click
 import torch
 from transformers import StoppingCriteria
 
-from benchmarks.common import Example
-from benchmarks.devices import now
-from lrp4rag.lrp import relevance_mode
-from lrp4rag.lrp.stream import recording, stream
-from lrp4rag.reader import load_reader
-from lrp4rag.reader.reader import DTYPES
+from benchmarks import command
+from benchmarks.command import Report, benchmark, count, table, threads_and_device
+from benchmarks.devices import model_of, shape
+from benchmarks.harness import Example, equal_parts, in_rounds, now, ratio
+from lrp4rag.lrp import recording, relevance_mode, stream
 
 WAYS = ("generate", "stream", "recording", "stream_segments", "recording_segments")
 
@@ -76,25 +73,16 @@ class Clock(StoppingCriteria):
 
 @dataclass(frozen=True)
 class Task:
-    """What every way does: `new` tokens after a prompt, whatever they are (nothing ends them early)."""
+    """What every way does: `new` tokens after a prompt; no token ends them early."""
 
     model: Any
     prompt_ids: tuple[int, ...]
     new: int
     segments: int
 
-    @property
-    def device(self) -> torch.device:
-        return torch.device(self.model.device)
-
-    def weights(self, tangents: int) -> torch.Tensor:
-        """One tangent for each of `tangents` equal parts of the prompt, (tangents, n)."""
-        part = torch.arange(len(self.prompt_ids)) * tangents // len(self.prompt_ids)
-        return (part == torch.arange(tangents)[:, None]).float()
-
     def generate(self, *criteria: StoppingCriteria) -> Pace:
-        ids = torch.tensor([self.prompt_ids], device=self.device)
-        clock = Clock(self.device)
+        ids = torch.tensor([self.prompt_ids], device=self.model.device)
+        clock = Clock(self.model.device)
         self.model.generate(
             ids,
             attention_mask=torch.ones_like(ids),
@@ -107,79 +95,49 @@ class Task:
         return Pace.of(clock.marks)
 
     def stream(self, tangents: int) -> Pace:
+        weights = equal_parts(len(self.prompt_ids), tangents)
         with relevance_mode(self.model) as flow:
-            marks = [now(self.device)]
-            weights = self.weights(tangents)
+            marks = [now(self.model.device)]
             for _ in stream(flow, self.prompt_ids, weights, max_new_tokens=self.new, stop_ids=()):
-                marks.append(now(self.device))
+                marks.append(now(self.model.device))
         return Pace.of(marks)
 
     def recording(self, tangents: int) -> Pace:
-        with relevance_mode(self.model) as flow, recording(flow, self.weights(tangents)) as record:
+        weights = equal_parts(len(self.prompt_ids), tangents)
+        with relevance_mode(self.model) as flow, recording(flow, weights) as record:
             return self.generate(record)
 
     def ways(self) -> dict[str, Callable[[], Pace]]:
-        return {
-            "generate": self.generate,
-            "stream": lambda: self.stream(1),
-            "recording": lambda: self.recording(1),
-            "stream_segments": lambda: self.stream(self.segments),
-            "recording_segments": lambda: self.recording(self.segments),
-        }
+        calls = self.generate, partial(self.stream, 1), partial(self.recording, 1)
+        segments = partial(self.stream, self.segments), partial(self.recording, self.segments)
+        return dict(zip(WAYS, (*calls, *segments), strict=True))
 
 
 def measure(task: Task, rounds: int) -> dict[str, Any]:
-    ways = task.ways()
-    for way in ways.values():
-        way()  # the first time, kernels are chosen and the patched logits are checked
-    paces: dict[str, list[Pace]] = {name: [] for name in ways}
-    for _ in range(rounds):
-        for name, way in ways.items():
-            paces[name].append(way())
-    plain = paces["generate"]
+    paces = in_rounds(task.ways(), rounds)
+    rates = {name: [one.tokens_per_second for one in found] for name, found in paces.items()}
+    later = {name: [one.later for one in found] for name, found in paces.items()}
     result: dict[str, Any] = {}
-    for name, own in paces.items():
-        pairs = list(zip(own, plain, strict=True))
-        rates = [one.tokens_per_second / other.tokens_per_second for one, other in pairs]
-        result[f"{name}_over_generate"] = statistics.median(rates)
-        result[f"{name}_later_over_generate"] = statistics.median(
-            one.later / other.later for one, other in pairs
-        )
-        result[f"{name}_tokens_per_second"] = statistics.median(one.tokens_per_second for one in own)
-        result[f"{name}_first_seconds"] = statistics.median(one.first for one in own)
-        result[f"{name}_later_seconds"] = statistics.median(one.later for one in own)
+    for name, found in paces.items():
+        result[f"{name}_over_generate"] = ratio(rates[name], rates["generate"])
+        result[f"{name}_later_over_generate"] = ratio(later[name], later["generate"])
+        result[f"{name}_tokens_per_second"] = statistics.median(rates[name])
+        result[f"{name}_first_seconds"] = statistics.median(one.first for one in found)
+        result[f"{name}_later_seconds"] = statistics.median(later[name])
     settings = {"prompt": len(task.prompt_ids), "new": task.new, "segments": task.segments, "rounds": rounds}
-    return result | settings | {"threads": torch.get_num_threads(), "device": str(task.device)}
+    return result | settings
 
 
-def lines(result: dict[str, Any]) -> list[str]:
-    text = [
-        f"{result['prompt']} prompt and {result['new']} new tokens, {result['dtype']} on {result['device']}, "
-        f"{result['threads']} threads, medians of {result['rounds']} rounds",
-        f"{'':20} {'tokens/s':>9} {'/ generate':>11} {'first token':>12} {'later token':>12} "
-        f"{'/ generate':>11}",
-    ]
-    for name in WAYS:
-        text.append(
-            f"{name:20} {result[f'{name}_tokens_per_second']:9.2f} {result[f'{name}_over_generate']:11.2f} "
-            f"{result[f'{name}_first_seconds']:10.3f} s {result[f'{name}_later_seconds'] * 1000:9.1f} ms "
-            f"{result[f'{name}_later_over_generate']:11.2f}"
-        )
-    return text
-
-
-@click.command(context_settings={"max_content_width": 110})
-@click.option("--prompt", default=400, show_default=True, type=click.IntRange(5), help="Prompt tokens.")
-@click.option("--new", default=128, show_default=True, type=click.IntRange(2), help="Generated tokens.")
-@click.option(
-    "--segments", default=5, show_default=True, type=click.IntRange(1), help="Tangents of the second kind."
-)
-@click.option("--rounds", default=5, show_default=True, type=click.IntRange(1), help="Rounds of all ways.")
-@click.option("--device", default="cpu", show_default=True, help="cpu, cuda or cuda:K.")
-@click.option("--dtype", default="float32", show_default=True, type=click.Choice(list(DTYPES)))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; the keys are in the source's head.")
-def main(prompt: int, new: int, segments: int, rounds: int, device: str, dtype: str, as_json: bool) -> None:
-    """Speed of generating with relevance against plain `generate`, on the default reader.
+@benchmark
+@shape
+@command.device
+@command.dtype
+@count("--prompt", 400, "Prompt tokens.", least=5)
+@count("--new", 128, "Generated tokens.", least=2)
+@count("--segments", 5, "Tangents of the second kind.")
+@command.rounds(default=5)
+def main(shape: str, device: str, dtype: str, prompt: int, new: int, segments: int, rounds: int) -> Report:
+    """Speed of generating with relevance against plain `generate`.
 
     \b
     A tangent rides along as one more batch row of every step, so that a token and its relevance come
@@ -194,19 +152,26 @@ def main(prompt: int, new: int, segments: int, rounds: int, device: str, dtype: 
       python -m benchmarks.stream --new 16 --rounds 1      a quick look
       OMP_NUM_THREADS=1 python -m benchmarks.stream        on one core
     """
-    silence()
-    model = load_reader(device=device, dtype=dtype).model.requires_grad_(False)
-    example = Example.random(prompt, 1, model.config.vocab_size)
-    result = measure(Task(model, example.prompt_ids, new, segments), rounds) | {"dtype": dtype}
-    click.echo(json.dumps(result, indent=2) if as_json else "\n".join(lines(result)))
-
-
-def silence() -> None:
-    """No progress bars or advice from transformers between the figures."""
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    model = model_of(shape, device, dtype)
+    task = Task(model, Example.random(prompt, 1, model.config.vocab_size).prompt_ids, new, segments)
+    result = measure(task, rounds) | threads_and_device(device) | {"dtype": dtype, "shape": shape}
+    rows = [
+        (
+            name,
+            f"{result[f'{name}_tokens_per_second']:.2f}",
+            f"{result[f'{name}_over_generate']:.2f}",
+            f"{result[f'{name}_first_seconds']:.3f} s",
+            f"{result[f'{name}_later_seconds'] * 1000:.1f} ms",
+            f"{result[f'{name}_later_over_generate']:.2f}",
+        )
+        for name in WAYS
+    ]
+    head = ("", "tokens/s", "/ generate", "first token", "later token", "/ generate")
+    about = (
+        f"{prompt} prompt and {new} new tokens, {shape} in {dtype} on {device}, {result['threads']} threads, "
+        f"medians of {rounds} rounds"
+    )
+    return result, [about, "", *table(head, rows)]
 
 
 if __name__ == "__main__":

@@ -17,8 +17,6 @@ Keys of --out:
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -30,92 +28,84 @@ import click
 import numpy as np
 import torch
 
-from benchmarks.common import forget_peak, peak_resident, timed
-from benchmarks.outputs import OutputFile
-from benchmarks.stream import silence
+from benchmarks.command import SETTINGS, OutputFile, count, exit_codes, gigabytes
+from benchmarks.harness import apart, forget_peak, peak_resident, seconds
 from lrp4rag.classifiers import FittedDetector
 from lrp4rag.classifiers.analysis import analyse
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems.comparison.costs import read_costs
+from lrp4rag.experiments.systems.baseline import NOTHING
+from lrp4rag.experiments.systems.comparison.compare import read_costs
+from lrp4rag.experiments.systems.comparison.folds import sample_of
 from lrp4rag.experiments.systems.comparison.ours import BUNDLED
-from lrp4rag.experiments.systems.comparison.sample import sample_of
-from lrp4rag.experiments.systems.contest import NOTHING
-from lrp4rag.experiments.systems.kit import Kit
 from lrp4rag.experiments.systems.registry import BASELINES
+from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.files import write_atomically
 from lrp4rag.reader.reader import check_device, fastest_dtype
 from lrp4rag.text import one_line
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.tokens import folds_of, tokens_of
+from lrp4rag.training.token_folds import folds_of
+from lrp4rag.training.tokens import tokens_of
 
 Call = Callable[[int], object]
 SOURCES = 80  # of which the fold learns from four fifths: enough to calibrate what is trained, in couples too
 
 
-def call_of(name: str, rows: Rows, learn: np.ndarray, kit: Kit) -> Call | None:
+def call_of(name: str, rows: Rows, learn: np.ndarray, resources: Resources) -> Call | None:
     """What judges the row of a number from scratch; None where nothing was learned that asks no model."""
     if name in BUNDLED:
         detector = FittedDetector.load(BUNDLED[name])
-        return lambda k: analyse(rows.examples[k], kit.reader, detector)
+        return lambda k: analyse(rows.examples[k], resources.reader, detector)
     baseline = BASELINES[name]
-    scorer = baseline.fit(rows.select(learn), kit)
-    if scorer.chosen == NOTHING and not any(one.asked for one in scorer.score(rows.select(learn[:1]), kit)):
+    scorer = baseline.fit(rows.select(learn), resources)
+    if scorer.chosen == NOTHING and not any(
+        one.asked for one in scorer.score(rows.select(learn[:1]), resources)
+    ):
         return None
 
     def judge(k: int) -> None:
         if baseline.facts.needs:
-            states_of(rows, k, kit)
-        scorer.score(rows.select([k]), kit.forgetful)
+            states_of(rows, k, resources)
+        scorer.score(rows.select([k]), resources.uncached)
 
     return judge
 
 
-def ids_of(rows: Rows, k: int, kit: Kit) -> torch.Tensor:
-    encoded = kit.reader.encode(rows.examples[k])
-    return torch.tensor([[*encoded.prompt_ids, *encoded.response_ids]], device=kit.reader.model.device)
+def ids_of(rows: Rows, k: int, resources: Resources) -> torch.Tensor:
+    encoded = resources.reader.encode(rows.examples[k])
+    return torch.tensor([[*encoded.prompt_ids, *encoded.response_ids]], device=resources.reader.model.device)
 
 
 @torch.no_grad()
-def states_of(rows: Rows, k: int, kit: Kit) -> None:
-    model = kit.reader.model
+def states_of(rows: Rows, k: int, resources: Resources) -> None:
+    model = resources.reader.model
     model.set_attn_implementation("eager")
-    model(ids_of(rows, k, kit), output_hidden_states=True, output_attentions=True)
+    model(ids_of(rows, k, resources), output_hidden_states=True, output_attentions=True)
     model.set_attn_implementation("sdpa")
 
 
 @torch.no_grad()
-def forward(rows: Rows, k: int, kit: Kit) -> None:
-    kit.reader.model(ids_of(rows, k, kit))
+def forward(rows: Rows, k: int, resources: Resources) -> None:
+    resources.reader.model(ids_of(rows, k, resources))
 
 
 def measure(name: str, store: Path, responses: int) -> dict[str, Any] | None:
     """None for a system that learned nothing, and judges nothing."""
-    rows, kit = Rows.open(store), Kit(store / "baselines")
+    rows, resources = Rows.open(store), Resources(store / "baselines")
     split = folds_of(tokens_of(rows, {}), ONCE)[0]
     learn = split.train[np.isin(split.train, sample_of(rows, SOURCES))]
     judged = split.test[np.isin(split.test, sample_of(rows))]
-    call = call_of(name, rows, learn, kit)
+    call = call_of(name, rows, learn, resources)
     if call is None:
         return None
     warm, *some = judged[: responses + 1].tolist()
     call(warm)
     forget_peak()
-    taken = [timed(partial(call, k)) for k in some]
+    taken = [seconds(partial(call, k)) for k in some]
     peak = peak_resident()  # before the reader is loaded for the forwards: not every system needs it
-    forward(rows, warm, kit)
-    plain = [timed(partial(forward, rows, k, kit)) for k in some]
+    forward(rows, warm, resources)
+    plain = [seconds(partial(forward, rows, k, resources)) for k in some]
     return {"seconds": median(taken), "forwards": median(taken) / median(plain), "peak_bytes": peak}
-
-
-def in_a_process(name: str, store: Path, responses: int) -> dict[str, Any] | None:
-    command = [sys.executable, "-m", "benchmarks.systems", "--store", str(store.resolve()), "--only", name]
-    root = Path(__file__).resolve().parents[1]
-    done = subprocess.run(
-        [*command, "--responses", str(responses)], check=True, stdout=subprocess.PIPE, text=True, cwd=root
-    )
-    found: dict[str, Any] | None = json.loads(done.stdout.splitlines()[-1])
-    return found
 
 
 def known_costs(out: Path, conditions: str) -> dict[str, dict[str, Any]]:
@@ -131,34 +121,27 @@ def known_costs(out: Path, conditions: str) -> dict[str, dict[str, Any]]:
     return {name: asdict(one) for name, one in found.systems.items()}
 
 
-@click.command(context_settings={"max_content_width": 110})
+@click.command(context_settings=SETTINGS)
 @click.option("--store", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--out", type=OutputFile(), help="Also write JSON here.")
 @click.option("--system", "systems", multiple=True, help="Only this; repeat it for several.")
-@click.option("--responses", default=5, show_default=True, type=click.IntRange(1), help="Judged by each.")
-@click.option("--only", hidden=True)
-def main(store: Path, out: Path | None, systems: tuple[str, ...], responses: int, only: str | None) -> None:
+@count("--responses", 5, "Judged by each system.")
+def main(store: Path, out: Path | None, systems: tuple[str, ...], responses: int) -> None:
     """Cost of one response, for every system."""
-    silence()
-    if only is not None:
-        click.echo(json.dumps(measure(only, store, responses)))
-        return
     conditions = (
-        f"{Kit().choices.reader} in {fastest_dtype(check_device(None))}, {torch.get_num_threads()} threads, "
-        f"median of {responses}"
+        f"{Resources().choices.reader} in {fastest_dtype(check_device(None))}, "
+        f"{torch.get_num_threads()} threads, median of {responses}"
     )
-    try:
+    with exit_codes():
         known = {} if out is None else known_costs(out, conditions)
-    except InputError as error:
-        raise click.ClickException(str(error)) from error
     for name in systems or [name for name in (*BUNDLED, *BASELINES) if name not in known]:
-        one = in_a_process(name, store, responses)
+        one = apart(measure, name, store, responses)
         if one is None:
             click.echo(f"{name:<24} learned nothing from {SOURCES} sources: not measured")
             continue
         known[name] = one
-        gigabytes = one["peak_bytes"] / 1e9
-        click.echo(f"{name:<24}{one['seconds']:>8.2f} s{one['forwards']:>8.1f} forwards{gigabytes:>8.2f} GB")
+        peak = gigabytes(one["peak_bytes"])
+        click.echo(f"{name:<24}{one['seconds']:>8.2f} s{one['forwards']:>8.1f} forwards{peak:>12}")
         if out is not None:
             content = {"systems": known, "conditions": conditions}
             write_atomically(out, json.dumps(content, indent=2) + "\n")

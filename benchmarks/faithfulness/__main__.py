@@ -2,8 +2,8 @@
 
     python -m benchmarks.faithfulness [--samples 120] [--out DIR] [--json]
 
-Written to DIR: rows.jsonl (a line per experiment, sample and method; a killed run goes on from there),
-configuration.json, report.md, results.json and figures (PNG). Keys of --json (and of results.json):
+Written to DIR: cells.json (what was measured of each experiment, sample and method; a killed run resumes from
+there), report.md, results.json and figures (PNG). Keys of --json (and of results.json):
 
     configuration              what the rows share: reader (its digest), seed, data, prompt limit, ...
     samples                    {experiment: how many prompts}
@@ -28,63 +28,29 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 
-from benchmarks.faithfulness import tables
-from benchmarks.faithfulness.benchmark import NAMES, TITLES, Outcome, benchmark
+from benchmarks.command import SETTINGS, as_json, count, exit_codes, listed
+from benchmarks.faithfulness.benchmark import benchmark
 from benchmarks.faithfulness.cases import MAX_PROMPT
+from benchmarks.faithfulness.measures import EXPERIMENTS
 from benchmarks.faithfulness.methods import METHODS
-from lrp4rag.errors import LRP4RAGError
+from benchmarks.harness import silence
 from lrp4rag.reader import DEFAULT_READER, load_reader
 
 
-class _Names(click.ParamType[Any]):
-    """Names with commas between them."""
-
-    name = "names"
-
-    def __init__(self, known: tuple[str, ...]) -> None:
-        self.known = known
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        names = value if isinstance(value, list) else [name.strip() for name in str(value).split(",")]
-        for name in names:
-            if name not in self.known:
-                self.fail(f"'{name}' is not one of {', '.join(self.known)}", param, ctx)
-        return [name for name in self.known if name in names]
-
-
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option(
-    "--samples",
-    default=120,
-    show_default=True,
-    type=click.IntRange(min=4),
-    help="Prompts for needle and perturbation; ablation takes a third as many.",
-)
-@click.option("--seed", default=0, show_default=True, help="Draws the synthetic prompts.")
-@click.option(
-    "--only",
-    type=_Names(NAMES),
-    default=list(NAMES),
-    show_default="all",
-    help=f"Experiments to run: {', '.join(NAMES)}.",
-)
-@click.option(
-    "--methods",
-    type=_Names(tuple(METHODS)),
-    default=list(METHODS),
-    show_default="all",
-    help=f"Methods to compare: {', '.join(METHODS)}.",
-)
+@click.command(context_settings=SETTINGS)
+@count("--samples", 120, "Prompts for needle and perturbation; ablation takes a third as many.", least=4)
+@count("--seed", 0, "Draws the synthetic prompts.", least=0)
+@listed("--only", click.Choice(list(EXPERIMENTS)), ",".join(EXPERIMENTS), "Experiments to run.")
+@listed("--methods", click.Choice(list(METHODS)), ",".join(METHODS), "Methods to compare.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     default=Path("out/faithfulness"),
     show_default=True,
-    help="Folder for rows, tables and figures; a run that was killed goes on from its rows.",
+    help="Folder for cells, tables and figures; a run that was killed resumes from its cells.",
 )
 @click.option(
     "--data",
@@ -93,27 +59,22 @@ class _Names(click.ParamType[Any]):
     "prompts stay synthetic.",
 )
 @click.option(
-    "--reader",
-    "reader_name",
-    default=DEFAULT_READER,
-    show_default=True,
-    help="Hub id, folder or .gguf file of the reader.",
+    "--reader", default=DEFAULT_READER, show_default=True, help="Hub id, folder or .gguf file of the reader."
 )
-@click.option(
+@count(
     "--max-prompt",
-    default=MAX_PROMPT,
-    show_default=True,
-    help="Prompt tokens, chat template included: real prompts are cut, longer synthetic ones refused.",
+    MAX_PROMPT,
+    "Prompt tokens, chat template included: real prompts are cut, longer synthetic ones refused.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; the keys are in the source's head.")
+@as_json
 def main(
     samples: int,
     seed: int,
-    only: list[str],
-    methods: list[str],
+    only: tuple[str, ...],
+    methods: tuple[str, ...],
     out: Path,
     data: Path | None,
-    reader_name: str,
+    reader: str,
     max_prompt: int,
     as_json: bool,
 ) -> None:
@@ -123,7 +84,7 @@ def main(
     needle        prompts with one planted passage that holds the answer: is it found?
     perturbation  zero the embeddings of passage tokens, the most or the least relevant
                   first: how far are the two curves of the answer's logit apart?
-    ablation      mask a passage: does its relevance tell the drop in log-probability?
+    ablation      mask a passage: does its relevance predict the drop in log-probability?
 
     Every table ends with a verdict: whether the best of attnlrp, cp_lrp and paper is best, level with
     the best other method, or worse, by a paired bootstrap over prompts.
@@ -133,9 +94,10 @@ def main(
       python -m benchmarks.faithfulness --samples 8 --only needle --out out/try
     All of it takes more than an hour on one core; it can be killed and run again.
     """
-    try:
-        outcome = benchmark(
-            load_reader(reader_name),
+    silence()
+    with exit_codes():
+        results, page = benchmark(
+            load_reader(reader),
             out,
             samples=samples,
             seed=seed,
@@ -144,23 +106,10 @@ def main(
             data=data,
             limit=max_prompt,
         )
-    except LRP4RAGError as error:
-        click.echo(f"Error: {error}", err=True)
-        raise SystemExit(error.exit_code) from error
     if as_json:
-        click.echo(json.dumps(outcome.as_dict(), indent=2))
+        click.echo(json.dumps(results, indent=2))
     else:
-        _print(outcome)
-        click.echo(f"Written to {out}")
-
-
-def _print(outcome: Outcome) -> None:
-    from rich.console import Console
-
-    console = Console()
-    console.print(outcome.note, markup=False)
-    for part in tables.terminal(outcome.results, TITLES):
-        console.print(part)
+        click.echo(f"{page}\nWritten to {out}")
 
 
 if __name__ == "__main__":

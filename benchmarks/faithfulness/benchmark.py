@@ -4,52 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.faithfulness import figures, tables
+import numpy as np
+from tqdm import tqdm
+
+from benchmarks.cells import Cells
 from benchmarks.faithfulness.cases import MAX_PROMPT, Case, ablation_cases, needle_cases, real_cases
-from benchmarks.faithfulness.experiments import EXPERIMENTS, evaluate, run
-from benchmarks.faithfulness.from_captum import STEPS
-from benchmarks.faithfulness.methods import Attributor
-from benchmarks.faithfulness.perturbation import POINTS
-from benchmarks.faithfulness.rows import Rows
-from benchmarks.faithfulness.statistics import Comparison
+from benchmarks.faithfulness.measures import EXPERIMENTS, POINTS, Row, centred, spearman
+from benchmarks.faithfulness.methods import OURS, STEPS, Attributor
+from benchmarks.faithfulness.report import bars, markdown, perturbation_curves
+from benchmarks.faithfulness.sample import Sample
+from benchmarks.faithfulness.statistics import Comparison, Draw, Statistic, compare, mean_of
 from lrp4rag.data import RAGTRUTH_FILES
 from lrp4rag.errors import InputError
-from lrp4rag.files import write_atomically
+from lrp4rag.files import check_folder, write_atomically
 from lrp4rag.reader import Reader
 
-# To be raised when the synthetic cases or a measurement change: rows of before and after do not mix.
+# To be raised when the synthetic cases or a measurement change: cells of before and after do not mix.
 FORMAT = 1
-NAMES = tuple(EXPERIMENTS)
-TITLES = {name: dict(experiment.titles) for name, experiment in EXPERIMENTS.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a run found. `results[experiment][measure]` compares the methods."""
-
-    reader: str
-    configuration: dict[str, Any]
-    samples: dict[str, int]
-    results: dict[str, dict[str, Comparison]]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For --json; the keys are documented in `__main__`."""
-        measures = {
-            name: {measure: comparison.as_dict() for measure, comparison in comparisons.items()}
-            for name, comparisons in self.results.items()
-        }
-        return {"configuration": self.configuration, "samples": self.samples, **measures}
-
-    @property
-    def note(self) -> str:
-        counts = ", ".join(f"{name}: {count} prompts" for name, count in self.samples.items())
-        data, seed = self.configuration["data"], self.configuration["seed"]
-        kind = data if data == "synthetic" else f"{data} (the needle's are synthetic)"
-        return f"Reader {self.reader}, data {kind}, seed {seed}; {counts}."
+CELLS = "cells.json"
 
 
 def benchmark(
@@ -58,36 +35,52 @@ def benchmark(
     *,
     samples: int,
     seed: int = 0,
-    only: list[str],
-    methods: list[str],
+    only: Sequence[str] = tuple(EXPERIMENTS),
+    methods: Sequence[str],
     data: Path | None = None,
     limit: int = MAX_PROMPT,
-) -> Outcome:
-    """Run what is missing in `folder`, and write tables, JSON and figures there."""
+) -> tuple[dict[str, Any], str]:
+    """Run what is missing in `folder`, and write tables, JSON and figures there.
+
+    Returns the results (`__main__` documents the keys) and the report in Markdown.
+    """
     reader.model.requires_grad_(False)
+    check_folder(folder).mkdir(parents=True, exist_ok=True)
     settings = configuration(reader, seed, data, limit)
-    rows, attributor = Rows.open(folder, settings), Attributor(reader)
+    cells, attributor = Cells(folder / CELLS, settings), Attributor(reader)
     counts: dict[str, int] = {}
     results: dict[str, dict[str, Comparison]] = {}
     for name in only:
         cases = cases_of(name, samples, seed, data, reader, limit)
         if len(cases) < 2:
             raise InputError(f"{name}: intervals need at least two samples, found {len(cases)}")
-        run(EXPERIMENTS[name], cases, attributor, methods, rows, limit)
-        ids = [case.id for case in cases]
-        counts[name], results[name] = len(ids), evaluate(EXPERIMENTS[name], ids, methods, rows)
-        figures.bars(results[name], TITLES[name], folder / f"{name}.png")
+        rows = run(name, cases, attributor, methods, cells, limit)
+        counts[name] = len(cases)
+        results[name] = {
+            measure: compare(
+                {method: _statistic(measure, rows[method]) for method in methods}, len(cases), OURS
+            )
+            for measure in EXPERIMENTS[name].titles
+        }
+        bars(name, results[name], folder / f"{name}.png")
         if name == "perturbation":
-            found = {method: rows.of(name, ids, method) for method in methods}
-            figures.perturbation_curves(found, folder / "perturbation-curves.png")
-    outcome = Outcome(str(reader.identity), settings, counts, results)
-    write_atomically(folder / "results.json", json.dumps(outcome.as_dict(), indent=2) + "\n")
-    write_atomically(folder / "report.md", tables.markdown(results, TITLES, outcome.note))
-    return outcome
+            perturbation_curves(rows, folder / "perturbation-curves.png")
+    of_what = "synthetic" if data is None else f"{settings['data']} (the needle's are synthetic)"
+    prompts = ", ".join(f"{name}: {count} prompts" for name, count in counts.items())
+    note = f"Reader {reader.identity}, data {of_what}, seed {seed}; {prompts}."
+    found = {
+        name: {measure: asdict(comparison) for measure, comparison in comparisons.items()}
+        for name, comparisons in results.items()
+    }
+    report = {"configuration": settings, "samples": counts, **found}
+    page = markdown(results, note)
+    write_atomically(folder / "results.json", json.dumps(report, indent=2) + "\n")
+    write_atomically(folder / "report.md", page)
+    return report, page
 
 
 def configuration(reader: Reader, seed: int, data: Path | None, limit: int) -> dict[str, Any]:
-    """What rows must share to stand in one folder. The number of samples may grow, methods may join."""
+    """What cells must share to stand in one folder. The number of samples may grow, methods may join."""
     return {
         "format": FORMAT,
         "reader": reader.identity.digest,
@@ -112,6 +105,42 @@ def cases_of(
         return real_cases(data, reader, count, limit)
     make = ablation_cases if experiment == "ablation" else needle_cases
     return make(count, seed)
+
+
+def run(
+    experiment: str,
+    cases: list[Case],
+    attributor: Attributor,
+    methods: Sequence[str],
+    cells: Cells,
+    limit: int,
+) -> dict[str, list[Row]]:
+    """By method, one row a case; what the cells lack is measured, case by case."""
+    found: dict[str, list[Row]] = {method: [] for method in methods}
+    for case in tqdm(cases, experiment, disable=None):
+        keys = {method: f"{experiment} {case.id} {method}" for method in methods}
+        missing = [method for method, key in keys.items() if key not in cells]
+        if missing:
+            sample = Sample.of(case, attributor.reader, limit)
+            rows = EXPERIMENTS[experiment].measure(sample, attributor, missing)
+            cells.add({keys[method]: row for method, row in rows.items()})
+        for method, key in keys.items():
+            found[method].append(cells[key])
+    return found
+
+
+def _statistic(measure: str, rows: list[Row]) -> Statistic:
+    if measure != "pooled":
+        return mean_of([row[measure] for row in rows])
+    relevance = centred([row["relevance"] for row in rows])
+    drops = centred([row["drop"] for row in rows])
+
+    def pooled(draw: Draw) -> float:
+        return spearman(
+            np.concatenate([relevance[k] for k in draw]), np.concatenate([drops[k] for k in draw])
+        )
+
+    return pooled
 
 
 def _digest(data: Path) -> str:

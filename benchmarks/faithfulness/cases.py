@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import random
 import re
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.faithfulness.facts import ELSEWHERE, KINDS, PLACES, Kind
 from lrp4rag.data import load_examples
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.reader import Reader
 from lrp4rag.sentences import split_sentences
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One thing that can be asked of a place: {s} stands for the place, {v} for the value."""
+
+    name: str
+    question: str
+    fact: str
+    response: str
+    values: tuple[str, ...]
+
+
+FACTS = tomllib.loads((Path(__file__).parent / "facts.toml").read_text(encoding="utf-8"))
+KINDS = [Kind(**{**kind, "values": tuple(kind["values"])}) for kind in FACTS["kinds"]]
+PLACES, ELSEWHERE = FACTS["places"], FACTS["elsewhere"]
 
 MAX_PROMPT = 200
 """The longest prompt, in the reader's tokens, chat template included."""
@@ -84,9 +100,9 @@ def _needle(generator: random.Random, index: int) -> Case:
     others = _others(generator, mixture, kind, place, places, values)
     position = generator.randrange(3)
     passages = [*others[:position], kind.fact.format(s=place, v=value), *others[position:]]
-    example = Example.create(
+    example = Example(
         question=kind.question.format(s=place),
-        passages=passages,
+        passages=tuple(passages),
         response=kind.response.format(v=value),
         template=TEMPLATE,
         id=f"needle-{index}",
@@ -104,9 +120,9 @@ def _two_needles(generator: random.Random, index: int) -> Case:
     planted = [first.fact.format(s=place, v=answers[0]), second.fact.format(s=other, v=answers[1])]
     passages = [*planted, *others, near]
     generator.shuffle(passages)
-    example = Example.create(
+    example = Example(
         question=f"{first.question.format(s=place)} {second.question.format(s=other)}",
-        passages=passages,
+        passages=tuple(passages),
         response=f"{first.response.format(v=answers[0])} {second.response.format(v=answers[1])}",
         template=TEMPLATE,
         id=f"ablation-{index}",
@@ -126,7 +142,7 @@ def _others(
     """The passages beside the planted one, in random order; no two are the same."""
     kinds = generator.sample([other for other in KINDS if other is not kind], len(mixture))
     apart = generator.sample(ELSEWHERE, len(mixture))
-    made = {
+    made: dict[str, Callable[[int], str]] = {
         "alike": lambda k: kind.fact.format(s=places[k], v=values[k]),
         "near": lambda k: kinds[k].fact.format(s=place, v=generator.choice(kinds[k].values)),
         "elsewhere": lambda k: apart[k],
@@ -169,9 +185,9 @@ def _cut(example: Example, reader: Reader, limit: int) -> Case | None:
         passages = [" ".join(passage.split()[:words]) for passage in example.passages]
         if len(set(passages)) < len(passages):
             return None
-        shorter = Example.create(
+        shorter = Example(
             question=example.question,
-            passages=passages,
+            passages=tuple(passages),
             response=stated[0],
             template=TEMPLATE,
             id=example.id,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +43,6 @@ class Comparison:
     ours: str | None
     other: str | None
     verdict: Verdict | None
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def mean_of(values: list[float]) -> Statistic:

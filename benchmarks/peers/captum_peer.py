@@ -20,7 +20,7 @@ from captum.attr import (
 )
 from torch import Tensor
 
-from benchmarks.common import Example
+from benchmarks.harness import Example
 from benchmarks.peers.worker import Peer, serve
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from benchmarks.common import Example
+from benchmarks.harness import Example
 from benchmarks.peers.worker import Peer, serve
 
 
@@ -19,7 +19,6 @@ class Inseq(Peer):
 
     def __init__(self, model: Any, example: Example, task: dict[str, Any]) -> None:
         super().__init__(model, example, task)
-        import inseq  # type: ignore[import-not-found]
         from transformers import AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(task["model"], trust_remote_code=False)
@@ -27,7 +26,7 @@ class Inseq(Peer):
         self._prompt, self._text = tokenizer.decode(ids[: self.n]), tokenizer.decode(ids)
         if tokenizer(self._text)["input_ids"] != ids:
             raise ValueError("inseq takes texts, and this example's text encodes to other tokens")
-        self._model = inseq.load_model(model, "input_x_gradient", tokenizer=tokenizer)
+        self._model = load().load_model(model, "input_x_gradient", tokenizer=tokenizer)
 
     def units(self, first: int, count: int) -> Tensor:
         start = self.n + first
@@ -42,6 +41,12 @@ class Inseq(Peer):
         # (tokens, rows, d): inseq leaves the sum over the embedding's entries to its aggregators.
         values: Tensor = output.sequence_attributions[0].target_attributions
         return values[: self.n].sum(-1).T
+
+
+def load() -> Any:
+    import inseq  # type: ignore[import-not-found]
+
+    return inseq
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from transformers.models.llama import modeling_llama
 
-from benchmarks.common import Example
+from benchmarks.harness import Example
 from benchmarks.peers.worker import Peer, serve
 
 
@@ -58,7 +58,7 @@ class Lxt(Peer):
         return (gradient * embeddings.detach())[0, : self.n].sum(-1)
 
 
-def patch() -> None:
+def load() -> None:
     """Import LXT and let it patch Llama's classes.
 
     LXT imports torchvision for the patches of its vision transformers, which are not used here. Where
@@ -80,5 +80,5 @@ def patch() -> None:
 
 
 if __name__ == "__main__":
-    patch()
+    load()
     serve(Lxt)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.common import Example
+from benchmarks.harness import Example
 from benchmarks.peers.worker import Peer, serve
 from lrp4rag.lrp import Flow, relevance_mode
 
@@ -30,11 +30,11 @@ class Ours(Peer):
         return super().forward()
 
     def response(self) -> torch.Tensor:
-        return self._flow().push(self.example, torch.full((1, self.n), 1 / self.n))[0]
+        return self._flow().push(self.example, self.example.mean_prompt)[0]
 
     def prompt(self) -> torch.Tensor:
         self._flow().forget()
-        return self._flow().pull(self.example, torch.full((1, self.t), 1 / self.t))[0]
+        return self._flow().pull(self.example, self.example.mean_response)[0]
 
     def units(self, first: int, count: int) -> torch.Tensor:
         return self._flow().pull(self.example, torch.eye(self.t)[first : first + count])

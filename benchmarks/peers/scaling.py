@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.cells import Cell, Cells
+from benchmarks.harness import exponent
 from benchmarks.peers.client import Job, PeerError, Worker
 from benchmarks.peers.environments import UnavailableError
-from benchmarks.peers.store import Cell, Store
 from benchmarks.peers.table import Say
-from benchmarks.peers.totals import QUANTITIES, Unit, exponent, spread, totals
+from benchmarks.peers.totals import QUANTITIES, spread, totals
 
 ROWS = 3
 """Rows (or columns) timed in a cell, one at a time."""
@@ -32,7 +33,7 @@ class Sweep:
 
 
 def measure_sweep(
-    job: Job, sweep: Sweep, peers: Sequence[str], window: int, store: Store, say: Say
+    job: Job, sweep: Sweep, peers: Sequence[str], window: int, cells: Cells, say: Say
 ) -> dict[str, Any]:
     """Records of all cells of a sweep and its fitted exponents; README.md documents the keys."""
     records = []
@@ -40,9 +41,9 @@ def measure_sweep(
         known: list[Cell] = []
         for n, t in sweep.sizes():
             key = f"scaling {n}+{t} {peer}"
-            if key not in store:
+            if key not in cells:
                 say(key)
-            cell = _cell(job, peer, n, t, window, known, store, key)
+            cell = _cell(job, peer, n, t, window, known, cells, key)
             if "about" in cell:
                 known.append(cell)
             records += _records(cell, peer, sweep.side, n, t)
@@ -50,27 +51,24 @@ def measure_sweep(
 
 
 def _cell(
-    job: Job, peer: str, n: int, t: int, window: int, known: list[Cell], store: Store, key: str
+    job: Job, peer: str, n: int, t: int, window: int, known: list[Cell], cells: Cells, key: str
 ) -> Cell:
     if n + t - 1 > window:
         return {"skipped": f"{n} + {t} tokens do not fit the model's window of {window}"}
     try:
-        return store.cell(key, lambda: _measure(job.cut(n, t), peer, known))
+        return cells.cell(key, lambda: _measure(job.cut(n, t), peer, known))
     except UnavailableError as error:  # not stored: the next run may have its environment
         return {"skipped": str(error)}
 
 
-def _measure(job: Job, peer: str, known: list[Cell]) -> Cell:
+def _measure(job: Job, peer: str, smaller: list[Cell]) -> Cell:
     """Time what the smaller cells say takes no more than the limit, and say why the rest is skipped."""
-    tokens = len(job.prompt_ids) + len(job.response_ids) - 1
-    reason = _too_long(known, "forward", tokens, job.limit)
-    if reason:
-        return {"skipped": f"a plain forward pass {reason}"}
     with Worker(peer, job) as worker:
         whole = worker.about["whole"]
+        tokens = len(job.prompt_ids) + len(job.response_ids) - 1
         cell: Cell = {"about": worker.about, "tokens": tokens, "seconds": {}, "peak_bytes": {}, "skipped": {}}
         for what in ("forward", *whole, "units"):
-            reason = _too_long(known, what, tokens, job.limit)
+            reason = _too_long(smaller, what, tokens, job.limit)
             if what == "units" and "prompt" in whole and "prompt" not in cell["seconds"]:
                 reason = reason or "what its rows share was not made, see prompt"
             try:
@@ -86,30 +84,26 @@ def _measure(job: Job, peer: str, known: list[Cell]) -> Cell:
 def _time(worker: Worker, what: str, cell: Cell) -> None:
     if what != "units" or "prompt" not in worker.about["whole"]:
         worker.ask("forget")
-    if what != "units":
-        answer = worker.ask(what)
-        cell["seconds"][what] = answer.seconds
-    else:
+    if what == "units":
         firsts = spread(worker.about["units"], 1, min(ROWS, worker.about["units"]))
         answers = [worker.ask("units", first=first, count=1) for first in firsts]
         cell["units"] = [
             {"first": first, "count": 1, "seconds": answer.seconds}
             for first, answer in zip(firsts, answers, strict=True)
         ]
-        cell["seconds"][what] = sum(answer.seconds for answer in answers)
-        answer = answers[-1]
-    cell["peak_bytes"][what] = answer.peak_bytes
+    else:
+        answers = [worker.ask(what)]
+    cell["seconds"][what] = sum(answer.seconds for answer in answers)
+    cell["peak_bytes"][what] = answers[-1].peak_bytes
 
 
-def _too_long(known: list[Cell], what: str, tokens: int, limit: float) -> str:
+def _too_long(smaller: list[Cell], what: str, tokens: int, limit: float) -> str:
     """Why a request should be skipped, from what it took in smaller cells; empty where it should not."""
-    if known and what in known[-1]["skipped"]:
-        reason: str = known[-1]["skipped"][what]
+    if smaller and what in smaller[-1]["skipped"]:
+        reason: str = smaller[-1]["skipped"][what]
         return reason if reason.startswith("a smaller cell") else f"a smaller cell was skipped: {reason}"
-    timed = [(cell["tokens"], cell["seconds"][what]) for cell in known if what in cell["seconds"]]
-    if not timed:
-        return ""
-    estimate = estimated(timed, tokens)
+    timed = [(cell["tokens"], cell["seconds"][what]) for cell in smaller if what in cell["seconds"]]
+    estimate = estimated(timed, tokens) if timed else 0.0
     return f"would take about {estimate:.0f} s, over {limit:.0f} s" if estimate > limit else ""
 
 
@@ -127,19 +121,18 @@ def _records(cell: Cell, peer: str, side: str, n: int, t: int) -> list[dict[str,
     """One record per quantity, with its seconds or with the reason why it has none."""
     base = {"peer": peer, "sweep": side, "prompt": n, "response": t}
     if "about" not in cell:
-        skipped = {**base, "seconds": None, "skipped": cell["skipped"]}
-        return [{**skipped, "quantity": what} for what in QUANTITIES]
-    seconds, peaks, about = cell["seconds"], cell["peak_bytes"], cell["about"]
-    units = [Unit(**unit) for unit in cell.get("units", [])]
-    found = totals(about, seconds.get("response"), seconds.get("prompt"), units)
+        return [
+            {**base, "seconds": None, "skipped": cell["skipped"], "quantity": what} for what in QUANTITIES
+        ]
+    seconds, about = cell["seconds"], cell["about"]
+    found = totals(about, seconds.get("response"), seconds.get("prompt"), cell.get("units", []))
     records = []
     for what in QUANTITIES:
         request = what if what in about["whole"] else "units"
         record = {**base, "quantity": what, "forward_seconds": seconds.get("forward")}
         if what in found:
-            total = found[what]
-            record |= {"seconds": total.seconds, "extrapolated": total.extrapolated}
-            record["peak_bytes"] = peaks[request]
+            record |= {"seconds": found[what].seconds, "extrapolated": found[what].extrapolated}
+            record["peak_bytes"] = cell["peak_bytes"][request]
         else:
             record |= {"seconds": None, "skipped": cell["skipped"].get(request, "not measured")}
         records.append(record)
@@ -148,15 +141,16 @@ def _records(cell: Cell, peer: str, side: str, n: int, t: int) -> list[dict[str,
 
 def _exponents(records: Sequence[dict[str, Any]], side: str) -> list[dict[str, Any]]:
     """The power of the length that each peer's time grows with, where at least three cells were timed."""
-    fits = []
-    for peer in dict.fromkeys(record["peer"] for record in records):
-        for what in QUANTITIES:
-            points = [
-                (record[side], record["seconds"])
-                for record in records
-                if record["peer"] == peer and record["quantity"] == what and record["seconds"]
-            ]
-            if len(points) >= 3:
-                fit = {"peer": peer, "sweep": side, "quantity": what, "points": len(points)}
-                fits.append({**fit, "exponent": exponent(*zip(*points, strict=True))})
-    return fits
+    points: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for record in records:
+        if record["seconds"]:
+            key = record["peer"], record["quantity"]
+            points.setdefault(key, []).append((record[side], record["seconds"]))
+    return [
+        {
+            **{"peer": peer, "sweep": side, "quantity": what, "points": len(found)},
+            "exponent": exponent(*zip(*found, strict=True)),
+        }
+        for (peer, what), found in points.items()
+        if len(found) >= 3
+    ]

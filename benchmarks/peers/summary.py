@@ -6,8 +6,9 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.peers.store import Cell
-from benchmarks.peers.totals import QUANTITIES, Unit, totals, unit_seconds
+from benchmarks.cells import Cell
+from benchmarks.command import table
+from benchmarks.peers.totals import QUANTITIES, totals, unit_seconds
 
 
 def summarise(
@@ -29,7 +30,7 @@ def summarise(
 
 def _peer(rounds: Sequence[Cell], memory: Cell) -> dict[str, Any]:
     about = rounds[0]["about"]
-    units = [Unit(**unit) for cell in rounds for unit in cell["units"]]
+    units = [unit for cell in rounds for unit in cell["units"]]
     found = totals(about, _median(rounds, "response"), _median(rounds, "prompt"), units)
     forward, row = statistics.median(cell["forward"] for cell in rounds), unit_seconds(about, units)
     names = sorted({name for cell in rounds for name in cell["errors"]})
@@ -44,7 +45,7 @@ def _peer(rounds: Sequence[Cell], memory: Cell) -> dict[str, Any]:
         # In the rounds, rows and the forward passes of the same process lie side by side.
         "row_forwards": row / statistics.fmean(cell["forward"] for cell in rounds),
         "unit": about["axis"],
-        "units_timed": sum(unit.count for unit in units),
+        "units_timed": sum(unit["count"] for unit in units),
         "units": about["units"],
         "peak_bytes": memory,
         "agrees_with": about["agrees_with"] or None,
@@ -60,41 +61,40 @@ def _median(rounds: Sequence[Cell], what: str) -> float | None:
 
 
 def lines(peers: dict[str, dict[str, Any]]) -> list[str]:
-    """The table for people. Seconds; `~`: extrapolated from the rows that were timed."""
+    """The table for people, in seconds; `~`: extrapolated from the rows that were timed."""
+    measured = {name: row for name, row in peers.items() if row["available"]}
     head = ("", "R_response", "R_prompt", "R*", "row/fwd", "forward", "peak GB", "error", "agrees with")
-    table = [head] + [_line(name, row) for name, row in peers.items() if row["available"]]
-    widths = [max(len(line[k]) for line in table) for k in range(len(head))]
-    text = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
+    ratios = [
+        (name, *(_number(row.get(f"{what}_over_ours")) for what in (*QUANTITIES, "row")))
+        for name, row in measured.items()
+    ]
+    text = table(head, [_line(name, row) for name, row in measured.items()])
+    text += ["", *table(("over ours", "R_response", "R_prompt", "R*", "a row"), ratios), ""]
     for name, row in peers.items():
         if not row["available"]:
             text.append(f"{name}: not measured: {row['reason']}")
-        elif row["logits_error"] > 1e-3:
+            continue
+        if row["logits_error"] > 1e-3:
             text.append(f"{name}: its logits differ by {row['logits_error']:.1e}, so it runs another model")
-    notes = [
-        f"{name} explains {row['explains']}, so its numbers are others"
-        for name, row in peers.items()
-        if row["available"] and not row["agrees_with"]
-    ]
-    return [*text, *_ratios(peers), *notes]
+        if not row["agrees_with"]:
+            text.append(f"{name} explains {row['explains']}, so its numbers are others")
+        if row["unit"] == "column":
+            text.append(f"{name} computes columns of R*, not rows")
+    return text
 
 
 def _line(name: str, row: dict[str, Any]) -> tuple[str, ...]:
     marks = ["~" if row[f"{what}_extrapolated"] else "" for what in QUANTITIES]
-    seconds = [f"{m}{row[f'{what}_seconds']:.3g}" for m, what in zip(marks, QUANTITIES, strict=True)]
-    error = f"{row['response_error']:.0e}" if "response_error" in row else "-"
-    peak = max(row["peak_bytes"].values()) / 1e9
-    rows = f"{row['row_forwards']:.2f}" + ("" if row["unit"] == "row" else " *")
-    agrees = row["agrees_with"] or "-"
-    return (name, *seconds, rows, f"{row['forward_seconds']:.3g}", f"{peak:.2f}", error, agrees)
+    return (
+        name,
+        *(mark + _number(row[f"{what}_seconds"]) for mark, what in zip(marks, QUANTITIES, strict=True)),
+        _number(row["row_forwards"]),
+        _number(row["forward_seconds"]),
+        f"{max(row['peak_bytes'].values()) / 1e9:.2f}",
+        f"{row['response_error']:.0e}" if "response_error" in row else "-",
+        row["agrees_with"] or "-",
+    )
 
 
-def _ratios(peers: dict[str, dict[str, Any]]) -> list[str]:
-    text = []
-    for name, row in peers.items():
-        if row["available"] and name != "ours" and "response_over_ours" in row:
-            line = f"{name} / ours: R_response {row['response_over_ours']:.3g}, "
-            line += f"R_prompt {row['prompt_over_ours']:.3g}, R* {row['matrix_over_ours']:.3g}"
-            text.append(line + (f", a row {row['row_over_ours']:.2f}" if row["row_over_ours"] else ""))
-    if any(row["available"] and row["unit"] == "column" for row in peers.values()):
-        text.append("* a column of R*, not a row")
-    return text
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"

@@ -5,94 +5,75 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from benchmarks.cells import Cell, Cells
 from benchmarks.peers.client import Job, PeerError, Worker
 from benchmarks.peers.environments import UnavailableError
-from benchmarks.peers.store import Cell, Store
 from benchmarks.peers.totals import relative_error, spread
 
 Say = Callable[[str], None]
 
 
 @dataclass
-class Reference:
-    """Ours under one composite, asked for what a peer is compared with."""
-
-    worker: Worker
-    _known: dict[str, Any] = field(default_factory=dict)
-
-    def get(self, what: str) -> list[float]:
-        """The explained logits (`forward`), R_response or R_prompt."""
-        if what not in self._known:
-            self._known[what] = self.worker.ask(what).values
-        values: list[float] = self._known[what]
-        return values
-
-    def rows(self, first: int, count: int) -> list[list[float]]:
-        values: list[list[float]] = self.worker.ask("units", first=first, count=count).values
-        return values
-
-
 class Session:
     """The workers of one table, each started when it is first needed."""
 
-    def __init__(self, job: Job) -> None:
-        self.job, self._open = job, ExitStack()
-        self._workers: dict[tuple[str, str], Worker] = {}
-        self._references: dict[str, Reference] = {}
+    job: Job
+    opened: ExitStack
+    _workers: dict[tuple[str, str], Worker] = field(default_factory=dict)
+    _ours: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
     def worker(self, peer: str, composite: str = "attnlrp") -> Worker:
         key = peer, composite
         if key not in self._workers:
-            worker = self._open.enter_context(Worker(peer, self.job, composite))
+            worker = self.opened.enter_context(Worker(peer, self.job, composite))
             worker.ask("units", first=0, count=1)  # the first call of a library sets things up
             self._workers[key] = worker
         return self._workers[key]
 
-    def reference(self, composite: str) -> Reference:
-        if composite not in self._references:
-            self._references[composite] = Reference(self.worker("ours", composite))
-        return self._references[composite]
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
+    def ours(self, composite: str, what: str, **request: int) -> Any:
+        """What ours gives under a composite: the explained logits (`forward`), R_response, R_prompt, rows."""
+        key = (composite, what, *request.values())
+        if key not in self._ours:
+            self._ours[key] = self.worker("ours", composite).ask(what, **request).values
+        return self._ours[key]
 
 
 def measure_table(
-    job: Job, peers: Sequence[str], rounds: int, store: Store, say: Say
+    job: Job, peers: Sequence[str], rounds: int, cells: Cells, say: Say
 ) -> tuple[dict[str, list[Cell]], dict[str, Cell], dict[str, str]]:
     """Cells of every round by peer, memory by peer, and why the peers that are missing are missing."""
     size = f"{len(job.prompt_ids)}+{len(job.response_ids)}"
-    cells: dict[str, list[Cell]] = {peer: [] for peer in peers}
+    found: dict[str, list[Cell]] = {peer: [] for peer in peers}
+    memory: dict[str, Cell] = {}
     missing: dict[str, str] = {}
-    with Session(job) as session:
+
+    def measured(peer: str, key: str, measure: Callable[[], Cell], trouble: str = "") -> list[Cell]:
+        """The cell, or nothing where the peer cannot be measured."""
+        if peer in missing:
+            return []
+        if key not in cells:
+            say(key)
+        try:
+            return [cells.cell(key, measure)]
+        except (UnavailableError, PeerError) as error:
+            missing[peer] = f"{trouble}{error}"
+            say(f"{peer}: {missing[peer]}")
+            return []
+
+    with ExitStack() as opened:
+        session = Session(job, opened)
         for k in range(rounds):
             for peer in peers:
                 key = f"table {size} round {k + 1} of {rounds} {peer}"
-                if peer in missing:
-                    continue
-                if key not in store:
-                    say(key)
-                try:
-                    cell = store.cell(key, lambda p=peer, k=k: _round(session, p, k, rounds))  # type: ignore[misc]
-                    cells[peer].append(cell)
-                except (UnavailableError, PeerError) as error:
-                    missing[peer] = str(error)
-                    say(f"{peer}: {error}")
-    memory = {}
-    for peer in [peer for peer in peers if peer not in missing]:
-        key = f"memory {size} {peer}"
-        if key not in store:
-            say(key)
-        try:
-            memory[peer] = store.cell(key, lambda p=peer: _memory(job, p))  # type: ignore[misc]
-        except (UnavailableError, PeerError) as error:
-            missing[peer] = f"its memory could not be measured: {error}"
-    return cells, memory, missing
+                found[peer] += measured(peer, key, partial(_round, session, peer, k, rounds))
+    for peer in peers:
+        trouble = "its memory could not be measured: "
+        for cell in measured(peer, f"memory {size} {peer}", partial(_memory, job, peer), trouble):
+            memory[peer] = cell
+    return found, memory, missing
 
 
 def _round(session: Session, peer: str, k: int, rounds: int) -> Cell:
@@ -105,8 +86,7 @@ def _round(session: Session, peer: str, k: int, rounds: int) -> Cell:
     parts = [(first, min(about["chunk"], about["units"] - first)) for first in starts]
     units = [worker.ask("units", first=first, count=count) for first, count in parts]
     after = worker.ask("forward")
-    plain = session.reference("attnlrp").get("forward")
-    errors = {"logits": relative_error(before.values, plain)}
+    errors = {"logits": relative_error(before.values, session.ours("attnlrp", "forward"))}
     if about["agrees_with"] and peer != "ours":
         rows = [
             pair
@@ -114,7 +94,7 @@ def _round(session: Session, peer: str, k: int, rounds: int) -> Cell:
             for pair in enumerate(unit.values, first)
         ]
         prompt = whole["prompt"].values if "prompt" in whole else None
-        errors |= _agreement(session.reference(about["agrees_with"]), rows, prompt)
+        errors |= _agreement(partial(session.ours, about["agrees_with"]), rows, prompt)
     timed = [
         {"first": first, "count": count, "seconds": unit.seconds}
         for (first, count), unit in zip(parts, units, strict=True)
@@ -125,18 +105,17 @@ def _round(session: Session, peer: str, k: int, rounds: int) -> Cell:
 
 
 def _agreement(
-    reference: Reference, rows: list[tuple[int, list[float]]], prompt: list[float] | None
+    ours: Callable[..., Any], rows: list[tuple[int, list[float]]], prompt: list[float] | None
 ) -> dict[str, float]:
     """Relative errors of rows of R*, of their means (against R_response, pushed), and of R_prompt."""
-    response = reference.get("response")
+    response = ours("response")
     largest = max(abs(value) for value in response)
-    means = [abs(sum(row) / len(row) - response[j]) / largest for j, row in rows]
     errors = {
-        "response": max(means),
-        "row": max(relative_error(row, reference.rows(j, 1)[0]) for j, row in rows),
+        "response": max(abs(sum(row) / len(row) - response[j]) / largest for j, row in rows),
+        "row": max(relative_error(row, ours("units", first=j, count=1)[0]) for j, row in rows),
     }
     if prompt is not None:
-        errors["prompt"] = relative_error(prompt, reference.get("prompt"))
+        errors["prompt"] = relative_error(prompt, ours("prompt"))
     return errors
 
 

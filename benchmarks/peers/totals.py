@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,8 @@ QUANTITIES = ("response", "prompt", "matrix")
 """R_response, R_prompt and the full R*."""
 
 
-@dataclass(frozen=True)
-class Unit:
-    """One timed call for `count` rows (or columns) of R*, from `first` on."""
-
-    first: int
-    count: int
-    seconds: float
+Unit = Mapping[str, Any]
+"""One timed call for `count` rows (or columns) of R*, from `first` on: first, count, seconds."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +27,7 @@ class Total:
 def unit_seconds(about: dict[str, Any], units: Sequence[Unit]) -> float:
     """Mean seconds of a row (or column): positions are spread evenly, so their mean stands for all."""
     extra = about["extra_units"]
-    return statistics.fmean(unit.seconds / (unit.count + extra) for unit in units)
+    return statistics.fmean(unit["seconds"] / (unit["count"] + extra) for unit in units)
 
 
 def totals(
@@ -48,7 +43,7 @@ def totals(
         unit = unit_seconds(about, units)
         shared = 0.0 if prompt is None else max(prompt - unit, 0.0)
         seconds = shared + (about["units"] + about["extra_units"]) * unit
-        covered = {unit.first: unit.count for unit in units}
+        covered = {unit["first"]: unit["count"] for unit in units}
         everything = Total(seconds, sum(covered.values()) < about["units"])
         found = dict.fromkeys(QUANTITIES, everything)
     for name, whole in (("response", response), ("prompt", prompt)):
@@ -63,12 +58,6 @@ def spread(units: int, chunk: int, calls: int) -> list[int]:
     """The first unit of each of `calls` chunks in the middle of equal parts of the response."""
     slots = math.ceil(units / chunk)
     return [int((k + 0.5) / calls * slots) * chunk for k in range(calls)]
-
-
-def exponent(lengths: Sequence[float], seconds: Sequence[float]) -> float:
-    """The slope of log seconds over log length, by least squares."""
-    x, y = [math.log(length) for length in lengths], [math.log(second) for second in seconds]
-    return statistics.linear_regression(x, y).slope
 
 
 def relative_error(found: Sequence[float], expected: Sequence[float]) -> float:

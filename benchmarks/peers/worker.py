@@ -19,13 +19,12 @@ import json
 import os
 import resource
 import sys
-import time
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
 import torch
 
-from benchmarks.common import Example, forget_peak, peak_resident
+from benchmarks.harness import Example, forget_peak, peak_resident, plain_forward, seconds
 
 
 class Peer:
@@ -50,12 +49,10 @@ class Peer:
         self.model, self.example, self.task = model, example, task
         self.n, self.t = len(example.prompt_ids), len(example.response_ids)
 
-    @torch.no_grad()
     def forward(self) -> torch.Tensor:
         """The explained logits (t,)."""
-        logits = self.model(self.example.inputs, use_cache=False, logits_to_keep=self.t).logits[0]
-        picked: torch.Tensor = logits[torch.arange(self.t), list(self.example.response_ids)]
-        return picked
+        logits = plain_forward(self.model, self.example)
+        return logits[torch.arange(self.t), list(self.example.response_ids)]
 
     def response(self) -> torch.Tensor:
         """R_response (t,)."""
@@ -152,11 +149,10 @@ def _answer(peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
         peer.forget()
         forget_peak()
         return {"peak_bytes": peak_resident()}
-    started = time.perf_counter()
-    values = getattr(peer, what)(**request)
-    seconds = time.perf_counter() - started
-    listed = None if values is None else values.detach().double().tolist()
-    return {"seconds": seconds, "peak_bytes": peak_resident(), "values": listed}
+    values: list[torch.Tensor] = []
+    taken = seconds(lambda: values.append(getattr(peer, what)(**request)))
+    peak = peak_resident()
+    return {"seconds": taken, "peak_bytes": peak, "values": values[0].detach().double().tolist()}
 
 
 def _limit_memory(extra: int | None) -> None:

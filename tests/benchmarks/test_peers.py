@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import torch
 
-from benchmarks.common import Example
+from benchmarks.harness import Example
 from benchmarks.peers import client, environments, totals, worker
 from benchmarks.peers.captum_peer import CaptumAblation, CaptumGradient
 from benchmarks.peers.client import Job, PeerError, Worker
@@ -110,19 +111,16 @@ def test_a_peer_that_takes_too_long_is_stopped(job: Job, monkeypatch: pytest.Mon
         Worker("ours", job)
 
 
-def test_the_reason_of_a_failed_environment_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    broken = environments.Environment("lxt", "no_such_module_anywhere")
-    monkeypatch.setattr(environments.Environment, "requirements", property(lambda _: tmp_path / "none.txt"))
-    monkeypatch.setattr(environments.Environment, "fingerprint", property(lambda _: "x"))
-    monkeypatch.setattr(
-        environments,
-        "commands",
-        lambda environment, where: [[environments.sys.executable, "-c", f"import {environment.imports}"]],
-    )
-    with pytest.raises(UnavailableError, match="no_such_module_anywhere"):
-        environments.make(broken, tmp_path / "envs")
-    with pytest.raises(UnavailableError, match=r"could not be made.*no_such_module_anywhere"):
-        environments.python_of("lxt", tmp_path / "envs")
+def test_an_environment_of_other_requirements_is_none(tmp_path: Path):
+    for _ in range(2):
+        with pytest.raises(UnavailableError, match="environments lxt"):
+            environments.python_of("lxt", tmp_path)
+        (tmp_path / "lxt").mkdir(exist_ok=True)
+        (tmp_path / "lxt" / environments.COMPLETE).write_text("torch==1\n")
+    with pytest.raises(click.ClickException, match="no virtual environment"):
+        environments.make("lxt", tmp_path)
+    (tmp_path / "lxt" / environments.COMPLETE).write_text(environments.requirements("lxt").read_text())
+    assert environments.python_of("lxt", tmp_path) == tmp_path / "lxt" / "bin" / "python"
 
 
 def test_old_transformers_get_the_rotary_base_that_new_ones_wrote(monkeypatch: pytest.MonkeyPatch):

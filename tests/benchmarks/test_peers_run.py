@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.common import Example
+from benchmarks.cells import Cells
+from benchmarks.harness import Example
 from benchmarks.peers import client, environments, run, scaling, table, totals, worker
 from benchmarks.peers.captum_peer import CaptumAblation, CaptumGradient
 from benchmarks.peers.client import Job, PeerError
 from benchmarks.peers.ours import Ours
 from benchmarks.peers.paper_loop import PaperLoop
-from benchmarks.peers.store import OtherSetupError, Store
 from benchmarks.peers.worker import Peer
+from lrp4rag.errors import InputError
 
 CLASSES: dict[str, type[Peer]] = {
     "ours": Ours,
@@ -173,7 +174,7 @@ def test_what_would_take_too_long_is_skipped_and_said(job: Job, monkeypatch: pyt
     monkeypatch.setattr(Paced, "pace", lambda do, n: n**2 / 1000 if do == "response" else 0.1, raising=False)
     long = Job(job.model, tuple(range(2000)), (1, 2), job.environments, 60.0)
     sweep = scaling.Sweep("prompt", (100, 200, 400, 800), 3)
-    found = scaling.measure_sweep(long, sweep, ["ours"], 4096, Store(None, {}), lambda _: None)
+    found = scaling.measure_sweep(long, sweep, ["ours"], 4096, Cells(None, {}), lambda _: None)
     by = {(cell["quantity"], cell["prompt"]): cell for cell in found["cells"]}
     assert by["response", 200]["seconds"] == pytest.approx(202**2 / 1000)
     assert by["response", 400]["skipped"] == "would take about 162 s, over 60 s"
@@ -181,11 +182,6 @@ def test_what_would_take_too_long_is_skipped_and_said(job: Job, monkeypatch: pyt
     assert by["prompt", 400]["skipped"].startswith("out of memory")
     assert "see prompt" in by["matrix", 400]["skipped"]
     assert by["matrix", 200]["seconds"] == pytest.approx(3 * 0.1)
-
-
-def test_an_exponent_is_the_slope_of_the_logarithms():
-    lengths = [10, 20, 40, 80]
-    assert totals.exponent(lengths, [3 * length**1.7 for length in lengths]) == pytest.approx(1.7)
 
 
 @pytest.mark.parametrize(
@@ -202,19 +198,21 @@ def test_timed_rows_lie_in_the_middle_of_equal_parts(units: int, chunk: int, cal
 
 def test_totals_count_what_rows_share_once():
     about = {"whole": ["prompt"], "units": 100, "extra_units": 0}
-    found = totals.totals(about, None, 5.0, [totals.Unit(10, 1, 2.0), totals.Unit(60, 1, 4.0)])
+    units = [{"first": 10, "count": 1, "seconds": 2.0}, {"first": 60, "count": 1, "seconds": 4.0}]
+    found = totals.totals(about, None, 5.0, units)
     assert found["prompt"] == totals.Total(5.0, False)
     assert found["matrix"] == found["response"] == totals.Total(2.0 + 300.0, True)
     ablation = {"whole": [], "units": 10, "extra_units": 1}
-    assert totals.totals(ablation, None, None, [totals.Unit(4, 1, 2.0)])["matrix"].seconds == 11.0
+    assert totals.totals(ablation, None, None, units[:1])["matrix"].seconds == 11.0
 
 
-def test_a_file_of_another_setup_is_refused(tmp_path: Path):
+def test_a_cell_is_measured_once(tmp_path: Path):
     path = tmp_path / "cells.json"
-    Store(path, {"model": "a", "threads": 2}).cell("key", lambda: {"value": 1})
-    assert Store(path, {"model": "a", "threads": 2})["key"] == {"value": 1}
-    with pytest.raises(OtherSetupError, match="another threads"):
-        Store(path, {"model": "a", "threads": 1})
+    Cells(path, {"model": "a", "threads": 2}).cell("key", lambda: {"value": 1})
+    found = Cells(path, {"model": "a", "threads": 2})
+    assert found.cell("key", lambda: {"value": 2}) == found["key"] == {"value": 1}
+    with pytest.raises(InputError, match="measured with threads 2, not 1; name another output"):
+        Cells(path, {"model": "a", "threads": 1})
 
 
 def test_the_example_is_the_same_every_time_and_of_whole_words(reader_folder: Path):

@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import systems
-from lrp4rag.experiments.systems.baseline import Score
-from lrp4rag.experiments.systems.comparison.costs import read_costs
-from lrp4rag.experiments.systems.contest import NOTHING
-from lrp4rag.experiments.systems.kit import Kit
-from lrp4rag.experiments.systems.words import LENGTH, NOVEL_WORDS
+from lrp4rag.experiments.systems.baseline import NOTHING
+from lrp4rag.experiments.systems.comparison.compare import read_costs
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.scoring import Score
+from lrp4rag.experiments.systems.simple import LENGTH, NOVEL_WORDS
 from lrp4rag.training.rows import Rows
 from tests.training.test_localisation import stored
 
@@ -27,7 +27,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.usefixtures("default_reader")
-@pytest.mark.parametrize("name", ["novel-words", "log-probability", "prompt-judge", "lrp4rag --fast"])
+@pytest.mark.parametrize("name", ["novel-words", "log-probability", "lrp4rag --fast"])
 def test_a_response_costs_something(name: str, store: Path) -> None:
     found = systems.measure(name, store, 2)
     assert set(found) == {"seconds", "forwards", "peak_bytes"}
@@ -37,21 +37,21 @@ def test_a_response_costs_something(name: str, store: Path) -> None:
 def test_memory_of_a_system_that_reads_text_is_without_the_reader(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loaded, kits = [], []
+    loaded, made = [], []
 
-    def watched(*given: Any) -> Kit:
-        kits.append(Kit(*given))
-        return kits[-1]
+    def watched(*given: Any) -> Resources:
+        made.append(Resources(*given))
+        return made[-1]
 
     def peak() -> int:
-        loaded.append("reader" in kits[0]._loaded)
+        loaded.append("reader" in made[0]._loaded)
         return 1
 
-    monkeypatch.setattr(systems, "Kit", watched)
+    monkeypatch.setattr(systems, "Resources", watched)
     monkeypatch.setattr(systems, "peak_resident", peak)
     systems.measure("novel-words", store, 2)
     assert loaded == [False]
-    assert "reader" in kits[0]._loaded  # for the plain forwards
+    assert "reader" in made[0]._loaded  # for the plain forwards
 
 
 class Silent:
@@ -59,15 +59,15 @@ class Silent:
 
     chosen = NOTHING
 
-    def score(self, rows: Rows, kit: Kit) -> list[Score]:
+    def score(self, rows: Rows, resources: Resources) -> list[Score]:
         return [Score(0.5, False, answered=False)] * len(rows)
 
 
 def test_a_system_that_learned_nothing_has_no_cost(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    silent: Any = SimpleNamespace(facts=LENGTH.facts, fit=lambda rows, kit: Silent())
+    silent: Any = SimpleNamespace(facts=LENGTH.facts, fit=lambda rows, resources: Silent())
     monkeypatch.setattr(systems, "BASELINES", {"length": silent})
     assert systems.measure("length", store, 2) is None
-    monkeypatch.setattr(systems, "in_a_process", systems.measure)
+    monkeypatch.setattr(systems, "apart", lambda function, *arguments: function(*arguments))
     result = CliRunner().invoke(systems.main, ["--store", str(store), "--system", "length"])
     assert "length                   learned nothing" in result.output
 
@@ -77,11 +77,11 @@ def test_every_system_is_measured_in_a_process_of_its_own_and_kept(
 ) -> None:
     asked = []
 
-    def stand_in(name: str, folder: Path, responses: int) -> dict[str, float]:
+    def stand_in(_: Any, name: str, folder: Path, responses: int) -> dict[str, float]:
         asked.append(name)
         return {"seconds": 0.5, "forwards": 2.0, "peak_bytes": 10**9}
 
-    monkeypatch.setattr(systems, "in_a_process", stand_in)
+    monkeypatch.setattr(systems, "apart", stand_in)
     out = tmp_path / "costs.json"
     for names in (["length"], ["lexical"]):
         options = [word for name in names for word in ("--system", name)]
@@ -96,6 +96,6 @@ def test_every_system_is_measured_in_a_process_of_its_own_and_kept(
     assert set(costs.systems) == {"length", "lexical", "novel-words"}
     assert costs.systems["length"].forwards == 2
     result = CliRunner().invoke(systems.main, ["--store", str(store), "--out", str(out), "--responses", "2"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "name another file" in result.output
     assert re.match(r"smollm2-135m in b?float\d+, \d+ threads", json.loads(out.read_text())["conditions"])

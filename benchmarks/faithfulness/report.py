@@ -1,24 +1,66 @@
-"""Figures: perturbation curves with bands, and bars with intervals for every measure of an experiment."""
+"""What the report shows: tables with a sentence of verdict under each, bars with intervals, and curves."""
 
 from __future__ import annotations
 
+import textwrap
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.command import table
+from benchmarks.faithfulness.measures import EXPERIMENTS, FRACTIONS
 from benchmarks.faithfulness.methods import METHODS, OURS, Array
-from benchmarks.faithfulness.perturbation import FRACTIONS
 from benchmarks.faithfulness.statistics import Comparison
 from lrp4rag.files import write_atomically
 from lrp4rag.report.figure_text import png_of
+from lrp4rag.report.markdown import text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 RESAMPLES = 500
 DPI = 150
+
+
+def markdown(results: dict[str, dict[str, Comparison]], note: str) -> str:
+    parts = ["# Faithfulness", text(note)]  # it names a reader, and data
+    for experiment, comparisons in results.items():
+        for measure, comparison in comparisons.items():
+            title = EXPERIMENTS[experiment].titles[measure]
+            rows = "\n".join(
+                table(("method", "value [95 % interval]", "best of ours minus it"), lines(comparison))
+            )
+            parts += [f"## {experiment}: {measure}\n\n{title}", rows, verdict_sentence(comparison)]
+    return "\n\n".join(parts) + "\n"
+
+
+def lines(comparison: Comparison) -> list[tuple[str, str, str]]:
+    """One line a method, the best first."""
+    ranked = sorted(comparison.methods, key=lambda name: -comparison.methods[name].value)
+    return [
+        (name, str(comparison.methods[name]), str(comparison.differences.get(name, ""))) for name in ranked
+    ]
+
+
+def verdict_sentence(comparison: Comparison) -> str:
+    """Whether the best of our composites is best, level with the best other method, or worse."""
+    if comparison.verdict is None or comparison.ours is None or comparison.other is None:
+        return "No verdict: it needs one of our composites and one other method."
+    words = {
+        "best": "is best: better than the best other method",
+        "level": "is level with the best other method",
+        "worse": "is WORSE than the best other method",
+    }[comparison.verdict]
+    difference = comparison.differences[comparison.other]
+    return (
+        f"{comparison.ours} {words}, {comparison.other} (difference {difference}; "
+        "paired bootstrap over samples)."
+    )
 
 
 def colours() -> dict[str, Any]:
@@ -29,57 +71,50 @@ def colours() -> dict[str, Any]:
     return dict(zip(METHODS, palette, strict=True)) | {"random": (0.6, 0.6, 0.6)}
 
 
-def bars(comparisons: dict[str, Comparison], titles: dict[str, str], path: Path) -> None:
+def bars(experiment: str, comparisons: dict[str, Comparison], path: Path) -> None:
     """A panel a measure; our composites are filled, the others pale. The best is on top."""
-    import seaborn as sns
-
-    with sns.axes_style("whitegrid"), sns.plotting_context("paper"):
-        drawn = _figure((4.4 * len(comparisons), 3.4))
+    with _figure((4.4 * len(comparisons), 3.4), path) as drawn:
         axes = drawn.subplots(1, len(comparisons), squeeze=False)[0]
         for ax, (measure, comparison) in zip(axes, comparisons.items(), strict=True):
             ranked = sorted(comparison.methods, key=lambda name: comparison.methods[name].value)
             for row, name in enumerate(ranked):
                 estimate = comparison.methods[name]
-                errors = [[estimate.value - estimate.low], [estimate.high - estimate.value]]
                 ax.barh(
                     row,
                     estimate.value,
-                    xerr=errors,
+                    xerr=[[estimate.value - estimate.low], [estimate.high - estimate.value]],
                     color=colours()[name],
                     alpha=1.0 if name in OURS else 0.35,
                     error_kw={"lw": 1, "capsize": 2},
                 )
             ax.set_yticks(range(len(ranked)), [_label(name) for name in ranked])
             ax.grid(visible=False, axis="y")
-            ax.set_title(_wrapped(titles[measure]), loc="left", fontsize=9)
+            ax.set_title(
+                "\n".join(textwrap.wrap(EXPERIMENTS[experiment].titles[measure], 44)), loc="left", fontsize=9
+            )
             ax.set_xlabel(measure)
-            sns.despine(ax=ax, left=True)
+            ax.spines[["top", "right", "left"]].set_visible(False)
         drawn.supxlabel("filled: our composites; pale: other methods; lines: 95 % intervals", fontsize=8)
-        write_atomically(path, png_of(drawn, DPI))
 
 
 def perturbation_curves(rows: dict[str, list[dict[str, Any]]], path: Path) -> None:
     """Mean change of the target logit over the fraction zeroed, in both orders, with 95 % bands."""
-    import seaborn as sns
-
-    orders = (
-        ("morf", "Most relevant first (MoRF, lower is better)"),
-        ("lerf", "Least relevant first (LeRF, higher is better)"),
-    )
-    with sns.axes_style("whitegrid"), sns.plotting_context("paper"):
-        drawn = _figure((10.5, 4.4))
+    orders = {
+        "morf": "Most relevant first (MoRF, lower is better)",
+        "lerf": "Least relevant first (LeRF, higher is better)",
+    }
+    with _figure((10.5, 4.4), path) as drawn:
         axes = drawn.subplots(1, 2, sharey=True)
-        for ax, (curve, title) in zip(axes, orders, strict=True):
+        for ax, (curve, title) in zip(axes, orders.items(), strict=True):
             for name, found in rows.items():
                 values = np.array([row[curve] for row in found])
                 # Against its own start, or the bands show how unlike the prompts are.
                 _curve(ax, values - values[:, :1], name)
             ax.set_title(title, loc="left")
             ax.set(xlabel="passage tokens zeroed, %", xlim=(0, 100))
-            sns.despine(ax=ax)
+            ax.spines[["top", "right"]].set_visible(False)
         axes[0].set_ylabel("change of the logit of the answer's first token")
         drawn.legend(*axes[1].get_legend_handles_labels(), loc="outside right center", frameon=False)
-        write_atomically(path, png_of(drawn, DPI))
 
 
 def _curve(ax: Axes, values: Array, name: str) -> None:
@@ -92,20 +127,19 @@ def _curve(ax: Axes, values: Array, name: str) -> None:
     ax.fill_between(x, low, high, color=colour, alpha=0.1, lw=0)
 
 
-def _figure(size: tuple[float, float]) -> Figure:
+@contextmanager
+def _figure(size: tuple[float, float], path: Path) -> Iterator[Figure]:
+    """A figure to draw in, which is written in the end."""
+    import seaborn as sns
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(drawn)
-    return drawn
+    with sns.axes_style("whitegrid"), sns.plotting_context("paper"):
+        drawn = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(drawn)
+        yield drawn
+        write_atomically(path, png_of(drawn, DPI))
 
 
 def _label(name: str) -> str:
     return name if name in OURS else name.replace("_", " ")
-
-
-def _wrapped(text: str) -> str:
-    import textwrap
-
-    return "\n".join(textwrap.wrap(text, 44))

@@ -1,0 +1,106 @@
+"""What the benchmarks' commands share: options, quiet libraries, and results as JSON or as tables."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import torch
+
+from benchmarks.harness import silence
+from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.files import check_output, write_atomically
+from lrp4rag.reader.reader import DTYPES
+
+Report = tuple[dict[str, Any], list[str]]
+"""Results for --json, and Markdown lines for people."""
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+SETTINGS = {"max_content_width": 110, "help_option_names": ["-h", "--help"]}
+
+
+class OutputFile(click.ParamType[Path]):
+    """A file to be written. It is looked at before anything is measured: that may take hours."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        try:
+            return check_output(value)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Listed(click.ParamType[tuple[Any, ...]]):
+    """Values of one type with commas between them."""
+
+    def __init__(self, item: click.ParamType[Any]) -> None:
+        self.item, self.name = item, f"{item.name},..."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Any, ...]:
+        parts = value if isinstance(value, tuple) else [part for part in str(value).split(",") if part]
+        return tuple(self.item.convert(part, param, ctx) for part in parts)
+
+
+def count(name: str, default: int, help: str, least: int = 1) -> Decorator:
+    return click.option(name, default=default, show_default=True, type=click.IntRange(least), help=help)
+
+
+def listed(name: str, item: click.ParamType[Any], default: str, help: str) -> Decorator:
+    return click.option(name, type=Listed(item), default=default, show_default=True, help=help)
+
+
+rounds = functools.partial(count, "--rounds", help="Rounds of all ways.")
+device = click.option("--device", default="cpu", show_default=True, help="cpu, cuda or cuda:K.")
+dtype = click.option("--dtype", default="float32", show_default=True, type=click.Choice(list(DTYPES)))
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON; the source's head has the keys.")
+
+
+def benchmark(function: Callable[..., Report]) -> click.Command:
+    """A command that prints what a function reports, as a table or as JSON, and may write the JSON."""
+
+    @click.command(context_settings=SETTINGS)
+    @as_json
+    @click.option("--out", type=OutputFile(), help="Also write JSON here.")
+    @functools.wraps(function)
+    def main(as_json: bool, out: Path | None, **options: Any) -> None:
+        silence()
+        with exit_codes():
+            values, text = function(**options)
+        content = json.dumps(values, indent=2)
+        if out is not None:
+            write_atomically(out, content + "\n")
+        click.echo(content if as_json else "\n".join(text))
+
+    return main
+
+
+@contextmanager
+def exit_codes() -> Iterator[None]:
+    """Errors of lrp4rag end a command as they end `lrp4rag`: with their message and their exit code."""
+    try:
+        yield
+    except LRP4RAGError as error:
+        click.echo(f"Error: {error}", err=True)
+        raise SystemExit(error.exit_code) from error
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table."""
+    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
+
+
+def gigabytes(count: float) -> str:
+    return f"{count / 1e9:.2f} GB"
+
+
+def threads_and_device(device: str = "cpu") -> dict[str, Any]:
+    """Settings that every result names."""
+    return {"threads": torch.get_num_threads(), "device": device}
