@@ -8,34 +8,38 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrp4rag.cli.inputs import input_files
-from lrp4rag.cli.options import RESAMPLES
+from lrp4rag.cli.command import command
+from lrp4rag.cli.inputs import data_files
+from lrp4rag.cli.options import BOOTSTRAP, PATH
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.cli.compare import STORE_HELP, WORK, model_choices
+from lrp4rag.experiments.cli.compare import CACHE, STORE_HELP, model_choices
 from lrp4rag.files import check_output
 from lrp4rag.terminal import say
 
 if TYPE_CHECKING:
     from lrp4rag.example import Example
-    from lrp4rag.experiments.systems.baseline import Score
+    from lrp4rag.experiments.systems.comparison.single import CrossValidated
+    from lrp4rag.experiments.systems.facts import Facts
+    from lrp4rag.experiments.systems.scoring import Score
+
+SHOWN = ("auroc", "accuracy", "f1", "ece")
 
 
-@click.command(short_help="Run one of the systems that people would compare with.")
+@command(short_help="Run one of the systems that people would compare with.")
 @click.argument("name", required=False, metavar="[NAME]")
 @click.argument("data", required=False, metavar="[DATA]")
 @click.option("--store", type=click.Path(exists=True, file_okay=False, path_type=Path), help=STORE_HELP)
 @click.option(
     "--sources",
     default=200,
-    show_default=True,
     type=click.IntRange(10),
     help="Sources of the sample that a slow system learns from, and is judged on.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Write scores here, a line of JSON a response.")
-@click.option("--anew", is_flag=True, help="Run folds again, whatever is kept of them.")
+@click.option("--out", type=PATH, help="Write scores to this file, one line of JSON per response.")
+@click.option("--anew", is_flag=True, help="Run all folds again, also those that are cached.")
 @model_choices
-@RESAMPLES
-@WORK
+@BOOTSTRAP
+@CACHE
 def baseline(
     name: str | None,
     data: str | None,
@@ -44,7 +48,7 @@ def baseline(
     out: Path | None,
     anew: bool,
     resamples: int,
-    work: Path | None,
+    cache: Path | None,
     **models: Any,
 ) -> None:
     """List the systems; cross-validate NAME on a STORE of labelled responses; or let NAME learn from the
@@ -58,42 +62,74 @@ def baseline(
     if name is None:
         _list()
         return
-    from lrp4rag.experiments.systems.comparison.sample import sample_of
-    from lrp4rag.experiments.systems.kit import Choices, Kit
+    from lrp4rag.experiments.systems.comparison.folds import sample_of
+    from lrp4rag.experiments.systems.comparison.single import cross_validate, judge_others
     from lrp4rag.experiments.systems.registry import baseline_named
+    from lrp4rag.experiments.systems.resources import Choices, Resources
     from lrp4rag.training.rows import Rows
 
     chosen = baseline_named(name)
     if store is None:
         raise InputError("name the labelled responses to learn from: --store STORE (see lrp4rag extract)")
     if out is not None:
-        check_output(out, [] if data is None else input_files(data))
+        check_output(out, data_files(data))
     rows = Rows.open(store)
     sample = sample_of(rows, sources)
-    kit = Kit(work or store / "baselines", Choices.beside(rows.store, **models))
+    resources = Resources(cache or store / "baselines", Choices.beside(rows.store, **models))
     if data is not None:
         from lrp4rag.data import load_examples
-        from lrp4rag.experiments.systems.comparison.single import judge_others
 
         examples = load_examples(data)
-        scores = judge_others(chosen, rows, sample, examples, kit)
+        scores = judge_others(chosen, rows, sample, examples, resources)
         _write(examples, scores, out)
         return
-    from lrp4rag.experiments.systems.comparison.single import cross_validate
-
-    found = cross_validate(name, rows, sample, kit, resamples, anew=anew)
+    found = cross_validate(name, rows, sample, resources, resamples, anew=anew)
     if out is not None:
         _write(list(found.examples), list(found.scores), out)
-    from lrp4rag.experiments.systems.comparison.printed import print_baseline
-
-    print_baseline(found, kit.choices.facts_of(chosen))
+    _print_metrics(found, resources.choices.facts_of(chosen.facts))
 
 
 def _list() -> None:
-    from lrp4rag.experiments.systems.comparison.printed import print_baselines
-    from lrp4rag.experiments.systems.registry import BASELINES
+    from rich.table import Column, Table
 
-    print_baselines({name: one.facts for name, one in BASELINES.items()})
+    from lrp4rag.experiments.systems.registry import BASELINES
+    from lrp4rag.terminal import open_console
+
+    name = Column("name", no_wrap=True, min_width=max(map(len, BASELINES)))
+    table = Table(name, "system", "access", "learns from", "slow", box=None, pad_edge=False)
+    for key, one in BASELINES.items():
+        facts = one.facts
+        table.add_row(key, facts.title, facts.access, facts.training, "yes" if facts.slow else "")
+    console = open_console()
+    console.print(table)
+    console.print(
+        "\nRun one: lrp4rag experiments baseline NAME --store STORE; each has a page in docs/baselines.",
+        style="dim",
+    )
+
+
+def _print_metrics(found: CrossValidated, facts: Facts) -> None:
+    """A line for each generator, with 95 % intervals."""
+    from rich.table import Table
+
+    from lrp4rag.report.localisation import LONGEST_NAME
+    from lrp4rag.report.numbers import METRICS, stacked
+    from lrp4rag.terminal import open_console
+    from lrp4rag.text import one_line
+
+    console = open_console()
+    described = f" ({facts.paper})" if facts.paper else ""
+    console.print(f"{facts.title}{described}; weights: {facts.weights}", style="dim")
+    table = Table("", *(METRICS[name] for name in SHOWN), "token AUROC", "span F1", show_lines=True)
+    for generator, metrics in found.responses.items():
+        line = found.lines[generator]
+        parts = (line.tokens["auroc"], line.spans["f1"]) if line is not None else ()
+        cells = [stacked(metrics[name]) for name in SHOWN] + [stacked(one) for one in parts]
+        table.add_row(one_line(generator, LONGEST_NAME), *cells)
+    console.print(table)
+    if found.answered < 1:
+        console.print(f"{1 - found.answered:.1%} of the responses had no usable answer")
+    console.print(f"chosen in the folds: {'; '.join(dict.fromkeys(found.chosen))}", style="dim")
 
 
 def _write(examples: list[Example], scores: list[Score], out: Path | None) -> None:

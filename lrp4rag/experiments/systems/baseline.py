@@ -1,100 +1,50 @@
 """What a baseline is: a system that people would compare with, behind one small protocol.
 
-`fit` learns from labelled responses and gives a `Scorer`; that gives each response a `Score`. Whatever a
-baseline chooses (a layer, a threshold, a sigmoid) it chooses in `fit`, from the rows that it is given: the
-comparison calls it once in each fold.
+`fit` learns from labelled responses and returns a `FittedBaseline`, which gives each response a `Score`.
+Whatever a baseline chooses (a layer, a threshold, a sigmoid) it chooses in `fit`, from the rows it is given:
+the comparison calls it once in each fold. Most baselines are one of the two kinds here: the best of some
+classifiers on numbers that are known already (`BestClassifier`), or on numbers that are measured for each
+response by itself (`Measured`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from lrp4rag.experiments.systems.kit import Kit
-    from lrp4rag.training.rows import Rows
+from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, chosen, fit, grouped_folds, margin_of
+from lrp4rag.errors import InputError
+from lrp4rag.experiments.systems.facts import Facts
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.scoring import (
+    NO_PARTS,
+    Calibration,
+    OutOfFold,
+    PartScores,
+    Score,
+    threshold_of,
+)
+from lrp4rag.training.candidates import Candidates, logistic
+from lrp4rag.training.rows import Rows
 
-Access = Literal["text", "text and samples", "reader's states"]
-LABELS, SPANS = "labelled responses", "annotated spans"  # what is learned from
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a reader of the table must know.
-
-    * `title` as the literature names it, `paper` where it is described.
-    * `access`: what it must be given beside prompt and response. `training`: what it learns from.
-    * `weights`: what computes; where these are not the published ones, its row is not the published system's.
-    * `modules`: optional packages that it imports. `choices`: the fields of `Choices` that name other
-      weights, which stand in their place then.
-    * `needs`: parts of a store that it reads. `slow`: too slow for all rows of a large store, so that it is
-      judged on a sample of them.
-    """
-
-    title: str
-    paper: str
-    access: Access
-    training: str
-    weights: str
-    needs: tuple[str, ...] = ()
-    slow: bool = False
-    choices: tuple[str, ...] = ()
-    modules: tuple[str, ...] = ()
+NOTHING = "nothing: too few responses have an answer"
+M_co = TypeVar("M_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Suspect:
-    """Characters `start` to `end` of a response: how suspect they are (higher is more), and whether that is
-    enough to be marked."""
-
-    start: int
-    end: int
-    score: float
-    marked: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """Of one response: the `probability` of a hallucination, whether that is enough to be `flagged`, and the
-    parts that were scored by themselves, tokens or sentences (None where the baseline cannot tell).
-
-    `answered` is False where the baseline had nothing to go by (a judge that gave no usable reply): the
-    probability is then how often responses are hallucinated. `asked` counts the questions that were put to a
-    model, `unanswered` those to which it gave no usable reply: they are left out of the score. `notes` are
-    the model's reasons.
-    """
-
-    probability: float
-    flagged: bool
-    suspects: tuple[Suspect, ...] | None = None
-    answered: bool = True
-    asked: int = 0
-    unanswered: int = 0
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Outside:
-    """Probabilities of some of the rows that were learned from, by models that did not learn from them:
-    `rows` (M,) are their numbers among those, `probabilities` (M,)."""
-
-    rows: NDArray[np.intp]
-    probabilities: NDArray[np.float64]
-
-
-class Scorer(Protocol):
-    """Fitted. `chosen` says in words what was chosen, `outside` is what a combination can learn from."""
+class FittedBaseline(Protocol):
+    """`chosen` says in words what was chosen; a combination can learn from `out_of_fold`."""
 
     @property
     def chosen(self) -> str: ...
 
     @property
-    def outside(self) -> Outside: ...
+    def out_of_fold(self) -> OutOfFold: ...
 
-    def score(self, rows: Rows, kit: Kit) -> list[Score]:
+    def score(self, rows: Rows, resources: Resources) -> list[Score]:
         """One for each row, in their order; labels are not looked at."""
 
 
@@ -104,5 +54,186 @@ class Baseline(Protocol):
     @property
     def facts(self) -> Facts: ...
 
-    def fit(self, rows: Rows, kit: Kit) -> Scorer:
+    def fit(self, rows: Rows, resources: Resources) -> FittedBaseline:
         """Learn from labelled rows. Raises `InputError` where there are too few sources."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurement:
+    """Of one response: `numbers` (K,), NaN for no answer; `suspicion` of its parts, if they are scored;
+    `asked` counts the questions put to a model, `unanswered` those without a usable reply after all tries,
+    `notes` are the reasons that it gave."""
+
+    numbers: NDArray[np.float64]
+    suspicion: PartScores | None = None
+    asked: int = 0
+    unanswered: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """What a fitted model reads of R rows: raw `scores` (R,), NaN for no answer, `parts` if it scores any,
+    and the measurements behind them, if any."""
+
+    scores: NDArray[np.float64]
+    parts: Sequence[PartScores] | None = None
+    measurements: Sequence[Measurement] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """`read` gives raw scores, which `calibration` turns into probabilities; parts are marked from
+    `threshold` on. `model` is what was fitted."""
+
+    chosen: str
+    model: Any
+    read: Callable[[Rows, Resources], Reading]
+    calibration: Calibration
+    threshold: float | None
+
+    @property
+    def out_of_fold(self) -> OutOfFold:
+        return self.calibration.out_of_fold
+
+    def score(self, rows: Rows, resources: Resources) -> list[Score]:
+        reading, threshold = self.read(rows, resources), self.threshold
+        marks = None
+        if reading.parts is not None and threshold is not None:
+            marks = [one.marked(threshold) for one in reading.parts]
+        found = self.calibration.verdicts(reading.scores, rows.generators, marks)
+        if reading.measurements is None:
+            return found
+        return [
+            replace(score, asked=one.asked, unanswered=one.unanswered, notes=one.notes)
+            for score, one in zip(found, reading.measurements, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Inputs:
+    candidates: Candidates
+    measurements: Sequence[Measurement] | None = None
+    parts: Sequence[PartScores] | None = None
+
+
+def _fit_best(
+    inputs_of: Callable[[Rows, Resources], _Inputs],
+    rows: Rows,
+    resources: Resources,
+    mark_from: float | None = None,
+) -> Fitted:
+    """The best candidate by inner folds. Inputs may be NaN where a response has no answer; where too few
+    responses have one, no classifier is fitted and no response gets a score."""
+    inputs = inputs_of(rows, resources)
+    answered = np.flatnonzero(np.all([_finite(one.inputs) for one in inputs.candidates], axis=0))
+    labels, groups = rows.labels, rows.groups
+    scores = np.full(len(labels), np.nan)
+    label, model = NOTHING, None
+    try:
+        best, outside = chosen(
+            inputs.candidates, labels[answered], groups[answered], answered, resources.seed
+        )
+    except InputError:
+        if len(answered) == len(labels):  # the rows are too few, not the answers
+            raise
+    else:
+        if outside is None:
+            raise ValueError(f"{best.label} calibrates itself: its scores are needed")
+        label, scores[answered] = best.label, outside
+        model = fit(best.estimator, best.inputs[answered], labels[answered], groups[answered])
+
+    def read(rows: Rows, resources: Resources) -> Reading:
+        inputs, scores = inputs_of(rows, resources), np.full(len(rows), np.nan)
+        if model is not None:
+            own = next(one.inputs for one in inputs.candidates if one.label == label)
+            if (answered := _finite(own)).any():
+                scores[answered] = margin_of(model, own[answered])[0]
+        return Reading(scores, inputs.parts, inputs.measurements)
+
+    threshold = mark_from
+    if inputs.parts is not None and threshold is None:
+        threshold = threshold_of(inputs.parts, rows.examples)
+    return Fitted(label, model, read, Calibration.of(scores, labels, rows.generators), threshold)
+
+
+def _finite(inputs: np.ndarray) -> np.ndarray:
+    """Which rows have numbers only, (rows,)."""
+    whole: np.ndarray = np.isfinite(inputs).reshape(len(inputs), -1).all(axis=1)
+    return whole
+
+
+@dataclass(frozen=True, slots=True)
+class BestClassifier:
+    """`candidates_of` returns the candidate classifiers with their inputs, which are NaN where a response has
+    no answer. Their labels must not depend on the rows."""
+
+    facts: Facts
+    candidates_of: Callable[[Rows, Resources], Candidates]
+
+    def fit(self, rows: Rows, resources: Resources) -> Fitted:
+        return _fit_best(lambda *given: _Inputs(self.candidates_of(*given)), rows, resources)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedModel(Generic[M_co]):
+    """A model, and which of the rows asked for (R,) are unseen: it did not learn from their sources."""
+
+    model: M_co
+    unseen: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """`measure` looks at no label; logistic regression reads the numbers, whose names are `names` (K,). As
+    `alternatives` each is a candidate by itself, else they are read together. With `marks` parts are scored
+    too, and marked from `mark_from` on, or from the threshold of the best F1.
+
+    With `model_of`, `measure` is given that model too. Classifier, calibration and threshold then come from
+    the rows that are unseen by the model; its measurements must be cached under its name.
+    """
+
+    facts: Facts
+    measure: Callable[..., list[Measurement]]
+    names: Sequence[str]
+    alternatives: bool = False
+    marks: bool = False
+    mark_from: float | None = None
+    model_of: Callable[[Rows, Resources], TrainedModel[Any]] | None = None
+
+    def fit(self, rows: Rows, resources: Resources) -> Fitted:
+        if self.model_of is None:
+            return self._fit(rows, resources)
+        trained = self.model_of(rows, resources)
+        if not trained.unseen.all():  # a published model has seen none, and too few rows are named as such
+            check_unseen(rows, trained.unseen, resources.seed)
+        unseen = np.flatnonzero(trained.unseen)
+        fitted = self._fit(rows.select(unseen), resources, trained.model)
+        outside = OutOfFold(unseen[fitted.out_of_fold.rows], fitted.out_of_fold.probabilities)
+        return replace(fitted, calibration=replace(fitted.calibration, out_of_fold=outside))
+
+    def _fit(self, rows: Rows, resources: Resources, *model: Any) -> Fitted:
+        def inputs_of(rows: Rows, resources: Resources) -> _Inputs:
+            found = self.measure(rows, resources, *model)
+            parts = [one.suspicion or NO_PARTS for one in found] if self.marks else None
+            return _Inputs(self._candidates(found), found, parts)
+
+        return _fit_best(inputs_of, rows, resources, self.mark_from)
+
+    def _candidates(self, measurements: Sequence[Measurement]) -> Candidates:
+        numbers = np.array([one.numbers for one in measurements])
+        if not self.alternatives:
+            return logistic(numbers, " and ".join(self.names))
+        return sum((logistic(numbers[:, [k]], name) for k, name in enumerate(self.names)), ())
+
+
+def check_unseen(rows: Rows, unseen: NDArray[np.bool_], seed: int) -> None:
+    """Raise `InputError` where unseen sources are too few to calibrate by."""
+    try:
+        grouped_folds(rows.labels[unseen], rows.groups[unseen], CALIBRATION_FOLDS, seed)
+    except InputError as error:
+        every, few = len(set(rows.groups)), len(set(rows.groups[unseen]))
+        raise InputError(
+            f"of {every} sources to learn from, a model is trained on all but {few}; these calibrate it, but "
+            f"{error}; extract more sources, or draw more for slow systems (--sources)"
+        ) from error

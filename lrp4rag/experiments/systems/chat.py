@@ -1,4 +1,4 @@
-"""Whom a prompt is put to: the local reader, or a model behind an OpenAI-compatible endpoint."""
+"""The model that answers a prompt: the local reader, or a model behind an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lrp4rag.errors import InputError, LRP4RAGError
-from lrp4rag.experiments.systems.extras import extra
+from lrp4rag.experiments.systems.facts import optional
 
 if TYPE_CHECKING:
     from lrp4rag.reader.reader import Reader
@@ -23,7 +23,7 @@ class Chat(Protocol):
 
     @property
     def name(self) -> str:
-        """Identifies model and weights: what it said is kept under this name."""
+        """Identifies model and weights: its replies are cached under this name."""
 
     def choose(self, messages: Sequence[str], answers: tuple[str, str]) -> list[float | None]:
         """The probability of the first of two answers, by their tokens at the first place of the reply: p1 /
@@ -115,7 +115,7 @@ class RemoteChat:
 
     def _complete(self, message: str, **options: Any) -> Any:
         """The endpoint's first choice."""
-        openai = extra("openai")
+        openai = optional("openai")
         try:
             with openai.OpenAI(base_url=self.url, max_retries=3) as client:
                 answer = client.chat.completions.create(

@@ -4,7 +4,6 @@ tell whether a response is hallucinated. LRP4RAG compares with such models (arXi
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +11,16 @@ import numpy as np
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.experiments.systems.baseline import LABELS, Facts
-from lrp4rag.experiments.systems.encoders.running import TOKENS_A_BATCH, autocast, batches, seeded
-from lrp4rag.experiments.systems.encoders.training import Item, Training, finetune, padded
-from lrp4rag.experiments.systems.extras import extra
-from lrp4rag.experiments.systems.kit import Kit, Trained
-from lrp4rag.experiments.systems.measurement import Measured, Measurement
-from lrp4rag.experiments.systems.taught import Taught
-from lrp4rag.experiments.systems.trained import save, trained_here
+from lrp4rag.experiments.systems.baseline import Measured, Measurement, TrainedModel
+from lrp4rag.experiments.systems.encoders.running import outputs, seeded
+from lrp4rag.experiments.systems.encoders.training import Item, Training, finetune
+from lrp4rag.experiments.systems.facts import LABELS, Facts, optional
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.trained import model_of_fold, save
+from lrp4rag.training.rows import Rows
 
 if TYPE_CHECKING:
     from lrp4rag.reader.reader import Reader
-    from lrp4rag.training.rows import Rows
 
 TRAINING = Training(epochs=2, rate=2e-4, batch=8)
 RANK, ALPHA, DROPOUT = 8, 16, 0.05
@@ -41,36 +38,40 @@ class SequenceClassifier:
 
     def __call__(self, examples: list[Example]) -> np.ndarray:
         """Log odds that each response is hallucinated, (examples,)."""
-        import torch
-
         items = [item_of(example, self.reader) for example in examples]
+        encoded = {name: [item[name] for item in items] for name in ("input_ids", "attention_mask")}
         found = np.zeros(len(items))
-        for chosen in batches([len(item["input_ids"]) for item in items], TOKENS_A_BATCH):
-            batch = padded([items[k] for k in chosen], self.reader.tokenizer, self.model.device)
-            with torch.no_grad(), autocast(str(self.model.device)):
-                logits = self.model(**batch).logits.double()
+        for chosen, _, output in outputs(self.model, encoded, self.reader.tokenizer, self.model.device):
+            logits = output.logits.double()
             found[chosen] = (logits[:, 1] - logits[:, 0]).cpu().numpy()
         return found
 
 
-def trained_llm(rows: Rows, kit: Kit) -> Trained[SequenceClassifier]:
+def classifier_of(rows: Rows, resources: Resources) -> TrainedModel[SequenceClassifier]:
     """Trained on the rows given, which are few: every one costs a forward and a backward pass."""
     settings = {
         "kind": "lora",
-        "reader": kit.reader.identity.digest,
+        "reader": resources.reader.identity.digest,
         "training": asdict(TRAINING),
         "lora": [RANK, ALPHA, DROPOUT, *TARGETS],
     }
-    return trained_here(rows, kit, settings, train_llm, lambda folder: load_llm(folder, kit), lessons=rows)
+    return model_of_fold(
+        rows,
+        resources,
+        settings,
+        train_llm,
+        lambda folder: load_llm(Path(folder), resources),
+        training_rows=rows,
+    )
 
 
-def train_llm(examples: list[Example], kit: Kit, folder: Path) -> None:
+def train_llm(examples: list[Example], resources: Resources, folder: Path) -> None:
     """Train an adapter and the head on labelled examples, and save both to a folder.
 
     Raises `InputError` for a reader without such a head, or without the projections that are adapted.
     """
-    peft = extra("peft")
-    reader = kit.reader
+    peft = optional("peft")
+    reader = resources.reader
     lora = peft.LoraConfig(
         task_type=peft.TaskType.SEQ_CLS,
         r=RANK,
@@ -78,9 +79,9 @@ def train_llm(examples: list[Example], kit: Kit, folder: Path) -> None:
         lora_dropout=DROPOUT,
         target_modules=list(TARGETS),
     )
-    with seeded(kit.seed):  # head and adapter are drawn
+    with seeded(resources.seed):  # head and adapter are drawn
         try:
-            adapted = peft.get_peft_model(_headed(kit), lora)
+            adapted = peft.get_peft_model(_headed(resources), lora)
         except ValueError as error:
             raise InputError(f"LoRA cannot adapt {reader.identity}: {error}") from error
     items = [item_of(example, reader) | {"labels": int(bool(example.labels))} for example in examples]
@@ -88,10 +89,10 @@ def train_llm(examples: list[Example], kit: Kit, folder: Path) -> None:
     save(finetune(adapted, reader.tokenizer, items, TRAINING, label, tokens=TOKENS_A_PASS), None, folder)
 
 
-def load_llm(folder: Path, kit: Kit) -> SequenceClassifier:
+def load_llm(folder: Path, resources: Resources) -> SequenceClassifier:
     """The reader with the adapter and head of a folder."""
-    model = extra("peft").PeftModel.from_pretrained(_headed(kit), folder)
-    return SequenceClassifier(folder.name, model.eval(), kit.reader)
+    model = optional("peft").PeftModel.from_pretrained(_headed(resources), folder)
+    return SequenceClassifier(folder.name, model.eval(), resources.reader)
 
 
 def item_of(example: Example, reader: Reader) -> Item:
@@ -101,28 +102,27 @@ def item_of(example: Example, reader: Reader) -> Item:
     return {"input_ids": ids, "attention_mask": [1] * len(ids)}
 
 
-def measure(rows: Rows, kit: Kit, model: SequenceClassifier) -> list[Measurement]:
+def measure(rows: Rows, resources: Resources, model: SequenceClassifier) -> list[Measurement]:
     """One number: the log odds of the head."""
 
     def group(examples: list[Example]) -> list[Measurement]:
         return [Measurement(np.array([value])) for value in model(examples)]
 
-    return kit.measured("fine-tuned", {"model": model.name}, rows.examples, Measurement, group)
+    return resources.measured("fine-tuned", {"model": model.name}, rows.examples, Measurement, group)
 
 
-def _headed(kit: Kit) -> Any:
+def _headed(resources: Resources) -> Any:
     """The reader's weights under a new head, in float32: what learns must not be rounded."""
     import torch
     from transformers import AutoModelForSequenceClassification
 
-    from lrp4rag.reader.pretrained import pretrained
-    from lrp4rag.reader.weights import resolve
+    from lrp4rag.reader.weights import pretrained, resolve
 
-    reader = kit.reader
-    with seeded(kit.seed):
+    reader = resources.reader
+    with seeded(resources.seed):
         model = pretrained(
             AutoModelForSequenceClassification,
-            resolve(kit.choices.reader),
+            resolve(resources.choices.reader),
             num_labels=2,
             dtype=torch.float32,
             use_safetensors=True,
@@ -139,17 +139,17 @@ def _padding(tokenizer: Any) -> int:
     return padding
 
 
-FACTS = Facts(
-    "Fine-tuned LLM, LoRA",
-    "arXiv 2408.15533, Table 2",
-    "text",
-    LABELS,
-    "the reader's, an adapter and a head trained in the folds",
-    slow=True,
-    modules=("peft",),
-)
-FINE_TUNED = Taught(
-    FACTS,
-    trained_llm,
-    lambda model: Measured(FACTS, partial(measure, model=model), ("log odds",)),
+FINE_TUNED = Measured(
+    Facts(
+        "Fine-tuned LLM, LoRA",
+        "arXiv 2408.15533, Table 2",
+        "text",
+        LABELS,
+        "the reader's, an adapter and a head trained in the folds",
+        slow=True,
+        modules=("peft",),
+    ),
+    measure,
+    ("log odds",),
+    model_of=classifier_of,
 )

@@ -11,28 +11,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from lrp4rag.example import Example
-from lrp4rag.experiments.systems.baseline import Facts
-from lrp4rag.experiments.systems.measurement import Measured, Measurement
-
-if TYPE_CHECKING:
-    from lrp4rag.experiments.systems.chat import Chat
-    from lrp4rag.experiments.systems.kit import Kit
-    from lrp4rag.training.rows import Rows
+from lrp4rag.experiments.systems.baseline import Measured, Measurement
+from lrp4rag.experiments.systems.chat import Chat
+from lrp4rag.experiments.systems.facts import Facts
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.scoring import log_odds
+from lrp4rag.training.rows import Rows
 
 ANSWERS = ("No", "Yes")
 TRIES = 2
 RETRY_TEMPERATURE = 0.7
 REASON_TOKENS = 40
 VOTES, VOTE_TOKENS, VOTE_TEMPERATURE = 3, 96, 0.7
-EDGE = 1e-6  # of a probability, so that its log odds are finite
 
 CASE = "Passages:\n{passages}\n\nQuestion: {question}\n\nAnswer: {response}\n\n"
-"""Passages come first: what responses to one source share is read once."""
+"""Passages come first: what responses to one source share is read once by the reader."""
 SUPPORTED = (
     "Is every statement of the answer supported by the passages above? Reply with one word, Yes or No."
 )
@@ -157,30 +155,22 @@ def batched(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def log_odds(probability: float | None) -> float:
-    """NaN where there is none."""
-    if probability is None:
-        return np.nan
-    bounded = min(max(probability, EDGE), 1 - EDGE)
-    return float(np.log(bounded / (1 - bounded)))
-
-
 def _mean(values: list[float]) -> np.ndarray:
     return np.array([np.mean(values) if values else np.nan])
 
 
-Form = Callable[[list[Example], "Chat"], list[Measurement]]
+Form = Callable[[list[Example], Chat], list[Measurement]]
 
 
 def _judge(
     name: str, title: str, paper: str, number: str, form: Form, words: list[str], *, slow: bool = False
 ) -> Measured:
-    """`words` say what is asked, how often, and which replies are read: what is kept depends on them."""
+    """`words` say what is asked, how often, and which replies are read: cached replies depend on them."""
 
-    def measure(rows: Rows, kit: Kit) -> list[Measurement]:
-        chat = kit.chat
+    def measure(rows: Rows, resources: Resources) -> list[Measurement]:
+        chat = resources.chat
         settings = {"chat": chat.name, "prompts": [CASE, *words]}
-        return kit.measured(name, settings, rows.examples, Measurement, lambda group: form(group, chat))
+        return resources.measured(name, settings, rows.examples, Measurement, lambda group: form(group, chat))
 
     return Measured(
         Facts(title, paper, "text", "a sigmoid", "the judge's", slow=slow, choices=("judge",)),

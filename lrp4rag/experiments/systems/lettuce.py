@@ -3,17 +3,16 @@ marks the response's tokens. Here it is trained on annotated spans in the folds,
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from lrp4rag.example import Example
-from lrp4rag.experiments.systems.baseline import SPANS, Facts
-from lrp4rag.experiments.systems.encoders.chunks import chunk_spans, chunks_of
-from lrp4rag.experiments.systems.encoders.running import seeded, tokens_read
+from lrp4rag.experiments.systems.baseline import Measured, Measurement, TrainedModel
+from lrp4rag.experiments.systems.encoders.embedder import Embedder
+from lrp4rag.experiments.systems.encoders.running import chunk_spans, chunks_of, tokens_read
 from lrp4rag.experiments.systems.encoders.token_classifier import (
     LONGEST,
     TokenClassifier,
@@ -21,18 +20,13 @@ from lrp4rag.experiments.systems.encoders.token_classifier import (
     Window,
     labelled_window,
 )
-from lrp4rag.experiments.systems.encoders.training import Training, finetune
-from lrp4rag.experiments.systems.encoders.weights import MINILM, MINILM_PACKAGE, load_encoder
-from lrp4rag.experiments.systems.judge import log_odds
-from lrp4rag.experiments.systems.kit import Kit, Trained
-from lrp4rag.experiments.systems.measurement import Measured, Measurement
-from lrp4rag.experiments.systems.suspicion import Suspicion
-from lrp4rag.experiments.systems.taught import Taught
-from lrp4rag.experiments.systems.trained import note_lessons, save, trained_here
-
-if TYPE_CHECKING:
-    from lrp4rag.experiments.systems.encoders.embedder import Embedder
-    from lrp4rag.training.rows import Rows
+from lrp4rag.experiments.systems.encoders.training import Item, Training
+from lrp4rag.experiments.systems.encoders.weights import MINILM_PACKAGE
+from lrp4rag.experiments.systems.facts import SPANS, Facts
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.scoring import PartScores, log_odds
+from lrp4rag.experiments.systems.trained import model_of_fold, train_encoder
+from lrp4rag.training.rows import Rows
 
 TRAINING = Training(epochs=2, rate=1e-4)
 CONTEXT_WORDS, PIECE_WORDS = 60, 100
@@ -65,74 +59,68 @@ def windows_of(example: Example, longest: int, embedder: Embedder) -> list[Windo
     return made
 
 
-def trained_classifier(rows: Rows, kit: Kit) -> Trained[TokenClassifier]:
-    """The published model that was chosen, or one trained on the kit's lessons from MiniLM."""
-    chosen = kit.choices.token_classifier
-    if chosen is not None:
-        model = kit.once("token classifier", lambda: TokenClassifier.load(chosen, kit.choices.device))
-        return Trained(model, np.ones(len(rows), dtype=bool))
-
-    def load(folder: Path) -> TokenClassifier:
-        return replace(TokenClassifier.load(str(folder), kit.choices.device), name=folder.name)
-
-    settings = {"kind": "lettuce", "training": asdict(TRAINING), "words": [CONTEXT_WORDS, PIECE_WORDS]}
-    return trained_here(rows, kit, settings, train_classifier, load)
+def classifier_of(rows: Rows, resources: Resources) -> TrainedModel[TokenClassifier]:
+    """The published model that was chosen, or MiniLM trained on the spans of the training rows."""
+    return model_of_fold(
+        rows,
+        resources,
+        {"kind": "lettuce", "training": asdict(TRAINING), "words": [CONTEXT_WORDS, PIECE_WORDS]},
+        train_classifier,
+        lambda name: TokenClassifier.load(name, resources.choices.device),
+        published=resources.choices.token_classifier,
+    )
 
 
-def train_classifier(examples: list[Example], kit: Kit, folder: Path) -> None:
+def train_classifier(examples: list[Example], resources: Resources, folder: Path) -> None:
     """Train on the annotated spans of labelled examples; save model and tokenizer to a folder."""
     from transformers import AutoModelForTokenClassification
 
-    with seeded(kit.seed):  # the new head is drawn
-        model, tokenizer = load_encoder(
-            MINILM,
-            AutoModelForTokenClassification,
-            device=kit.choices.device,
-            num_labels=2,
-            attention_probs_dropout_prob=TRAINING.attention_dropout,
-        )
-    longest = tokens_read(model.config, tokenizer, LONGEST)
-    items = [
-        labelled_window(window, [(one.start, one.end) for one in example.labels or ()], tokenizer, longest)
-        for example in examples
-        for window in windows_of(example, longest, kit.embedder)
-    ]
-    save(finetune(model, tokenizer, items, TRAINING, "training token classifier"), tokenizer, folder)
-    note_lessons(examples, folder)
+    def items_of(model: Any, tokenizer: Any) -> list[Item]:
+        longest = tokens_read(model.config, tokenizer, LONGEST)
+        return [
+            labelled_window(
+                window, [(one.start, one.end) for one in example.labels or ()], tokenizer, longest
+            )
+            for example in examples
+            for window in windows_of(example, longest, resources.embedder)
+        ]
+
+    kind, label = AutoModelForTokenClassification, "training token classifier"
+    train_encoder(kind, items_of, examples, resources, folder, TRAINING, label)
 
 
-def measure(rows: Rows, kit: Kit, model: TokenClassifier) -> list[Measurement]:
+def measure(rows: Rows, resources: Resources, model: TokenClassifier) -> list[Measurement]:
     """One number: the highest token's log odds (a response is hallucinated if a token is marked)."""
 
     def group(examples: list[Example]) -> list[Measurement]:
-        windows = [windows_of(example, model.longest, kit.embedder) for example in examples]
+        windows = [windows_of(example, model.longest, resources.embedder) for example in examples]
         scores = iter(model([window for own in windows for window in own]))
         return [_measurement([next(scores) for _ in own]) for own in windows]
 
     settings = {"model": model.name, "words": [CONTEXT_WORDS, PIECE_WORDS]}
-    return kit.measured("lettuce", settings, rows.examples, Measurement, group)
+    return resources.measured("lettuce", settings, rows.examples, Measurement, group)
 
 
 def _measurement(pieces: list[TokenScores]) -> Measurement:
     spans = np.concatenate([one.spans for one in pieces])
     probabilities = np.concatenate([one.probabilities for one in pieces])
     highest = float(probabilities.max()) if len(probabilities) else None
-    return Measurement(np.array([log_odds(highest)]), Suspicion(spans, probabilities))
+    return Measurement(np.array([log_odds(highest)]), PartScores(spans, probabilities))
 
 
-FACTS = Facts(
-    "LettuceDetect",
-    "arXiv 2502.17125",
-    "text",
-    SPANS,
-    "MiniLM (22M) with a head on tokens, trained in the folds",
-    choices=("token_classifier",),
-    modules=(MINILM_PACKAGE,),
-)
-LETTUCE = Taught(
-    FACTS,
-    trained_classifier,
-    lambda model: Measured(
-        FACTS, partial(measure, model=model), ("highest token",), marks=True, mark_from=MARKED_FROM
+LETTUCE = Measured(
+    Facts(
+        "LettuceDetect",
+        "arXiv 2502.17125",
+        "text",
+        SPANS,
+        "MiniLM (22M) with a head on tokens, trained in the folds",
+        choices=("token_classifier",),
+        modules=(MINILM_PACKAGE,),
     ),
+    measure,
+    ("highest token",),
+    marks=True,
+    mark_from=MARKED_FROM,
+    model_of=classifier_of,
 )

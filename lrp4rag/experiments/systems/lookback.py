@@ -9,26 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, fit, grouped_folds, worth
-from lrp4rag.experiments.systems.baseline import LABELS, SPANS, Facts, Outside, Score
-from lrp4rag.experiments.systems.calibrated import Calibration
-from lrp4rag.experiments.systems.contest import Contest
-from lrp4rag.experiments.systems.suspicion import Suspicion, marked, threshold_of
-from lrp4rag.training import internal
-from lrp4rag.training.tabular import logistic
-
-if TYPE_CHECKING:
-    from lrp4rag.experiments.systems.kit import Kit
-    from lrp4rag.training.rows import Rows
+from lrp4rag.experiments.systems.baseline import BestClassifier, Fitted, Reading
+from lrp4rag.experiments.systems.facts import LABELS, SPANS, Facts
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.scoring import Calibration, PartScores, threshold_of
+from lrp4rag.training import candidates
+from lrp4rag.training.candidates import logistic
+from lrp4rag.training.rows import Rows
 
 WINDOW = 8
-# There are many more windows than columns: weak penalties contend too.
+# There are many more windows than columns: weak penalties are candidates too.
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0)
 
 Scores = NDArray[np.float64]
@@ -81,72 +78,59 @@ class LookbackWindows:
 
     facts: Facts
 
-    def fit(self, rows: Rows, kit: Kit) -> Lens:
+    def fit(self, rows: Rows, resources: Resources) -> Fitted:
         labels, groups = rows.labels, rows.groups
-        folds = grouped_folds(labels, groups, CALIBRATION_FOLDS, kit.seed)
+        folds = grouped_folds(labels, groups, CALIBRATION_FOLDS, resources.seed)
         inputs = [window_means(ratios, WINDOW) for ratios in ratios_of(rows)]
         flags = np.concatenate([window_flags(one, WINDOW) for one in rows.token_flags])
         owner = np.repeat(np.arange(len(rows)), [len(one) for one in inputs])
         best, best_value = None, -np.inf
-        for contender in logistic(np.concatenate(inputs), f"windows of {WINDOW}", PENALTIES):
+        for candidate in logistic(np.concatenate(inputs), f"windows of {WINDOW}", PENALTIES):
             outside: list[Scores] = [np.zeros(0)] * len(rows)
             for train, test in folds:
                 own = np.isin(owner, train)
-                model = fit(contender.estimator, contender.inputs[own], flags[own], groups[owner[own]])
+                model = fit(candidate.estimator, candidate.inputs[own], flags[own], groups[owner[own]])
                 for k, scores in zip(test, window_scores(model, rows.select(test)), strict=True):
                     outside[k] = scores
             for pooling in POOLINGS:
                 value = worth("auroc", labels, _pooled(outside, pooling), 0.0, calibrated=True)
                 if value > best_value:
-                    best, best_value = (contender, pooling, outside), value
+                    best, best_value = (candidate, pooling, outside), value
         assert best is not None
-        contender, pooling, outside = best
-        return Lens(
-            chosen=f"{contender.label}, {pooling}",
-            pooling=pooling,
-            model=fit(contender.estimator, contender.inputs, flags, groups[owner]),
-            calibration=Calibration.of(_pooled(outside, pooling), labels, rows.generators),
-            threshold=threshold_of(_suspicions(rows, outside), rows.examples),
+        candidate, pooling, outside = best
+        model = fit(candidate.estimator, candidate.inputs, flags, groups[owner])
+
+        def read(rows: Rows, _: Resources) -> Reading:
+            windows = window_scores(model, rows)
+            return Reading(_pooled(windows, pooling), _parts(rows, windows))
+
+        return Fitted(
+            f"{candidate.label}, {pooling}",
+            model,
+            read,
+            Calibration.of(_pooled(outside, pooling), labels, rows.generators),
+            threshold_of(_parts(rows, outside), rows.examples),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Lens:
-    """Fitted: `model` judges windows, `threshold` marks tokens (log odds)."""
-
-    chosen: str
-    pooling: str
-    model: Any
-    calibration: Calibration
-    threshold: float
-
-    @property
-    def outside(self) -> Outside:
-        return self.calibration.outside
-
-    def score(self, rows: Rows, kit: Kit) -> list[Score]:
-        windows = window_scores(self.model, rows)
-        suspects = [marked(one, self.threshold) for one in _suspicions(rows, windows)]
-        return self.calibration.verdicts(_pooled(windows, self.pooling), rows.generators, suspects)
 
 
 def _pooled(windows: Sequence[Scores], pooling: str) -> Scores:
     return np.array([POOLINGS[pooling](one) for one in windows])
 
 
-def _suspicions(rows: Rows, windows: Sequence[Scores]) -> list[Suspicion]:
+def _parts(rows: Rows, windows: Sequence[Scores]) -> list[PartScores]:
+    """Log odds of tokens."""
     offsets = (np.array(one.encoded.response_offsets) for one in rows.relevances)
     return [
-        Suspicion(spans, over_tokens(scores, len(spans)))
+        PartScores(spans, over_tokens(scores, len(spans)))
         for spans, scores in zip(offsets, windows, strict=True)
     ]
 
 
 _PAPER, _NEEDS = "arXiv 2407.07071", ("signals",)
 
-LOOKBACK_WHOLE = Contest(
+LOOKBACK_WHOLE = BestClassifier(
     Facts("Lookback Lens, whole response", _PAPER, "reader's states", LABELS, "the reader's", _NEEDS),
-    lambda rows, _: internal.lookback(rows),
+    lambda rows, _: candidates.lookback(rows),
 )
 LOOKBACK_WINDOWS = LookbackWindows(
     Facts("Lookback Lens, windows", _PAPER, "reader's states", SPANS, "the reader's", _NEEDS)

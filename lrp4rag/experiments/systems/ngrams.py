@@ -1,4 +1,4 @@
-"""`NGrams`: a language model of counts, without smoothing."""
+"""`NGrams`: counts of runs of words in sentences, and of what comes before their last word."""
 
 from __future__ import annotations
 
@@ -6,32 +6,29 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 Words = Sequence[str]
 START = ""  # comes before each sentence's first word, and is no word
 
 
 @dataclass(frozen=True, slots=True)
 class NGrams:
-    """How often runs of `order` words occur, and how often what comes before their last word does."""
+    """Counts of runs of `order` words, and of the `order` - 1 words that runs begin with."""
 
     order: int
     runs: Counter[tuple[str, ...]]
-    before: Counter[tuple[str, ...]]
+    beginnings: Counter[tuple[str, ...]]
 
     @classmethod
     def of(cls, sentences: Iterable[Words], order: int) -> NGrams:
         runs = Counter(run for words in sentences for run in _runs(words, order))
-        before: Counter[tuple[str, ...]] = Counter()
+        beginnings: Counter[tuple[str, ...]] = Counter()
         for run, count in runs.items():
-            before[run[:-1]] += count
-        return cls(order, runs, before)
+            beginnings[run[:-1]] += count
+        return cls(order, runs, beginnings)
 
-    def surprise(self, words: Words) -> NDArray[np.float64]:
-        """-log p of each word (words,) of a sentence that was counted, in nats."""
-        return np.array([np.log(self.before[run[:-1]] / self.runs[run]) for run in _runs(words, self.order)])
+    def counts(self, words: Words) -> list[tuple[int, int]]:
+        """Of each word of a sentence: how often its run occurs, and how often the run's beginning does."""
+        return [(self.runs[run], self.beginnings[run[:-1]]) for run in _runs(words, self.order)]
 
 
 def _runs(words: Words, order: int) -> Iterator[tuple[str, ...]]:

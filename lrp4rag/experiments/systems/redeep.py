@@ -9,23 +9,81 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, chosen, fit, grouped_folds
-from lrp4rag.experiments.systems.baseline import LABELS, SPANS, Facts, Outside, Score
-from lrp4rag.experiments.systems.calibrated import Calibration
+from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, Candidate, chosen, fit, grouped_folds
+from lrp4rag.experiments.systems.baseline import Fitted, Reading
 from lrp4rag.experiments.systems.encoders.weights import MINILM, MINILM_PACKAGE
-from lrp4rag.experiments.systems.redeep_choice import Inputs, contenders_of
-from lrp4rag.experiments.systems.redeep_scores import DECIMALS, RedeepScores, redeep_scores
-from lrp4rag.experiments.systems.redeep_trace import TOP_PERCENT
-from lrp4rag.experiments.systems.suspicion import Suspicion, marked, threshold_of
+from lrp4rag.experiments.systems.facts import LABELS, SPANS, Facts
+from lrp4rag.experiments.systems.redeep_scores import DECIMALS, TOP_PERCENT, RedeepScores, redeep_scores
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.scoring import Calibration, PartScores, threshold_of
+from lrp4rag.training.rows import Rows
 
-if TYPE_CHECKING:
-    from lrp4rag.experiments.systems.kit import Kit
-    from lrp4rag.training.rows import Rows
+HEADS, LAYERS, RATIOS = (1, 4, 16), (1, 3, 8), (0.25, 1.0, 4.0)
+"""Candidate numbers of heads and of layers, and weights of the context against that of knowledge."""
+
+Inputs = NDArray[np.floating[Any]]
+
+
+class Combination(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """The `heads` whose scores fall most with the label and the `layers` whose scores rise most, by Pearson's
+    correlation; sums of both are brought to deviation 1, and that of the heads counts `ratio` times.
+
+    The first `split` columns are heads. `weights_` (columns,) are zero where a column was not chosen.
+    """
+
+    def __init__(self, split: int, heads: int, layers: int, ratio: float) -> None:
+        self.split = split
+        self.heads = heads
+        self.layers = layers
+        self.ratio = ratio
+
+    def fit(self, inputs: Inputs, labels: NDArray[np.bool_]) -> Combination:
+        self.classes_ = np.array([False, True])
+        rises = correlations(inputs, labels)
+        heads = np.argsort(rises[: self.split], kind="stable")[: self.heads]
+        layers = self.split + np.argsort(-rises[self.split :], kind="stable")[: self.layers]
+        self.weights_ = np.zeros(inputs.shape[1])
+        self.weights_[heads] = -self.ratio / _deviation(inputs[:, heads].sum(axis=1))
+        self.weights_[layers] = 1 / _deviation(inputs[:, layers].sum(axis=1))
+        return self
+
+    def decision_function(self, inputs: Inputs) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = inputs @ self.weights_
+        return found
+
+
+def correlations(inputs: Inputs, labels: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Pearson's, of each column with the labels; 0 for a constant one."""
+    columns = inputs - inputs.mean(axis=0, dtype=np.float64)
+    flags = labels - labels.mean()
+    scale = np.linalg.norm(columns, axis=0) * np.linalg.norm(flags)
+    found: NDArray[np.float64] = flags @ columns / np.where(scale > 0, scale, 1)
+    return found
+
+
+def _deviation(values: NDArray[np.floating[Any]]) -> float:
+    return float(values.std(dtype=np.float64)) or 1.0
+
+
+def candidates_on(means: Inputs, split: int) -> list[Candidate]:
+    """Of responses' mean scores (rows, columns), of which the first `split` are heads."""
+    return [
+        Candidate(
+            name=f"{heads} heads, {layers} layers, {ratio:g} to 1",
+            classifier="",
+            settings="",
+            estimator=Combination(split, heads, layers, ratio),
+            inputs=means,
+        )
+        for heads, layers, ratio in product(HEADS, LAYERS, RATIOS)
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +108,9 @@ class Parts:
         flat = context.reshape(-1, len(spans))
         return cls(spans, np.concatenate([flat, knowledge]).T, len(flat))
 
+    def scored(self, weights: NDArray[np.float64]) -> PartScores:
+        return PartScores(self.spans, self.inputs @ weights)
+
 
 @dataclass(frozen=True, slots=True)
 class Redeep:
@@ -59,9 +120,9 @@ class Redeep:
     facts: Facts
     parts: Callable[[RedeepScores], Parts]
 
-    def measure(self, rows: Rows, kit: Kit) -> list[Parts]:
-        """From the kit's reader, or from disk; tokens and sentences share what was measured."""
-        identity = kit.reader.identity
+    def measure(self, rows: Rows, resources: Resources) -> list[Parts]:
+        """By the reader; tokens and sentences share what is cached."""
+        identity = resources.reader.identity
         settings = {
             "reader": f"{identity.name} ({identity.digest}, {identity.dtype})",
             "embedder": MINILM,
@@ -69,82 +130,47 @@ class Redeep:
             "decimals": DECIMALS,
             "tokens": "where they are predicted",
         }
-        found = kit.measured(
+        found = resources.measured(
             "redeep",
             settings,
             rows.examples,
             RedeepScores,
-            lambda group: [redeep_scores(kit.reader, kit.embedder, one) for one in group],
+            lambda group: [redeep_scores(resources.reader, resources.embedder, one) for one in group],
         )
         return [self.parts(one) for one in found]
 
-    def fit(self, rows: Rows, kit: Kit) -> Champion:
-        parts, labels, groups = self.measure(rows, kit), rows.labels, rows.groups
+    def fit(self, rows: Rows, resources: Resources) -> Fitted:
+        """The fitted `model` are the weights (columns,) of heads and layers."""
+        parts, labels, groups = self.measure(rows, resources), rows.labels, rows.groups
         means = np.stack([one.inputs.mean(axis=0, dtype=np.float64) for one in parts])
-        contenders = contenders_of(means, parts[0].heads)
-        best, outside = chosen(contenders, labels, groups, np.arange(len(rows)), kit.seed)
+        candidates = candidates_on(means, parts[0].heads)
+        best, outside = chosen(candidates, labels, groups, np.arange(len(rows)), resources.seed)
         assert outside is not None
-        weights = np.zeros_like(means)  # for each response those of a fold without it
-        for train, test in grouped_folds(labels, groups, CALIBRATION_FOLDS, kit.seed):
-            weights[test] = fit(best.estimator, means[train], labels[train], groups[train]).weights_
-        suspicions = [_suspicion(one, own) for one, own in zip(parts, weights, strict=True)]
-        return Champion(
-            baseline=self,
-            chosen=best.label,
-            weights=fit(best.estimator, means, labels, groups).weights_,
-            calibration=Calibration.of(outside, labels, rows.generators),
-            threshold=threshold_of(suspicions, rows.examples),
-        )
+        of_folds = np.zeros_like(means)  # for each response the weights of a fold without it
+        for train, test in grouped_folds(labels, groups, CALIBRATION_FOLDS, resources.seed):
+            of_folds[test] = fit(best.estimator, means[train], labels[train], groups[train]).weights_
+        scored = [one.scored(weights) for one, weights in zip(parts, of_folds, strict=True)]
+        weights = fit(best.estimator, means, labels, groups).weights_
+
+        def read(rows: Rows, resources: Resources) -> Reading:
+            found = [one.scored(weights) for one in self.measure(rows, resources)]
+            return Reading(np.array([one.scores.mean() for one in found]), found)
+
+        calibration = Calibration.of(outside, labels, rows.generators)
+        return Fitted(best.label, weights, read, calibration, threshold_of(scored, rows.examples))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Champion:
-    """Fitted: the `weights` (columns,) of heads and layers, and the score from which a part is marked."""
-
-    baseline: Redeep
-    chosen: str
-    weights: NDArray[np.float64]
-    calibration: Calibration
-    threshold: float
-
-    @property
-    def outside(self) -> Outside:
-        return self.calibration.outside
-
-    def score(self, rows: Rows, kit: Kit) -> list[Score]:
-        found = [_suspicion(one, self.weights) for one in self.baseline.measure(rows, kit)]
-        scores = np.array([one.scores.mean() for one in found])
-        suspects = [marked(one, self.threshold) for one in found]
-        return self.calibration.verdicts(scores, rows.generators, suspects)
-
-
-def _suspicion(parts: Parts, weights: NDArray[np.float64]) -> Suspicion:
-    return Suspicion(parts.spans, parts.inputs @ weights)
-
-
-TRAINING = f"{LABELS}; marks: {SPANS}"
-
-REDEEP_TOKEN = Redeep(
-    Facts(
-        "ReDeEP, tokens",
+def _facts(title: str, weights: str) -> Facts:
+    return Facts(
+        title,
         "arXiv 2410.11414",
         "reader's states",
-        TRAINING,
-        "the reader's",
+        f"{LABELS}; marks: {SPANS}",
+        weights,
         slow=True,
         modules=(MINILM_PACKAGE,),
-    ),
-    Parts.tokens,
-)
-REDEEP_CHUNK = Redeep(
-    Facts(
-        "ReDeEP, chunks",
-        "arXiv 2410.11414",
-        "reader's states",
-        TRAINING,
-        "the reader's, all-MiniLM-L6-v2's",
-        slow=True,
-        modules=(MINILM_PACKAGE,),
-    ),
-    Parts.sentences,
-)
+    )
+
+
+REDEEP_TOKEN = Redeep(_facts("ReDeEP, tokens", "the reader's"), Parts.tokens)
+REDEEP_CHUNK = Redeep(_facts("ReDeEP, chunks", "the reader's, all-MiniLM-L6-v2's"), Parts.sentences)

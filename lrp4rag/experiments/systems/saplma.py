@@ -7,28 +7,26 @@ where that token is predicted); a linear probe stands beside it. The layer is ch
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lrp4rag.classifiers.calibration import Contender
-from lrp4rag.experiments.systems.baseline import LABELS, Facts
-from lrp4rag.experiments.systems.contest import Contest
-from lrp4rag.training import internal
-from lrp4rag.training.tabular import Contenders
-
-if TYPE_CHECKING:
-    from lrp4rag.training.rows import Rows
+from lrp4rag.classifiers.calibration import Candidate
+from lrp4rag.experiments.systems.baseline import BestClassifier
+from lrp4rag.experiments.systems.facts import LABELS, Facts
+from lrp4rag.training import candidates
+from lrp4rag.training.candidates import Candidates
+from lrp4rag.training.rows import Rows
 
 PAPER = "arXiv 2304.13734"
 HIDDEN = (256, 128, 64)
 EPOCHS = 5
 BATCH = 32
 PLACES = (16 / 32, 20 / 32, 24 / 32, 28 / 32, 1.0)
-"""Layers that contend, as shares of the reader's: the paper reads these of 32."""
+"""Candidate layers, as shares of the reader's: the paper reads these of 32."""
 
 
 class FewEpochs(MLPClassifier):  # type: ignore[misc]  # scikit-learn has no types
@@ -41,8 +39,8 @@ class FewEpochs(MLPClassifier):  # type: ignore[misc]  # scikit-learn has no typ
         return self
 
 
-def network(rows: Rows, seed: int = 0) -> Contenders:
-    """The paper's network on one layer's state (d) for the last response token, one contender a layer.
+def network(rows: Rows, seed: int = 0) -> Candidates:
+    """The paper's network on one layer's state (d) for the last response token, one candidate for each layer.
 
     Raises `InputError` where a row has no signals.
     """
@@ -53,7 +51,7 @@ def network(rows: Rows, seed: int = 0) -> Contenders:
         FewEpochs(HIDDEN, batch_size=BATCH, max_iter=EPOCHS, random_state=seed),
     )
     return tuple(
-        Contender(
+        Candidate(
             name=f"hidden state of layer {layer}, last token",
             classifier="network",
             settings="",
@@ -64,11 +62,11 @@ def network(rows: Rows, seed: int = 0) -> Contenders:
     )
 
 
-SAPLMA_LINEAR = Contest(
+SAPLMA_LINEAR = BestClassifier(
     Facts("Hidden states, linear probe", PAPER, "reader's states", LABELS, "the reader's", ("signals",)),
-    lambda rows, _: internal.hidden_probe(rows),
+    lambda rows, _: candidates.hidden_probe(rows),
 )
-SAPLMA_MLP = Contest(
+SAPLMA_MLP = BestClassifier(
     Facts("SAPLMA", PAPER, "reader's states", LABELS, "the reader's", ("signals",)),
-    lambda rows, kit: network(rows, kit.seed),
+    lambda rows, resources: network(rows, resources.seed),
 )

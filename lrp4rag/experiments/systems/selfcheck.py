@@ -8,30 +8,28 @@ BERTScore, n-grams, entailment, and asking a model. The answers are the reader's
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.example import Example
-from lrp4rag.experiments.systems.baseline import SPANS, Facts
+from lrp4rag.experiments.systems.baseline import Measured, Measurement
+from lrp4rag.experiments.systems.chat import Chat
+from lrp4rag.experiments.systems.encoders.embedder import Embedder
+from lrp4rag.experiments.systems.encoders.entailment import Entailment
 from lrp4rag.experiments.systems.encoders.weights import MINILM, MINILM_PACKAGE
-from lrp4rag.experiments.systems.measurement import Measured, Measurement
+from lrp4rag.experiments.systems.entailment import entailment_of
+from lrp4rag.experiments.systems.facts import SPANS, Facts
 from lrp4rag.experiments.systems.ngrams import NGrams
-from lrp4rag.experiments.systems.samples import Samples, samples_of, settings_of
-from lrp4rag.experiments.systems.suspicion import Suspicion
-from lrp4rag.experiments.systems.taught import entailed
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.scoring import PartScores
 from lrp4rag.features.text import words_of
 from lrp4rag.sentences import sentences_of, split_sentences
+from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import key_of
-
-if TYPE_CHECKING:
-    from lrp4rag.experiments.systems.chat import Chat
-    from lrp4rag.experiments.systems.encoders.embedder import Embedder
-    from lrp4rag.experiments.systems.encoders.entailment import Entailment
-    from lrp4rag.experiments.systems.kit import Kit
-    from lrp4rag.training.rows import Rows
 
 Pair = tuple[str, str]
 """A sample and a sentence."""
@@ -47,9 +45,51 @@ PROMPT = (
 """The sample comes first: it is read once for all sentences."""
 NO_ANSWER = 0.5
 
+COUNT, MAX_NEW_TOKENS, TEMPERATURE = 5, 192, 1.0  # of samples
 ORDERS = (1, 2)
 NGRAM_NAMES = ("unigram average", "unigram maximum", "bigram average", "bigram maximum")
 MARKING = NGRAM_NAMES.index("unigram maximum")
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """The answers that are not empty: `COUNT` of them, or fewer."""
+
+    texts: tuple[str, ...]
+
+
+def samples_of(examples: Sequence[Example], resources: Resources) -> list[Samples]:
+    """Of each example's prompt, whose responses share them. Raises `InputError` for a prompt that leaves no
+    room in the reader's window."""
+    prompts = [replace(example, response=None, labels=None) for example in examples]
+    return resources.measured(
+        "samples", sample_settings(resources), prompts, Samples, lambda group: _drawn(group, resources)
+    )
+
+
+def sample_settings(resources: Resources) -> dict[str, Any]:
+    """What samples depend on beside the prompt."""
+    identity = resources.reader.identity
+    return {
+        "reader": [identity.digest, identity.dtype],
+        "samples": [COUNT, MAX_NEW_TOKENS, TEMPERATURE],
+        "seed": resources.seed,
+    }
+
+
+def _drawn(prompts: list[Example], resources: Resources) -> list[Samples]:
+    from lrp4rag.reader.prompted import Prompted
+
+    made = []
+    for example in prompts:
+        texts = Prompted(resources.reader, resources.reader.encode_message(example.prompt)).sample(
+            [[]] * COUNT,
+            max_new_tokens=MAX_NEW_TOKENS,
+            temperature=TEMPERATURE,
+            seed=resources.seed,
+        )
+        made.append(Samples(tuple(text for text in texts if text)))
+    return made
 
 
 def checked(examples: Sequence[Example], samples: Sequence[Samples], doubt: Doubt) -> list[Measurement]:
@@ -70,8 +110,8 @@ def _measurement(spans: Sequence[tuple[int, int]], doubts: Values) -> Measuremen
     if unanswered == len(doubts):
         return Measurement(np.array([np.nan]), asked=len(doubts), unanswered=unanswered)
     scores = np.nan_to_num(doubts, nan=NO_ANSWER).reshape(len(spans), -1).mean(axis=1)
-    suspicion = Suspicion(np.array(spans, dtype=np.intp), scores)
-    return Measurement(np.array([scores.mean()]), suspicion, len(doubts), unanswered)
+    parts = PartScores(np.array(spans, dtype=np.intp), scores)
+    return Measurement(np.array([scores.mean()]), parts, len(doubts), unanswered)
 
 
 def unlike(pairs: list[Pair], embedder: Embedder) -> Values:
@@ -113,44 +153,47 @@ def surprising(example: Example, samples: Samples) -> Measurement:
     models = [NGrams.of([*sentences, *others], order) for order in ORDERS]
     scores = np.array([_statistics(words, models) for words in sentences])
     spans = np.array(split_sentences(response), dtype=np.intp)
-    return Measurement(scores.mean(axis=0), Suspicion(spans, scores[:, MARKING]))
+    return Measurement(scores.mean(axis=0), PartScores(spans, scores[:, MARKING]))
 
 
 def _statistics(words: list[str], models: list[NGrams]) -> list[float]:
     """Of a sentence without words, nothing is surprising."""
-    surprises = [model.surprise(words) for model in models]
+    # -log p of each word, in nats, without smoothing.
+    surprises = [np.array([np.log(before / run) for run, before in model.counts(words)]) for model in models]
     return [float(of(one)) if len(one) else 0.0 for one in surprises for of in (np.mean, np.max)]
 
 
-def _measure(rows: Rows, kit: Kit, name: str, settings: dict[str, Any], doubt: Doubt) -> list[Measurement]:
-    drawn = samples_of(rows.examples, kit)
+def _measure(
+    rows: Rows, resources: Resources, name: str, settings: dict[str, Any], doubt: Doubt
+) -> list[Measurement]:
+    drawn = samples_of(rows.examples, resources)
     known = {key_of(example): own for example, own in zip(rows.examples, drawn, strict=True)}
 
     def measure(group: list[Example]) -> list[Measurement]:
         return checked(group, [known[key_of(example)] for example in group], doubt)
 
-    settings = {"samples": settings_of(kit), **settings}
-    return kit.measured(name, settings, rows.examples, Measurement, measure)
+    settings = {"samples": sample_settings(resources), **settings}
+    return resources.measured(name, settings, rows.examples, Measurement, measure)
 
 
-def _by_embedding(rows: Rows, kit: Kit) -> list[Measurement]:
-    doubt = partial(unlike, embedder=kit.embedder)
-    return _measure(rows, kit, "selfcheck-embedding", {"embedder": MINILM}, doubt)
+def _by_embedding(rows: Rows, resources: Resources) -> list[Measurement]:
+    doubt = partial(unlike, embedder=resources.embedder)
+    return _measure(rows, resources, "selfcheck-embedding", {"embedder": MINILM}, doubt)
 
 
-def _by_ngrams(rows: Rows, kit: Kit) -> list[Measurement]:
-    return list(map(surprising, rows.examples, samples_of(rows.examples, kit)))
+def _by_ngrams(rows: Rows, resources: Resources) -> list[Measurement]:
+    return list(map(surprising, rows.examples, samples_of(rows.examples, resources)))
 
 
-def _by_entailment(rows: Rows, kit: Kit, model: Entailment) -> list[Measurement]:
+def _by_entailment(rows: Rows, resources: Resources, model: Entailment) -> list[Measurement]:
     doubt = partial(not_entailed, model=model)
-    return _measure(rows, kit, "selfcheck-nli", {"entailment": model.name}, doubt)
+    return _measure(rows, resources, "selfcheck-nli", {"entailment": model.name}, doubt)
 
 
-def _by_asking(rows: Rows, kit: Kit) -> list[Measurement]:
-    chat = kit.chat
+def _by_asking(rows: Rows, resources: Resources) -> list[Measurement]:
+    chat = resources.chat
     settings = {"chat": chat.name, "prompt": PROMPT, "answers": ANSWERS}
-    return _measure(rows, kit, "selfcheck-prompt", settings, partial(denied, chat=chat))
+    return _measure(rows, resources, "selfcheck-prompt", settings, partial(denied, chat=chat))
 
 
 def _facts(
@@ -176,9 +219,12 @@ SELFCHECK_EMBEDDING = Measured(
     _facts("embeddings", ", all-MiniLM-L6-v2", embeds=True), _by_embedding, ("mean distance",), marks=True
 )
 SELFCHECK_NGRAM = Measured(_facts("n-gram", ""), _by_ngrams, NGRAM_NAMES, alternatives=True, marks=True)
-_NLI = _facts("NLI", ", the cross-encoder of the folds", SPANS, ("entailment",), True)
-SELFCHECK_NLI = entailed(
-    _NLI, lambda model: Measured(_NLI, partial(_by_entailment, model=model), ("mean doubt",), marks=True)
+SELFCHECK_NLI = Measured(
+    _facts("NLI", ", the cross-encoder of the folds", SPANS, ("entailment",), True),
+    _by_entailment,
+    ("mean doubt",),
+    marks=True,
+    model_of=entailment_of,
 )
 SELFCHECK_PROMPT = Measured(
     _facts("prompt", ", the judge's", choices=("judge",)), _by_asking, ("mean denial",), marks=True

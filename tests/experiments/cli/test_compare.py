@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lrp4rag.classifiers import committee
+from lrp4rag.classifiers import ensemble
 from lrp4rag.experiments.systems.comparison import ours
 from lrp4rag.experiments.systems.registry import BASELINES
 from lrp4rag.training.trials import Trial
@@ -26,7 +26,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ours, "FAST_BLOCKS", ("relevance",))
     trials = dict.fromkeys((ours.DETECTOR, ours.FAST), Trial(("relevance",)))
     monkeypatch.setattr(ours, "TRIALS", trials)
-    monkeypatch.setattr(committee, "EPOCHS", 3)
+    monkeypatch.setattr(ensemble, "EPOCHS", 3)
 
 
 BASELINE, COMPARE = ("experiments", "baseline"), ("experiments", "compare")
@@ -35,12 +35,13 @@ READER = ["--reader", "smollm2-135m"]  # the store's own is nowhere
 
 def test_the_systems_are_listed(run) -> None:
     listed = run("experiments", "baseline").stdout
-    assert [line.split()[0] for line in listed.splitlines() if line[:1].isalpha()][1:-1] == list(BASELINES)
+    table = listed.split("\n\nRun one")[0]
+    assert [line.split()[0] for line in table.splitlines() if line[:1].isalpha()][1:] == list(BASELINES)
 
 
 def test_one_is_cross_validated_and_goes_on(run, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "scores.jsonl"
-    options = ["--store", folder, *READER, "--work", tmp_path / "work", "--resamples", 20]
+    options = ["--store", folder, *READER, "--cache", tmp_path / "work", "--bootstrap", 20]
     result = run("experiments", "baseline", "novel-words", *options, "--out", out)
     for words in ("g1", "g2", "all", "AUROC", "Novel words", "chosen in the folds: novel words"):
         assert words in result.stdout
@@ -58,7 +59,7 @@ def test_one_is_cross_validated_and_goes_on(run, folder: Path, tmp_path: Path) -
 def test_one_judges_other_responses(run, folder: Path, tmp_path: Path) -> None:
     data = write_jsonl(examples(4, first=200), tmp_path / "new.jsonl")
     out = tmp_path / "scores.jsonl"
-    options = [data, "--store", folder, *READER, "--work", tmp_path / "work"]
+    options = [data, "--store", folder, *READER, "--cache", tmp_path / "work"]
     run("experiments", "baseline", "lexical", *options, "--out", out)
     made = [json.loads(line) for line in out.read_text().splitlines()]
     assert [line["id"] for line in made] == [one.id for one in examples(4, first=200)]
@@ -70,7 +71,7 @@ def test_the_comparison_is_a_page(run, quick: None, folder: Path, tmp_path: Path
     costs = tmp_path / "costs.json"
     systems = {name: {"seconds": 1, "forwards": 2, "peak_bytes": 3} for name in (ours.DETECTOR, "length")}
     costs.write_text(json.dumps({"systems": systems, "conditions": "one thread"}))
-    options = ["--baselines", "length, novel-words", "--sources", 30, "--resamples", 20, "--jobs", 1]
+    options = ["--baselines", "length, novel-words", "--sources", 30, "--bootstrap", 20, "--workers", 1]
     command = [
         "experiments",
         "compare",
@@ -83,7 +84,7 @@ def test_the_comparison_is_a_page(run, quick: None, folder: Path, tmp_path: Path
         "--costs",
         costs,
     ]
-    result = run(*command, "--work", tmp_path / "work")
+    result = run(*command, "--cache", tmp_path / "work")
     assert "README.md" in result.stdout
     page = (tmp_path / "page" / "README.md").read_text()
     for words in ("novel-words", "peak memory", "Together", f"--store={folder.name}"):
@@ -91,13 +92,13 @@ def test_the_comparison_is_a_page(run, quick: None, folder: Path, tmp_path: Path
     assert str(tmp_path) not in page + (tmp_path / "page" / "results.json").read_text()
     scores = {file.name for file in (tmp_path / "page" / "scores").iterdir()}
     assert {"lrp4rag.json.xz", "lrp4rag-fast.json.xz", "length.json.xz"} < scores
-    run(*command, "--work", tmp_path / "none")  # they are read: nothing is judged again
+    run(*command, "--cache", tmp_path / "none")  # they are read: nothing is judged again
     assert not list((tmp_path / "none" / "folds").iterdir())
     elsewhere = [*COMPARE, "--store", folder, *READER, "--out", tmp_path / "other", *options]
-    run(*elsewhere, "--anew", "length", "--work", tmp_path / "more", "--scores", tmp_path / "page" / "scores")
+    run(*elsewhere, "--anew", "length", "--cache", tmp_path / "more", "--scores", tmp_path / "page" / "scores")
     assert {file.name for file in (tmp_path / "other" / "scores").iterdir()} == scores
     assert len(list((tmp_path / "more" / "folds").iterdir())) == 5  # of the one that was to be run
-    assert (tmp_path / "page" / "README.md").read_text() == page.replace("--work work", "--work none")
+    assert (tmp_path / "page" / "README.md").read_text() == page.replace("--cache work", "--cache none")
 
 
 def test_bad_input_is_told(run, folder: Path, tmp_path: Path) -> None:

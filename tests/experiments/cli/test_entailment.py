@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lrp4rag.experiments.systems import trained
+from lrp4rag.experiments.systems import entailment, trained
 from lrp4rag.experiments.systems.encoders.embedder import Embedder
 from lrp4rag.experiments.systems.encoders.entailment import CrossEncoder
 from lrp4rag.experiments.systems.encoders.training import Training
 from tests.experiments.systems.encoders.tiny import save_tiny_encoder
-from tests.experiments.systems.entailed_kit import WordVectors
+from tests.experiments.systems.stand_ins import WordVectors
 from tests.training.labelled import examples, write_jsonl
 from tests.training.test_localisation import stored
 
@@ -20,7 +20,7 @@ from tests.training.test_localisation import stored
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(trained, "MINILM", save_tiny_encoder(tmp_path / "tiny"))
     monkeypatch.setattr(Embedder, "load", lambda **_: WordVectors())
-    monkeypatch.setattr(trained, "ENTAILMENT", Training(epochs=1, batch=8))
+    monkeypatch.setattr(entailment, "TRAINING", Training(epochs=1, batch=8))
 
 
 def test_a_model_is_trained_and_refused_where_it_has_learned(run, tmp_path: Path) -> None:
@@ -40,9 +40,9 @@ def test_a_model_is_trained_and_refused_where_it_has_learned(run, tmp_path: Path
         "smollm2-135m",
         "--entailment",
         out,
-        "--work",
+        "--cache",
         tmp_path / "work",
-        "--resamples",
+        "--bootstrap",
         20,
     ]
     refused = run("experiments", "baseline", "entailment", *options, code=2)

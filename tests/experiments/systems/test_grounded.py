@@ -1,25 +1,26 @@
 """Grounded in Context on cases worked out by hand; no weights are needed."""
 
-from dataclasses import replace
+from __future__ import annotations
+
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from lrp4rag.experiments.systems.grounded.chunker import Chunker, word_starts
-from lrp4rag.experiments.systems.grounded.claims import claims_fact
-from lrp4rag.experiments.systems.grounded.response import (
+from lrp4rag.experiments.systems.grounded import (
+    BUDGET,
     CHUNK_TOKENS,
     CLAIM_OVERLAP,
     CLAIM_TOKENS,
-    GROUNDED,
+    SPECIAL,
     aggregated,
-    measure,
+    claims_fact,
+    measure_group,
+    retrieved,
     starts_of,
 )
-from lrp4rag.experiments.systems.grounded.retrieval import BUDGET, SPECIAL, retrieved
-from lrp4rag.training.rows import Rows
-from tests.experiments.systems.entailed_kit import StandInKit, WordSupport, WordVectors, towns
+from lrp4rag.experiments.systems.grounded_chunks import Chunker, word_starts
+from tests.experiments.systems.stand_ins import WordSupport, WordVectors
 from tests.tiny import bridge_example, tiny_tokenizer
 
 
@@ -120,7 +121,7 @@ def test_unsupported_claims_weigh_three_times_as_much():
 def test_where_nothing_is_claimed_nothing_is_unsupported():
     assert aggregated(np.zeros(0)).tolist() == [1, 1]
     model = WordSupport()
-    (found,) = measure(
+    (found,) = measure_group(
         [bridge_example(0, response="Unable to answer based on given passages.")], model, WordVectors()
     )
     assert found.numbers.tolist() == [1, 1]
@@ -137,7 +138,7 @@ def test_claims_are_read_with_what_they_retrieve():
         bridge_example(0, passages=passages, response="c0 c1 c2 unknown."),
     ]
     model, vectors = WordSupport(), WordVectors()
-    one, other = measure(made, model, vectors)
+    one, other = measure_group(made, model, vectors)
     assert model.calls == [3]
     assert len(vectors.calls) == 1
     for premise, claim in model.pairs:
@@ -162,19 +163,3 @@ def test_tokens_are_those_of_the_embedder():
     assert len(starts) == len(tokenizer("the old bridge, opened", add_special_tokens=False)["input_ids"])
     assert starts == sorted(starts)
     assert starts[0] == 0
-
-
-def test_fitted_on_fresh_rows_it_finds_what_no_passage_says():
-    given, judged = towns(40), towns(6, first=100)
-    kit = StandInKit(stale=frozenset(one.source for one in given[:8]))
-    scorer = GROUNDED.fit(Rows(None, tuple(given)), kit)
-    assert not {text for _, text in kit.model.pairs} & {one.response for one in given[:8]}
-    assert scorer.outside.rows.tolist() == list(range(8, 40))
-    other = StandInKit(model=WordSupport("other"))
-    found = scorer.score(Rows(None, tuple(judged)), other)
-    assert not other.model.calls
-    assert [one.flagged for one in found] == [False, True] * 3
-    assert [[part.marked for part in one.suspects] for one in found[:2]] == [[False], [True]]
-    assert all(one.answered for one in found)
-    turned = [replace(one, labels=() if one.labels else judged[1].labels) for one in judged]
-    assert scorer.score(Rows(None, tuple(turned)), kit) == found

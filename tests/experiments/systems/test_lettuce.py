@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lrp4rag.classifiers.localise import merged_spans
-from lrp4rag.errors import InputError
+from lrp4rag.classifiers.verdict import merged_spans
 from lrp4rag.example import Example, Label
-from lrp4rag.experiments.systems import lettuce, trained
+from lrp4rag.experiments.systems import lettuce
+from lrp4rag.experiments.systems.baseline import TrainedModel
 from lrp4rag.experiments.systems.comparison.folds import over_tokens
-from lrp4rag.experiments.systems.encoders.embedder import Embedder
 from lrp4rag.experiments.systems.encoders.token_classifier import TokenClassifier
-from lrp4rag.experiments.systems.encoders.training import IGNORED, Training
-from lrp4rag.experiments.systems.kit import Choices, Kit
-from lrp4rag.experiments.systems.lettuce import LETTUCE, measure, trained_classifier, windows_of
-from lrp4rag.experiments.systems.suspicion import threshold_of
-from lrp4rag.experiments.systems.trained import learned_sources, refuse_learned
-from lrp4rag.reader import reader
+from lrp4rag.experiments.systems.lettuce import LETTUCE, measure, windows_of
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.scoring import threshold_of
 from lrp4rag.training.rows import Rows
-from tests.experiments.systems.couples import couples, rows_of, unlabelled
 from tests.experiments.systems.encoders.tiny import (
     Marker,
-    save_tiny_encoder,
-    save_tiny_marker,
     tiny_wordpiece,
 )
-from tests.experiments.systems.entailed_kit import StandInKit, WordVectors
+from tests.experiments.systems.stand_ins import WordVectors, stand_in
 from tests.tiny import bridge_example
 
 
@@ -107,7 +98,10 @@ def test_at_least_one_chunk_is_read_however_little_room_there_is(monkeypatch: py
 
 # What is measured.
 
+
 TOKENIZER = tiny_wordpiece()
+
+
 WORTH = {"dragon": 0.9, "burned": 0.5, "red": 0.49}
 
 
@@ -116,7 +110,7 @@ def marker(**changes: Any) -> TokenClassifier:
 
 
 def measured(example: Example, model: TokenClassifier) -> Any:
-    (found,) = measure(Rows(None, (example,)), StandInKit(), model)
+    (found,) = measure(Rows(None, (example,)), stand_in(), model)
     return found
 
 
@@ -150,6 +144,10 @@ def test_a_response_without_tokens_has_no_answer() -> None:
     assert len(found.suspicion.scores) == 0
 
 
+def marked(rows: Rows, _: Resources) -> TrainedModel:
+    return TrainedModel(marker(), np.ones(len(rows), dtype=bool))
+
+
 def labelled(count: int) -> list[Example]:
     """Of bridges, in turn red and burned by a dragon."""
     texts = ("It was red. It is old.", "It was red. A dragon burned it.")
@@ -160,25 +158,25 @@ def labelled(count: int) -> list[Example]:
 
 
 def test_tokens_are_marked_from_one_half_on_whatever_the_rows_say() -> None:
-    given, kit = labelled(12), StandInKit()
-    scorer = LETTUCE.using(marker()).fit(Rows(None, tuple(given)), kit)
+    given, resources = labelled(12), stand_in()
+    scorer = replace(LETTUCE, model_of=marked).fit(Rows(None, tuple(given)), resources)
     # Of these rows' tokens, "red" would be marked too: of two responses 3 of 4 rightly, against 2 of 2.
     suspicions = [measured(example, marker()).suspicion for example in given]
     assert threshold_of(suspicions, given) == pytest.approx(0.49)
     assert scorer.threshold == 0.5
-    (score,) = scorer.score(Rows(None, (replace(given[1], id="x", labels=None),)), kit)
+    (score,) = scorer.score(Rows(None, (replace(given[1], id="x", labels=None),)), resources)
     assert [part.marked for part in score.suspects] == [False] * 5 + [True, True, False, False]
     assert score.flagged
-    (faithful,) = scorer.score(Rows(None, (given[0],)), kit)
+    (faithful,) = scorer.score(Rows(None, (given[0],)), resources)
     assert not faithful.flagged
     assert not any(part.marked for part in faithful.suspects)
 
 
 def test_marked_tokens_make_the_spans_that_their_own_offsets_make() -> None:
-    given, kit = labelled(12), StandInKit()
-    scorer = LETTUCE.using(marker()).fit(Rows(None, tuple(given)), kit)
+    given, resources = labelled(12), stand_in()
+    scorer = replace(LETTUCE, model_of=marked).fit(Rows(None, tuple(given)), resources)
     text = given[1].response
-    (score,) = scorer.score(Rows(None, (given[1],)), kit)
+    (score,) = scorer.score(Rows(None, (given[1],)), resources)
     own = merged_spans(
         np.array([part.marked for part in score.suspects]),
         [(part.start, part.end) for part in score.suspects],
@@ -193,120 +191,3 @@ def test_marked_tokens_make_the_spans_that_their_own_offsets_make() -> None:
     # Where tokens end with words, the spans are the same.
     apart = [(0, 2), (3, 6), (6, 10), (10, 11), (12, 13), (13, 18), (18, 20), (20, 27), (27, 30), (30, 31)]
     assert merged_spans(over_tokens(score, apart)[1], apart, text) == own
-
-
-# Training.
-
-QUICK = Training(epochs=4, rate=5e-3, batch=8)
-
-
-@pytest.fixture
-def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A tiny encoder for MiniLM, and vectors of words for its embeddings."""
-    folder = save_tiny_encoder(tmp_path / "minilm", initializer_range=0.1)
-    monkeypatch.setattr(lettuce, "MINILM", folder)
-    monkeypatch.setattr(lettuce, "TRAINING", QUICK)
-    monkeypatch.setattr(Embedder, "load", lambda **_: WordVectors())
-    monkeypatch.setattr(reader, "fastest_dtype", lambda device: "float32")
-    return folder
-
-
-def test_it_learns_annotated_spans_and_judges_by_what_is_fresh_to_it(tmp_path: Path, tiny: str) -> None:
-    given = rows_of(couples(25), tmp_path / "s")
-    judged = rows_of(couples(4, first=60), tmp_path / "s")
-    kit = Kit(tmp_path / "kit")
-    scorer = LETTUCE.fit(given, kit)
-    fresh = ~np.isin(given.groups, learned_sources(given, 0))
-    assert scorer.outside.rows.tolist() == np.flatnonzero(fresh).tolist()
-    assert fresh.sum() == 10
-    scores = scorer.score(judged, kit)
-    assert [one.flagged for one in scores] == [False, True] * 4
-    for example, score in zip(judged.examples, scores, strict=True):
-        marks = "".join(example.response[part.start : part.end] for part in score.suspects if part.marked)
-        assert ("dragonburned" in marks) == bool(example.labels)
-        assert "bridge" not in marks
-    assert scorer.score(unlabelled(judged), kit) == scores
-    # Weights are kept as safetensors, under the name that measurements are kept by.
-    (folder,) = (tmp_path / "kit" / "weights").iterdir()
-    assert {file.suffix for file in folder.iterdir()} == {".json", ".safetensors"}
-    assert folder.name.startswith("lettuce-")
-    assert folder.name in next((tmp_path / "kit" / "measured").glob("lettuce-*/settings.json")).read_text()
-
-
-def items(examples: Sequence[Example], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What a model would learn from."""
-    given: list[Any] = []
-
-    def stand_in(model: Any, tokenizer: Any, made: Any, training: Training, label: str) -> Any:
-        given.extend(made)
-        return model
-
-    monkeypatch.setattr(lettuce, "finetune", stand_in)
-    lettuce.train_classifier(list(examples), Kit(tmp_path / "kit"), tmp_path / "out")
-    return given
-
-
-@pytest.mark.usefixtures("tiny")
-def test_it_learns_from_all_windows_with_the_labels_of_their_tokens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    faithful, made_up = items(couples(1), tmp_path, monkeypatch)
-    assert set(faithful["labels"]) == {IGNORED, 0}
-    found = np.array(made_up["labels"]) == 1
-    words = TOKENIZER.convert_ids_to_tokens(np.array(made_up["input_ids"])[found].tolist())
-    assert words == ["a", "dragon", "burned", "it", "."]
-    # What does not fit becomes several items, of which each has its own tokens' labels.
-    text = " ".join(["It was old."] * 90) + " A dragon burned it."
-    example = bridge_example(response=text, labels=(Label(len(text) - 19, len(text)),))
-    many = items([example], tmp_path, monkeypatch)
-    assert len(many) > 2
-    assert [sum(one == 1 for one in item["labels"]) for item in many] == [0] * (len(many) - 1) + [5]
-    assert sum(one != IGNORED for item in many for one in item["labels"]) == 4 * 90 + 5
-
-
-@pytest.mark.usefixtures("tiny")
-def test_the_kits_lessons_are_learned_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[set[str]] = []
-
-    def stand_in(examples: Sequence[Example], kit: Kit, folder: Path) -> None:
-        seen.append({one.source for one in examples})
-        save_tiny_marker(folder)
-
-    monkeypatch.setattr(lettuce, "train_classifier", stand_in)
-    lessons = rows_of(couples(10), tmp_path / "s")
-    fitted = Rows(lessons.store, (*lessons.examples[6:], *couples(2, first=50)))
-    for _ in range(2):
-        found = trained_classifier(fitted, Kit(tmp_path / "kit", lessons=lessons))
-    known = learned_sources(lessons, 0)
-    assert seen == [set(known)]
-    assert found.fresh.tolist() == [one.source not in known for one in fitted.examples]
-    assert found.model.name.startswith("lettuce-")
-    alone = trained_classifier(fitted, Kit(tmp_path / "alone"))
-    assert seen[1] == set(learned_sources(fitted, 0))
-    assert alone.fresh.sum() == 2 * 2
-
-
-def test_a_published_model_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trained, "finetune", None)
-    folder = save_tiny_marker(tmp_path / "published")
-    kit = Kit(tmp_path / "kit", Choices(token_classifier=folder))
-    rows = rows_of(couples(3), tmp_path / "s")
-    found = trained_classifier(rows, kit)
-    assert found.fresh.all()
-    assert found.model.name.startswith("published (")
-    assert trained_classifier(rows.select([0]), kit).model is found.model
-    assert not (tmp_path / "kit" / "weights").exists()
-
-
-def test_weights_that_learned_from_the_rows_are_refused(tmp_path: Path, tiny: str) -> None:
-    rows, kit = rows_of(couples(10), tmp_path / "s"), Kit(tmp_path / "kit")
-    trained_classifier(rows, kit)
-    (folder,) = (tmp_path / "kit" / "weights").iterdir()
-    known = learned_sources(rows, 0)
-    learned, fresh = (
-        [one for one in rows.examples if (one.source in known) == inside] for inside in (True, False)
-    )
-    choices = Choices(token_classifier=str(folder))
-    refuse_learned(choices, fresh)
-    with pytest.raises(InputError, match=rf"from {len(learned)} of the responses .* --token-classifier out"):
-        refuse_learned(choices, rows.examples)

@@ -1,29 +1,32 @@
 """RAGulator on cases worked out by hand; no weights are needed."""
 
+from __future__ import annotations
+
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems.ragulator import encoder, features, labelling, trees
-from lrp4rag.experiments.systems.ragulator.ngrams import NGrams, stems
+from lrp4rag.experiments.systems import entailment
+from lrp4rag.experiments.systems.judge import RETRY_TEMPERATURE
+from lrp4rag.experiments.systems.ragulator import features, labels, sentences
+from lrp4rag.experiments.systems.ragulator.features import Context, stems
+from lrp4rag.experiments.systems.ragulator.labels import SENTENCES, ask, couples, read_indices, simulated
 from lrp4rag.experiments.systems.ragulator.sentences import (
     RAGULATOR_ANNOTATED,
     RAGULATOR_FOREST,
     RAGULATOR_LIGHTGBM,
     RAGULATOR_PROMPTED,
-    response_scores,
 )
-from lrp4rag.experiments.systems.suspicion import Suspicion
 from lrp4rag.sentences import sentences_of
 from lrp4rag.training.rows import Rows
-from tests.experiments.systems.entailed_kit import StandInKit, WordSupport, towns
+from tests.experiments.systems.stand_ins import ScriptedChat, WordSupport, no_training, stand_in, towns
 from tests.tiny import bridge_example
 
-CONTEXT = NGrams.of(map(stems, ["The red bridge was opened.", "The bridge is old."]))
+CONTEXT = Context.of(["The red bridge was opened.", "The bridge is old."])
 
 
 def test_words_are_stemmed_and_stop_words_left_out():
@@ -39,7 +42,7 @@ def test_unigram_perplexity_is_that_of_the_smoothed_context():
     # 5 words, 4 distinct: p(bridg) = (2 + 1) / (5 + 5), p(burn) = (0 + 1) / 10.
     assert CONTEXT.unigram_perplexity(stems("bridge burned")) == pytest.approx((0.3 * 0.1) ** -0.5)
     assert sum(
-        1 / CONTEXT.unigram_perplexity([word]) for word in [*CONTEXT.words, "unknown"]
+        1 / CONTEXT.unigram_perplexity([word]) for word in ["red", "bridg", "open", "old", "unknown"]
     ) == pytest.approx(1)
 
 
@@ -49,15 +52,14 @@ def test_bigram_perplexity_is_that_of_the_smoothed_pairs_within_sentences():
     expected = ((1 + 1) / (2 + 5) * (0 + 1) / (2 + 5)) ** -0.5
     assert CONTEXT.bigram_perplexity(stems("bridge burned")) == pytest.approx(expected)
     # No pair runs over the end of a sentence.
-    assert CONTEXT.pairs["open", "bridg"] == 0
-    assert CONTEXT.firsts["open"] == 0
+    assert CONTEXT.pairs.runs["open", "bridg"] == CONTEXT.pairs.beginnings["open",] == 0
     assert CONTEXT.bigram_perplexity([]) == 1
 
 
 def test_five_features_of_each_sentence():
     (town,) = towns(1, first=1)
-    kit = StandInKit()
-    (found,) = features.features_of([town], kit.model, kit)
+    resources = stand_in()
+    (found,) = features.features_of([town], resources.model, resources)
     assert [town.response[start:end] for start, end in found.spans] == [
         "Alpha1 beta1 gamma1.",
         "Dragon1 burned1 castles1.",
@@ -77,11 +79,11 @@ def test_only_the_chunks_most_like_a_sentence_are_reranked_and_the_best_counts()
         bridge_example(0, passages=passages, response=text)
         for text in ("Black cats run.", "Rain falls. Cats sleep.")
     ]
-    kit = StandInKit()
-    found = features.features_of(made, kit.model, kit)
-    assert kit.model.calls == [3 * features.RERANKED]  # one call for all responses of the source
-    assert len(kit.vectors.calls) == 1
-    assert {premise for premise, text in kit.model.pairs if text == "Black cats run."} == {
+    resources = stand_in()
+    found = features.features_of(made, resources.model, resources)
+    assert resources.model.calls == [3 * features.RERANKED]  # one call for all responses of the source
+    assert len(resources.vectors.calls) == 1
+    assert {premise for premise, text in resources.model.pairs if text == "Black cats run."} == {
         "Black cats run far away.",
         "Black dogs run.",
     }
@@ -103,36 +105,27 @@ class KnowsItsGroups(ClassifierMixin, BaseEstimator):
 def test_no_sentence_is_scored_by_a_model_that_learned_from_its_group():
     numbers = np.repeat(np.arange(12.0), 2)
     inputs = np.column_stack([numbers, np.linspace(0, 1, 24)])
-    lessons = labelling.Lessons(
+    found = labels.LabelledSentences(
         inputs, np.tile([False, True], 12), numbers.astype(str), np.arange(12.0).astype(str)
     )
-    found = trees.outside_scores(KnowsItsGroups(), lessons, np.split(inputs, 12), 0)
+    found = sentences.outside_scores(KnowsItsGroups(), found, np.split(inputs, 12), 0)
     assert np.concatenate(found) == pytest.approx(inputs[:, 1])
     assert {len(one) for one in found} == {2}
-
-
-def test_a_response_is_as_suspect_as_its_most_suspect_sentence():
-    one = Suspicion(np.zeros((3, 2), int), np.array([0.2, 0.9, 0.4]))
-    assert response_scores([one, Suspicion(one.spans, -one.scores)]).tolist() == [0.9, -0.2]
-
-
-def test_the_encoder_takes_the_smallest_probability_over_windows():
-    assert encoder.out_of_context(np.array([[0.2, 0.9], [0.4, 0.1]])) == pytest.approx([0.1, 0.6])
 
 
 def test_windows_run_over_passages_and_are_short():
     sentence = "word " * 49 + "end."
     example = bridge_example(0, passages=[" ".join([sentence] * 3), " ".join([sentence] * 4)])
-    lengths = [len(window.split()) for window in encoder.windows_of(example)]
+    lengths = [len(window.split()) for window in entailment.windows_of(example)]
     assert lengths == [200, 150]
-    assert max(lengths) <= encoder.WINDOW_WORDS
+    assert max(lengths) <= entailment.WINDOW_WORDS
 
 
 def test_the_encoder_measures_the_highest_of_the_sentences():
     made = towns(2)
     made[1] = replace(made[0], response="Alpha0 beta0 unknown unheard. Theta0 iota0 kappa0 unheard.")
     model = WordSupport()
-    first, second = encoder.measure(made, model)
+    first, second = entailment.measure_group(made, model)
     assert first.numbers.tolist() == [0]
     assert second.suspicion.scores == pytest.approx([1 / 2, 1 / 4])
     assert second.numbers == pytest.approx([1 / 2])
@@ -140,62 +133,16 @@ def test_the_encoder_measures_the_highest_of_the_sentences():
     assert second.suspicion.spans[1].tolist() == [30, 58]
 
 
-@pytest.mark.parametrize(
-    "baseline", [RAGULATOR_FOREST, RAGULATOR_LIGHTGBM, RAGULATOR_ANNOTATED, encoder.RAGULATOR_ENCODER]
-)
-def test_fitted_on_fresh_rows_it_finds_what_no_passage_says(baseline, monkeypatch):
-    monkeypatch.setattr(trees, "FOREST_TREES", (20,))
-    monkeypatch.setattr(trees, "BOOSTING", ((20, 0.1),))
-    given, judged = towns(40), towns(6, first=100)
-    stale = [one.source for one in given[:8]]
-    kit = StandInKit(stale=frozenset(stale))
-    scorer = baseline.fit(Rows(None, tuple(given)), kit)
-    assert not {text for _, text in kit.model.pairs} & {
-        text for one in given[:8] for text in sentences_of(one.response)
-    }
-    assert scorer.outside.rows.tolist() == list(range(8, 40))
-    assert len(scorer.outside.probabilities) == 32
-    # The model that it was fitted with is the one that it judges with, whatever the kit has now.
-    other = StandInKit(model=WordSupport("other"))
-    found = scorer.score(Rows(None, tuple(judged)), other)
-    assert not other.model.calls
-    assert [one.flagged for one in found] == [False, True] * 3
-    assert [[part.marked for part in one.suspects] for one in found[:2]] == [[False, False], [False, True]]
-    assert [(part.start, part.end) for part in found[0].suspects] == [(0, 26), (27, 55)]
-    assert all(one.answered for one in found)
-    turned = [replace(one, labels=() if one.labels else (judged[1].labels)) for one in judged]
-    assert scorer.score(Rows(None, tuple(turned)), kit) == found
-
-
-@dataclass
-class Labeller:
-    """Says that no sentence supports one about dragons; `useless` says nothing that can be read."""
-
-    useless: bool = False
-    name: str = "labeller"
-
-    def replies(self, messages, **_):
-        if self.useless:
-            return ["As I said, some of them."] * len(messages)
-        return ["none" if "Statement: Dragon" in message else "1" for message in messages]
-
-
-def test_a_models_labels_are_learned_from(monkeypatch):
-    monkeypatch.setattr(trees, "FOREST_TREES", (20,))
-    monkeypatch.setattr(trees, "BOOSTING", ((20, 0.1),))
-    kit = StandInKit(speaker=Labeller())
-    scorer = RAGULATOR_PROMPTED.fit(Rows(None, tuple(towns(40))), kit)
-    assert scorer.chosen.endswith(", 80 sentences labelled")
-    found = scorer.score(Rows(None, tuple(towns(6, first=100))), kit)
-    assert [one.flagged for one in found] == [False, True] * 3
-    assert [part.marked for part in found[1].suspects] == [False, True]
+@pytest.fixture(autouse=True)
+def models(monkeypatch):
+    no_training(monkeypatch)
 
 
 def test_of_a_model_that_labels_nothing_nothing_is_learned():
-    kit = StandInKit(speaker=Labeller(useless=True))
-    scorer = RAGULATOR_PROMPTED.fit(Rows(None, tuple(towns(40))), kit)
+    resources = stand_in(speaker=ScriptedChat(lambda *_: "As I said, some of them."))
+    scorer = RAGULATOR_PROMPTED.fit(Rows(None, tuple(towns(40))), resources)
     assert scorer.chosen.startswith("nothing")
-    for one in scorer.score(Rows(None, tuple(towns(6, first=100))), kit):
+    for one in scorer.score(Rows(None, tuple(towns(6, first=100))), resources):
         assert not one.answered
         assert one.suspects is None
         assert one.probability == 0.5  # how often those learned from are hallucinated
@@ -204,14 +151,110 @@ def test_of_a_model_that_labels_nothing_nothing_is_learned():
 def test_without_the_library_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(InputError, match=r"pip install 'lrp4rag\[baselines\]'"):
-        RAGULATOR_LIGHTGBM.fit(Rows(None, tuple(towns(12))), StandInKit())
+        RAGULATOR_LIGHTGBM.fit(Rows(None, tuple(towns(12))), stand_in())
 
 
 def test_too_few_couples_are_told():
     with pytest.raises(
         InputError, match=r"^8 sources are fresh .* takes two: 5 folds .* there are 4; extract"
     ):
-        RAGULATOR_FOREST.fit(Rows(None, tuple(towns(8))), StandInKit())
+        RAGULATOR_FOREST.fit(Rows(None, tuple(towns(8))), stand_in())
     for baseline in (RAGULATOR_ANNOTATED, RAGULATOR_PROMPTED):  # which pair nothing
         with pytest.raises(InputError, match=r"^4 sources are fresh to the cross-encoder: 5 folds .* ext"):
-            baseline.fit(Rows(None, tuple(towns(4))), StandInKit(speaker=Labeller()))
+            baseline.fit(Rows(None, tuple(towns(4))), stand_in(speaker=ScriptedChat(lambda *_: "1")))
+
+
+def test_couples_have_every_source_once():
+    names = [f"s{k}" for k in range(7)]
+    made = couples(names, 0)
+    assert sorted(map(len, made)) == [2, 2, 3]
+    assert sorted(name for couple in made for name in couple) == names
+    assert couples(reversed(names), 0) == made != couples(names, 1)
+    with pytest.raises(InputError, match="another source"):
+        couples(["s"], 0)
+
+
+@pytest.mark.parametrize("count", [2, 5, 8])
+def test_sentences_go_to_other_sources_of_those_given_only(count):
+    given = towns(count)
+    passages = {one.passages: one.source for one in given}
+    for one, example in zip(simulated(given, 0), given, strict=True):
+        assert passages[one.elsewhere.passages] == one.elsewhere.source != example.source
+        assert {one.elsewhere.source, example.source} <= set(one.couple.split(" and "))
+        assert set(sentences_of(one.elsewhere.response)) <= set(sentences_of(example.response))
+        assert one.elsewhere.labels is None
+        assert len(one.own) == min(SENTENCES, 2)
+
+
+def test_simulated_found_look_at_no_label():
+    given, resources = towns(6), stand_in()
+    own = features.features_of(given, resources.model, resources)
+    found = labels.from_simulated(given, own, resources.model, resources)
+    assert found.labels.tolist() == [False] * 12 + [True] * 12
+    assert (found.inputs[:12] == np.concatenate([one.numbers for one in own])).all()
+    assert (found.inputs[12:, 0] == 0).all()  # sources share no word
+    for group in set(found.groups):
+        assert found.labels[found.groups == group].mean() == 0.5
+        assert (found.group_of == group).sum() == 2
+    without = [replace(one, labels=()) for one in given]
+    again = labels.from_simulated(without, own, resources.model, resources)
+    assert (again.labels == found.labels).all()
+
+
+def test_annotated_found_are_the_sentences_that_a_span_touches():
+    given, resources = towns(2), stand_in()
+    found = labels.from_spans(
+        given, features.features_of(given, resources.model, resources), resources.model, resources
+    )
+    assert found.labels.tolist() == [False, False, False, True]
+    assert found.groups.tolist() == [given[0].source] * 2 + [given[1].source] * 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("2", (2,)),
+        (" 1, 3,2. ", (1, 3, 2)),
+        ("None.", ()),
+        ("none", ()),
+        ("0", None),
+        ("4", None),
+        ("1, 9", None),
+        ("", None),
+        ("sentence 2", None),
+        ("2 and 3", None),
+        ("none, 2", None),
+        ("-1", None),
+    ],
+)
+def test_only_numbers_in_range_or_none_are_read(reply, expected):
+    assert read_indices(reply, 3) == expected
+
+
+def test_replies_become_labels_and_unusable_ones_become_none():
+    town = towns(1)[0].with_response("Alpha is. Beta is. Gamma is. Delta is.")
+    said = {"Alpha is.": "1", "Beta is.": "none", "Gamma is.": "2, 3", "Delta is.": "7"}
+
+    def reply(message, time):
+        statement = message.partition("Statement: ")[2].partition("\n")[0]
+        return "who knows" if statement == "Gamma is." and time == 0 else said[statement]
+
+    chat = ScriptedChat(reply)
+    (asked,) = ask([town], chat)  # the context has three sentences
+    assert asked.out.tolist()[:3] == [0, 1, 0]
+    assert np.isnan(asked.out[3])
+    assert [len(messages) for messages in chat.asked] == [4, 2]
+    assert [temperature for _, temperature, _ in chat.options] == [0.0, RETRY_TEMPERATURE]
+
+
+def test_sentences_without_a_usable_reply_are_left_out():
+    given = towns(2)
+    texts = [text for one in given for text in sentences_of(one.response)]
+    said = dict(zip(texts, ["1", "what?", "2", "none"], strict=True))
+    reply = lambda message, _: said[message.partition("Statement: ")[2].partition("\n")[0]]  # noqa: E731
+    resources = stand_in(speaker=ScriptedChat(reply))
+    known = features.features_of(given, resources.model, resources)
+    found = labels.from_replies(given, known, resources.model, resources)
+    assert found.labels.tolist() == [False, False, True]
+    assert (found.inputs == np.concatenate([one.numbers for one in known])[[0, 2, 3]]).all()
+    assert found.group_of.tolist() == [one.source for one in given]

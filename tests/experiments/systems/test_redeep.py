@@ -1,6 +1,7 @@
 """ReDeEP: scores against plain computations on a tiny reader, choice and marks on scores made by hand."""
 
-from dataclasses import replace
+from __future__ import annotations
+
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,17 +11,24 @@ from scipy.spatial.distance import jensenshannon
 
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.systems import redeep
-from lrp4rag.experiments.systems.kit import Kit
-from lrp4rag.experiments.systems.redeep import REDEEP_CHUNK, REDEEP_TOKEN, Parts
-from lrp4rag.experiments.systems.redeep_choice import Combination, contenders_of, correlations
+from lrp4rag.experiments.systems.redeep import (
+    REDEEP_CHUNK,
+    REDEEP_TOKEN,
+    Combination,
+    Parts,
+    candidates_on,
+    correlations,
+)
 from lrp4rag.experiments.systems.redeep_scores import (
     RedeepScores,
     divergence,
     external_context,
+    most_attended,
     passage_sentences,
     redeep_scores,
+    trace_of,
 )
-from lrp4rag.experiments.systems.redeep_trace import most_attended, trace_of
+from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.reader import load_reader
 from lrp4rag.sentences import split_sentences
 from lrp4rag.training.rows import Rows
@@ -177,7 +185,7 @@ def test_the_planted_head_and_layer_are_chosen():
     assert model.weights_[7] == pytest.approx(1 / inputs[:, 7].std())
     scores = model.decision_function(inputs)
     assert scores[labels].min() > scores[~labels].max()
-    assert len(contenders_of(inputs, 6)) == 27
+    assert len(candidates_on(inputs, 6)) == 27
 
 
 def test_sums_of_heads_and_layers_share_one_weight_each():
@@ -215,59 +223,41 @@ def rows(tmp_path):
 
 
 @pytest.fixture
-def kit(tmp_path, monkeypatch):
+def resources(tmp_path, monkeypatch):
     """Measures nothing: its reader has a name only."""
     asked = []
     monkeypatch.setattr(redeep, "redeep_scores", lambda _, __, one: asked.append(one.id) or made_up(one))
-    kit = Kit(tmp_path / "kit")
+    resources = Resources(tmp_path / "resources")
     identity = SimpleNamespace(name="none", digest="0", dtype="float32")
-    kit.once("reader", lambda: SimpleNamespace(identity=identity))
-    kit.once("embedder", lambda: embed)
-    return kit, asked
+    resources.once("reader", lambda: SimpleNamespace(identity=identity))
+    resources.once("embedder", lambda: embed)
+    return resources, asked
 
 
-@pytest.mark.parametrize("baseline", [REDEEP_TOKEN, REDEEP_CHUNK])
-def test_labels_of_the_rows_judged_are_not_looked_at(rows, kit, baseline):
-    kit, asked = kit
-    learned, others = rows.select(np.arange(30)), rows.select(np.arange(30, 40))
-    champion = baseline.fit(learned, kit)
-    assert champion.chosen.endswith(" to 1")
-    assert champion.outside.rows.tolist() == list(range(30))
-    scores = champion.score(others, kit)
-    assert [score.flagged for score in scores] == others.labels.tolist()
-    blank = Rows(rows.store, tuple(replace(one, labels=None) for one in others.examples))
-    assert champion.score(blank, kit) == scores
-    assert len(asked) == 40  # each once, then from disk
-    other = REDEEP_CHUNK if baseline is REDEEP_TOKEN else REDEEP_TOKEN
-    other.fit(learned, kit)
-    assert len(asked) == 40  # tokens and sentences share them
-    assert baseline.facts.slow
-
-
-def test_annotated_tokens_and_sentences_are_marked(rows, kit):
-    kit, _ = kit
-    tokens = REDEEP_TOKEN.fit(rows, kit).score(rows, kit)
-    assert [one.suspects[0].marked for one in tokens] == rows.labels.tolist()
-    assert not any(part.marked for one in tokens for part in one.suspects[2:])
-    assert (tokens[1].suspects[0].start, tokens[1].suspects[0].end) == (0, 7)
-    chunks = REDEEP_CHUNK.fit(rows, kit).score(rows, kit)
+def test_tokens_and_sentences_share_what_was_measured(rows, resources):
+    resources, asked = resources
+    REDEEP_TOKEN.fit(rows, resources)
+    fitted = REDEEP_CHUNK.fit(rows, resources)
+    assert fitted.chosen.endswith(" to 1")
+    assert len(asked) == 40
+    chunks = fitted.score(rows, resources)
     assert [[part.marked for part in one.suspects] for one in chunks] == [[flag] for flag in rows.labels]
 
 
-def test_a_response_is_as_suspect_as_its_parts_are_on_average(rows, kit):
-    kit, _ = kit
-    tokens = REDEEP_TOKEN.fit(rows, kit)
+def test_a_response_is_as_suspect_as_its_parts_are_on_average(rows, resources):
+    resources, _ = resources
+    tokens = REDEEP_TOKEN.fit(rows, resources)
     own = rows.select([1])
-    (score,) = tokens.score(own, kit)
+    (score,) = tokens.score(own, resources)
     scores = made_up(own.examples[0])
     inputs = np.concatenate([scores.ecs.reshape(-1, len(scores.tokens)), scores.pks])
-    by_hand = [float(tokens.weights @ inputs[:, k]) for k in range(len(scores.tokens))]
+    by_hand = [float(tokens.model @ inputs[:, k]) for k in range(len(scores.tokens))]
     assert [part.score for part in score.suspects] == pytest.approx(by_hand)
     expected = tokens.calibration.probabilities(np.array([np.mean(by_hand)]), own.generators)
     assert score.probability == pytest.approx(expected[0])
     # Context counts against suspicion, knowledge for it.
-    assert (tokens.weights[:6] <= 0).all()
-    assert (tokens.weights[6:] >= 0).all()
+    assert (tokens.model[:6] <= 0).all()
+    assert (tokens.model[6:] >= 0).all()
 
 
 def test_parts_hold_heads_then_layers():

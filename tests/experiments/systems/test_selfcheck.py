@@ -3,23 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from math import log
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from lrp4rag.errors import InputError
+from lrp4rag.example import Label
 from lrp4rag.experiments.systems import selfcheck
-from lrp4rag.experiments.systems.measurement import Measured
-from lrp4rag.experiments.systems.samples import Samples
-from lrp4rag.experiments.systems.selfcheck import checked, denied, not_entailed, unlike
+from lrp4rag.experiments.systems.ngrams import NGrams
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.selfcheck import (
+    Samples,
+    checked,
+    denied,
+    not_entailed,
+    samples_of,
+    surprising,
+    unlike,
+)
+from lrp4rag.reader import Reader
+from lrp4rag.reader.prompted import Prompted
 from lrp4rag.training.rows import Rows
-from tests.experiments.systems.entailed_kit import StandInKit, WordSupport, towns
+from tests.experiments.systems.stand_ins import stand_in, towns
 from tests.tiny import bridge_example
 from tests.training.labelled import extraction
 
 TWO = bridge_example(response="It is old. It is new.")
+
+
 SAMPLES = Samples(("It is old.", "It is very old. Yes."))
+
+
+def test_ngrams_count_what_comes_before_a_word() -> None:
+    sentences = [["a", "b", "a"], ["a", "c"]]
+    single = NGrams.of(sentences, 1)
+    assert single.counts(["a", "b"]) == [(3, 5), (1, 5)]
+    double = NGrams.of(sentences, 2)
+    # "a" comes first in both sentences; it is followed by b and by c.
+    assert double.counts(["a", "b", "a"]) == [(2, 2), (1, 2), (1, 1)]
+    assert double.counts([]) == []
+
+
+def test_surprise_by_ngrams_of_samples_and_response() -> None:
+    row = surprising(TWO, SAMPLES)
+    # it 4, is 4, old 3, very 1, yes 1, new 1: 14 words. After "is": old 2, very 1, new 1.
+    it, old, new = log(14 / 4), log(14 / 3), log(14)
+    bigrams = [(log(5 / 4), 0, log(4 / 2)), (log(5 / 4), 0, log(4))]  # five sentences, four begin with "it"
+    expected = [
+        ((it + it + old) / 3 + (it + it + new) / 3) / 2,
+        (old + new) / 2,
+        np.mean(bigrams),
+        (log(2) + log(4)) / 2,
+    ]
+    assert row.numbers == pytest.approx(expected)
+    assert row.suspicion.scores == pytest.approx([old, new])
+    assert row.suspicion.spans.tolist() == [[0, 10], [11, 21]]
+
+
+def test_a_response_that_no_sample_resembles_has_finite_surprise_and_one_without_words_none() -> None:
+    assert np.isfinite(surprising(TWO, Samples(("Something else.",))).numbers).all()
+    row = surprising(bridge_example(response="..."), SAMPLES)
+    assert row.numbers.tolist() == [0, 0, 0, 0]
+    assert np.isnan(surprising(TWO, Samples(())).numbers).tolist() == [True] * 4
 
 
 # From doubts about pairs to scores.
@@ -115,81 +163,93 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rows:
     answers with the passages."""
     made = towns(42)
     monkeypatch.setattr(
-        selfcheck, "samples_of", lambda examples, kit: [Samples(one.passages) for one in examples]
+        selfcheck, "samples_of", lambda examples, resources: [Samples(one.passages) for one in examples]
     )
-    monkeypatch.setattr(selfcheck, "settings_of", lambda kit: {})
+    monkeypatch.setattr(selfcheck, "sample_settings", lambda resources: {})
     return Rows(extraction(made, tmp_path / "s").store, tuple(made))
 
 
-class Speaker:
-    """Says yes where it knows the statement's first word from the text."""
-
-    name = "speaker"
-
-    def choose(self, messages: Sequence[str], answers: tuple[str, str]) -> list[float | None]:
-        found: list[float | None] = []
-        for message in messages:
-            text, statement = message.split("Statement: ")
-            found.append(0.8 if statement.split(maxsplit=1)[0] in text else 0.1)
-        return found
-
-
-@pytest.mark.parametrize(
-    "baseline",
-    [
-        selfcheck.SELFCHECK_EMBEDDING,
-        selfcheck.SELFCHECK_NGRAM,
-        selfcheck.SELFCHECK_NLI,
-        selfcheck.SELFCHECK_PROMPT,
-    ],
-    ids=["embedding", "n-gram", "nli", "prompt"],
-)
-def test_what_samples_do_not_say_is_flagged_and_marked(
-    rows: Rows, baseline: Measured, tmp_path: Path
-) -> None:
-    assert baseline.facts.slow
-    assert baseline.facts.access == "text and samples"
-    kit = StandInKit(tmp_path / "kit", speaker=Speaker())
-    scorer = baseline.fit(rows.select(range(30)), kit)
-    own = rows.select(range(30, 42))
-    scores = scorer.score(own, kit)
-    assert [score.flagged for score in scores] == own.labels.tolist()
-    for score, label in zip(scores, own.labels, strict=True):
-        assert score.answered
-        assert [part.marked for part in score.suspects] == [False, label]
-    # Labels of what is judged are not looked at; what was kept is what was measured.
-    hidden = Rows(rows.store, tuple(replace(one, labels=()) for one in own.examples))
-    assert scorer.score(hidden, kit) == scores
-    again = StandInKit(None, speaker=Speaker())
-    assert [one.probability for one in scorer.score(own, again)] == pytest.approx(
-        [one.probability for one in scores], rel=1e-5
-    )
-
-
-def test_entailment_learns_from_rows_that_are_fresh_to_its_model_only(rows: Rows) -> None:
-    stale = rows.groups[[0, 1, 2, 3, 17]]
-    kit = StandInKit(model=WordSupport("a"), stale=frozenset(stale))
-    scorer = selfcheck.SELFCHECK_NLI.fit(rows, kit)
-    assert scorer.outside.rows.tolist() == [*range(4, 17), *range(18, 42)]
-    assert len(scorer.outside.probabilities) == 37
-    judged = {sentence for _, sentence in kit.model.pairs}
-    assert not any("alpha17" in sentence.lower() for sentence in judged)
-    # It scores with the model of its fold, whatever the kit would give now.
-    other = StandInKit(model=WordSupport("b"))
-    scorer.score(rows.select([0]), other)
-    assert other.model.pairs == []
-    assert any("alpha0" in sentence.lower() for _, sentence in kit.model.pairs)
-
-
 def test_a_response_without_samples_is_unanswered(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
-    def some(examples: Sequence, kit: StandInKit) -> list[Samples]:
+    def some(examples: Sequence, resources: object) -> list[Samples]:
         return [Samples(() if one.id in ("town-3", "town-40") else one.passages) for one in examples]
 
     monkeypatch.setattr(selfcheck, "samples_of", some)
-    kit = StandInKit()
+    resources = stand_in()
     for baseline in (selfcheck.SELFCHECK_EMBEDDING, selfcheck.SELFCHECK_NGRAM):
-        scorer = baseline.fit(rows.select(range(30)), kit)
-        found = scorer.score(rows.select([40, 41]), kit)
+        scorer = baseline.fit(rows.select(range(30)), resources)
+        found = scorer.score(rows.select([40, 41]), resources)
         assert [one.answered for one in found] == [False, True]
         assert found[0].probability == 0.5
         assert [len(one.suspects) for one in found] == [0, 2]
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selfcheck, "MAX_NEW_TOKENS", 6)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The lengths of the prompts that were read."""
+    lengths = []
+
+    def watched(self: Prompted, reader: Reader, ids: list[int], init: Any = Prompted.__init__) -> None:
+        lengths.append(len(ids))
+        init(self, reader, ids)
+
+    monkeypatch.setattr(Prompted, "__init__", watched)
+    return lengths
+
+
+def kit_of(reader: Reader, folder: Path | None = None, seed: int = 0) -> Resources:
+    resources = Resources(folder, seed=seed)
+    resources.once("reader", lambda: reader)
+    return resources
+
+
+def test_responses_to_a_prompt_share_their_samples(
+    tiny_reader: Reader, tmp_path: Path, read: list[int]
+) -> None:
+    rows = [
+        bridge_example(1),
+        bridge_example(1, response="Nobody knows.", labels=(Label(0, 6),)),
+        bridge_example(2),
+    ]
+    first, again, other = samples_of(rows, kit_of(tiny_reader, tmp_path))
+    assert first == again
+    assert not set(first.texts) & set(other.texts)
+    assert len(set(first.texts)) == selfcheck.COUNT
+    prompts = [tiny_reader.encode_prompt(rows[k], max_new_tokens=6).prompt_ids for k in (0, 2)]
+    assert read == [len(ids) for ids in prompts]
+    # Another process reads them.
+    assert samples_of(rows, kit_of(tiny_reader, tmp_path)) == [first, again, other]
+    assert len(read) == 2
+
+
+def test_samples_are_those_of_the_prompt_and_the_seed(tiny_reader: Reader) -> None:
+    rows = [bridge_example(1), bridge_example(2)]
+    one = samples_of(rows, kit_of(tiny_reader))
+    assert samples_of(rows[::-1], kit_of(tiny_reader)) == one[::-1]
+    assert samples_of(rows, kit_of(tiny_reader, seed=1)) != one
+
+
+def test_other_settings_are_drawn_anew(
+    tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (first,) = samples_of([bridge_example()], kit_of(tiny_reader, tmp_path))
+    monkeypatch.setattr(selfcheck, "COUNT", 2)
+    (fewer,) = samples_of([bridge_example()], kit_of(tiny_reader, tmp_path))
+    assert (len(first.texts), len(fewer.texts)) == (5, 2)
+
+
+def test_empty_samples_are_dropped(tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Prompted, "sample", lambda *_, **__: ["", "It was.", "", "Was it?", ""])
+    assert samples_of([bridge_example()], kit_of(tiny_reader)) == [Samples(("It was.", "Was it?"))]
+    monkeypatch.setattr(Prompted, "sample", lambda *_, **__: [""] * 5)
+    assert samples_of([bridge_example()], kit_of(tiny_reader)) == [Samples(())]
+
+
+def test_a_prompt_that_leaves_no_room_is_refused(tiny_reader: Reader) -> None:
+    long = bridge_example(passages=["The old stone bridge. " * 200])
+    with pytest.raises(InputError, match="fills the reader's window of 512"):
+        samples_of([long], kit_of(tiny_reader))

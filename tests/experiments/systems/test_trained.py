@@ -1,31 +1,40 @@
-"""Weights that are trained in a fold, on some of its sources, and kept."""
+"""Weights that are trained in a fold, on some of its sources, and cached."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Label
-from lrp4rag.experiments.systems import trained
+from lrp4rag.experiments.systems import entailment, lettuce, trained
 from lrp4rag.experiments.systems.encoders.embedder import Embedder
 from lrp4rag.experiments.systems.encoders.entailment import CrossEncoder
-from lrp4rag.experiments.systems.encoders.training import Training
-from lrp4rag.experiments.systems.kit import Kit, Trained
-from lrp4rag.experiments.systems.taught import Taught
-from lrp4rag.experiments.systems.trained import examples_of, kept, learned_sources, trained_entailment
-from lrp4rag.experiments.systems.words import LENGTH
+from lrp4rag.experiments.systems.encoders.training import IGNORED, Training
+from lrp4rag.experiments.systems.resources import Choices, Resources
+from lrp4rag.experiments.systems.trained import cached_weights, refuse_seen, seen_sources
 from lrp4rag.files import write_atomically
 from lrp4rag.reader import reader
 from lrp4rag.training.rows import Rows
-from tests.experiments.systems.couples import couples, rows_of
-from tests.experiments.systems.encoders.tiny import save_tiny_encoder
-from tests.experiments.systems.entailed_kit import WordVectors
+from tests.experiments.systems.encoders.tiny import (
+    save_tiny_classifier,
+    save_tiny_encoder,
+    save_tiny_marker,
+    tiny_wordpiece,
+)
+from tests.experiments.systems.stand_ins import WordVectors, couples, rows_of
+from tests.tiny import bridge_example
+
+SETTINGS = {"kind": "test", "size": 1}
+QUICK = Training(epochs=6, rate=5e-3, batch=8)
+PREMISE = "The old bridge 77 is red. It was a stone bridge."
+TEXTS = ["It was a stone bridge.", "The old bridge 77 is red.", "A dragon burned it."]
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +52,12 @@ def quick(monkeypatch: pytest.MonkeyPatch, tiny: str) -> None:
     """A tiny encoder for MiniLM, and vectors of words for its embeddings."""
     monkeypatch.setattr(trained, "MINILM", tiny)
     monkeypatch.setattr(Embedder, "load", lambda **_: WordVectors())
-    monkeypatch.setattr(trained, "ENTAILMENT", Training(epochs=8, rate=5e-3, batch=8))
+    monkeypatch.setattr(entailment, "TRAINING", QUICK)
+    monkeypatch.setattr(lettuce, "TRAINING", QUICK)
     monkeypatch.setattr(reader, "fastest_dtype", lambda device: "float32")
 
 
-# What is kept.
-
-SETTINGS = {"kind": "test", "size": 1}
+# What is cached.
 
 
 class Maker:
@@ -65,12 +73,12 @@ class Maker:
 
 def test_weights_are_written_once(rows: Rows, tmp_path: Path) -> None:
     make = Maker()
-    first = kept(Kit(tmp_path), rows, SETTINGS, make)
+    first = cached_weights(Resources(tmp_path), rows, SETTINGS, make)
     assert first.parent == tmp_path / "weights"
     assert first.name.startswith("test-")
-    assert kept(Kit(tmp_path), rows, dict(SETTINGS), make) == first
+    assert cached_weights(Resources(tmp_path), rows, dict(SETTINGS), make) == first
     assert (first / "weights").read_text() == "1"
-    # They are made elsewhere, and nothing is left there.
+    # They are written elsewhere, and nothing is left there.
     assert len(make.folders) == 1
     assert make.folders[0] != first
     assert list(first.parent.iterdir()) == [first]
@@ -82,168 +90,197 @@ def test_a_failure_leaves_nothing_behind(rows: Rows, tmp_path: Path) -> None:
         raise RuntimeError("out of memory")
 
     with pytest.raises(RuntimeError, match="out of memory"):
-        kept(Kit(tmp_path), rows, SETTINGS, broken)
+        cached_weights(Resources(tmp_path), rows, SETTINGS, broken)
     assert list((tmp_path / "weights").iterdir()) == []
-    assert (kept(Kit(tmp_path), rows, SETTINGS, Maker()) / "weights").is_file()
+    assert (cached_weights(Resources(tmp_path), rows, SETTINGS, Maker()) / "weights").is_file()
 
 
 def test_where_another_process_was_faster_its_weights_are_taken(rows: Rows, tmp_path: Path) -> None:
     def slow(folder: Path) -> None:
-        kept(Kit(tmp_path / "elsewhere"), rows, SETTINGS, Maker())
-        (tmp_path / "elsewhere" / "weights").rename(tmp_path / "theirs")
-        (theirs,) = (tmp_path / "theirs").iterdir()
+        theirs = cached_weights(Resources(tmp_path / "elsewhere"), rows, SETTINGS, Maker())
         theirs.rename(folder.parent / theirs.name)
         (folder / "weights").write_text("ours")
 
-    place = kept(Kit(tmp_path), rows, SETTINGS, slow)
+    place = cached_weights(Resources(tmp_path), rows, SETTINGS, slow)
     assert (place / "weights").read_text() == "1"
     assert list(place.parent.iterdir()) == [place]
 
 
 def test_other_rows_labels_settings_and_seeds_are_other_folders(rows: Rows, tmp_path: Path) -> None:
-    make, kit = Maker(), Kit(tmp_path)
+    make, resources = Maker(), Resources(tmp_path)
     turned = [replace(one, labels=(Label(0, 3),)) for one in rows.examples]
     found = {
-        kept(kit, rows, SETTINGS, make),
-        kept(kit, rows.select(np.arange(19)), SETTINGS, make),
-        kept(kit, Rows(rows.store, tuple(turned)), SETTINGS, make),
-        kept(kit, rows, {**SETTINGS, "size": 2}, make),
-        kept(Kit(tmp_path, seed=1), rows, SETTINGS, make),
+        cached_weights(resources, rows, SETTINGS, make),
+        cached_weights(resources, rows.select(np.arange(19)), SETTINGS, make),
+        cached_weights(resources, Rows(rows.store, tuple(turned)), SETTINGS, make),
+        cached_weights(resources, rows, {**SETTINGS, "size": 2}, make),
+        cached_weights(Resources(tmp_path, seed=1), rows, SETTINGS, make),
     }
     assert len(found) == len(make.folders) == 5
 
 
-def test_without_a_folder_weights_last_as_long_as_the_kit(rows: Rows) -> None:
-    make, kit, other = Maker(), Kit(), Kit()
-    place = kept(kit, rows, SETTINGS, make)
-    assert kept(replace(kit, lessons=rows), rows, SETTINGS, make) == place  # the kit of another fold
+def test_without_a_folder_weights_last_as_long_as_the_resources(rows: Rows) -> None:
+    make, resources = Maker(), Resources()
+    place = cached_weights(resources, rows, SETTINGS, make)
+    of_another_fold = replace(resources, training_rows=rows)
+    assert cached_weights(of_another_fold, rows, SETTINGS, make) == place
     assert len(make.folders) == 1
-    assert kept(other, rows, SETTINGS, make).parent != place.parent
+    assert cached_weights(Resources(), rows, SETTINGS, make).parent != place.parent
 
 
 # What is learned from.
 
 
 def test_four_fifths_of_the_sources_are_learned_from(rows: Rows) -> None:
-    known = learned_sources(rows, 0)
-    assert len(known) == len(set(known)) == 8
-    assert set(known) < set(rows.groups)
-    assert learned_sources(rows, 0).tolist() == known.tolist()
+    seen = seen_sources(rows, 0)
+    assert len(seen) == len(set(seen)) == 8
+    assert set(seen) < set(rows.groups)
     # The order of rows and how many each source has do not matter.
-    assert learned_sources(rows.select(np.arange(19, 0, -1)), 0).tolist() == known.tolist()
-    assert {tuple(sorted(learned_sources(rows, seed))) for seed in range(5)} != {tuple(sorted(known))}
-
-
-def test_examples_of_sources_are_whole_and_in_order(rows: Rows) -> None:
-    known = learned_sources(rows, 0)
-    found = examples_of(rows, known)
-    assert found == [one for one in rows.examples if one.source in known]
-    assert len(found) == 16
-
-
-# Entailment.
-
-
-def trainer(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Ids of the examples of each training; what is written is an untrained classifier."""
-    seen: list[list[str]] = []
-
-    def stand_in(examples: Any, kit: Kit, folder: Path) -> None:
-        seen.append([one.id for one in examples])
-        model = AutoModelForSequenceClassification.from_pretrained(
-            trained.MINILM, num_labels=2, id2label=trained.LABELS
-        )
-        trained.save(model, AutoTokenizer.from_pretrained(trained.MINILM), folder)
-
-    monkeypatch.setattr(trained, "train_entailment", stand_in)
-    return seen
-
-
-def test_the_kits_lessons_are_learned_from_and_their_sources_are_not_fresh(
-    rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = trainer(monkeypatch)
-    others = couples(3, first=50)
-    fitted = Rows(rows.store, (*rows.examples[4:12], *others))
-    found = trained_entailment(fitted, Kit(tmp_path, lessons=rows))
-    known = learned_sources(rows, 0)
-    assert seen == [[one.id for one in examples_of(rows, known)]]
-    assert found.fresh.tolist() == [one.source not in known for one in fitted.examples]
-    assert found.fresh[-6:].all()
-    assert not found.fresh.all()
-    # Another baseline, with other rows, takes the same weights.
-    again = trained_entailment(rows.select(np.arange(6)), Kit(tmp_path, lessons=rows))
-    assert len(seen) == 1
-    assert again.model.name == found.model.name == next((tmp_path / "weights").iterdir()).name
-
-
-def test_without_lessons_the_rows_given_are_learned_from(
-    rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = trainer(monkeypatch)
-    part = rows.select(np.arange(10))
-    found = trained_entailment(part, Kit(tmp_path))
-    known = learned_sources(part, 0)
-    assert seen == [[one.id for one in examples_of(part, known)]]
-    assert set(rows.groups[:10][found.fresh]) == set(rows.groups[:10]) - set(known)
-    assert found.fresh.sum() == 2
+    assert seen_sources(rows.select(np.arange(19, 0, -1)), 0).tolist() == seen.tolist()
+    assert {tuple(sorted(seen_sources(rows, seed))) for seed in range(5)} != {tuple(sorted(seen))}
 
 
 @pytest.mark.parametrize(
-    ("fresh", "told"), [(1.0, "^5 folds need"), (0.5, "^of 4 sources .* all but 2; these")]
+    ("module", "model_of", "train", "save_tiny"),
+    [
+        (entailment, entailment.entailment_of, "train_entailment", save_tiny_classifier),
+        (lettuce, lettuce.classifier_of, "train_classifier", save_tiny_marker),
+    ],
+    ids=["entailment", "lettuce"],
 )
-def test_few_sources_are_told_of_training_only_where_there_was_any(
-    tmp_path: Path, fresh: float, told: str
+def test_the_training_rows_less_some_sources_are_learned_from(
+    rows: Rows,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    module: Any,
+    model_of: Callable[..., Any],
+    train: str,
+    save_tiny: Callable[[Path], str],
 ) -> None:
-    rows = rows_of(couples(4), tmp_path / "s")
-    own = np.isin(rows.groups, np.unique(rows.groups)[: round(4 * fresh)])
-    baseline = Taught(LENGTH.facts, lambda rows, kit: Trained("model", own), lambda model: LENGTH)
-    with pytest.raises(InputError, match=told):
-        baseline.fit(rows, Kit())
+    ids: list[list[str]] = []
+
+    def stand_in(examples: Any, _: Resources, folder: Path) -> None:
+        ids.append([one.id for one in examples])
+        save_tiny(folder)
+
+    monkeypatch.setattr(module, train, stand_in)
+    fitted = Rows(rows.store, (*rows.examples[4:12], *couples(3, first=50)))
+    resources = Resources(tmp_path, training_rows=rows)
+    found, seen = model_of(fitted, resources), seen_sources(rows, 0)
+    assert ids == [[one.id for one in rows.examples if one.source in seen]]
+    assert found.unseen.tolist() == [one.source not in seen for one in fitted.examples]
+    assert found.unseen[-6:].all()
+    assert not found.unseen.all()
+    # Another baseline, with other rows, takes the same weights.
+    again = model_of(rows.select(np.arange(6)), Resources(tmp_path, training_rows=rows))
+    assert len(ids) == 1
+    assert again.model.name == found.model.name == next((tmp_path / "weights").iterdir()).name
+    # Without training rows, those that are given are learned from.
+    part = rows.select(np.arange(10))
+    alone = model_of(part, Resources(tmp_path / "alone"))
+    assert ids[1] == [one.id for one in part.examples if one.source in seen_sources(part, 0)]
+    assert alone.unseen.sum() == 2
 
 
-def test_a_cross_encoder_learns_what_is_annotated_and_is_kept_as_safetensors(tmp_path: Path) -> None:
-    rows, kit = rows_of(couples(30), tmp_path / "s"), Kit(tmp_path / "kit")
-    found = trained_entailment(rows, kit)
-    assert trained_entailment(rows, kit).model is found.model  # loaded once
-    (folder,) = (tmp_path / "kit" / "weights").iterdir()
+def test_a_published_model_has_seen_nothing(rows: Rows, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(trained, "finetune", None)
+    folder = save_tiny_marker(tmp_path / "published")
+    resources = Resources(tmp_path / "r", Choices(token_classifier=folder))
+    found = lettuce.classifier_of(rows, resources)
+    assert found.unseen.all()
+    assert found.model.name.startswith("published (")
+    assert lettuce.classifier_of(rows.select([0]), resources).model is found.model
+    assert not (tmp_path / "r" / "weights").exists()
+
+
+# Training.
+
+
+def test_a_cross_encoder_learns_what_is_annotated_and_is_saved_as_safetensors(tmp_path: Path) -> None:
+    rows, resources = rows_of(couples(30), tmp_path / "s"), Resources(tmp_path / "r")
+    found = entailment.entailment_of(rows, resources)
+    assert entailment.entailment_of(rows, resources).model is found.model  # loaded once
+    (folder,) = (tmp_path / "r" / "weights").iterdir()
     assert {file.suffix for file in folder.iterdir()} == {".json", ".safetensors"}
     assert (found.model.name, found.model.support) == (folder.name, 1)
-    assert found.model.model.config.id2label == trained.LABELS
-    premise = "The old bridge 77 is red. It was a stone bridge."
-    texts = ["It was a stone bridge.", "The old bridge 77 is red.", "A dragon burned it."]
-    support = found.model([(premise, text) for text in texts])
+    assert found.model.model.config.id2label == entailment.LABELS
+    support = found.model([(PREMISE, text) for text in TEXTS])
     assert support[2] < support[:2].min()
     assert support[2] < 0.5
     # The same rows and seed make the same weights.
-    again = trained_entailment(rows, Kit(tmp_path / "again")).model([(premise, text) for text in texts])
-    assert again.tolist() == support.tolist()
+    again = entailment.entailment_of(rows, Resources(tmp_path / "again")).model
+    assert again([(PREMISE, text) for text in TEXTS]).tolist() == support.tolist()
+    # They may be chosen by name later, but not for what they have seen.
+    seen = seen_sources(rows, 0)
+    learned = [one for one in rows.examples if one.source in seen]
+    choices = Choices(entailment=str(folder))
+    refuse_seen(choices, [one for one in rows.examples if one.source not in seen])
+    with pytest.raises(InputError, match=rf"from {len(learned)} of the responses .* --entailment out"):
+        refuse_seen(choices, rows.examples)
 
 
 def test_a_sentence_that_exceeds_what_is_read_is_cut_off(tmp_path: Path) -> None:
-    long = [
-        replace(one, response=one.response + " " + "it was red " * 200, labels=one.labels)
-        for one in couples(2)
-    ]
-    trained.train_entailment(long, Kit(tmp_path), tmp_path)
+    long = [replace(one, response=one.response + " " + "it was red " * 200) for one in couples(2)]
+    entailment.train_entailment(long, Resources(tmp_path), tmp_path)
     assert CrossEncoder.load(str(tmp_path))([("it", "it was red")]).shape == (1,)
 
 
-def test_what_is_learned_from_is_premise_and_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def items(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What a model would learn from."""
     given: list[Any] = []
 
-    def stand_in(model: Any, tokenizer: Any, items: Any, training: Training, label: str) -> Any:
-        given.extend((tokenizer.decode(item["input_ids"]), item) for item in items)
+    def stand_in(model: Any, _tokenizer: Any, made: Any, *_: Any) -> Any:
+        given.extend(made)
         return model
 
     monkeypatch.setattr(trained, "finetune", stand_in)
-    monkeypatch.setattr(trained, "LONGEST", 40)
-    trained.train_entailment(couples(4), Kit(tmp_path), tmp_path)
-    texts = [text for text, _ in given]
+    return given
+
+
+def test_a_cross_encoder_learns_from_premise_and_sentence(
+    tmp_path: Path, items: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entailment, "LONGEST", 40)
+    entailment.train_entailment(couples(4), Resources(tmp_path), tmp_path)
+    texts = [tiny_wordpiece().decode(item["input_ids"]) for item in items]
     assert len(texts) == 4 + 4 + 2
-    assert [item["labels"] for text, item in given if "dragon" in text] == [0] * 4
-    assert sum(item["labels"] for _, item in given) == 4
+    assert [item["labels"] for item, text in zip(items, texts, strict=True) if "dragon" in text] == [0] * 4
+    assert sum(item["labels"] for item in items) == 4
     assert all(text.count("[SEP]") == 2 for text in texts)
-    assert all(len(item["input_ids"]) == len(item["token_type_ids"]) <= 40 for _, item in given)
+    assert all(len(item["input_ids"]) == len(item["token_type_ids"]) <= 40 for item in items)
+
+
+def test_a_token_classifier_learns_from_all_windows_with_the_labels_of_their_tokens(
+    tmp_path: Path, items: list[Any]
+) -> None:
+    lettuce.train_classifier(couples(1), Resources(tmp_path / "r"), tmp_path / "out")
+    faithful, hallucinated = items
+    assert set(faithful["labels"]) == {IGNORED, 0}
+    found = np.array(hallucinated["labels"]) == 1
+    words = tiny_wordpiece().convert_ids_to_tokens(np.array(hallucinated["input_ids"])[found].tolist())
+    assert words == ["a", "dragon", "burned", "it", "."]
+    # What does not fit becomes several items, of which each has its own tokens' labels.
+    items.clear()
+    text = " ".join(["It was old."] * 90) + " A dragon burned it."
+    example = bridge_example(response=text, labels=(Label(len(text) - 19, len(text)),))
+    lettuce.train_classifier([example], Resources(tmp_path / "r"), tmp_path / "out")
+    assert len(items) > 2
+    assert [sum(one == 1 for one in item["labels"]) for item in items] == [0] * (len(items) - 1) + [5]
+    assert sum(one != IGNORED for item in items for one in item["labels"]) == 4 * 90 + 5
+
+
+def test_a_trained_token_classifier_marks_what_was_annotated(tmp_path: Path) -> None:
+    given = rows_of(couples(25), tmp_path / "s")
+    judged = rows_of(couples(3, first=60), tmp_path / "s")
+    resources = Resources(tmp_path / "r")
+    scores = lettuce.LETTUCE.fit(given, resources).score(judged, resources)
+    assert [one.flagged for one in scores] == [False, True] * 3
+    for example, score in zip(judged.examples, scores, strict=True):
+        marks = "".join(example.response[part.start : part.end] for part in score.suspects if part.marked)
+        assert ("dragonburned" in marks) == bool(example.labels)
+        assert "bridge" not in marks
+    # Measurements are cached under the name of the weights.
+    (folder,) = (tmp_path / "r" / "weights").iterdir()
+    assert re.match("lettuce-", folder.name)
+    assert folder.name in next((tmp_path / "r" / "measured").glob("lettuce-*/settings.json")).read_text()

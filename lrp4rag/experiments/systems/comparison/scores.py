@@ -7,25 +7,64 @@ import json
 import lzma
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import package_versions
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems.comparison.folds import Judged
 from lrp4rag.files import read_bytes, remove_leftovers, write_atomically
 from lrp4rag.strict_json import parse
 from lrp4rag.training import cache
+from lrp4rag.training.localisation import Line, Marking, line_of
 from lrp4rag.training.records import UNREADABLE, from_json, rounded_to, to_json
+from lrp4rag.training.rows import Rows
+from lrp4rag.training.tokens import Tokens
+from lrp4rag.training.validation import Outcome
 
 FORMAT = 1
 LARGEST = 1 << 28  # bytes of a file's content, which is compressed
 DIGITS, TOKEN_DIGITS = 5, 3
 """Significant digits of numbers, and of tokens' probabilities: there are half a million of these."""
+
+Flags = NDArray[np.bool_]
+Scores = NDArray[np.float64]
+Numbers = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SystemScores:
+    """All folds together; of rows that no fold judged, numbers are NaN and flags False. `marking` is None for
+    a baseline that scores no parts, `answered` (R,) says of which responses it had something to go by.
+    `outside` has for each fold the rows judged, the rows learned from whose probabilities are known, and
+    these."""
+
+    outcome: Outcome
+    marking: Marking | None
+    answered: Flags
+    outside: tuple[tuple[Numbers, Numbers, Scores], ...]
+    asked: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    unanswered: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+
+    def unreadable(self, rows: Numbers) -> float:
+        """The part of the questions about some rows that had no usable reply; 0 where none was asked."""
+        asked = int(self.asked[rows].sum()) if len(self.asked) else 0
+        return float(self.unanswered[rows].sum()) / asked if asked else 0.0
+
+    def marks(self, tokens: Numbers) -> bool:
+        """Whether all of these tokens were scored."""
+        return self.marking is not None and bool(np.isfinite(self.marking.scores[tokens]).all())
+
+    def line(self, part: Rows, tokens: Tokens, chosen: Numbers, resamples: int) -> Line | None:
+        """Metrics of tokens, spans and sentences of rows, `part`, whose numbers are `chosen`; None where not
+        all of them were scored."""
+        if self.marking is None or not self.marks(tokens.within(chosen)):
+            return None
+        return line_of(part, tokens, chosen, self.marking, resamples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +72,19 @@ class System:
     """`key` says everything that its scores depend on, `run` computes them."""
 
     key: dict[str, Any]
-    run: Callable[[], Judged]
+    run: Callable[[], SystemScores]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredScores:
     """Scores, and the versions of the packages that made them."""
 
-    judged: Judged
+    scores: SystemScores
     versions: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class ScoreFolder:
     """A folder of files NAME.json.xz, with a system's scores of R responses, whose `ids` these are, and of
     their N `tokens`: arrays are in the order of the ids, tokens one response after the other."""
 
@@ -53,7 +92,7 @@ class Scores:
     ids: tuple[str, ...]
     tokens: int
 
-    def read(self, name: str, key: dict[str, Any]) -> Kept | None:
+    def read(self, name: str, key: dict[str, Any]) -> StoredScores | None:
         """None where there are none of this key. Raises `InputError` for a file that holds something else."""
         path = self.path(name)
         try:
@@ -65,33 +104,33 @@ class Scores:
             same = record["format"] == FORMAT and record["key"] == json.loads(json.dumps(_whole(key)))
             if not same or tuple(record["ids"]) != self.ids:
                 return None
-            judged: Judged = from_json(Judged, record["scores"])
-            self._require_whole(judged)
-            return Kept(judged, {str(name): str(one) for name, one in record["versions"].items()})
+            scores: SystemScores = from_json(SystemScores, record["scores"])
+            self._require_whole(scores)
+            return StoredScores(scores, {str(name): str(one) for name, one in record["versions"].items()})
         except (lzma.LZMAError, EOFError, *UNREADABLE) as error:
             raise InputError(f"not the scores of a system; delete it ({error})", path=path) from error
 
-    def write(self, name: str, key: dict[str, Any], judged: Judged) -> Kept:
+    def write(self, name: str, key: dict[str, Any], scores: SystemScores) -> StoredScores:
         """What was written, which is rounded: what is shown is what can be read again."""
-        value = rounded_to(to_json(judged), DIGITS)
-        if judged.marking is not None and _probabilities(judged.marking.scores):
+        value = rounded_to(to_json(scores), DIGITS)
+        if scores.marking is not None and _probabilities(scores.marking.scores):
             value["marking"]["scores"] = rounded_to(value["marking"]["scores"], TOKEN_DIGITS)
-        return self.keep(name, key, Kept(from_json(Judged, value), package_versions()))
+        return self.keep(name, key, StoredScores(from_json(SystemScores, value), package_versions()))
 
-    def keep(self, name: str, key: dict[str, Any], kept: Kept) -> Kept:
+    def keep(self, name: str, key: dict[str, Any], stored: StoredScores) -> StoredScores:
         """Write what was read elsewhere."""
         record = {
             "format": FORMAT,
             "system": name,
             "key": _whole(key),
-            "versions": kept.versions,
+            "versions": stored.versions,
             "ids": self.ids,
-            "scores": to_json(kept.judged),
+            "scores": to_json(stored.scores),
         }
         content = json.dumps(record, allow_nan=False, separators=(",", ":")).encode()
         self.prepare()
         write_atomically(self.path(name), lzma.compress(content))
-        return kept
+        return stored
 
     def prepare(self) -> None:
         """Raises `OSError` where nothing can be written."""
@@ -101,17 +140,17 @@ class Scores:
     def path(self, name: str) -> Path:
         return self.folder / f"{re.sub('[^a-z0-9]+', '-', name.lower())}.json.xz"
 
-    def _require_whole(self, judged: Judged) -> None:
+    def _require_whole(self, scores: SystemScores) -> None:
         """Raises `ValueError` where arrays have not the lengths of the rows and tokens."""
-        rows, outcome, marking = len(self.ids), judged.outcome, judged.marking
-        inside = (numbers for test, train, _ in judged.outside for numbers in (test, train))
+        rows, outcome, marking = len(self.ids), scores.outcome, scores.marking
+        inside = (numbers for test, train, _ in scores.outside for numbers in (test, train))
         if not (
             outcome.probabilities.shape == outcome.flagged.shape == (1, rows)
-            and judged.answered.shape == (rows,)
-            and {judged.asked.shape, judged.unanswered.shape} <= {(0,), (rows,)}
+            and scores.answered.shape == (rows,)
+            and {scores.asked.shape, scores.unanswered.shape} <= {(0,), (rows,)}
             and all(((one >= 0) & (one < rows)).all() for one in inside)
-            and all(len(train) == len(known) for _, train, known in judged.outside)
-            and all(map(_probabilities, (outcome.probabilities, *(one for _, _, one in judged.outside))))
+            and all(len(train) == len(known) for _, train, known in scores.outside)
+            and all(map(_probabilities, (outcome.probabilities, *(one for _, _, one in scores.outside))))
         ):
             raise ValueError("responses are missing, or a probability is none")
         if marking is not None and {

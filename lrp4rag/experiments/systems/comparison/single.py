@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.classifiers.localise import merged_spans
-from lrp4rag.classifiers.token_model import Tokens
+from lrp4rag.classifiers.verdict import merged_spans
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.experiments.systems.baseline import Baseline, Score, Suspect
-from lrp4rag.experiments.systems.comparison.bench import Bench
+from lrp4rag.experiments.systems.baseline import Baseline
 from lrp4rag.experiments.systems.comparison.compare import PROTOCOL
-from lrp4rag.experiments.systems.comparison.folds import Judged
-from lrp4rag.experiments.systems.kit import Kit
+from lrp4rag.experiments.systems.comparison.folds import FoldRunner
+from lrp4rag.experiments.systems.comparison.scores import SystemScores
 from lrp4rag.experiments.systems.registry import baseline_named
-from lrp4rag.experiments.systems.trained import refuse_learned
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.scoring import Score, ScoredSpan
+from lrp4rag.experiments.systems.trained import refuse_seen
 from lrp4rag.features.parts import RELEVANCE
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.training.cache import Cache
@@ -27,15 +27,16 @@ from lrp4rag.training.extract import extract
 from lrp4rag.training.localisation import Line, parts_of
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.tokens import tokens_of
+from lrp4rag.training.tokens import Tokens, tokens_of
 
 Offsets = Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class CrossValidated:
-    """Of a baseline on the rows that it judged (`examples`): their scores, whose suspects are spans, and by
-    generator the metrics of responses and of tokens, spans and sentences (None where it scores no parts)."""
+    """Of a baseline on the rows that it judged (`examples`): their scores, whose `suspects` are runs of
+    marked tokens, and by generator the metrics of responses and of tokens, spans and sentences (None where it
+    scores no parts)."""
 
     examples: tuple[Example, ...]
     scores: tuple[Score, ...]
@@ -46,68 +47,74 @@ class CrossValidated:
 
 
 def cross_validate(
-    name: str, rows: Rows, sample: NDArray[np.intp], kit: Kit, resamples: int, *, anew: bool = False
+    name: str,
+    rows: Rows,
+    sample: NDArray[np.intp],
+    resources: Resources,
+    resamples: int,
+    *,
+    anew: bool = False,
 ) -> CrossValidated:
-    """Under the comparison's protocol; finished folds are kept in the kit's folder, shared with it, and with
-    `anew` run again.
+    """Under the comparison's protocol; finished folds are cached in the resources' folder, and with `anew`
+    run again.
 
     Raises `InputError` for an unknown baseline, or where the store lacks what it reads.
     """
-    if kit.folder is None:
+    if resources.folder is None:
         raise InputError("a cross-validation needs a folder to keep its folds in")
     baseline = baseline_named(name)
-    refuse_learned(kit.choices, rows.examples)
+    refuse_seen(resources.choices, rows.examples)
     tokens = tokens_of(rows, {})
-    bench = Bench(rows, tokens, sample, kit, Cache.open(kit.folder / "folds"), PROTOCOL)
-    bench.check({name: baseline})
-    judged = bench.system(name, baseline, anew=anew).run()
+    runner = FoldRunner(rows, tokens, sample, resources, Cache.open(resources.folder / "folds"), PROTOCOL)
+    runner.check({name: baseline})
+    found = runner.system(name, baseline, anew=anew).run()
     chosen = sample if baseline.facts.slow else np.arange(len(rows))
     responses, lines = {}, {}
     for generator, own in parts_of(rows, chosen).items():
         part = rows.select(own)
         responses[generator] = outcome_metrics(
-            judged.outcome.select(own), part.labels, part.groups, resamples=resamples
+            found.outcome.select(own), part.labels, part.groups, resamples=resamples
         )
-        lines[generator] = judged.line(part, tokens, own, resamples)
+        lines[generator] = found.line(part, tokens, own, resamples)
     return CrossValidated(
         examples=rows.select(chosen).examples,
-        scores=tuple(_score(rows, tokens, judged, int(k)) for k in chosen),
+        scores=tuple(_score(rows, tokens, found, int(k)) for k in chosen),
         responses=responses,
         lines=lines,
-        answered=float(judged.answered[chosen].mean()),
-        chosen=judged.outcome.chosen,
+        answered=float(found.answered[chosen].mean()),
+        chosen=found.outcome.chosen,
     )
 
 
-def _score(rows: Rows, tokens: Tokens, judged: Judged, row: int) -> Score:
+def _score(rows: Rows, tokens: Tokens, found: SystemScores, row: int) -> Score:
     suspects = None
-    if judged.marking is not None and judged.marks(own := tokens.within(np.array([row]))):
-        scores, marked = judged.marking.scores[own], judged.marking.marked[own]
+    if found.marking is not None and found.marks(own := tokens.within(np.array([row]))):
+        scores, marked = found.marking.scores[own], found.marking.marked[own]
         offsets = rows.relevances[row].encoded.response_offsets
         suspects = _spans(scores, marked, offsets, rows.examples[row].response or "")
-    outcome = judged.outcome
+    outcome = found.outcome
     return Score(
         float(outcome.probabilities[0, row]),
         bool(outcome.flagged[0, row]),
         suspects,
-        bool(judged.answered[row]),
-        int(judged.asked[row]),
-        int(judged.unanswered[row]),
+        bool(found.answered[row]),
+        int(found.asked[row]),
+        int(found.unanswered[row]),
     )
 
 
 def _spans(
     scores: NDArray[np.float64], marked: NDArray[np.bool_], offsets: Offsets, text: str
-) -> tuple[Suspect, ...]:
+) -> tuple[ScoredSpan, ...]:
     """Runs of marked parts of a response, with the highest of their scores."""
     return tuple(
-        Suspect(start, end, float(scores[tokens_in(offsets, [(start, end)])].max()), True)
+        ScoredSpan(start, end, float(scores[tokens_in(offsets, [(start, end)])].max()), True)
         for start, end in merged_spans(marked, offsets, text)
     )
 
 
-def _told(score: Score, text: str) -> Score:
-    """What a baseline says of the parts of a response, as spans."""
+def _with_spans(score: Score, text: str) -> Score:
+    """Runs of marked parts of a response as spans."""
     if score.suspects is None:
         return score
     scores = np.array([one.score for one in score.suspects])
@@ -117,7 +124,11 @@ def _told(score: Score, text: str) -> Score:
 
 
 def judge_others(
-    baseline: Baseline, rows: Rows, sample: NDArray[np.intp], examples: Sequence[Example], kit: Kit
+    baseline: Baseline,
+    rows: Rows,
+    sample: NDArray[np.intp],
+    examples: Sequence[Example],
+    resources: Resources,
 ) -> list[Score]:
     """Learn from all of the rows (a slow baseline from the sample of them, with models that are trained on
     all), and judge other examples, whose parts are extracted first where the baseline reads any. Suspects are
@@ -134,22 +145,22 @@ def judge_others(
                 f"'{one.id}' has question and passages of the store that is learned from: its score would be "
                 "too good"
             )
-    refuse_learned(kit.choices, examples)
+    refuse_seen(resources.choices, examples)
     store = rows.store
     if baseline.facts.needs:
-        if kit.reader.identity.digest != store.configuration.reader["digest"]:
+        if resources.reader.identity.digest != store.configuration.reader["digest"]:
             raise InputError(
-                f"the store was read by {store.configuration.reader['name']}, and {kit.choices.reader} is "
-                "another reader or frames prompts otherwise; name the store's (--reader)"
+                f"the store was read by {store.configuration.reader['name']}, and {resources.choices.reader} "
+                "is another reader or frames prompts otherwise; name the store's (--reader)"
             )
-        if kit.folder is None:
+        if resources.folder is None:
             raise InputError("what this baseline reads must be extracted, into a folder")
         configuration = store.configuration
         parts = dict.fromkeys((RELEVANCE, *baseline.facts.needs))
         done = extract(
             examples,
-            kit.reader,
-            kit.folder / "judged",
+            resources.reader,
+            resources.folder / "judged",
             composite=configuration.composite,
             truncation=configuration.truncation,
             parts=list(parts),
@@ -159,6 +170,6 @@ def judge_others(
             raise InputError(f"'{id_}': {why}")
         store = done.store
     learned = rows.select(sample) if baseline.facts.slow else rows
-    scorer = baseline.fit(learned, replace(kit, lessons=rows))
-    scores = scorer.score(Rows(store, tuple(examples)), kit)
-    return [_told(score, one.response or "") for score, one in zip(scores, examples, strict=True)]
+    fitted = baseline.fit(learned, replace(resources, training_rows=rows))
+    scores = fitted.score(Rows(store, tuple(examples)), resources)
+    return [_with_spans(score, one.response or "") for score, one in zip(scores, examples, strict=True)]

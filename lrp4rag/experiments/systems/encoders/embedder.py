@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.experiments.systems.encoders.running import autocast, padded_batches
+from lrp4rag.experiments.systems.encoders.running import outputs
 from lrp4rag.experiments.systems.encoders.weights import MINILM, load_encoder
 
 LONGEST = 256  # tokens: what all-MiniLM-L6-v2 was trained on
-
-Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +29,16 @@ class Embedder:
 
         return cls(*load_encoder(name, AutoModel, device=device))
 
-    def __call__(self, texts: Sequence[str]) -> Vectors:
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(texts, d); what exceeds `LONGEST` tokens is not read."""
         import torch
 
-        found = np.zeros((len(texts), self.model.config.hidden_size), np.float32)
+        vectors = np.zeros((len(texts), self.model.config.hidden_size), np.float32)
         if not texts:
-            return found
+            return vectors
         encoded = self.tokenizer(list(texts), truncation=True, max_length=LONGEST)
-        for chosen, padded in padded_batches(encoded, self.tokenizer, self.model.device):
-            with torch.no_grad(), autocast(str(self.model.device)):
-                states = self.model(**padded).last_hidden_state.float()
-            inside = padded["attention_mask"][..., None]
-            means = (states * inside).sum(1) / inside.sum(1)
-            found[chosen] = torch.nn.functional.normalize(means, dim=-1).cpu().numpy()
-        return found
+        for chosen, batch, output in outputs(self.model, encoded, self.tokenizer, self.model.device):
+            inside = batch["attention_mask"][..., None]
+            means = (output.last_hidden_state.float() * inside).sum(1) / inside.sum(1)
+            vectors[chosen] = torch.nn.functional.normalize(means, dim=-1).cpu().numpy()
+        return vectors

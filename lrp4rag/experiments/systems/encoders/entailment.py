@@ -1,4 +1,8 @@
-"""`Entailment`: does a premise support a hypothesis? One interface for every model that answers that."""
+"""`Entailment`: does a premise support a hypothesis? One interface for every model that answers that.
+
+HHEM-2.1-Open and MiniCheck run without their authors' code: both are architectures on Flan-T5 that
+transformers knows, and what their code adds is a prompt and where the answer is read.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems.encoders.running import autocast, padded_batches, tokens_read
-from lrp4rag.experiments.systems.encoders.t5 import load_hhem, load_minicheck
+from lrp4rag.experiments.systems.encoders.running import outputs, tokens_read
 from lrp4rag.experiments.systems.encoders.weights import identified, load_encoder
 
-LONGEST = 512  # tokens of a pair
+LONGEST, T5_LONGEST = 512, 2048  # tokens of a pair; T5 counts distances, not places
+
+HHEM, FLAN = "vectara/hallucination_evaluation_model", "google/flan-t5-base"
+HHEM_PROMPT = (
+    "<pad> Determine if the hypothesis is true given the premise?\n\nPremise: {premise}\n\n"
+    "Hypothesis: {hypothesis}"
+)
+MINICHECK = "lytang/MiniCheck-Flan-T5-Large"
+MINICHECK_PROMPT = "predict: {premise}</s>{hypothesis}"
+MINICHECK_ANSWERS = (3, 209)
+"""Tokens of the first place of the answer: not supported, supported."""
 
 Pair = tuple[str, str]
 """Premise and hypothesis."""
 
 SUPPORT = ("entailment", "entail", "supported", "consistent", "factual", "aligned")
 """What the label of support is called."""
+PICKLED = ("alignscore", "yzha/AlignScore")
 
 
 class Entailment(Protocol):
@@ -31,11 +45,6 @@ class Entailment(Protocol):
 
     def __call__(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
         """That each premise supports its hypothesis, (pairs,)."""
-
-
-PUBLISHED: dict[str, Callable[..., Entailment]] = {"hhem": load_hhem, "minicheck": load_minicheck}
-"""Published models that transformers does not load by itself, by their short names."""
-PICKLED = ("alignscore", "yzha/AlignScore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +81,79 @@ class CrossEncoder:
         encoded = self.tokenizer(
             *map(list, zip(*pairs, strict=True)), truncation=True, max_length=self.longest
         )
-        for chosen, padded in padded_batches(encoded, self.tokenizer, self.model.device):
-            with torch.no_grad(), autocast(str(self.model.device)):
-                logits = self.model(**padded).logits.float()
-            if self.support is None:
-                found[chosen] = torch.sigmoid(logits[:, 0]).cpu().numpy()
-            else:
-                found[chosen] = torch.softmax(logits, -1)[:, self.support].cpu().numpy()
+        for chosen, _, output in outputs(self.model, encoded, self.tokenizer, self.model.device):
+            logits = output.logits.float()
+            one = self.support is None
+            shares = torch.sigmoid(logits[:, 0]) if one else torch.softmax(logits, -1)[:, self.support]
+            found[chosen] = shares.cpu().numpy()
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class T5Entailment:
+    """`prompt` has places for premise and hypothesis. With `answers` the model writes, and the two tokens are
+    compared at the first place; else it is a classifier whose second label is read at the first token."""
+
+    name: str
+    model: Any
+    tokenizer: Any
+    prompt: str
+    answers: tuple[int, int] | None = None
+
+    def __call__(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
+        """That each premise supports its hypothesis, (pairs,)."""
+        import torch
+
+        found = np.zeros(len(pairs))
+        if not pairs:
+            return found
+        texts = [self.prompt.format(premise=premise, hypothesis=text) for premise, text in pairs]
+        encoded = self.tokenizer(texts, truncation=True, max_length=T5_LONGEST)
+        for chosen, _, logits in outputs(self._logits, encoded, self.tokenizer, self.model.device):
+            found[chosen] = torch.softmax(logits.float(), -1)[:, 1].cpu().numpy()
+        return found
+
+    def _logits(self, **batch: Any) -> Any:
+        """Of "not supported" and "supported", (pairs, 2)."""
+        import torch
+
+        if self.answers is None:
+            return self.model(**batch).logits[:, 0]
+        start = self.model.config.decoder_start_token_id
+        first = torch.full((len(batch["input_ids"]), 1), start, device=self.model.device)
+        return self.model(**batch, decoder_input_ids=first).logits[:, 0][:, list(self.answers)]
+
+
+def load_hhem(weights: str = HHEM, foundation: str = FLAN, device: str | None = None) -> T5Entailment:
+    """HHEM-2.1-Open: a token classifier on Flan-T5-base, stored under the prefix "t5."."""
+    from transformers import AutoConfig, T5ForTokenClassification
+
+    from lrp4rag.reader.weights import pretrained
+
+    config = pretrained(AutoConfig, foundation)
+    config.num_labels = 2
+    model, tokenizer = load_encoder(
+        weights,
+        T5ForTokenClassification,
+        tokenizer=foundation,
+        device=device,
+        whole=True,
+        config=config,
+        key_mapping={r"^t5\.": ""},
+    )
+    return T5Entailment("hhem", model, tokenizer, HHEM_PROMPT)
+
+
+def load_minicheck(weights: str = MINICHECK, device: str | None = None) -> T5Entailment:
+    """MiniCheck-Flan-T5-Large (arXiv 2404.10774), which writes its answer."""
+    from transformers import AutoModelForSeq2SeqLM
+
+    model, tokenizer = load_encoder(weights, AutoModelForSeq2SeqLM, device=device, whole=True)
+    return T5Entailment("minicheck", model, tokenizer, MINICHECK_PROMPT, MINICHECK_ANSWERS)
+
+
+PUBLISHED: dict[str, Callable[..., Entailment]] = {"hhem": load_hhem, "minicheck": load_minicheck}
+"""Published models that transformers does not load by itself, by their short names."""
 
 
 def load_entailment(name: str, device: str | None = None) -> Entailment:

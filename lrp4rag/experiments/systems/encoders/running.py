@@ -1,15 +1,37 @@
-"""What running any encoder over many texts shares: windows, batches of like lengths, fast precision."""
+"""What running any encoder over many texts shares: chunks, batches of like lengths, fast precision."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.sentences import split_sentences
+
 TOKENS_A_BATCH = 4096
+
+
+def chunk_spans(text: str, words: int) -> list[tuple[int, int]]:
+    """Characters of runs of whole sentences with at most `words` words, or of a single longer sentence."""
+    found: list[tuple[int, int]] = []
+    count = 0
+    for start, end in split_sentences(text):
+        own = len(text[start:end].split())
+        if found and count + own <= words:
+            found[-1] = (found[-1][0], end)
+            count += own
+        else:
+            found.append((start, end))
+            count = own
+    return found
+
+
+def chunks_of(texts: Iterable[str], words: int) -> list[str]:
+    """The chunks of each text, one text after the other."""
+    return [text[start:end] for text in texts for start, end in chunk_spans(text, words)]
 
 
 def batches(lengths: Sequence[int], tokens: int = TOKENS_A_BATCH) -> Iterator[NDArray[np.intp]]:
@@ -22,11 +44,19 @@ def batches(lengths: Sequence[int], tokens: int = TOKENS_A_BATCH) -> Iterator[ND
             start = end
 
 
-def padded_batches(encoded: Any, tokenizer: Any, device: Any) -> Iterator[tuple[NDArray[np.intp], Any]]:
-    """What a tokenizer made of many texts, as tensors: the numbers of a batch's texts, and the batch."""
+def outputs(
+    run: Callable[..., Any], encoded: Mapping[str, Sequence[Any]], tokenizer: Any, device: Any
+) -> Iterator[tuple[NDArray[np.intp], Any, Any]]:
+    """Run a model, without gradients, over what its tokenizer made of many texts: for each batch the numbers
+    of its texts, the padded tensors, and what `run` returns for these."""
+    import torch
+
     for chosen in batches([len(ids) for ids in encoded["input_ids"]]):
         part = {name: [values[k] for k in chosen] for name, values in encoded.items()}
-        yield chosen, tokenizer.pad(part, return_tensors="pt").to(device)
+        batch = tokenizer.pad(part, return_tensors="pt").to(device)
+        with torch.no_grad(), autocast(str(device)):
+            found = run(**batch)
+        yield chosen, batch, found
 
 
 def tokens_read(config: Any, tokenizer: Any, most: int) -> int:

@@ -1,4 +1,4 @@
-"""`TokenClassifier`: an encoder that tells made-up tokens of a response (LettuceDetect's way)."""
+"""`TokenClassifier`: an encoder that tells hallucinated tokens of a response (LettuceDetect's way)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems.encoders.running import autocast, batches, encoded_pair, tokens_read
-from lrp4rag.experiments.systems.encoders.training import IGNORED, Item, padded
+from lrp4rag.experiments.systems.encoders.running import encoded_pair, outputs, tokens_read
+from lrp4rag.experiments.systems.encoders.training import IGNORED, Item
 from lrp4rag.experiments.systems.encoders.weights import identified, load_encoder
 from lrp4rag.reader.encoding import tokens_in
 
@@ -30,7 +30,7 @@ class Window:
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenScores:
     """Of a response's tokens by the encoder's tokenizer: their characters `spans` (T, 2), and the probability
-    that each is made up (T,)."""
+    that each is hallucinated (T,)."""
 
     spans: NDArray[np.intp]
     probabilities: NDArray[np.float64]
@@ -38,7 +38,7 @@ class TokenScores:
 
 @dataclass(frozen=True, slots=True)
 class TokenClassifier:
-    """A token classifier with two labels, the second for what is made up."""
+    """A token classifier with two labels, the second for hallucinated tokens."""
 
     name: str
     model: Any
@@ -64,17 +64,17 @@ class TokenClassifier:
         """Of each window's piece; spans are those of the response."""
         import torch
 
-        made = [encoded_window(window, self.tokenizer, self.longest) for window in windows]
-        found: list[TokenScores | None] = [None] * len(windows)
-        for chosen in batches([len(item["input_ids"]) for item, _, _ in made]):
-            batch = padded([made[k][0] for k in chosen], self.tokenizer, self.model.device)
-            with torch.no_grad(), autocast(str(self.model.device)):
-                logits = self.model(**batch).logits.float()
-            probabilities = torch.softmax(logits, -1)[..., 1].double().cpu().numpy()
-            for row, k in zip(probabilities, chosen, strict=True):
-                _, spans, places = made[k]
-                found[k] = TokenScores(spans, row[places])
-        return [one for one in found if one is not None]
+        if not windows:
+            return []
+        items, spans, places = zip(
+            *(encoded_window(window, self.tokenizer, self.longest) for window in windows), strict=True
+        )
+        encoded = {name: [item[name] for item in items] for name in items[0]}
+        probabilities: dict[int, NDArray[np.float64]] = {}
+        for chosen, _, output in outputs(self.model, encoded, self.tokenizer, self.model.device):
+            shares = torch.softmax(output.logits.float(), -1)[..., 1].double().cpu().numpy()
+            probabilities |= {int(k): row[places[k]] for k, row in zip(chosen, shares, strict=True)}
+        return [TokenScores(span, probabilities[k]) for k, span in enumerate(spans)]
 
 
 def encoded_window(
@@ -89,10 +89,12 @@ def encoded_window(
     return dict(encoded), spans, np.array(places, dtype=np.intp)
 
 
-def labelled_window(window: Window, made_up: Sequence[tuple[int, int]], tokenizer: Any, longest: int) -> Item:
+def labelled_window(
+    window: Window, annotated: Sequence[tuple[int, int]], tokenizer: Any, longest: int
+) -> Item:
     """The input with labels: 1 for tokens of the response that share a character with a span, else 0."""
     item, spans, places = encoded_window(window, tokenizer, longest)
-    flags = tokens_in([(int(start), int(end)) for start, end in spans], made_up)
+    flags = tokens_in([(int(start), int(end)) for start, end in spans], annotated)
     labels = np.full(len(item["input_ids"]), IGNORED)
     labels[places] = flags
     return {**item, "labels": labels.tolist()}

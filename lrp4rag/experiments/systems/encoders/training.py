@@ -14,9 +14,9 @@ from lrp4rag.progress import track
 
 Item = dict[str, Any]
 """Lists of one text by their names: `input_ids`, `attention_mask` ..., and `labels`: a number, or a
-list with a number for each token (IGNORED where none counts)."""
+list with a number for each token (IGNORED where there is none)."""
 
-IGNORED = -100
+IGNORED = -100  # as transformers pads labels
 BLOCK = 32  # batches whose items are sorted by length together
 
 
@@ -52,10 +52,16 @@ def finetune(
     `ValueError` for no items.
     """
     import torch
-    from transformers import get_linear_schedule_with_warmup
+    from transformers import (
+        DataCollatorForTokenClassification,
+        DataCollatorWithPadding,
+        get_linear_schedule_with_warmup,
+    )
 
     if not items:
         raise ValueError("there is nothing to learn from")
+    of_tokens = isinstance(items[0]["labels"], list)
+    collate = (DataCollatorForTokenClassification if of_tokens else DataCollatorWithPadding)(tokenizer)
     generator = np.random.default_rng(training.seed)
     steps = training.epochs * -(-len(items) // training.batch)
     parameters = [one for one in model.parameters() if one.requires_grad]
@@ -68,27 +74,14 @@ def finetune(
         for chosen in track(_rounds(items, training, generator), steps, label):
             for some in _passes(items, chosen, tokens):
                 with autocast(str(model.device)):
-                    loss = model(**padded([items[k] for k in some], tokenizer, model.device)).loss
+                    batch: Any = collate([items[k] for k in some])
+                    loss = model(**batch.to(model.device)).loss
                 (loss * (len(some) / len(chosen))).backward()
             torch.nn.utils.clip_grad_norm_(parameters, 1.0)
             optimizer.step()
             schedule.step()
             optimizer.zero_grad(set_to_none=True)
     return model.eval()
-
-
-def padded(items: Sequence[Item], tokenizer: Any, device: Any) -> dict[str, Any]:
-    """A batch as tensors."""
-    import torch
-
-    inputs = [{name: value for name, value in item.items() if name != "labels"} for item in items]
-    batch = dict(tokenizer.pad(inputs, return_tensors="pt"))
-    if "labels" in items[0]:
-        labels, width = [item["labels"] for item in items], batch["input_ids"].shape[1]
-        if isinstance(labels[0], list):
-            labels = [[*one, *[IGNORED] * (width - len(one))] for one in labels]
-        batch["labels"] = torch.tensor(labels)
-    return {name: value.to(device) for name, value in batch.items()}
 
 
 def _passes(

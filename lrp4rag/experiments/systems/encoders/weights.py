@@ -54,8 +54,8 @@ def load_encoder(
     from transformers import AutoTokenizer
     from transformers.utils import logging
 
-    from lrp4rag.reader.pretrained import pretrained, reason
     from lrp4rag.reader.reader import check_device
+    from lrp4rag.reader.weights import pretrained, reason
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     place = resolve_encoder(name)

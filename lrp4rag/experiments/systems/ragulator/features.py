@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from lrp4rag.example import Example
-from lrp4rag.experiments.systems.encoders.chunks import chunks_of
+from lrp4rag.experiments.systems.encoders.entailment import Entailment
+from lrp4rag.experiments.systems.encoders.running import chunks_of
 from lrp4rag.experiments.systems.encoders.weights import MINILM
-from lrp4rag.experiments.systems.lessons import CHUNK_WORDS
-from lrp4rag.experiments.systems.ragulator.ngrams import SMOOTHING, NGrams, stems
+from lrp4rag.experiments.systems.entailment import CHUNK_WORDS
+from lrp4rag.experiments.systems.facts import optional
+from lrp4rag.experiments.systems.ngrams import NGrams, Words
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.features.text import words_of
 from lrp4rag.sentences import sentences_of, split_sentences
 from lrp4rag.training.store import key_of
-
-if TYPE_CHECKING:
-    from lrp4rag.experiments.systems.encoders.entailment import Entailment
-    from lrp4rag.experiments.systems.kit import Kit
 
 FEATURES = (
     "precision",
@@ -28,6 +30,7 @@ FEATURES = (
     "largest similarity to a sentence of the context",
     "largest relevance of a chunk of the context",
 )
+SMOOTHING = 1.0
 RERANKED = 2  # chunks that the cross-encoder is given, those most similar: it costs far more than all else
 
 Numbers = NDArray[np.float64]
@@ -58,14 +61,64 @@ class Features:
     numbers: Numbers
 
 
-def features_of(examples: Sequence[Example], model: Entailment, kit: Kit) -> list[Features]:
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What counting its words says of a context. Words are in lower case, without stop words, stemmed."""
+
+    words: NGrams
+    pairs: NGrams
+
+    @classmethod
+    def of(cls, sentences: Sequence[str]) -> Context:
+        stemmed = [stems(sentence) for sentence in sentences]
+        return cls(NGrams.of(stemmed, 1), NGrams.of(stemmed, 2))
+
+    def precision(self, words: Words) -> float:
+        """The share of a sentence's words that the context has, in [0, 1]; 1 for a sentence without words."""
+        return sum((word,) in self.words.runs for word in words) / len(words) if words else 1.0
+
+    def unigram_perplexity(self, words: Words) -> float:
+        """exp of the mean of -log p(w), at least 1, and 1 for a sentence without words.
+
+        p(w) = (n(w) + a) / (n + a (V + 1)): n words in the context, V of them distinct, one place for all
+        others, and a = `SMOOTHING`.
+        """
+        return self._perplexity(self.words, words)
+
+    def bigram_perplexity(self, words: Words) -> float:
+        """The same with p(w | v) = (n(v, w) + a) / (n(v) + a (V + 1)); v is `START` for the first word."""
+        return self._perplexity(self.pairs, words)
+
+    def _perplexity(self, ngrams: NGrams, words: Words) -> float:
+        places = SMOOTHING * (len(self.words.runs) + 1)
+        shares = [(run + SMOOTHING) / (before + places) for run, before in ngrams.counts(words)]
+        return float(np.exp(-np.mean(np.log(shares)))) if shares else 1.0
+
+
+def stems(text: str) -> list[str]:
+    """Stop words go first: stems would hide them. Raises `InputError` where the stemmer is not installed."""
+    return [_stem(word) for word in words_of(text) if word not in ENGLISH_STOP_WORDS]
+
+
+@lru_cache(maxsize=100_000)
+def _stem(word: str) -> str:
+    stem: str = _stemmer().stemWord(word)
+    return stem
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Any:
+    return optional("snowballstemmer").stemmer("english")
+
+
+def features_of(examples: Sequence[Example], model: Entailment, resources: Resources) -> list[Features]:
     """Of each response. `model`'s probability of support stands for the reranker's relevance."""
     settings = {"embedder": MINILM, "smoothing": SMOOTHING, "chunk": CHUNK_WORDS, "reranked": RERANKED}
-    compared = kit.measured(
-        "ragulator-words", settings, examples, Compared, lambda group: compare(group, kit)
+    compared = resources.measured(
+        "ragulator-words", settings, examples, Compared, lambda group: compare(group, resources)
     )
     nearest = {key_of(example): one.nearest for example, one in zip(examples, compared, strict=True)}
-    relevances = kit.measured(
+    relevances = resources.measured(
         "ragulator-relevance",
         settings | {"entailment": model.name},
         examples,
@@ -78,14 +131,14 @@ def features_of(examples: Sequence[Example], model: Entailment, kit: Kit) -> lis
     ]
 
 
-def compare(group: Sequence[Example], kit: Kit) -> list[Compared]:
+def compare(group: Sequence[Example], resources: Resources) -> list[Compared]:
     """Of responses to one source, whose passages are counted and embedded once."""
     context = [sentence for text in group[0].passages for sentence in sentences_of(text)]
     chunks = chunks_of(group[0].passages, CHUNK_WORDS)
-    counts = NGrams.of(map(stems, context))
+    counts = Context.of(context)
     spans = [split_sentences(example.response or "") for example in group]
     texts = [sentences_of(example.response) for example in group]
-    vectors = kit.embedder([*context, *chunks, *(text for own in texts for text in own)])
+    vectors = resources.embedder([*context, *chunks, *(text for own in texts for text in own)])
     known, wider, rest = np.split(vectors, [len(context), len(context) + len(chunks)])
     made = []
     places = np.cumsum([len(own) for own in texts])[:-1]

@@ -1,54 +1,66 @@
-"""RAGulator's classifiers of engineered features: a response is as suspect as its most suspect sentence."""
+"""RAGulator's classifiers of engineered features (arXiv 2411.03920): is a sentence of the response out of its
+context? A response's score is the highest of its sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.ensemble import RandomForestClassifier
 
-from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, chosen, fit, margin_of
+from lrp4rag.classifiers.calibration import (
+    CALIBRATION_FOLDS,
+    Candidate,
+    chosen,
+    fit,
+    grouped_folds,
+    margin_of,
+)
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems.baseline import SPANS, Facts, Outside, Score
-from lrp4rag.experiments.systems.calibrated import Calibration
-from lrp4rag.experiments.systems.contest import NOTHING
+from lrp4rag.experiments.systems.baseline import NOTHING, Fitted, Reading
 from lrp4rag.experiments.systems.encoders.weights import MINILM_PACKAGE
-from lrp4rag.experiments.systems.ragulator.features import Features, features_of
-from lrp4rag.experiments.systems.ragulator.labelling import SOURCES, Source
-from lrp4rag.experiments.systems.ragulator.trees import Classifier, contenders, outside_scores, split
-from lrp4rag.experiments.systems.suspicion import Suspicion, marked, threshold_of
+from lrp4rag.experiments.systems.entailment import entailment_of
+from lrp4rag.experiments.systems.facts import SPANS, Facts, optional
+from lrp4rag.experiments.systems.ragulator.features import features_of
+from lrp4rag.experiments.systems.ragulator.labels import SOURCES, LabelledSentences, Source
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.scoring import Calibration, PartScores, threshold_of
+from lrp4rag.training.rows import Rows
 
-if TYPE_CHECKING:
-    from lrp4rag.experiments.systems.encoders.entailment import Entailment
-    from lrp4rag.experiments.systems.kit import Kit
-    from lrp4rag.training.rows import Rows
+Classifier = Literal["random forest", "LightGBM"]
+
+FOREST_TREES, FOREST_DEPTHS = (100, 300), (5, 10)
+BOOSTING, LEAVES = ((100, 0.1), (300, 0.03)), (7, 31)
+"""Trees and learning rate, which go together; leaves of a tree."""
 
 Scores = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Ragulator:
-    """`classifiers` contend on sentences whose labels come from `labels`; calibration and threshold come from
-    labelled responses. All learn from rows that are fresh to the cross-encoder."""
+    """`classifiers` are candidates on sentences whose labels come from `labels`; calibration and threshold
+    come from labelled responses. All learn from rows that the cross-encoder has not seen."""
 
     facts: Facts
     classifiers: tuple[Classifier, ...]
     labels: Source = "simulated"
 
-    def fit(self, rows: Rows, kit: Kit) -> Fitted:
+    def fit(self, rows: Rows, resources: Resources) -> Fitted:
         """Raises `InputError` where there are too few sources, or a library is missing. Where a model was
         asked for labels and too few of its replies can be used, nothing is learned or gets a score."""
-        trained = kit.entailment(rows)
-        fresh = np.flatnonzero(trained.fresh)
-        own = rows.select(fresh)
-        features = features_of(own.examples, trained.model, kit)
-        lessons = SOURCES[self.labels](own.examples, features, trained.model, kit)
-        candidates = contenders(self.classifiers, lessons.inputs, kit.seed)
-        every = np.arange(len(lessons.labels))
+        trained = entailment_of(rows, resources)
+        encoder, unseen = trained.model, np.flatnonzero(trained.unseen)
+        own = rows.select(unseen)
+        features = features_of(own.examples, encoder, resources)
+        sentences = SOURCES[self.labels](own.examples, features, encoder, resources)
+        candidates = candidates_on(self.classifiers, sentences.inputs, resources.seed)
+        every = np.arange(len(sentences.labels))
         try:
-            best, _ = chosen(candidates, lessons.labels, lessons.groups, every, kit.seed)
+            best, _ = chosen(candidates, sentences.labels, sentences.groups, every, resources.seed)
         except InputError as error:
             sources = len(set(own.groups))
             if self.labels != "prompted" or sources < CALIBRATION_FOLDS:
@@ -57,50 +69,92 @@ class Ragulator:
                     f"{sources} sources are fresh to the cross-encoder{pairs}: {error}; extract more sources"
                 ) from error
             unknown = np.full(len(own), np.nan)
-            calibration = Calibration.of(unknown, own.labels, own.generators, fresh)
-            return Fitted(trained.model, None, NOTHING, calibration, np.inf)
-        outside = outside_scores(best.estimator, lessons, [one.numbers for one in features], kit.seed)
-        suspicions = [Suspicion(one.spans, scores) for one, scores in zip(features, outside, strict=True)]
+            calibration = Calibration.of(unknown, own.labels, own.generators, unseen)
+            return Fitted(
+                NOTHING, None, lambda rows, _: Reading(np.full(len(rows), np.nan)), calibration, None
+            )
+        outside = outside_scores(best.estimator, sentences, [one.numbers for one in features], resources.seed)
+        parts = [PartScores(one.spans, scores) for one, scores in zip(features, outside, strict=True)]
+        model = fit(best.estimator, sentences.inputs, sentences.labels, sentences.groups)
+
+        def read(rows: Rows, resources: Resources) -> Reading:
+            features = features_of(rows.examples, encoder, resources)
+            inputs = [one.numbers for one in features]
+            scores = split(margin_of(model, np.concatenate(inputs))[0], inputs)
+            found = [PartScores(one.spans, own) for one, own in zip(features, scores, strict=True)]
+            return Reading(response_scores(found), found)
+
         return Fitted(
-            trained.model,
-            fit(best.estimator, lessons.inputs, lessons.labels, lessons.groups),
             best.label + (f", {len(every)} sentences labelled" if self.labels == "prompted" else ""),
-            Calibration.of(response_scores(suspicions), own.labels, own.generators, fresh),
-            threshold_of(suspicions, own.examples),
+            model,
+            read,
+            Calibration.of(response_scores(parts), own.labels, own.generators, unseen),
+            threshold_of(parts, own.examples),
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """The classifier that was chosen (None: there was nothing to learn from), and the cross-encoder that its
-    last feature comes from."""
-
-    model: Entailment
-    classifier: Any
-    chosen: str
-    calibration: Calibration
-    threshold: float
-
-    @property
-    def outside(self) -> Outside:
-        return self.calibration.outside
-
-    def score(self, rows: Rows, kit: Kit) -> list[Score]:
-        if self.classifier is None:
-            return self.calibration.verdicts(np.full(len(rows), np.nan), rows.generators)
-        suspicions = self.suspicions(features_of(rows.examples, self.model, kit))
-        suspects = [marked(one, self.threshold) for one in suspicions]
-        return self.calibration.verdicts(response_scores(suspicions), rows.generators, suspects)
-
-    def suspicions(self, features: Sequence[Features]) -> list[Suspicion]:
-        inputs = [one.numbers for one in features]
-        scores = split(margin_of(self.classifier, np.concatenate(inputs))[0], inputs)
-        return [Suspicion(one.spans, own) for one, own in zip(features, scores, strict=True)]
+def candidates_on(
+    classifiers: Sequence[Classifier], inputs: NDArray[np.float64], seed: int
+) -> list[Candidate]:
+    """Every candidate of the grids. Raises `InputError` where LightGBM is wanted and not installed."""
+    made = []
+    for classifier in classifiers:
+        grid = _forests(seed) if classifier == "random forest" else _boosted(seed)
+        made += [Candidate("", classifier, settings, model, inputs) for settings, model in grid.items()]
+    return made
 
 
-def response_scores(suspicions: Sequence[Suspicion]) -> Scores:
+def outside_scores(
+    estimator: Any, sentences: LabelledSentences, inputs: Sequence[NDArray[np.float64]], seed: int
+) -> list[Scores]:
+    """Scores of each response's sentences (S, 5) by a model that learned from no sentence of its group.
+
+    Raises `InputError` where there are too few groups for folds.
+    """
+    folds = grouped_folds(sentences.labels, sentences.groups, CALIBRATION_FOLDS, seed)
+    fold_of = {group: k for k, (_, test) in enumerate(folds) for group in sentences.groups[test]}
+    # No fold learned from a group that has no labelled sentence: any will do.
+    places = np.array([fold_of.get(group, 0) for group in sentences.group_of])
+    owner = np.repeat(places, [len(one) for one in inputs])
+    every, scores = np.concatenate(inputs), np.zeros(len(owner))
+    for k, (train, _) in enumerate(folds):
+        if (own := owner == k).any():
+            model = fit(estimator, sentences.inputs[train], sentences.labels[train], sentences.groups[train])
+            scores[own] = margin_of(model, every[own])[0]
+    return split(scores, inputs)
+
+
+def split(values: Scores, like: Sequence[Any]) -> list[Scores]:
+    """What was concatenated, in parts as long as those of `like`."""
+    return np.split(values, np.cumsum([len(one) for one in like])[:-1])
+
+
+def _forests(seed: int) -> dict[str, Any]:
+    return {
+        f"{trees} trees, depth {depth}": RandomForestClassifier(trees, max_depth=depth, random_state=seed)
+        for trees, depth in product(FOREST_TREES, FOREST_DEPTHS)
+    }
+
+
+def _boosted(seed: int) -> dict[str, Any]:
+    lightgbm = optional("lightgbm")
+    return {
+        f"{trees} trees, rate {rate}, {leaves} leaves": lightgbm.LGBMClassifier(
+            n_estimators=trees,
+            learning_rate=rate,
+            num_leaves=leaves,
+            random_state=seed,
+            deterministic=True,
+            n_jobs=1,
+            verbose=-1,
+        )
+        for (trees, rate), leaves in product(BOOSTING, LEAVES)
+    }
+
+
+def response_scores(parts: Sequence[PartScores]) -> Scores:
     """The highest score of a sentence of each response, (R,)."""
-    return np.array([one.scores.max() for one in suspicions])
+    return np.array([one.scores.max() for one in parts])
 
 
 def _facts(which: str, training: str, asks: bool = False) -> Facts:

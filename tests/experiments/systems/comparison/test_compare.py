@@ -12,59 +12,68 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrp4rag.classifiers import committee
+from lrp4rag.classifiers import ensemble
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems.baseline import Facts
+from lrp4rag.experiments.systems.baseline import BestClassifier, Measured, Measurement
 from lrp4rag.experiments.systems.comparison import compare, ours, page
-from lrp4rag.experiments.systems.comparison.bench import Bench
-from lrp4rag.experiments.systems.comparison.compare import Comparison, Plan, comparison, judged
-from lrp4rag.experiments.systems.comparison.costs import Cost, Costs, read_costs
+from lrp4rag.experiments.systems.comparison.compare import (
+    Comparison,
+    Cost,
+    Costs,
+    Plan,
+    comparison,
+    read_costs,
+    run_systems,
+)
+from lrp4rag.experiments.systems.comparison.folds import FoldRunner, sample_of
 from lrp4rag.experiments.systems.comparison.page import metrics_table, write_page
-from lrp4rag.experiments.systems.comparison.sample import sample_of
-from lrp4rag.experiments.systems.contest import Contest
-from lrp4rag.experiments.systems.kit import Choices, Kit
-from lrp4rag.experiments.systems.measurement import Measured, Measurement
-from lrp4rag.experiments.systems.suspicion import Suspicion
-from lrp4rag.experiments.systems.words import LENGTH
+from lrp4rag.experiments.systems.facts import Facts
+from lrp4rag.experiments.systems.resources import Choices, Resources
+from lrp4rag.experiments.systems.scoring import PartScores
+from lrp4rag.experiments.systems.simple import LENGTH
 from lrp4rag.features.parts import STATES
 from lrp4rag.report.numbers import difference
 from lrp4rag.training.cache import Cache
+from lrp4rag.training.candidates import one_number
 from lrp4rag.training.localisation import ALL
 from lrp4rag.training.records import to_json
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.tabular import one_number
 from lrp4rag.training.tokens import tokens_of
 from lrp4rag.training.trials import Trial
 from tests.training.test_localisation import stored
 
 SOURCES = 30
+
+
 VERSIONS = {"length": {"torch": "1"}}
 
 
-def coin_flips(rows: Rows, kit: object) -> tuple:
+def coin_flips(rows: Rows, resources: object) -> tuple:
     """As good as chance, and silent for every fifth response."""
     noise = [zlib.crc32(one.id.encode()) % 7 for one in rows.examples]
     values = [np.nan if k % 5 == 4 else value for k, value in enumerate(noise)]
     return one_number(values, "coin")
 
 
-def _first_word(rows: Rows, kit: object) -> list[Measurement]:
+def _first_word(rows: Rows, resources: object) -> list[Measurement]:
     """A long response is suspect, and of each the first word."""
     return [
         Measurement(
             np.array([float(len(one.response))]),
-            Suspicion(np.array([[0, 5], [5, len(one.response)]]), np.array([1.0, 0.0])),
+            PartScores(np.array([[0, 5], [5, len(one.response)]]), np.array([1.0, 0.0])),
         )
         for one in rows.examples
     ]
 
 
 FIRST_WORD = Facts("First word", "", "text", "labels", "none")
+
+
 BASELINES = {
     "length": LENGTH,
     "first-word": Measured(FIRST_WORD, _first_word, ("l",), marks=True),
-    "coin": Contest(Facts("Coin", "a paper", "text", "labels", "none", slow=True), coin_flips),
+    "coin": BestClassifier(Facts("Coin", "a paper", "text", "labels", "none", slow=True), coin_flips),
 }
 
 
@@ -80,7 +89,7 @@ def small():
         patch.setattr(ours, "FAST_BLOCKS", ("relevance",))
         trials = {ours.DETECTOR: Trial(("relevance", "state")), ours.FAST: Trial(("relevance",))}
         patch.setattr(ours, "TRIALS", trials)
-        patch.setattr(committee, "EPOCHS", 4)
+        patch.setattr(ensemble, "EPOCHS", 4)
         yield patch
 
 
@@ -96,8 +105,8 @@ def found(rows: Rows, small: object, plan: Plan, tmp_path_factory) -> tuple[Comp
 
 
 def compared(rows: Rows, folder: Path, plan: Plan, scores: str) -> Comparison:
-    found = judged(rows, folder / "baselines", folder / "study", folder / scores, plan)
-    return comparison(rows, {name: one.judged for name, one in found.items()}, plan)
+    found = run_systems(rows, folder / "baselines", folder / "study", folder / scores, plan)
+    return comparison(rows, {name: one.scores for name, one in found.items()}, plan)
 
 
 def test_fast_systems_judge_all_rows_and_all_the_sample(found, rows: Rows, plan: Plan) -> None:
@@ -176,7 +185,9 @@ def test_what_was_run_is_not_run_again(found, rows: Rows, plan: Plan, scores: st
 def test_what_is_to_be_run_anew_is(found, rows: Rows, plan: Plan, tmp_path: Path) -> None:
     result, folder = found
     shutil.copytree(folder, tmp_path / "work")
-    other = Contest(BASELINES["length"].facts, lambda rows, kit: one_number(rows.labels, "other"))
+    other = BestClassifier(
+        BASELINES["length"].facts, lambda rows, resources: one_number(rows.labels, "other")
+    )
     changed = replace(plan, baselines=BASELINES | {"length": other})
     kept = compared(rows, tmp_path / "work", changed, "scores")
     assert kept.every["g1"].systems["length"] == result.every["g1"].systems["length"]
@@ -193,9 +204,9 @@ def test_scores_depend_on_what_may_change_them(rows: Rows, small: object, tmp_pa
 
     def keys(rows: Rows = rows, sources: int = SOURCES, **choices: str) -> dict[str, object]:
         sample = sample_of(rows, sources, ("g1",))
-        kit = Kit(tmp_path, Choices(**choices))
+        resources = Resources(tmp_path, Choices(**choices))
         cache = Cache.open(tmp_path / "folds")
-        bench = Bench(rows, tokens_of(rows, {}), sample, kit, cache, compare.PROTOCOL)
+        bench = FoldRunner(rows, tokens_of(rows, {}), sample, resources, cache, compare.PROTOCOL)
         systems = ours.our_systems(rows, sample, tmp_path, 1)
         systems |= {name: bench.system(name, one) for name, one in BASELINES.items()}
         return {name: one.key for name, one in systems.items()}
@@ -224,8 +235,8 @@ def test_with_scores_neither_folds_nor_parts_of_the_store_are_needed(
     result, folder = found
     shutil.copytree(folder / "scores", tmp_path / "scores")
     shutil.copytree(rows.store.folder, tmp_path / "store", ignore=shutil.ignore_patterns("states", "signals"))
-    own = Contest(
-        Facts("Own", "", "text", "labels", "none"), lambda rows, kit: one_number(rows.labels, "own")
+    own = BestClassifier(
+        Facts("Own", "", "text", "labels", "none"), lambda rows, resources: one_number(rows.labels, "own")
     )
     few = Rows.open(tmp_path / "store")
     assert not few.has(STATES)
@@ -236,18 +247,21 @@ def test_with_scores_neither_folds_nor_parts_of_the_store_are_needed(
     assert (tmp_path / "scores" / "own.json.xz").is_file()
 
 
-def test_a_store_without_what_a_baseline_reads_is_told_before_anything_runs(
-    rows: Rows, found, plan: Plan
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"needs": ("sentences",)}, "needy reads sentences, which the store has not of every row"),
+        (
+            {"modules": ("no_such_package",)},
+            "needy needs no_such_package, which is not installed: pip install",
+        ),
+    ],
+)
+def test_what_is_missing_is_named_before_anything_runs(
+    rows: Rows, found, plan: Plan, facts: dict[str, object], words: str
 ) -> None:
-    needy = Contest(Facts("Needy", "", "text", "labels", "none", needs=("sentences",)), coin_flips)
-    _, folder = found
-    with pytest.raises(InputError, match="needy reads sentences, which the store has not of every row"):
-        compared(rows, folder, replace(plan, baselines={"needy": needy}), "scores")
-
-
-def test_a_missing_package_is_told_before_anything_runs(rows, found, plan) -> None:
-    needy = Contest(Facts("Needy", "", "text", "labels", "none", modules=("no_such_package",)), coin_flips)
-    with pytest.raises(InputError, match=r"needy needs no_such_package, which is not installed: pip install"):
+    needy = BestClassifier(Facts("Needy", "", "text", "labels", "none", **facts), coin_flips)
+    with pytest.raises(InputError, match=words):
         compared(rows, found[1], replace(plan, baselines={"needy": needy}), "scores")
 
 

@@ -1,23 +1,38 @@
-"""A baseline in a fold, and the folds together."""
+"""A baseline in a fold, the folds together, the sample, and combinations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
-from lrp4rag.experiments.systems.baseline import Facts, Outside, Score, Suspect
-from lrp4rag.experiments.systems.comparison.folds import FoldScores, gathered, over_tokens, run_fold
-from lrp4rag.experiments.systems.kit import Kit
-from lrp4rag.experiments.systems.words import LENGTH
+from lrp4rag.experiments.systems.comparison.compare import stacked
+from lrp4rag.experiments.systems.comparison.folds import (
+    GENERATORS,
+    FoldScores,
+    gathered,
+    over_tokens,
+    run_fold,
+    sample_of,
+)
+from lrp4rag.experiments.systems.comparison.scores import SystemScores
+from lrp4rag.experiments.systems.facts import Facts
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.scoring import OutOfFold, Score, ScoredSpan
+from lrp4rag.experiments.systems.simple import LENGTH
 from lrp4rag.training.folds import Split
 from lrp4rag.training.records import from_json, to_json
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.tokens import tokens_of
+from lrp4rag.training.validation import Outcome
 from tests.training.labelled import examples, extraction
 
 FACTS = Facts("Spy", "", "text", "labels", "none")
+
+
 OFFSETS = [(0, 2), (2, 5), (6, 9), (10, 12)]
 
 
@@ -33,8 +48,8 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
 # Parts and tokens.
 
 
-def suspect(start: int, end: int, score: float, marked: bool = False) -> Suspect:
-    return Suspect(start, end, score, marked)
+def suspect(start: int, end: int, score: float, marked: bool = False) -> ScoredSpan:
+    return ScoredSpan(start, end, score, marked)
 
 
 def test_a_token_has_the_highest_score_of_the_parts_it_shares_a_character_with() -> None:
@@ -78,15 +93,15 @@ class Spy:
     judged: list[str] = field(default_factory=list)
 
     @property
-    def outside(self) -> Outside:
-        return Outside(np.array([0, 2]), np.array([0.25, 0.75]))
+    def out_of_fold(self) -> OutOfFold:
+        return OutOfFold(np.array([0, 2]), np.array([0.25, 0.75]))
 
-    def fit(self, rows: Rows, kit: Kit) -> Spy:
+    def fit(self, rows: Rows, resources: Resources) -> Spy:
         assert all(example.labels is not None for example in rows.examples)
         self.learned = [example.id for example in rows.examples]
         return self
 
-    def score(self, rows: Rows, kit: Kit) -> list[Score]:
+    def score(self, rows: Rows, resources: Resources) -> list[Score]:
         self.judged = [example.id for example in rows.examples]
         parts = (suspect(0, 3, 0.8, True), suspect(9, 12, 0.6)) if self.marks else None
         numbers = (int(example.id.split("-")[1]) for example in rows.examples)
@@ -98,7 +113,7 @@ SPLIT = Split(0, np.array([1, 5, 9, 10, 20]), np.array([0, 6, 7]))
 
 def test_only_training_rows_are_learned_from(rows: Rows) -> None:
     spy = Spy()
-    found = run_fold(spy, rows, SPLIT, Kit())
+    found = run_fold(spy, rows, SPLIT, Resources())
     assert spy.learned == [f"bridge-{k}" for k in SPLIT.train]
     assert spy.judged == ["bridge-0", "bridge-6", "bridge-7"]
     assert found.rows.tolist() == [0, 6, 7]
@@ -112,19 +127,19 @@ def test_only_training_rows_are_learned_from(rows: Rows) -> None:
 
 
 def test_parts_are_spread_over_the_tokens_of_all_responses(rows: Rows) -> None:
-    found = run_fold(Spy(), rows, SPLIT, Kit())
+    found = run_fold(Spy(), rows, SPLIT, Resources())
     lengths = [len(rows.examples[k].response.split()) for k in SPLIT.test]
     assert len(found.suspicion) == len(found.marked) == sum(lengths)
     first = np.cumsum([0, *lengths[:-1]])
     assert np.flatnonzero(found.marked).tolist() == first.tolist()
     assert found.suspicion[first].tolist() == [0.8] * 3
     assert set(found.suspicion) == {0.8, 0.6}
-    bare = run_fold(Spy(marks=False), rows, SPLIT, Kit())
+    bare = run_fold(Spy(marks=False), rows, SPLIT, Resources())
     assert len(bare.suspicion) == len(bare.marked) == 0
 
 
 def test_a_fold_survives_being_written(rows: Rows) -> None:
-    found = run_fold(Spy(), rows, SPLIT, Kit())
+    found = run_fold(Spy(), rows, SPLIT, Resources())
     again = from_json(FoldScores, to_json(found))
     for name in ("rows", "probabilities", "flagged", "answered", "suspicion", "marked", "outside_rows"):
         one, other = getattr(found, name), getattr(again, name)
@@ -142,7 +157,7 @@ def split(test: list[int]) -> Split:
 def test_folds_are_put_together_row_by_row(rows: Rows) -> None:
     tokens = tokens_of(rows, {})
     splits = [split([*range(0, 24, 2)]), split([*range(1, 24, 2)])]
-    judged = gathered([run_fold(Spy(), rows, one, Kit()) for one in splits], tokens)
+    judged = gathered([run_fold(Spy(), rows, one, Resources()) for one in splits], tokens)
     assert judged.outcome.probabilities == pytest.approx(np.arange(24)[None] / 100)
     assert judged.outcome.flagged.tolist() == [[True, False] * 12]
     assert judged.outcome.chosen == ("spy", "spy")
@@ -163,7 +178,11 @@ def test_rows_that_no_fold_judged_are_not_known(rows: Rows) -> None:
     tokens = tokens_of(rows, {})
     part = [2, 3, 11, 20]
     judged = gathered(
-        [run_fold(Spy(), rows, split(part[:2]), Kit()), run_fold(Spy(), rows, split(part[2:]), Kit())], tokens
+        [
+            run_fold(Spy(), rows, split(part[:2]), Resources()),
+            run_fold(Spy(), rows, split(part[2:]), Resources()),
+        ],
+        tokens,
     )
     known = np.isin(np.arange(24), part)
     assert np.isfinite(judged.outcome.probabilities[0]).tolist() == known.tolist()
@@ -179,7 +198,7 @@ def test_rows_that_no_fold_judged_are_not_known(rows: Rows) -> None:
 
 def test_a_baseline_that_scores_no_parts_marks_nothing(rows: Rows) -> None:
     tokens = tokens_of(rows, {})
-    judged = gathered([run_fold(Spy(marks=False), rows, split([0, 1]), Kit())], tokens)
+    judged = gathered([run_fold(Spy(marks=False), rows, split([0, 1]), Resources())], tokens)
     assert judged.marking is None
     assert not judged.marks(tokens.within(np.array([0, 1])))
 
@@ -187,7 +206,115 @@ def test_a_baseline_that_scores_no_parts_marks_nothing(rows: Rows) -> None:
 def test_a_fold_without_rows_to_judge_judges_nothing(rows: Rows) -> None:
     """As of a small sample."""
     every = np.arange(len(rows))
-    fold = run_fold(LENGTH, rows, Split(0, every, every[:0]), Kit())
+    fold = run_fold(LENGTH, rows, Split(0, every, every[:0]), Resources())
     assert len(fold.rows) == len(fold.probabilities) == len(fold.suspicion) == 0
     assert len(fold.outside) == len(rows)
     assert not gathered([fold], tokens_of(rows, {})).answered.any()
+
+
+NAMES = (*GENERATORS, "gpt-4")
+
+
+@pytest.fixture(scope="module")
+def many() -> Rows:
+    """20 sources with a response of both default generators, and ten with one of another."""
+    made = [
+        replace(one, generator=name, response=f"{name}: {one.response}", labels=())
+        for name in NAMES
+        for one in (examples(20) if name in GENERATORS else examples(10, first=20))
+    ]
+    return Rows(None, tuple(made))
+
+
+def test_all_responses_of_the_generators_to_the_sources_drawn(many: Rows) -> None:
+    chosen = sample_of(many, sources=8)
+    assert chosen.tolist() == sorted(chosen.tolist())
+    assert set(many.generators[chosen]) == set(GENERATORS)
+    assert len(set(many.groups[chosen])) == 8
+    assert len(chosen) == 8 * len(GENERATORS)
+
+
+def test_drawn_once(many: Rows) -> None:
+    assert sample_of(many, sources=8).tolist() == sample_of(many, sources=8).tolist()
+    assert sample_of(many, sources=8, seed=1).tolist() != sample_of(many, sources=8).tolist()
+    # Whatever the order of the rows.
+    order = np.random.default_rng(0).permutation(len(many))
+    shuffled = many.select(order)
+    assert set(shuffled.groups[sample_of(shuffled, sources=8)]) == set(
+        many.groups[sample_of(many, sources=8)]
+    )
+
+
+def test_fewer_sources_are_some_of_more(many: Rows) -> None:
+    samples = [set(sample_of(many, sources=count).tolist()) for count in (2, 5, 9, 20)]
+    for fewer, more in pairwise(samples):
+        assert fewer < more
+
+
+def test_no_more_sources_than_there_are(many: Rows) -> None:
+    assert len(sample_of(many)) == 20 * len(GENERATORS)
+    assert set(many.generators[sample_of(many, generators=["gpt-4"])]) == {"gpt-4"}
+    assert len(sample_of(many, generators=["gpt-4"])) == 10
+
+
+def test_where_none_of_the_generators_is_there_all_count(many: Rows) -> None:
+    chosen = sample_of(many, sources=100, generators=["unheard of"])
+    assert chosen.tolist() == list(range(len(many)))
+
+
+COUNT = 400
+
+
+LABELS = np.arange(COUNT) % 2 == 0
+
+
+FOLDS = np.arange(COUNT) // 2 % 4
+
+
+def judged(signal: np.ndarray, *, outside: np.ndarray | None = None, rows=slice(None)) -> SystemScores:
+    """Probabilities that are the same on rows learned from and judged, unless `outside` says otherwise."""
+    probabilities = 1 / (1 + np.exp(-signal))
+    known = probabilities if outside is None else 1 / (1 + np.exp(-outside))
+    folds = []
+    for fold in range(4):
+        test, train = np.flatnonzero(fold == FOLDS), np.flatnonzero(fold != FOLDS)[rows]
+        folds.append((test, train, known[train]))
+    outcome = Outcome(probabilities[None], probabilities[None] >= 0.5)
+    return SystemScores(outcome, None, np.ones(COUNT, dtype=bool), tuple(folds))
+
+
+@pytest.fixture
+def noise() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def test_two_that_err_elsewhere_are_better_together(noise: np.random.Generator) -> None:
+    first, second = (LABELS + noise.normal(0, 1, COUNT) for _ in range(2))
+    found = stacked(judged(first), {"text": judged(second)}, LABELS)
+    both, alone, chosen = found.both, found.alone, found.both.chosen
+    values = [roc_auc_score(LABELS, values) for values in (both.probabilities[0], first, second)]
+    assert values[0] > max(values[1:]) + 0.03
+    assert set(chosen) == {"text"}
+    assert alone.probabilities[0] == pytest.approx(1 / (1 + np.exp(-second)))
+    assert np.isfinite(both.probabilities).all()
+    # As many are flagged as are hallucinated, about: the rule of every system.
+    assert both.flagged.mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_the_best_is_chosen_by_rows_learned_from(noise: np.random.Generator) -> None:
+    ours, weak = noise.normal(size=COUNT), noise.normal(size=COUNT)
+    strong = LABELS + noise.normal(0, 0.5, COUNT)
+    # One looks good on the rows judged only, the other on those learned from only.
+    boasting, modest = judged(strong, outside=weak), judged(weak, outside=strong)
+    found = stacked(judged(ours), {"boasting": boasting, "modest": modest}, LABELS)
+    assert set(found.both.chosen) == {"modest"}
+    assert found.alone.probabilities[0] == pytest.approx(1 / (1 + np.exp(-weak)))
+
+
+def test_weights_come_from_rows_that_both_know(noise: np.random.Generator) -> None:
+    ours, theirs = (LABELS + noise.normal(0, 1, COUNT) for _ in range(2))
+    few = judged(theirs, rows=slice(0, 60))
+    wrong = np.where(np.arange(COUNT) < 80, theirs, -50.0 * (LABELS - 0.5))
+    spoiled = judged(theirs, outside=wrong, rows=slice(0, 60))
+    first, second = (stacked(judged(ours), {"text": one}, LABELS).both for one in (few, spoiled))
+    assert first.probabilities == pytest.approx(second.probabilities)

@@ -1,8 +1,9 @@
-"""Fine-tuning on tiny models that learn in a second."""
+"""What running and training encoders shares, on tiny models; and token classifiers."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,138 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
-from lrp4rag.experiments.systems.encoders import training
-from lrp4rag.experiments.systems.encoders.running import seeded
-from lrp4rag.experiments.systems.encoders.training import IGNORED, Training, finetune, padded
+from lrp4rag.experiments.systems.encoders import running, training
+from lrp4rag.experiments.systems.encoders.running import (
+    autocast,
+    batches,
+    chunk_spans,
+    chunks_of,
+    encoded_pair,
+    seeded,
+    tokens_read,
+)
+from lrp4rag.experiments.systems.encoders.token_classifier import (
+    TokenClassifier,
+    Window,
+    encoded_window,
+    labelled_window,
+)
+from lrp4rag.experiments.systems.encoders.training import IGNORED, Training, finetune
 from lrp4rag.experiments.systems.encoders.weights import load_encoder
-from tests.experiments.systems.encoders.tiny import WORDS, save_tiny_encoder
+from lrp4rag.reader import reader
+from lrp4rag.sentences import split_sentences
+from tests.experiments.systems.encoders.tiny import (
+    WORDS,
+    Marker,
+    save_tiny_encoder,
+    save_tiny_marker,
+    tiny_config,
+    tiny_wordpiece,
+)
 
+TEXT = "The bridge is old. It is red.\n\nNobody knows why it was ever built there. Why? The river is near."
+RESPONSE = "It was red. A dragon burned it."
+TOKENIZER = tiny_wordpiece()
 QUICK = Training(epochs=8, rate=5e-3, batch=8)
+
+
+# Chunks and batches.
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        # Sentences of 4, 3, 8, 1 and 4 words.
+        (4, ["The bridge is old.", "It is red.", "Nobody knows why it was ever built there.", "Why?"]),
+        (7, ["The bridge is old. It is red.", "Nobody knows why it was ever built there."]),
+        (9, ["The bridge is old. It is red.", "Nobody knows why it was ever built there. Why?"]),
+        (100, [TEXT]),
+    ],
+)
+def test_chunks_are_whole_sentences_up_to_the_number_of_words(words: int, expected: list[str]) -> None:
+    found = [TEXT[start:end] for start, end in chunk_spans(TEXT, words)]
+    assert found[: len(expected)] == expected
+
+
+@pytest.mark.parametrize("words", [1, 3, 5, 8, 11, 14, 24])
+def test_no_chunk_exceeds_the_budget_but_a_sentence_that_does(words: int) -> None:
+    sentences, found = split_sentences(TEXT), chunk_spans(TEXT, words)
+    starts, ends = [start for start, _ in sentences], [end for _, end in sentences]
+    assert [sum(start <= one < end for start, end in found) for one in starts] == [1] * 5
+    for start, end in found:
+        assert start in starts
+        assert end in ends
+        assert len(TEXT[start:end].split()) <= words or (start, end) in sentences
+
+
+def test_chunks_do_not_run_over_the_end_of_a_text() -> None:
+    assert chunks_of(["It is old.", " \n", "It is red. Why?"], 50) == ["It is old.", "It is red. Why?"]
+    assert chunks_of([], 50) == chunk_spans("", 50) == []
+
+
+def test_batches_have_texts_of_like_lengths_within_the_budget() -> None:
+    lengths = np.random.default_rng(0).integers(1, 30, 200).tolist()
+    found = list(batches(lengths, 64))
+    assert sorted(np.concatenate(found).tolist()) == list(range(200))
+    sizes = [len(one) * max(lengths[k] for k in one) for one in found]
+    assert max(sizes) <= 64
+    assert sum(sizes) < 1.1 * sum(lengths)
+    # Shortest first, equals in their order: 2 2 3 | 5 5 | 9, which alone exceeds the budget.
+    assert [one.tolist() for one in batches([5, 2, 9, 3, 5, 2], 10)] == [[1, 5, 3], [0, 4], [2]]
+    assert list(batches([])) == []
+
+
+def test_a_seed_decides_inside_and_the_global_generator_goes_on_as_before() -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(4)
+    torch.manual_seed(7)
+    first = torch.rand(1)
+    with seeded(3):
+        drawn = torch.rand(2)
+    with seeded(4):
+        assert not torch.equal(torch.rand(2), drawn)
+    with pytest.raises(ValueError, match="broken"), seeded(5):
+        raise ValueError("broken")
+    with seeded(3):
+        assert torch.equal(torch.rand(2), drawn)
+    assert torch.equal(torch.cat([first, torch.rand(3)]), expected)
+
+
+@pytest.mark.parametrize(("fastest", "dtype"), [("bfloat16", torch.bfloat16), ("float32", torch.float32)])
+def test_products_have_the_fastest_precision(monkeypatch: pytest.MonkeyPatch, fastest, dtype) -> None:
+    monkeypatch.setattr(reader, "fastest_dtype", lambda device: fastest)
+    with autocast("cpu"):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == dtype
+    assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("positions", "most", "own", "expected"),
+    [(512, 4096, 512, 512), (514, 4096, 512, 512), (8192, 64, 512, 64), (None, 512, 600, 512)],
+)
+def test_what_is_read_fits_positions_tokenizer_and_limit(positions, most, own, expected) -> None:
+    # RoBERTa has 514 positions for 512 tokens: its tokenizer says so. T5 has none.
+    config = object() if positions is None else tiny_config(max_position_embeddings=positions)
+    assert tokens_read(config, tiny_wordpiece(own), most) == expected
+
+
+def pair(first: str, second: str, longest: int) -> list[str]:
+    return TOKENIZER.convert_ids_to_tokens(encoded_pair(TOKENIZER, first, second, longest)["input_ids"])
+
+
+def test_the_first_of_two_texts_is_cut_off_and_the_second_only_where_it_leaves_no_room() -> None:
+    second = ("[SEP]", "it", "was", "red", "[SEP]")
+    assert pair("the old bridge", "it was red", 9) == ["[CLS]", "the", "old", "bridge", *second]
+    assert pair("the old bridge", "it was red", 7) == ["[CLS]", "the", *second]
+    assert pair("", "it was red", 6) == ["[CLS]", *second]
+    found = pair("the old bridge is old", "it was red red red red red", 9)
+    assert len(found) == 9
+    assert found.count("[SEP]") == 2
+    assert found.index("[SEP]") > 1  # something of the first is left
+    assert found[-4:-1] == ["it", "was", "red"]
+
+
+# Training.
 
 
 @pytest.fixture(scope="module")
@@ -25,22 +151,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return save_tiny_encoder(tmp_path_factory.mktemp("training") / "bert", initializer_range=0.1)
 
 
-def fresh(folder: str, kind: Any = AutoModelForSequenceClassification) -> tuple[Any, Any]:
+def fresh(folder: str, kind: Any = AutoModelForSequenceClassification) -> Any:
     with seeded(0):
-        return load_encoder(folder, kind, num_labels=2)
+        return load_encoder(folder, kind, num_labels=2)[0]
 
 
-def items_of(tokenizer: Any, count: int = 64) -> list[dict[str, Any]]:
+def items_of(count: int = 64) -> list[dict[str, Any]]:
     """Of random words; the label says whether a dragon is among them."""
     generator = np.random.default_rng(0)
     texts = [" ".join(generator.choice(WORDS, generator.integers(2, 8))) for _ in range(count)]
-    return [dict(tokenizer(text)) | {"labels": int("dragon" in text.split())} for text in texts]
+    return [dict(TOKENIZER(text)) | {"labels": int("dragon" in text.split())} for text in texts]
 
 
-def right(model: Any, tokenizer: Any, items: list[dict[str, Any]]) -> float:
-    batch = padded(items, tokenizer, "cpu")
+def predicted(model: Any, items: list[dict[str, Any]]) -> list[Any]:
+    """Labels of texts, or of their tokens."""
     with torch.no_grad():
-        return float((model(**batch).logits.argmax(-1) == batch["labels"]).float().mean())
+        return [
+            model(input_ids=torch.tensor([item["input_ids"]])).logits[0].argmax(-1).tolist() for item in items
+        ]
 
 
 def weights(model: Any) -> dict[str, torch.Tensor]:
@@ -51,80 +179,69 @@ def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> boo
     return all(torch.equal(value, second[name]) for name, value in first.items())
 
 
-def test_a_simple_rule_is_learned_and_the_model_is_left_in_evaluation_mode(folder: str) -> None:
-    model, tokenizer = fresh(folder)
-    items = items_of(tokenizer)
-    batch = padded(items, tokenizer, "cpu")
-    before = model(**batch).loss.item()
-    trained = finetune(model, tokenizer, items, QUICK, "test")
+def test_a_simple_rule_is_learned_saved_and_read_again(folder: str, tmp_path: Path) -> None:
+    model, items = fresh(folder), items_of(128)
+    trained = finetune(model, TOKENIZER, items[:64], QUICK, "test")
     assert trained is model
     assert not model.training
-    with torch.no_grad():
-        assert model(**batch).loss.item() < before / 4
-    assert right(model, tokenizer, items) > 0.95
-    assert right(model, tokenizer, items_of(tokenizer, 128)[64:]) > 0.9
+    right = np.array(predicted(model, items)) == [item["labels"] for item in items]
+    assert right[:64].mean() > 0.95
+    assert right[64:].mean() > 0.9
+    model.save_pretrained(tmp_path)
+    TOKENIZER.save_pretrained(tmp_path)
+    again, _ = load_encoder(str(tmp_path), AutoModelForSequenceClassification, whole=True)
+    assert same(weights(model), weights(again))
 
 
 def test_tokens_learn_their_labels(folder: str) -> None:
-    model, tokenizer = fresh(folder, AutoModelForTokenClassification)
-    dragon = tokenizer.convert_tokens_to_ids("dragon")
+    model = fresh(folder, AutoModelForTokenClassification)
+    dragon = TOKENIZER.convert_tokens_to_ids("dragon")
     items = [
         item | {"labels": [IGNORED, *(int(one == dragon) for one in item["input_ids"][1:-1]), IGNORED]}
-        for item in items_of(tokenizer)
+        for item in items_of()
     ]
-    finetune(model, tokenizer, items, QUICK, "test")
-    batch = padded(items, tokenizer, "cpu")
-    found, known = model(**batch).logits.argmax(-1), batch["labels"] != IGNORED
-    assert (found == batch["labels"])[known].float().mean() > 0.98
+    finetune(model, TOKENIZER, items, QUICK, "test")
+    found = np.concatenate([one[1:-1] for one in predicted(model, items)])
+    assert (found == np.concatenate([item["labels"][1:-1] for item in items])).mean() > 0.98
 
 
-def test_the_seed_decides_whatever_was_drawn_before(folder: str) -> None:
-    short = replace(QUICK, epochs=1)
-    found = []
+def test_the_seed_decides_whatever_was_drawn_before_and_draws_nothing_from_the_global_one(
+    folder: str,
+) -> None:
+    short, found = replace(QUICK, epochs=1), []
     for seed, drawn in ((0, 0), (0, 5), (1, 0)):
-        model, tokenizer = fresh(folder)
+        model = fresh(folder)
         assert model.config.hidden_dropout_prob > 0
-        torch.rand(drawn)
-        np.random.default_rng().random(drawn)
-        found.append(
-            weights(finetune(model, tokenizer, items_of(tokenizer, 16), replace(short, seed=seed), ""))
-        )
+        torch.manual_seed(drawn)
+        finetune(model, TOKENIZER, items_of(16), replace(short, seed=seed), "")
+        after = torch.rand(1)
+        torch.manual_seed(drawn)
+        assert torch.equal(after, torch.rand(1))
+        found.append(weights(model))
     assert same(found[0], found[1])
     assert not same(found[0], found[2])
 
 
-def test_the_global_generator_is_left_alone(folder: str) -> None:
-    model, tokenizer = fresh(folder)
-    torch.manual_seed(5)
-    expected = torch.rand(1)
-    torch.manual_seed(5)
-    finetune(model, tokenizer, items_of(tokenizer, 8), replace(QUICK, epochs=1), "")
-    assert torch.equal(torch.rand(1), expected)
-
-
 def test_frozen_parameters_stay(folder: str) -> None:
-    model, tokenizer = fresh(folder)
+    model = fresh(folder)
     model.bert.requires_grad_(False)
     before = weights(model)
-    finetune(model, tokenizer, items_of(tokenizer, 16), QUICK, "")
-    after = weights(model)
+    after = weights(finetune(model, TOKENIZER, items_of(16), QUICK, ""))
     changed = {name for name, value in after.items() if not torch.equal(value, before[name])}
     assert changed == {"classifier.weight", "classifier.bias"}
 
 
 def test_without_items_there_is_nothing_to_learn(folder: str) -> None:
-    model, tokenizer = fresh(folder)
     with pytest.raises(ValueError, match="nothing to learn from"):
-        finetune(model, tokenizer, [], QUICK, "")
+        finetune(fresh(folder), TOKENIZER, [], QUICK, "")
 
 
 @pytest.mark.parametrize(("items", "batch", "steps"), [(20, 8, 3), (16, 8, 2), (5, 8, 1), (70, 2, 35)])
-def test_every_item_is_learned_from_once_an_epoch(
-    folder: str, monkeypatch: pytest.MonkeyPatch, items: int, batch: int, steps: int
+def test_every_item_is_learned_from_once_an_epoch_in_batches_of_like_lengths(
+    monkeypatch: pytest.MonkeyPatch, items: int, batch: int, steps: int
 ) -> None:
     monkeypatch.setattr(training, "BLOCK", 4)
-    _, tokenizer = fresh(folder)
-    made = items_of(tokenizer, items)
+    made = items_of(items)
     rounds = list(training._rounds(made, Training(epochs=2, batch=batch), np.random.default_rng(0)))
     assert len(rounds) == 2 * steps
     for epoch in (rounds[:steps], rounds[steps:]):
@@ -132,15 +249,10 @@ def test_every_item_is_learned_from_once_an_epoch(
         assert max(map(len, epoch)) <= batch
     if steps > 1:
         assert [one.tolist() for one in rounds[:steps]] != [one.tolist() for one in rounds[steps:]]
-
-
-def test_items_of_like_lengths_share_a_batch(folder: str) -> None:
-    _, tokenizer = fresh(folder)
-    made = items_of(tokenizer, 64)
-    rounds = training._rounds(made, Training(epochs=1, batch=8), np.random.default_rng(0))
     lengths = [[len(made[k]["input_ids"]) for k in one] for one in rounds]
-    assert max(max(one) - min(one) for one in lengths) <= 2
-    assert [max(one) for one in lengths] != sorted(max(one) for one in lengths)
+    if batch == 2:
+        assert np.mean([max(one) - min(one) for one in lengths]) < 1
+        assert [max(one) for one in lengths] != sorted(max(one) for one in lengths)
 
 
 def test_the_rate_rises_and_falls_in_lines(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,63 +264,112 @@ def test_the_rate_rises_and_falls_in_lines(folder: str, monkeypatch: pytest.Monk
         return step(self, *arguments, **options)
 
     monkeypatch.setattr(torch.optim.AdamW, "step", spy)
-    model, tokenizer = fresh(folder)
     settings = Training(epochs=5, rate=1e-3, batch=8, warmup=0.2)
-    finetune(model, tokenizer, items_of(tokenizer, 16), settings, "")
+    finetune(fresh(folder), TOKENIZER, items_of(16), settings, "")
     # 10 steps, of which the first 2 rise from 0, and the last 8 fall towards 0.
     assert rates == pytest.approx([0, 0.5e-3, *(1e-3 * k / 8 for k in range(8, 0, -1))])
-
-
-def test_a_batch_is_padded_and_labels_of_tokens_with_ignored(folder: str) -> None:
-    _, tokenizer = fresh(folder)
-    long, short = dict(tokenizer("the old bridge")), dict(tokenizer("it"))
-    batch = padded([long | {"labels": [0, 1, 1, 0, 0]}, short | {"labels": [1, 0, 1]}], tokenizer, "cpu")
-    assert batch["labels"].tolist() == [[0, 1, 1, 0, 0], [1, 0, 1, IGNORED, IGNORED]]
-    assert batch["attention_mask"].tolist() == [[1] * 5, [1, 1, 1, 0, 0]]
-    assert batch["input_ids"][1, 3:].tolist() == [tokenizer.pad_token_id] * 2
-    assert padded([long | {"labels": 1}, short | {"labels": 0}], tokenizer, "cpu")["labels"].tolist() == [
-        1,
-        0,
-    ]
-    assert "labels" not in padded([long, short], tokenizer, "cpu")
-
-
-def test_trained_weights_survive_being_saved(folder: str, tmp_path: Path) -> None:
-    model, tokenizer = fresh(folder)
-    items = items_of(tokenizer)
-    finetune(model, tokenizer, items, QUICK, "")
-    model.save_pretrained(tmp_path / "again")
-    tokenizer.save_pretrained(tmp_path / "again")
-    again, _ = load_encoder(str(tmp_path / "again"), AutoModelForSequenceClassification, whole=True)
-    assert same(weights(model), weights(again))
 
 
 def test_passes_of_few_tokens_have_the_gradient_of_their_batch(
     folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = Training(epochs=1, rate=0.1, batch=8)
-    found, sizes = [], []
-
-    def spy(items: list[Any], *arguments: Any) -> Any:
-        made = padded(items, *arguments)
-        sizes.append(tuple(made["input_ids"].shape))
-        return made
-
-    monkeypatch.setattr(training, "padded", spy)
+    settings, found = Training(epochs=1, rate=0.1, batch=8), []
     # AdamW makes steps of noise where a gradient is almost 0.
     monkeypatch.setattr(torch.optim, "AdamW", lambda own, lr, weight_decay: torch.optim.SGD(own, lr))
     for tokens in (None, 20):
-        model, tokenizer = fresh(folder)
+        model, sizes = fresh(folder), []
         for module in model.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
-        sizes.clear()
-        found.append(
-            weights(finetune(model, tokenizer, items_of(tokenizer, 24), settings, "", tokens=tokens))
+        model.register_forward_pre_hook(
+            lambda _, given, named, sizes=sizes: sizes.append(tuple(named["input_ids"].shape)),
+            with_kwargs=True,
         )
+        found.append(weights(finetune(model, TOKENIZER, items_of(24), settings, "", tokens=tokens)))
+        assert sum(rows for rows, _ in sizes) == 24
     assert max(rows * columns for rows, columns in sizes) <= 20
-    assert sum(rows for rows, _ in sizes) == 24
-    before = weights(fresh(folder)[0])
-    assert not same(before, found[0])
+    assert not same(weights(fresh(folder)), found[0])
     for name, value in found[0].items():
         torch.testing.assert_close(found[1][name], value, rtol=0, atol=2e-5)
+
+
+# Token classifiers.
+
+
+def test_tokens_that_share_a_character_with_a_span_are_labelled() -> None:
+    # Characters 4 to 8 are of "was" and "red"; 14 to 16 of "dragon"; the blank at 2 of none.
+    window = Window("the old bridge", RESPONSE, 0)
+    item = labelled_window(window, [(5, 8), (14, 16), (2, 3)], TOKENIZER, 64)
+    tokens = TOKENIZER.convert_ids_to_tokens(item["input_ids"])
+    assert tokens == [
+        *("[CLS]", "the", "old", "bridge", "[SEP]"),
+        *("it", "was", "red", ".", "a", "dragon", "burned", "it", ".", "[SEP]"),
+    ]
+    assert item["labels"] == [*[IGNORED] * 5, 0, 1, 1, 0, 0, 1, 0, 0, 0, IGNORED]
+    assert labelled_window(window, [], TOKENIZER, 64)["labels"][5:-1] == [0] * 9
+
+
+@pytest.mark.parametrize(
+    ("text", "span", "expected"),
+    [
+        ("it was red", (0, 3), [1, 0, 0]),  # a span that ends before a token does not label it
+        ("it was red", (0, 4), [1, 1, 0]),
+        ("a box", (3, 4), [0, 0, 1, 0]),  # every piece of a word has characters of its own: b, ##o, ##x
+    ],
+)
+def test_labels_are_exact_to_the_character(text: str, span: tuple[int, int], expected: list[int]) -> None:
+    assert labelled_window(Window("the", text, 0), [span], TOKENIZER, 64)["labels"][3:-1] == expected
+
+
+def test_spans_are_shifted_by_where_the_piece_starts() -> None:
+    window = Window("the old bridge", RESPONSE[12:], 12)
+    _, spans, places = encoded_window(window, TOKENIZER, 64)
+    assert [RESPONSE[start:end] for start, end in spans] == ["A", "dragon", "burned", "it", "."]
+    assert places.tolist() == [5, 6, 7, 8, 9]
+    labels = labelled_window(window, [(5, 8), (14, 16)], TOKENIZER, 64)["labels"]
+    assert labels[5:-1] == [0, 1, 0, 0, 0]
+
+
+def test_of_what_exceeds_the_window_the_context_is_cut_off_first() -> None:
+    item, spans, places = encoded_window(Window("the old bridge is red", RESPONSE, 0), TOKENIZER, 14)
+    assert TOKENIZER.convert_ids_to_tokens(item["input_ids"])[:4] == ["[CLS]", "the", "old", "[SEP]"]
+    assert (len(item["input_ids"]), len(spans), places[0]) == (14, 9, 4)
+    item, spans, places = encoded_window(Window("the old bridge", "it was red " * 10, 5), TOKENIZER, 12)
+    assert len(item["input_ids"]) == 12
+    assert 0 < len(spans) == len(places) < 10
+    assert spans[:2].tolist() == [[5, 7], [8, 11]]
+    # A text without tokens has no spans.
+    item, spans, places = encoded_window(Window("the", "\u200b", 0), TOKENIZER, 64)
+    assert (spans.shape, places.shape, len(item["input_ids"])) == ((0, 2), (0,), 4)
+
+
+WINDOWS = [
+    Window("the old bridge is red and it was old", "A dragon burned it.", 12),
+    Window("it", "It was red.", 0),
+    Window("the river", "The red dragon is blue.", 40),
+]
+
+
+def test_probabilities_are_those_of_the_pieces_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    marker = Marker({"dragon": 0.9, "red": 0.6})
+    for tokens in (4096, 1):
+        monkeypatch.setattr(running, "batches", partial(batches, tokens=tokens))
+        first, second, third = TokenClassifier("m", marker, TOKENIZER)(WINDOWS)
+        assert first.probabilities == pytest.approx([0.1, 0.9, 0.1, 0.1, 0.1])
+        assert first.spans.tolist() == [[12, 13], [14, 20], [21, 27], [28, 30], [30, 31]]
+        assert second.probabilities == pytest.approx([0.1, 0.1, 0.6, 0.1])
+        assert third.probabilities == pytest.approx([0.1, 0.6, 0.9, 0.1, 0.1, 0.1])
+        assert third.spans[2].tolist() == [48, 54]
+    assert TokenClassifier("m", marker, TOKENIZER)([]) == []
+
+
+def test_a_loaded_model_gives_the_second_labels_probability(tmp_path: Path) -> None:
+    model = TokenClassifier.load(save_tiny_marker(tmp_path / "marker"))
+    assert model.name.startswith("marker (")
+    assert model.longest == 512
+    found = model(WINDOWS)
+    for window, scores in zip(WINDOWS, found, strict=True):
+        logits = model.model(**TOKENIZER(window.context, window.piece, return_tensors="pt")).logits[0]
+        expected = torch.softmax(logits, -1)[-1 - len(scores.spans) : -1, 1]
+        assert scores.probabilities == pytest.approx(expected.detach().numpy(), abs=1e-5)
+    assert len({float(one) for scores in found for one in scores.probabilities.round(4)}) > 9

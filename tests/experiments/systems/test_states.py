@@ -1,0 +1,163 @@
+"""Lookback Lens and SAPLMA on signals made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lrp4rag.classifiers.calibration import fit
+from lrp4rag.experiments.systems.lookback import (
+    LOOKBACK_WINDOWS,
+    over_tokens,
+    ratios_of,
+    starts,
+    window_flags,
+    window_means,
+    window_scores,
+)
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.saplma import SAPLMA_LINEAR, SAPLMA_MLP, network
+from lrp4rag.training.candidates import logistic
+from lrp4rag.training.rows import Rows
+from tests.training.labelled import examples, extraction
+
+LAYERS, HEADS = 2, 3
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """40 rows; head 2 of layer 1 looks back less at the first two words where they are annotated."""
+    made = examples(40)
+    made[3] = replace(made[3], response="Bridge3 It was")  # shorter than a window
+    store = extraction(made, tmp_path_factory.mktemp("lookback") / "s").store
+    generator = np.random.default_rng(0)
+    for example in made:
+        length = len(example.response.split())
+        ratios = generator.uniform(0.48, 0.52, (LAYERS, HEADS, length))
+        if example.hallucinated:
+            ratios[1, 2, :2] = 0.05
+        arrays = {"lookback": ratios.astype(np.float16), "by_segment": np.zeros((4, length))}
+        store.write_arrays(example, "signals", arrays)
+    return Rows(store, tuple(made))
+
+
+def test_windows_begin_so_that_the_last_one_ends_with_the_response():
+    assert starts(20, 8).tolist() == [0, 8, 12]
+    assert starts(16, 8).tolist() == [0, 8]
+    assert starts(10, 1).tolist() == [0, 1, 2]
+    assert starts(8, 1).tolist() == starts(5, 8).tolist() == [0]
+
+
+@pytest.mark.parametrize("stride", [1, 8])
+@pytest.mark.parametrize("tokens", range(1, 27))
+def test_every_token_is_in_a_window(tokens, stride):
+    inside = {token for start in starts(tokens, stride) for token in range(start, start + 8)}
+    assert set(range(tokens)) <= inside
+    assert max(starts(tokens, stride)) == max(tokens - 8, 0)
+
+
+def test_a_window_has_the_mean_of_its_tokens():
+    values = np.array([[1.0, 10], [3, 20], [8, 60]])
+    assert window_means(values, 1, width=2).tolist() == [[2, 15], [5.5, 40]]
+    assert window_means(values, 2, width=2).tolist() == [[2, 15], [5.5, 40]]
+    assert window_means(values, 1, width=8).tolist() == [[4, 30]]
+
+
+def test_a_window_is_hallucinated_where_one_of_its_tokens_is():
+    flags = np.array([False, False, True, False, False])
+    assert window_flags(flags, 1, width=2).tolist() == [False, True, True, False]
+    assert window_flags(flags, 2, width=2).tolist() == [False, True, False]
+    assert window_flags(flags[:2], 1, width=8).tolist() == [False]
+
+
+def test_a_token_is_as_suspect_as_its_windows_on_average():
+    # Windows of 2 at 0, 1 and 2: the inner tokens are in two of them.
+    assert over_tokens(np.array([1.0, 3, 8]), 4, width=2).tolist() == [1, 2, 5.5, 8]
+    assert over_tokens(np.array([7.0]), 3, width=8).tolist() == [7, 7, 7]
+
+
+def test_the_score_of_a_window_is_that_of_its_mean_ratios(rows):
+    ratios = list(ratios_of(rows))
+    assert ratios[0].shape == (len(rows.relevances[0].response), LAYERS * HEADS)
+    assert np.array_equal(ratios[0][:, 5], rows.signal("lookback")[0][1, 2])
+    inputs = np.concatenate([window_means(one, 8) for one in ratios])
+    labels = inputs[:, 5] < np.median(inputs[:, 5])
+    model = fit(logistic(inputs, "windows")[0].estimator, inputs, labels, np.zeros(len(labels), dtype=str))
+    for one, scores in zip(ratios, window_scores(model, rows), strict=True):
+        assert scores == pytest.approx(model.decision_function(window_means(one, 1)), abs=1e-4)
+
+
+def test_windows_find_the_head_and_the_words(rows):
+    learned, others = rows.select(np.arange(30)), rows.select(np.arange(30, 40))
+    lens = LOOKBACK_WINDOWS.fit(learned, Resources())
+    assert lens.chosen.startswith("windows of 8, logistic, C=")
+    assert lens.chosen.endswith((", mean", ", maximum"))
+    assert abs(lens.model[-1].coef_[0]).argmax() == 5
+    assert lens.out_of_fold.rows.tolist() == list(range(30))
+    scores = lens.score(others, Resources())
+    assert [score.flagged for score in scores] == others.labels.tolist()
+    assert [len(score.suspects) for score in scores] == [len(one.response) for one in others.relevances]
+    first = np.array([score.suspects[0].score for score in scores])
+    assert first[others.labels].min() > first[~others.labels].max()
+    assert [score.suspects[0].marked for score in scores] == (first >= lens.threshold).tolist()
+    assert any(score.suspects[0].marked for score in scores)
+    for score, hallucinated in zip(scores, others.labels, strict=True):
+        if hallucinated:
+            assert np.argmax([one.score for one in score.suspects]) in (0, 1)
+
+
+def test_a_response_shorter_than_a_window_is_one_window(rows):
+    short = rows.select([3])
+    (score,) = LOOKBACK_WINDOWS.fit(rows, Resources()).score(short, Resources())
+    assert len({one.score for one in score.suspects}) == 1
+    assert [(one.start, one.end) for one in score.suspects] == [(0, 7), (8, 10), (11, 14)]
+
+
+DEPTH, SIZE = 16, 5
+
+
+def rows_with(folder, layers):
+    """40 rows; the last token's state after layer 12 knows the label, and nothing else does."""
+    made = examples(40)
+    store = extraction(made, folder).store
+    generator = np.random.default_rng(0)
+    for example in made:
+        states = generator.normal(size=(2, layers + 1, SIZE))
+        if layers >= 12:
+            states[1, 12] += 4 * bool(example.hallucinated)
+        arrays = {"hidden_mean": states[0], "hidden_last": states[1]}
+        store.write_arrays(example, "signals", {name: a.astype(np.float16) for name, a in arrays.items()})
+    return Rows(store, tuple(made))
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory):
+    return rows_with(tmp_path_factory.mktemp("states") / "s", DEPTH)
+
+
+def test_layers_contend_from_the_middle_to_the_last(states, tmp_path):
+    found = network(states)
+    # 16, 20, 24, 28 and 32 of 32 layers in the paper.
+    assert [one.name for one in found] == [
+        f"hidden state of layer {k}, last token" for k in (8, 10, 12, 14, 16)
+    ]
+    arrays = states.store.arrays(states.examples[7], "signals", ["hidden_last"])["hidden_last"]
+    assert np.array_equal(found[2].inputs[7], arrays[12])
+    few = network(rows_with(tmp_path / "few", 2))
+    assert [one.name for one in few] == [f"hidden state of layer {k}, last token" for k in (1, 2)]
+
+
+def test_the_network_is_the_papers_and_its_few_epochs_do_not_warn(states):
+    (first, *_) = network(states, seed=3)
+    model = fit(first.estimator, first.inputs, states.labels, states.groups)[-1]
+    assert [len(one) for one in model.intercepts_] == [256, 128, 64, 1]
+    assert (model.activation, model.out_activation_, model.solver) == ("relu", "logistic", "adam")
+    assert (model.n_iter_, model.random_state) == (5, 3)
+
+
+@pytest.mark.parametrize("baseline", [SAPLMA_LINEAR, SAPLMA_MLP])
+def test_the_layer_that_knows_is_chosen(states, baseline):
+    fitted = baseline.fit(states.select(np.arange(30)), Resources())
+    assert fitted.chosen.startswith("hidden state of layer 12, last token")
