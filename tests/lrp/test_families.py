@@ -55,6 +55,8 @@ def test_push_and_pull_agree_with_the_reference_and_each_other(name: str, compos
         assert_close(flow.explained_logits, logits, 1e-10)
         matrix = flow.pull(tokens, all_columns=True)
         assert_close(flow.pull(tokens, rows, all_columns=True), rows @ matrix, 1e-10)
+        cached = flow.prefix(tokens.prompt_ids, weights[:, :17])
+        assert_close(cached.push(tokens.response_ids, weights[:, 17:]), pushed, 1e-6)
     assert_close(matrix, expected, 1e-10)
     assert_close(pushed, weights @ expected.T, 1e-10)
     assert_close(pushed, weights @ matrix.T, 1e-10)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -54,8 +56,11 @@ def full() -> Relevance:
 
 @pytest.mark.parametrize("one", [relevance(), full()], ids=["small", "full"])
 def test_round_trip(one: Relevance, tmp_path: Path) -> None:
-    one.save(tmp_path / "one.safetensors")
-    again = Relevance.load(tmp_path / "one.safetensors")
+    """The same relevance is the same bytes, and replaces what was there."""
+    path = tmp_path / "one.safetensors"
+    relevance(composite="paper").save(path)
+    one.save(path)
+    again = Relevance.load(path)
     assert again.encoded == one.encoded
     assert isinstance(again.encoded.prompt_offsets[0], tuple)
     assert hash(again.encoded) == hash(one.encoded)
@@ -65,9 +70,12 @@ def test_round_trip(one: Relevance, tmp_path: Path) -> None:
         if before is None:
             assert after is None
         else:
-            assert after.dtype == np.float32
-            assert after.shape == before.shape
+            assert (after.dtype, after.shape) == (np.float32, before.shape)
             assert after.tobytes() == before.tobytes()
+    content = path.read_bytes()
+    again.save(path)
+    assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_the_smallest_and_largest_numbers_survive(tmp_path: Path) -> None:
@@ -76,66 +84,42 @@ def test_the_smallest_and_largest_numbers_survive(tmp_path: Path) -> None:
     assert Relevance.load(tmp_path / "odd").response.tobytes() == odd.tobytes()
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_not_saved(value: float, tmp_path: Path) -> None:
-    with pytest.raises(LRP4RAGError, match="'response' has NaN or Inf"):
-        relevance(response=np.array([0, value, 1], dtype=np.float32)).save(tmp_path / "odd")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_same_relevance_is_saved_as_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        full().save(tmp_path / name)
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    Relevance.load(tmp_path / "one").save(tmp_path / "three")
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "three").read_bytes()
-
-
-def test_saving_replaces_and_leaves_nothing_else(tmp_path: Path) -> None:
-    relevance().save(tmp_path / "one")
-    full().save(tmp_path / "one")
-    assert [path.name for path in tmp_path.iterdir()] == ["one"]
-    assert Relevance.load(tmp_path / "one").matrix is not None
-
-
-def test_a_failed_save_keeps_the_old_file_and_leaves_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", ["NaN", "Inf", "no JSON", "a full disk"])
+def test_a_failed_save_keeps_the_old_file_and_leaves_nothing_else(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     relevance().save(tmp_path / "one")
     before = (tmp_path / "one").read_bytes()
-    with pytest.raises(TypeError):
-        relevance(reader={"name": object()}).save(tmp_path / "one")
+    if fault == "no JSON":
+        bad, error = relevance(reader={"name": object()}), pytest.raises(TypeError)
+    elif fault == "a full disk":
+        bad, error = full(), pytest.raises(OSError, match="No space")
+        monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(28, "No space left on device")))
+    else:
+        bad = relevance(response=np.array([0, float(fault), 1], dtype=np.float32))
+        error = pytest.raises(LRP4RAGError, match="'response' has NaN or Inf")
+    with error:
+        bad.save(tmp_path / "one")
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
     assert (tmp_path / "one").read_bytes() == before
 
 
-def test_a_disk_that_fills_up_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_space(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    relevance().save(tmp_path / "one")
-    before = (tmp_path / "one").read_bytes()
-    monkeypatch.setattr(os, "fsync", no_space)
-    with pytest.raises(OSError, match="No space"):
-        full().save(tmp_path / "one")
-    assert [path.name for path in tmp_path.iterdir()] == ["one"]
-    assert (tmp_path / "one").read_bytes() == before
-
-
-@pytest.mark.parametrize("kept", [0, 1, 7, 8, 60, -5])
-def test_a_truncated_file(kept: int, tmp_path: Path) -> None:
-    path = tmp_path / "cut.safetensors"
-    full().save(path)
-    path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(InputError, match=r"cut\.safetensors"):
-        Relevance.load(path)
+def cut(kept: int) -> Callable[[bytes], bytes]:
+    return lambda content: content[:kept]
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"", b"hello, this is text", b"{}\n", b"\x00" * 64, b"\xff" * 64, b"PK\x03\x04" + b"\x00" * 9],
+    "damaged",
+    [
+        *(cut(kept) for kept in (0, 1, 7, 8, 60, -5)),
+        *(lambda _, content=content: content for content in (b"hello, this is text", b"{}\n")),
+        *(lambda _, content=content: content for content in (b"\x00" * 64, b"\xff" * 64, b"PK\x03\x04\x00")),
+    ],
 )
-def test_another_file(content: bytes, tmp_path: Path) -> None:
+def test_a_truncated_or_another_file(damaged: Callable[[bytes], bytes], tmp_path: Path) -> None:
     path = tmp_path / "other.safetensors"
-    path.write_bytes(content)
+    full().save(path)
+    path.write_bytes(damaged(path.read_bytes()))
     with pytest.raises(InputError, match=r"other\.safetensors"):
         Relevance.load(path)
 
@@ -223,34 +207,20 @@ def test_a_record_with_other_arrays(arrays: list[str], tmp_path: Path) -> None:
         Relevance.load(path)
 
 
-def test_tokens_are_texts() -> None:
-    assert relevance().prompt_tokens == ["a", " é"]
-    assert relevance().response_tokens == ["x\n", "y", " z"]
-
-
 # captum.
 
 
 def test_to_captum() -> None:
     one = full()
-    result = one.to_captum()
-    assert result.input_tokens == one.prompt_tokens
-    assert result.output_tokens == one.response_tokens
+    result, prompt_only = one.to_captum(), replace(one, matrix=None).to_captum()
+    assert result.input_tokens == one.prompt_tokens == ["a", " é"]
+    assert result.output_tokens == one.response_tokens == ["x\n", "y", " z"]
     np.testing.assert_array_equal(result.token_attr.numpy(), one.matrix)
     np.testing.assert_allclose(result.seq_attr.numpy(), one.matrix.sum(0), rtol=1e-6)
-
-
-def test_to_captum_with_the_prompts_relevance_only() -> None:
-    one = replace(full(), matrix=None)
-    result = one.to_captum()
-    assert result.token_attr is None
-    np.testing.assert_allclose(result.seq_attr.numpy(), full().to_captum().seq_attr.numpy(), rtol=1e-6)
-
-
-def test_to_captum_does_not_share_memory() -> None:
-    one = full()
-    one.to_captum().token_attr.zero_()
-    assert one.matrix.any()
+    assert prompt_only.token_attr is None
+    np.testing.assert_allclose(prompt_only.seq_attr.numpy(), result.seq_attr.numpy(), rtol=1e-6)
+    result.token_attr.zero_()
+    assert one.matrix.any()  # no memory is shared
 
 
 def test_to_captum_needs_matrix_or_prompt() -> None:

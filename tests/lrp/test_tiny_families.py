@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.lrp.checks import logits_of
-from tests.lrp.tiny_families import FAMILIES, FULL, SLIDING, WINDOW, build
+from tests.lrp.checks import BIASED, families, logits_of, model_of
+from tests.lrp.tiny_families import FULL, SLIDING, WINDOW, build
 from tests.tiny import random_tokens
 
 IDS = random_tokens(20, 1).ids
@@ -63,15 +63,18 @@ CHANGES: list[tuple[str, dict[str, Any]]] = [
 
 @cache
 def own_logits(name: str) -> Tensor:
-    return logits_of(build(name), IDS)
+    return logits_of(model_of(name), IDS)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_logits_are_finite_and_in_float64(name: str) -> None:
-    logits = own_logits(name)
+@families
+def test_logits_are_finite_and_in_float64_and_the_window_is_short(name: str) -> None:
+    logits, model = own_logits(name), model_of(name)
     assert logits.dtype == torch.float64
     assert logits.isfinite().all()
     assert logits.std() > 1
+    if name != "llama":
+        assert model.config.sliding_window == WINDOW < IDS.shape[1]
+    assert (name in BIASED) == any("bias" in key for key, _ in model.named_parameters())
 
 
 @pytest.mark.parametrize(("name", "change"), CHANGES, ids=[f"{name}-{'-'.join(c)}" for name, c in CHANGES])
@@ -80,20 +83,9 @@ def test_every_option_changes_the_logits(name: str, change: dict[str, Any]) -> N
     assert difference.max() > 0.1
 
 
-@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "llama"])
-def test_the_window_is_shorter_than_the_tests_sequences(name: str) -> None:
-    config = build(name).config
-    assert config.sliding_window == WINDOW < IDS.shape[1]
-
-
-def test_only_the_families_that_have_biases_have_them() -> None:
-    biased = {name for name in FAMILIES if any("bias" in key for key, _ in build(name).named_parameters())}
-    assert biased == {"qwen2"}
-
-
 @pytest.mark.parametrize("name", ["qwen3_moe", "mixtral"])
 def test_experts_differ_and_all_are_used(name: str) -> None:
-    model = build(name)
+    model = model_of(name)
     used: list[Tensor] = []
     block = model.model.layers[0].mlp
     hook = block.gate.register_forward_hook(lambda _module, _inputs, output: used.append(output[2]))
