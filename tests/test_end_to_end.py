@@ -141,7 +141,9 @@ def test_the_fast_detector_finds_the_planted_hallucination_too(quick: dict[str, 
     assert quick["hallucinated"]["relevance_of"] == "passages"
 
 
-@pytest.mark.parametrize("options", [["--fast"], pytest.param([], marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize(
+    "options", [["--fast", "--id", "hallucinated"], pytest.param([], marks=pytest.mark.slow)], ids=str
+)
 def test_precisions_agree_on_the_verdict(
     options: list[str], three: Path, quick: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:

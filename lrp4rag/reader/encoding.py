@@ -1,4 +1,4 @@
-"""`Encoded`: an example as one tokenizer sees it, with character offsets and segments."""
+"""Text to tokens and back: `Encoded`, an example as a tokenizer sees it, and `Decoding`, a growing text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers.decoders import DecodeStream
 
 from lrp4rag.errors import InputError, first_line
 from lrp4rag.example import Example
@@ -104,6 +105,41 @@ def encode_message(text: str, tokenizer: Any, *, chat_template: bool = True) -> 
     return _encode_framed(tokenizer, before, content, after, raw=False)[0]
 
 
+class Decoding:
+    """Decodes a response while it grows. Control tokens have no text."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._backend: Any = tokenizer.backend_tokenizer
+        self._stream = DecodeStream(skip_special_tokens=True)
+        self._ids: list[int] = []
+        self._texts: list[str] = []
+
+    def step(self, token: int) -> str:
+        """What can be read once this token is known: "" while a character is incomplete."""
+        self._ids.append(token)
+        self._texts.append(self._stream.step(self._backend, token) or "")
+        return self._texts[-1]
+
+    @property
+    def text(self) -> str:
+        """All of it. A character that is incomplete at the end is a replacement character here."""
+        decoded: str = self._backend.decode(self._ids, skip_special_tokens=True)
+        return decoded
+
+    @property
+    def offsets(self) -> Offsets:
+        """Where each token's characters are in `text`; tokens that share a character share its place."""
+        offsets: list[tuple[int, int]] = []
+        start = waiting = 0
+        for k, text in enumerate(self._texts):
+            waiting += 1
+            end = start + len(text) if k + 1 < len(self._texts) else len(self.text)
+            if end > start or k + 1 == len(self._texts):
+                offsets += [(start, end)] * waiting
+                start, waiting = end, 0
+        return tuple(offsets)
+
+
 def tokens_in(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
     """Which tokens share a character with one of the spans, (tokens,)."""
     return np.array(
@@ -116,7 +152,7 @@ def _chat_frame(tokenizer: Any, prompt: str) -> tuple[str, str, str]:
     """What the chat template writes before and after the prompt, and the prompt as it writes it."""
     if not tokenizer.chat_template:
         raise InputError(
-            "this reader's tokenizer has no chat template; use the raw prompt (--no-chat-template)"
+            "this reader's tokenizer has no chat template; use the raw prompt (chat_template=False)"
         )
 
     def rendered(content: str) -> str:
@@ -128,7 +164,7 @@ def _chat_frame(tokenizer: Any, prompt: str) -> tuple[str, str, str]:
         except Exception as error:  # a template is a program, and can raise anything
             raise InputError(
                 f"this reader's chat template fails: {first_line(error)}; use the raw prompt "
-                "(--no-chat-template)"
+                "(chat_template=False)"
             ) from error
         return text
 
@@ -139,7 +175,7 @@ def _chat_frame(tokenizer: Any, prompt: str) -> tuple[str, str, str]:
             return before, content, after
     raise InputError(
         "this reader's chat template rewrites the prompt, so its tokens cannot be traced back; "
-        "use the raw prompt (--no-chat-template)"
+        "use the raw prompt (chat_template=False)"
     )
 
 
@@ -205,7 +241,7 @@ def _fit(encoded: Encoded, window: int | None, truncation: Truncation) -> Encode
         return encoded
     lengths = f"prompt of {n} and response of {t} tokens exceed the reader's window of {window}"
     if truncation == "error":
-        raise InputError(f"{lengths}; shorten them, or drop the ends of passages (--truncate passages)")
+        raise InputError(f"{lengths}; shorten them, or drop the ends of passages (truncation passages)")
     droppable = [i for i in range(n) if encoded.segments[i] >= 2]
     if len(droppable) <= excess:
         raise InputError(f"{lengths}, even without the passages")

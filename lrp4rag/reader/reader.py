@@ -15,11 +15,12 @@ from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.reader.encoding import Encoded, Truncation, encode, encode_message
 from lrp4rag.reader.identity import ReaderIdentity
-from lrp4rag.reader.pretrained import pretrained, reason
 from lrp4rag.reader.weights import (
     DEFAULT_READER,
     label_of,
     load_whole,
+    pretrained,
+    reason,
     require_kernels,
     resolve,
     weights_hash,
@@ -232,9 +233,9 @@ def check_device(device: str | None) -> str:
     if kind not in ("cpu", "cuda", "mps"):
         raise InputError(f"unknown device '{device}'; use cpu, cuda or cuda:K")
     if kind == "cuda" and not torch.cuda.is_available():
-        raise InputError("no CUDA device is available; use --device cpu")
+        raise InputError("no CUDA device is available; use device cpu")
     if kind == "mps" and not torch.backends.mps.is_available():
-        raise InputError("no MPS device is available; use --device cpu")
+        raise InputError("no MPS device is available; use device cpu")
     return device
 
 

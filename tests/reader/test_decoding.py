@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 
-import pytest
 from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
-from lrp4rag.reader.decoding import Decoding
+from lrp4rag.reader.encoding import Decoding
 from tests.tiny import END, tiny_tokenizer
 
 TEXT = "It was the naïve café 🗼 of 東京, the old stone bridge"
@@ -38,18 +37,12 @@ def decoded(tokenizer: PreTrainedTokenizerFast, ids: list[int]) -> tuple[list[st
 
 def test_pieces_are_whole_characters_and_make_up_the_text() -> None:
     tokenizer = tiny_tokenizer()
-    ids = tokenizer(TEXT)["input_ids"]
-    texts, decoding = decoded(tokenizer, ids)
+    encoding = tokenizer(TEXT, return_offsets_mapping=True)
+    texts, decoding = decoded(tokenizer, encoding["input_ids"])
     assert "".join(texts) == decoding.text == TEXT
     assert "\ufffd" not in "".join(texts)
     assert "🗼" in texts
     assert texts.count("") == sum(len(c.encode()) - 1 for c in TEXT)  # no merges of these bytes were learnt
-
-
-def test_offsets_are_those_of_encoding() -> None:
-    tokenizer = tiny_tokenizer()
-    encoding = tokenizer(TEXT, return_offsets_mapping=True)
-    _, decoding = decoded(tokenizer, encoding["input_ids"])
     assert decoding.offsets == tuple(encoding["offset_mapping"])
 
 
@@ -79,19 +72,15 @@ def test_a_character_that_stays_incomplete_is_in_the_text_only() -> None:
     assert decoding.offsets[-1] == (4, len(decoding.text))
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_any_tokens_whatever(seed: int) -> None:
+def test_any_tokens_whatever() -> None:
     """A reader may write bytes that are no characters: nothing is lost, and no offset is outside."""
     tokenizer = tiny_tokenizer()
-    ids = random.Random(seed).choices(range(len(tokenizer)), k=60)
-    texts, decoding = decoded(tokenizer, ids)
-    assert decoding.text.startswith("".join(texts))
-    assert len(decoding.offsets) == len(ids)
-    ends = [end for _, end in decoding.offsets]
-    assert ends == sorted(ends)
-    assert ends[-1] == len(decoding.text)
-
-
-def test_nothing_yet() -> None:
-    decoding = Decoding(tiny_tokenizer())
-    assert (decoding.text, decoding.offsets) == ("", ())
+    for seed in range(20):
+        ids = random.Random(seed).choices(range(len(tokenizer)), k=60)
+        texts, decoding = decoded(tokenizer, ids)
+        assert decoding.text.startswith("".join(texts))
+        assert len(decoding.offsets) == len(ids)
+        ends = [end for _, end in decoding.offsets]
+        assert ends == sorted(ends)
+        assert ends[-1] == len(decoding.text)
+    assert (Decoding(tokenizer).text, Decoding(tokenizer).offsets) == ("", ())

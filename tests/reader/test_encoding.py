@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
@@ -25,6 +27,15 @@ NON_ASCII = bridge_example(
     ],
     response="Là, à 東京 🗼.",
 )
+
+
+def on_templates(function: Callable[..., None]) -> Callable[..., None]:
+    """With each chat template, on plain text and on text of many bytes a character."""
+    templates = {"chatml": CHATML, "stripping": STRIPPING, "llama2": LLAMA2}
+    examples = {"ascii": bridge_example(), "non-ascii": NON_ASCII}
+    for name, values in (("template", templates), ("example", examples)):
+        function = pytest.mark.parametrize(name, list(values.values()), ids=list(values))(function)
+    return function
 
 
 @pytest.fixture(scope="module")
@@ -53,21 +64,15 @@ def segment_text(encoded: Encoded, segment: int) -> str:
 # Ids.
 
 
-@pytest.mark.parametrize("template", [CHATML, STRIPPING, LLAMA2], ids=["chatml", "stripping", "llama2"])
-@pytest.mark.parametrize("example", [bridge_example(), NON_ASCII], ids=["ascii", "non-ascii"])
+@on_templates
 def test_ids_are_the_tokenizers_own(template: str, example: Example) -> None:
     tokenizer = tiny_tokenizer(template)
     encoded = encode(example, tokenizer)
     assert encoded.text == rendered(tokenizer, example.prompt)
-    assert encoded.prompt_ids == own_ids(tokenizer, encoded.text)
-    assert encoded.response_ids == own_ids(tokenizer, example.response)
-
-
-def test_ids_are_what_the_chat_template_itself_gives(tokenizer: PreTrainedTokenizerFast) -> None:
-    example = bridge_example()
     messages = [{"role": "user", "content": example.prompt}]
     own = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)["input_ids"]
-    assert encode(example, tokenizer).prompt_ids == tuple(own)
+    assert encoded.prompt_ids == own_ids(tokenizer, encoded.text) == tuple(own)
+    assert encoded.response_ids == own_ids(tokenizer, example.response)
 
 
 def test_ids_of_a_tokenizer_that_marks_the_first_word() -> None:
@@ -109,12 +114,15 @@ def test_no_bos_before_the_response(chat_template: bool) -> None:
     assert tokenizer.decode(encoded.response_ids) == encoded.response
 
 
-def test_without_a_response(tokenizer: PreTrainedTokenizerFast) -> None:
+def test_without_a_response_or_a_question(tokenizer: PreTrainedTokenizerFast) -> None:
     """As generation needs it."""
     with_response = encode(bridge_example(), tokenizer)
     without = encode(bridge_example(response=None), tokenizer)
     assert without.prompt_ids == with_response.prompt_ids
     assert without.response_ids == without.response_offsets == ()
+    unasked = encode(bridge_example(question="", prompt=bridge_example().prompt), tokenizer)
+    assert unasked.segment_names[1] == "question"
+    assert 1 not in unasked.segments
 
 
 # Control tokens.
@@ -158,9 +166,8 @@ def test_a_passage_cannot_end_the_users_turn(tokenizer: PreTrainedTokenizerFast)
 # Offsets and segments.
 
 
-@pytest.mark.parametrize("template", [CHATML, STRIPPING, LLAMA2], ids=["chatml", "stripping", "llama2"])
+@on_templates
 @pytest.mark.parametrize("chat_template", [True, False])
-@pytest.mark.parametrize("example", [bridge_example(), NON_ASCII], ids=["ascii", "non-ascii"])
 def test_offsets_cover_the_text(template: str, chat_template: bool, example: Example) -> None:
     tokenizer = tiny_tokenizer(template, bos=not chat_template)
     encoded = encode(example, tokenizer, chat_template=chat_template)
@@ -178,9 +185,8 @@ def test_offsets_cover_the_text(template: str, chat_template: bool, example: Exa
             assert piece == text[start:end] or "\ufffd" in piece or start == end
 
 
-@pytest.mark.parametrize("template", [CHATML, STRIPPING, LLAMA2], ids=["chatml", "stripping", "llama2"])
+@on_templates
 @pytest.mark.parametrize("chat_template", [True, False])
-@pytest.mark.parametrize("example", [bridge_example(), NON_ASCII], ids=["ascii", "non-ascii"])
 def test_segments_are_the_parts(template: str, chat_template: bool, example: Example) -> None:
     encoded = encode(example, tiny_tokenizer(template), chat_template=chat_template)
     assert encoded.segment_names == ("template", "question", "passage 1", "passage 2", "passage 3")
@@ -223,16 +229,10 @@ def test_a_token_across_two_parts_goes_to_the_larger_share() -> None:
     )
     backend.pre_tokenizer = pre_tokenizers.Sequence([])
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend)
-    example = Example.create(question="ab", passages=["cd"], prompt="abcd", response="a")
+    example = Example(question="ab", passages=["cd"], prompt="abcd", response="a")
     encoded = encode(example, tokenizer, chat_template=False)
     assert encoded.prompt_offsets == ((0, 3), (3, 4))
     assert encoded.segments == (1, 2)
-
-
-def test_an_empty_question_has_no_tokens(tokenizer: PreTrainedTokenizerFast) -> None:
-    encoded = encode(bridge_example(question="", prompt=bridge_example().prompt), tokenizer)
-    assert encoded.segment_names[1] == "question"
-    assert 1 not in encoded.segments
 
 
 # Chat templates.
@@ -240,7 +240,7 @@ def test_an_empty_question_has_no_tokens(tokenizer: PreTrainedTokenizerFast) -> 
 
 def test_a_template_that_strips_its_content() -> None:
     tokenizer = tiny_tokenizer(STRIPPING)
-    example = bridge_example(prompt=None, template="\n\n  {question} {context}  \n ")
+    example = bridge_example(template="\n\n  {question} {context}  \n ")
     encoded = encode(example, tokenizer)
     assert encoded.text == rendered(tokenizer, example.prompt)
     assert example.prompt.strip() in encoded.text
@@ -278,18 +278,13 @@ def test_a_tokenizer_without_a_chat_template() -> None:
 
 def test_a_window_that_fits_exactly(tokenizer: PreTrainedTokenizerFast) -> None:
     free = encode(bridge_example(), tokenizer)
-    size = len(free.prompt_ids) + len(free.response_ids)
-    for truncation in ("error", "passages"):
-        assert encode(bridge_example(), tokenizer, window=size, truncation=truncation) == free
-    with pytest.raises(InputError):
-        encode(bridge_example(), tokenizer, window=size - 1)
-
-
-def test_exceeding_the_window_states_the_lengths(tokenizer: PreTrainedTokenizerFast) -> None:
-    free = encode(bridge_example(), tokenizer)
     n, t = len(free.prompt_ids), len(free.response_ids)
-    with pytest.raises(InputError, match=rf"prompt of {n} and response of {t} tokens .* window of 50"):
-        encode(bridge_example(), tokenizer, window=50)
+    for truncation in ("error", "passages"):
+        assert encode(bridge_example(), tokenizer, window=n + t, truncation=truncation) == free
+    for window in (n + t - 1, 50):
+        message = rf"prompt of {n} and response of {t} tokens .* window of {window}"
+        with pytest.raises(InputError, match=message):
+            encode(bridge_example(), tokenizer, window=window)
 
 
 @pytest.mark.parametrize("excess", [1, 5, 30])

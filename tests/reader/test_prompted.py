@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -30,11 +29,9 @@ SHAPE = (
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory, hash_cache: Path) -> Reader:
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
     folder = save_tiny_reader(tmp_path_factory.mktemp("prompted") / "tiny", window=WINDOW)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LRP4RAG_CACHE", str(hash_cache))
-        return load_reader(str(folder), device="cpu")
+    return load_reader(str(folder), device="cpu")
 
 
 def prompt_of(length: int) -> list[int]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import importlib.util
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -54,11 +54,6 @@ def quantised_folder(
     model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(plain_folder).save_pretrained(folder)
     return folder
-
-
-@pytest.fixture(autouse=True)
-def _cache(hash_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LRP4RAG_CACHE", str(hash_cache))
 
 
 def test_it_stays_quantised_and_is_another_reader(quantised_folder: Path, plain_folder: Path) -> None:
@@ -120,23 +115,14 @@ def test_what_needs_pull_is_refused_before_anything_is_computed(
 
 
 def test_the_command_gives_evidence_and_refuses_a_page(quantised_folder: Path, tmp_path: Path) -> None:
-    data = tmp_path / "one.json"
-    example = bridge_example()
-    data.write_text(
-        json.dumps(
-            {
-                "question": example.question,
-                "passages": list(example.passages),
-                "response": example.response,
-            }
-        )
-    )
+    data, page, example = tmp_path / "one.json", tmp_path / "page.html", bridge_example()
+    row = {"question": example.question, "passages": example.passages, "response": example.response}
+    data.write_text(json.dumps(row))
     command = ["analyse", str(data), "--reader", str(quantised_folder), "--detector", "none"]
     command += ["--device", "cpu"]
     result = CliRunner().invoke(main, [*command, "--json"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["sentences"]
-    page = tmp_path / "page.html"
     result = CliRunner().invoke(main, [*command, "--html", str(page)])
     assert result.exit_code == 1
     assert "gives no derivatives" in result.stderr
@@ -155,17 +141,14 @@ def test_the_command_gives_evidence_and_refuses_a_page(quantised_folder: Path, t
 def test_a_missing_package_is_named_with_the_extra(
     written: dict[str, object],
     package: str,
-    plain_folder: Path,
+    reader_folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    folder = tmp_path / "reader"
-    folder.mkdir()
-    for file in plain_folder.iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
+    folder = Path(shutil.copytree(reader_folder, tmp_path / "reader"))
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"quantization_config": written}))
-    find = copy.copy(importlib.util.find_spec)
+    find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == package else find(name, *rest)
     )

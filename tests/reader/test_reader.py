@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 import time
@@ -17,14 +18,7 @@ from lrp4rag.classifiers.analysis import analyse
 from lrp4rag.errors import InputError
 from lrp4rag.reader import DEFAULT_READER, Reader, encode, load_reader
 from lrp4rag.reader.reader import tokenizer_hash
-from tests.tiny import CHATML, bridge_example, save_tiny_reader, tiny_tokenizer
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(hash_cache: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Tiny readers keep their hashes apart; the real reader is in the user's cache."""
-    if "default_reader" not in request.fixturenames:
-        monkeypatch.setenv("LRP4RAG_CACHE", str(hash_cache))
+from tests.tiny import CHATML, bridge_example, tiny_tokenizer
 
 
 @pytest.fixture
@@ -52,11 +46,21 @@ def test_a_folder(reader_folder: Path) -> None:
         assert torch.equal(weight, expected[name])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-def test_dtypes(reader_folder: Path, dtype: str) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "chosen"),
+    [
+        *((name, name) for name in ("float32", "bfloat16", "float16")),
+        ("auto", "bfloat16"),
+        ("auto", "float32"),
+    ],
+)
+def test_dtypes(dtype: str, chosen: str, reader_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ "auto" takes the one that the device is fast in."""
+    able = {"amx_bf16": chosen == "bfloat16"}
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able, raising=False)
     reader = load(reader_folder, dtype=dtype)
-    assert reader.model.dtype == getattr(torch, dtype)
-    assert reader.identity.dtype == dtype
+    assert reader.model.dtype == getattr(torch, chosen)
+    assert reader.identity.dtype == chosen
 
 
 def test_encode_uses_window_and_template_of_the_reader(tiny_reader: Reader, reader_folder: Path) -> None:
@@ -65,14 +69,10 @@ def test_encode_uses_window_and_template_of_the_reader(tiny_reader: Reader, read
     raw = load(reader_folder, chat_template=False)
     assert raw.encode(example) == encode(example, raw.tokenizer, chat_template=False)
     long = bridge_example(passages=["word " * 600])
-    with pytest.raises(InputError, match="window of 512"):
-        tiny_reader.encode(long)
+    for refused, match in ((long, "window of 512"), (bridge_example(response=None), "response")):
+        with pytest.raises(InputError, match=match):
+            tiny_reader.encode(refused)
     assert len(tiny_reader.encode(long, truncation="passages").prompt_ids) < 512
-
-
-def test_encode_needs_a_response(tiny_reader: Reader) -> None:
-    with pytest.raises(InputError, match="response"):
-        tiny_reader.encode(bridge_example(response=None))
 
 
 def test_generate_is_greedy(tiny_reader: Reader) -> None:
@@ -97,32 +97,28 @@ def test_a_prompt_without_its_response(tiny_reader: Reader) -> None:
     assert tiny_reader.room(encoded, 10_000) == 512 - n
 
 
-def test_a_prompt_needs_room_for_a_response(tmp_path: Path, tiny_reader: Reader) -> None:
-    n = len(tiny_reader.encode_prompt(bridge_example()).prompt_ids)
-    reader = load(save_tiny_reader(tmp_path / "full", window=n))
-    with pytest.raises(InputError, match=f"prompt of {n} tokens leaves no room .* window of {n}"):
-        reader.encode_prompt(bridge_example())
-    cut = reader.encode_prompt(bridge_example(), max_new_tokens=5, truncation="passages")
+def windowed(reader: Reader, window: int) -> Reader:
+    model = copy.deepcopy(reader.model)
+    model.config.max_position_embeddings = window
+    return replace(reader, model=model)
+
+
+def test_a_prompt_leaves_room_for_a_response(tiny_reader: Reader) -> None:
+    example = bridge_example(response=None)
+    n = len(tiny_reader.encode_prompt(example).prompt_ids)
+    full = windowed(tiny_reader, n)
+    for refused in (full.encode_prompt, full.generate):
+        with pytest.raises(InputError, match=f"prompt of {n} tokens leaves no room .* window of {n}"):
+            refused(example)
+    cut = full.encode_prompt(example, max_new_tokens=5, truncation="passages")
     assert (len(cut.prompt_ids), cut.dropped) == (n - 5, 5)
-    assert reader.room(cut, 8) == 5
-
-
-def test_a_response_ends_at_the_window(tmp_path: Path) -> None:
-    example = bridge_example(response=None)
-    n = len(load(save_tiny_reader(tmp_path / "wide")).encode(bridge_example()).prompt_ids)
-    answered = load(save_tiny_reader(tmp_path / "tight", window=n + 3)).generate(example, max_new_tokens=50)
+    assert full.room(cut, 8) == 5
+    answered = windowed(tiny_reader, n + 3).generate(example, max_new_tokens=50)
     assert len(answered.prompt_ids) == n
-    with pytest.raises(InputError, match=f"prompt of {n} tokens leaves no room"):
-        load(save_tiny_reader(tmp_path / "full", window=n)).generate(example)
-
-
-def test_truncation_makes_room_for_the_response_and_the_prompt_is_replayed_as_it_was(tmp_path: Path) -> None:
-    example = bridge_example(response=None)
-    n = len(load(save_tiny_reader(tmp_path / "wide")).encode(bridge_example()).prompt_ids)
-    reader = load(save_tiny_reader(tmp_path / "tight", window=n))
-    answered = reader.generate(example, max_new_tokens=8, truncation="passages")
+    # Truncation makes room for the response, and the prompt is replayed as it was.
+    answered = full.generate(example, max_new_tokens=8, truncation="passages")
     assert answered.dropped == 8
-    analysis = analyse(example, reader, None, max_new_tokens=8, truncation="passages")
+    analysis = analyse(example, full, None, max_new_tokens=8, truncation="passages")
     assert analysis.relevance.encoded == answered
 
 
@@ -159,7 +155,18 @@ def change_the_template(folder: Path) -> None:
     tiny_tokenizer(CHATML.replace("assistant", "model")).save_pretrained(folder)
 
 
-@pytest.mark.parametrize("change", [add_a_token, change_a_weight, change_the_merges, change_the_template])
+def change_the_rotary_base(folder: Path) -> None:
+    """The same weights compute something else."""
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    config["rope_parameters"]["rope_theta"] *= 10
+    path.write_text(json.dumps(config))
+
+
+CHANGES = [add_a_token, change_a_weight, change_the_merges, change_the_template, change_the_rotary_base]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_the_digest_differs_with(change: Callable[[Path], None], copied: Path) -> None:
     before = load(copied).identity.digest
     change(copied)
@@ -175,35 +182,19 @@ def test_the_digest_differs_with_the_use_of_the_chat_template(copied: Path) -> N
     assert load(copied, chat_template=False).identity.digest == raw.digest
 
 
-def test_the_digest_differs_with_anything_that_changes_the_model(copied: Path) -> None:
-    """The same weights under another rotary base compute something else."""
-    before = load(copied).identity.digest
-    path = copied / "config.json"
-    config = json.loads(path.read_text())
-    config["rope_parameters"]["rope_theta"] *= 10
-    path.write_text(json.dumps(config))
-    reader = load(copied)
-    assert reader.model.config.rope_parameters["rope_theta"] == 100000.0
-    assert reader.identity.digest != before
-
-
 def test_the_identity_says_what_it_is(tiny_reader: Reader) -> None:
     identity = tiny_reader.identity
     assert str(identity) == f"tiny (chat template, {identity.digest})"
     assert "raw prompt" in str(replace(identity, chat_template=False))
 
 
-def test_the_tokenizers_hash_does_not_depend_on_how_it_was_stored(tmp_path: Path) -> None:
+def test_the_tokenizers_hash_depends_neither_on_how_it_was_stored_nor_on_its_use(tmp_path: Path) -> None:
     tokenizer = tiny_tokenizer()
+    before = tokenizer_hash(tokenizer)
     tokenizer.save_pretrained(tmp_path)
-    assert tokenizer_hash(type(tokenizer).from_pretrained(tmp_path)) == tokenizer_hash(tokenizer)
-    assert tokenizer_hash(tiny_tokenizer(bos=True)) != tokenizer_hash(tokenizer)
-
-
-def test_the_tokenizers_hash_survives_its_use(tiny_reader: Reader) -> None:
-    before = tokenizer_hash(tiny_reader.tokenizer)
-    tiny_reader.encode(bridge_example())
-    assert tokenizer_hash(tiny_reader.tokenizer) == before
+    encode(bridge_example(), tokenizer)
+    assert tokenizer_hash(type(tokenizer).from_pretrained(tmp_path)) == tokenizer_hash(tokenizer) == before
+    assert tokenizer_hash(tiny_tokenizer(bos=True)) != before
 
 
 # Errors.
@@ -219,27 +210,18 @@ def test_an_unknown_model(name: str) -> None:
     assert time.monotonic() - started < 5
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int8", "fp16", ""])
+@pytest.mark.parametrize("dtype", ["float64", "fp16", ""])
 def test_an_unknown_dtype(reader_folder: Path, dtype: str) -> None:
     with pytest.raises(InputError, match=f"'{dtype}'.*float32, bfloat16, float16"):
         load(reader_folder, dtype=dtype)
 
 
-@pytest.mark.parametrize("device", ["gpu", "cpu:x", ""])
-def test_an_unknown_device(reader_folder: Path, device: str) -> None:
-    with pytest.raises(InputError, match=f"unknown device '{device}'"):
-        load_reader(str(reader_folder), device=device)
-
-
-def test_a_device_that_is_not_there(reader_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_is_unknown_or_not_there(reader_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InputError, match="no CUDA device"):
-        load_reader(str(reader_folder), device="cuda:0")
-
-
-def test_a_folder_without_config(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no config\.json"):
-        load(tmp_path)
+    unknown = {device: f"unknown device '{device}'" for device in ("gpu", "cpu:x", "")}
+    for device, message in {**unknown, "cuda:0": "no CUDA device"}.items():
+        with pytest.raises(InputError, match=message):
+            load_reader(str(reader_folder), device=device)
 
 
 def test_a_folder_without_safetensors(copied: Path) -> None:
@@ -251,13 +233,6 @@ def test_a_folder_without_safetensors(copied: Path) -> None:
         load(copied)
 
 
-def test_a_folder_with_cut_weights(copied: Path) -> None:
-    path = copied / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(InputError, match="cannot load reader"):
-        load(copied)
-
-
 def test_a_folder_that_lacks_a_weight(copied: Path) -> None:
     """transformers would fill it with random numbers, and only log it."""
     path = copied / "model.safetensors"
@@ -265,13 +240,6 @@ def test_a_folder_that_lacks_a_weight(copied: Path) -> None:
     del weights["model.layers.1.mlp.up_proj.weight"]
     save_file(weights, path, metadata={"format": "pt"})
     with pytest.raises(InputError, match=r"up_proj"):
-        load(copied)
-
-
-def test_a_folder_without_tokenizer(copied: Path) -> None:
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (copied / name).unlink()
-    with pytest.raises(InputError, match=str(copied)):
         load(copied)
 
 
@@ -301,17 +269,6 @@ def test_the_default_reader(default_reader: Reader) -> None:
     assert (config.num_hidden_layers, config.hidden_size) == (30, 576)
     assert (config.num_attention_heads, config.num_key_value_heads) == (9, 3)
     assert default_reader.window >= 2048
-
-
-def test_the_default_reader_answers(default_reader: Reader) -> None:
-    example = bridge_example(5, passages=["The old stone bridge was opened in 1905."], response=None)
-    answered = default_reader.generate(example, max_new_tokens=14)
-    assert "1905" in answered.response
-    assert example.prompt in answered.text
-    assert not answered.response.startswith(" ")
-
-
-def test_the_default_readers_encoding(default_reader: Reader) -> None:
     example = bridge_example()
     encoded = default_reader.encode(example)
     messages = [{"role": "user", "content": example.prompt}]
@@ -320,7 +277,9 @@ def test_the_default_readers_encoding(default_reader: Reader) -> None:
     assert default_reader.tokenizer.decode(encoded.response_ids) == example.response
 
 
-def test_auto_takes_the_dtype_that_the_device_is_fast_in(reader_folder: Path, monkeypatch) -> None:
-    for able, expected in (({"amx_bf16": True}, "bfloat16"), ({"amx_bf16": False}, "float32")):
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda able=able: able, raising=False)
-        assert load_reader(str(reader_folder), device="cpu", dtype="auto").identity.dtype == expected
+def test_the_default_reader_answers(default_reader: Reader) -> None:
+    example = bridge_example(5, passages=["The old stone bridge was opened in 1905."], response=None)
+    answered = default_reader.generate(example, max_new_tokens=14)
+    assert "1905" in answered.response
+    assert example.prompt in answered.text
+    assert not answered.response.startswith(" ")
