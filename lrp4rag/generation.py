@@ -20,8 +20,7 @@ from lrp4rag.lrp.composites import ATTNLRP, Composite
 from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.stream import Sampling, Stop, StreamedToken, stream
-from lrp4rag.reader.decoding import Decoding
-from lrp4rag.reader.encoding import Encoded, Truncation
+from lrp4rag.reader.encoding import Decoding, Encoded, Truncation
 from lrp4rag.reader.reader import Reader
 
 Ending = Literal["end", "length", "window", "stop"]

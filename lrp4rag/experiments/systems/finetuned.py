@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TRAINING = Training(epochs=2, rate=2e-4, batch=8)
 RANK, ALPHA, DROPOUT = 8, 16, 0.05
 TARGETS = ("q_proj", "v_proj")
-TOKENS_A_PASS = 1024  # of training, whose activations are kept: 8 responses together took 20 GB
+TOKENS_A_PASS = 1024  # of training, whose activations are held: 8 responses together took 20 GB
 
 
 @dataclass(frozen=True, slots=True)
