@@ -13,7 +13,6 @@ import matplotlib.pyplot as plt
 import nbformat
 import pytest
 
-from lrp4rag.reader import DEFAULT_READER
 from tests.tiny import save_tiny_reader
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
@@ -81,14 +80,6 @@ def in_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_runs_on_a_tiny_reader(name: str, long_tiny_reader: str) -> None:
     namespace = run(SCRIPTS[name], {**SMALL, "READER": long_tiny_reader})
     assert namespace["READER"] == long_tiny_reader
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("in_notebooks", "default_reader")
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_runs_on_the_default_reader(name: str) -> None:
-    namespace = run(SCRIPTS[name], SMALL)
-    assert namespace["READER"] == DEFAULT_READER
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -109,18 +109,8 @@ def test_the_scaling_run(
     monkeypatch.setenv("LRP4RAG_CACHE", str(hash_cache))
     arguments = ["--scaling", "--prompts", "8,16,32,600", "--responses", "4,8", "--prompt", "9"]
     image = tmp_path / "scaling.svg"
-    result = command(
-        reader_folder,
-        tmp_path,
-        *arguments,
-        "--peers",
-        "ours",
-        "--peers",
-        "lxt",
-        "--json",
-        "--plot",
-        str(image),
-    )
+    peers = ["--peers", "ours", "--peers", "lxt"]
+    result = command(reader_folder, tmp_path, *arguments, *peers, "--json", "--plot", str(image))
     found = json.loads(result.stdout)
     cells = found["prompt_sweep"]["cells"]
     ours = [cell for cell in cells if cell["peer"] == "ours" and cell["quantity"] == "response"]
