@@ -1,1 +1,1 @@
-"""Detectors to compare with that use no relevance: each is a function from rows to contenders."""
+"""Systems that people would compare with: each has a file and a line in the registry."""

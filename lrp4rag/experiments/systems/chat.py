@@ -27,7 +27,7 @@ class Chat(Protocol):
 
     def choose(self, messages: Sequence[str], answers: tuple[str, str]) -> list[float | None]:
         """The probability of the first of two answers, by their tokens at the first place of the reply: p1 /
-        (p1 + p2) for each message, None where neither is among what the model tells of."""
+        (p1 + p2) for each message, None where neither is among the tokens that the model reports."""
 
     def replies(
         self, messages: Sequence[str], *, max_tokens: int, temperature: float, seed: int

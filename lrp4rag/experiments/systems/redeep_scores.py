@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -184,45 +184,35 @@ def trace_of(model: Any, ids: Tensor, of_chunk: Tensor, of_source: Tensor) -> Tr
 
     from lrp4rag.lrp.families import family_of
 
-    family, hooks = family_of(model), _Hooks(of_chunk, of_source)
+    family, first = family_of(model), of_source.shape[1] - 1  # the prompt's last token predicts the first
+    before: list[Tensor] = []
+    after: list[Tensor] = []
+    read: list[Tensor] = []
+    sources: list[Tensor] = []
+
+    def attended(_module: Any, _inputs: Any, output: tuple[Tensor, Tensor]) -> None:
+        attention = output[1][0, :, first:, : first + 1].float()
+        read.append(most_attended(attention[:, :-1]))
+        sources.append((of_chunk @ attention[:, 1:] @ of_source.T).argmax(-1))
+
+    def entered(_module: Any, inputs: tuple[Tensor, ...]) -> None:
+        before.append(inputs[0][0, first:].float())
+
+    def left(_module: Any, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> None:
+        hidden = output[0] if isinstance(output, tuple) else output
+        after.append(hidden[0, first:].float())
+
     with ExitStack() as stack, torch.no_grad():
         stack.enter_context(_eager(model))
         for block in family.blocks(model):
             for handle in (
-                block.attention.register_forward_hook(hooks.attended),
-                block.norms["mlp_norm"].register_forward_pre_hook(hooks.entered),
-                block.layer.register_forward_hook(hooks.left),
+                block.attention.register_forward_hook(attended),
+                block.norms["mlp_norm"].register_forward_pre_hook(entered),
+                block.layer.register_forward_hook(left),
             ):
                 stack.callback(handle.remove)
         final = family.part(model, "body")(ids, use_cache=False).last_hidden_state[0].float()
-    return Trace(final, hooks.before, hooks.after, hooks.read, hooks.sources)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Hooks:
-    of_chunk: Tensor
-    of_source: Tensor
-    before: list[Tensor] = field(default_factory=list)
-    after: list[Tensor] = field(default_factory=list)
-    read: list[Tensor] = field(default_factory=list)
-    sources: list[Tensor] = field(default_factory=list)
-
-    @property
-    def first(self) -> int:
-        """Where the response's first token is predicted: the prompt's last token."""
-        return self.of_source.shape[1] - 1
-
-    def attended(self, _module: Any, _inputs: Any, output: tuple[Tensor, Tensor]) -> None:
-        attention = output[1][0, :, self.first :, : self.first + 1].float()
-        self.read.append(most_attended(attention[:, :-1]))
-        self.sources.append((self.of_chunk @ attention[:, 1:] @ self.of_source.T).argmax(-1))
-
-    def entered(self, _module: Any, inputs: tuple[Tensor, ...]) -> None:
-        self.before.append(inputs[0][0, self.first :].float())
-
-    def left(self, _module: Any, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> None:
-        hidden = output[0] if isinstance(output, tuple) else output
-        self.after.append(hidden[0, self.first :].float())
+    return Trace(final, before, after, read, sources)
 
 
 def most_attended(attention: Tensor) -> Tensor:
@@ -235,7 +225,7 @@ def most_attended(attention: Tensor) -> Tensor:
 
 @contextmanager
 def _eager(model: Any) -> Iterator[None]:
-    """Attention that tells its weights. Models may share the configuration that is changed meanwhile."""
+    """Attention that returns its weights. Models may share the configuration that is changed meanwhile."""
     usual = model.config._attn_implementation
     model.set_attn_implementation("eager")
     try:

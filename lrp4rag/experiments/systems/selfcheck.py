@@ -1,5 +1,5 @@
-"""SelfCheckGPT (Manakul et al., arXiv 2303.08896): a sentence is suspect as far as other answers to the same
-prompt do not support it.
+"""SelfCheckGPT (Manakul et al., arXiv 2303.08896): a sentence is hallucinated as far as other answers to the
+same prompt do not support it.
 
 Four ways to tell whether they do, those of section 5 but for the one by questions: embeddings in place of
 BERTScore, n-grams, entailment, and asking a model. The answers are the reader's.

@@ -97,8 +97,8 @@ def run_fold(baseline: Baseline, rows: Rows, split: Split, resources: Resources)
 
 
 def over_tokens(score: Score, offsets: Sequence[tuple[int, int]]) -> tuple[Scores, Flags] | None:
-    """Suspicion and marks of t tokens: the highest of the parts that they share a character with. A token
-    that is in none is as little suspect as the least of them."""
+    """Scores and marks of t tokens: the highest of the parts that they share a character with. A token that
+    is in none has the lowest score of any part."""
     if score.suspects is None:
         return None
     values = [one.score for one in score.suspects]

@@ -67,18 +67,20 @@ def _key(trial: Trial, rows: Rows) -> dict[str, Any]:
 
 
 def _run(trial: Trial, rows: Rows, folder: Path, jobs: int) -> SystemScores:
-    shop = CrossValidation.open(rows, folder, blocks_named(trial.blocks), jobs)
-    return _scores_of(shop, trial, shop.run({"": trial}, "our detector")[""])
+    validation = CrossValidation.open(rows, folder, blocks_named(trial.blocks), jobs)
+    return _scores_of(validation, trial, validation.run({"": trial}, "our detector")[""])
 
 
-def _scores_of(shop: CrossValidation, trial: Trial, found: TokenPredictions) -> SystemScores:
+def _scores_of(validation: CrossValidation, trial: Trial, found: TokenPredictions) -> SystemScores:
     return SystemScores(
         outcome=found.outcome,
         marking=Marking(found.probabilities, found.marked, found.sentences),
         answered=np.isfinite(found.outcome.probabilities[0]),
         outside=tuple(
             (split.test, split.train, probabilities)
-            for split, probabilities in zip(shop.folds(trial), shop.out_of_fold(trial), strict=True)
+            for split, probabilities in zip(
+                validation.folds(trial), validation.out_of_fold(trial), strict=True
+            )
         ),
     )
 

@@ -152,7 +152,7 @@ def write_page(
                 for where in claims
                 if name not in FACTS and not _beaten(found, name, where)
             ],
-            unbeaten_of_sample=[told for told, ahead in of_sample if not ahead],
+            unbeaten_of_sample=[sentence for sentence, ahead in of_sample if not ahead],
             ahead_of_sample=sum(ahead for _, ahead in of_sample),
             costs=costs,
             published=published_figures(),
@@ -224,31 +224,31 @@ def _unbeaten_words(found: Comparison, name: str, where: str) -> str:
     """By how much it is not, in one place and over all rows that the system judged, and what it adds."""
     one, every = (_quality(found, name, place).behind["auroc"] for place in (where, ALL))
     parts = found.every if name in found.every[ALL].systems else found.sample
-    told = f"on {where}: {difference(one)} behind ours"
+    sentence = f"on {where}: {difference(one)} behind ours"
     if where != ALL:
-        told += f", and {difference(every)} on all {parts[ALL].rows} responses that it judged"
-        told += ": one generator's are too few to tell" if verdict(every) == "holds" else ""
+        sentence += f", and {difference(every)} on all {parts[ALL].rows} responses that it judged"
+        sentence += ": one generator's are too few to tell" if verdict(every) == "holds" else ""
     if found.stack is None or name not in found.stack.each:
-        return f"{told}."
+        return f"{sentence}."
     added = found.stack.each[name][where]["auroc"]
     means = (
         "it knows what ours does not"
         if verdict(added) == "holds"
         else "it is not shown to know more than ours"
     )
-    return f"{told}. Combined with ours it adds {difference(added)}: {means}."
+    return f"{sentence}. Combined with ours it adds {difference(added)}: {means}."
 
 
 def _of_sample(found: Comparison, claims: Sequence[str]) -> list[tuple[str, bool]]:
     """Slow systems on each generator, and whether ours is ahead where it learned from as few responses."""
-    told = []
+    lines = []
     for name in sorted(found.facts.keys() - found.every[ALL].systems.keys() - FACTS.keys()):
         for where in claims:
             behind = found.sample[where].systems[name].behind_sample
             if behind is not None:
                 one = behind["auroc"]
-                told.append((f"{name} on {where} ({difference(one)})", verdict(one) == "holds"))
-    return told
+                lines.append((f"{name} on {where} ({difference(one)})", verdict(one) == "holds"))
+    return lines
 
 
 def _aurocs(part: Part) -> dict[str, Interval]:

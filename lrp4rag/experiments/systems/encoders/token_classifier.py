@@ -1,4 +1,4 @@
-"""`TokenClassifier`: an encoder that tells hallucinated tokens of a response (LettuceDetect's way)."""
+"""`TokenClassifier`: an encoder that finds hallucinated tokens of a response (LettuceDetect's way)."""
 
 from __future__ import annotations
 

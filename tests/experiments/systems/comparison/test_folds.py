@@ -52,30 +52,28 @@ def suspect(start: int, end: int, score: float, marked: bool = False) -> ScoredS
     return ScoredSpan(start, end, score, marked)
 
 
-def test_a_token_has_the_highest_score_of_the_parts_it_shares_a_character_with() -> None:
-    parts = (suspect(0, 3, 0.4), suspect(2, 7, 0.9, True), suspect(8, 9, 0.2))
-    suspicion, marked = over_tokens(Score(0.5, True, parts), OFFSETS)
-    # The last one is in no part: as little suspect as the least of them.
-    assert suspicion.tolist() == [0.4, 0.9, 0.9, 0.2]
-    assert marked.tolist() == [False, True, True, False]
+@pytest.mark.parametrize(
+    ("parts", "scores", "marks"),
+    [
+        # The last one is in no part: it has the lowest score of any.
+        (
+            (suspect(0, 3, 0.4), suspect(2, 7, 0.9, True), suspect(8, 9, 0.2)),
+            [0.4, 0.9, 0.9, 0.2],
+            [False, True, True, False],
+        ),
+        # A mark stays beside a part whose score is higher but not marked.
+        ((suspect(0, 2, 0.3, True), suspect(0, 2, 0.4)), [0.4, 0.3, 0.3, 0.3], [True, False, False, False]),
+        ((suspect(0, 2, -3.0), suspect(2, 5, -1.0)), [-3, -1, -3, -3], [False] * 4),
+        ((), [0] * 4, [False] * 4),
+    ],
+)
+def test_a_token_has_the_highest_score_of_the_parts_it_shares_a_character_with(parts, scores, marks) -> None:
+    found, marked = over_tokens(Score(0.5, True, parts), OFFSETS)
+    assert found.tolist() == scores
+    assert marked.tolist() == marks
 
 
-def test_a_mark_stays_beside_a_part_that_is_more_suspect_but_not_marked() -> None:
-    parts = (suspect(0, 2, 0.3, True), suspect(0, 2, 0.4))
-    suspicion, marked = over_tokens(Score(0.5, True, parts), OFFSETS[:2])
-    assert suspicion.tolist() == [0.4, 0.3]
-    assert marked.tolist() == [True, False]
-
-
-def test_scores_below_zero_are_kept() -> None:
-    suspicion, _ = over_tokens(Score(0.5, True, (suspect(0, 2, -3.0), suspect(2, 5, -1.0))), OFFSETS)
-    assert suspicion.tolist() == [-3, -1, -3, -3]
-
-
-def test_without_parts_nothing_is_suspect_and_without_scores_nothing_is_known() -> None:
-    suspicion, marked = over_tokens(Score(0.5, True, ()), OFFSETS)
-    assert suspicion.tolist() == [0, 0, 0, 0]
-    assert not marked.any()
+def test_without_scored_parts_nothing_is_known_of_tokens() -> None:
     assert over_tokens(Score(0.5, True), OFFSETS) is None
 
 
