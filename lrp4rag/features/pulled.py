@@ -1,6 +1,6 @@
 """Features of sentences from what is pulled back of each: which prompt tokens it rests on, and their words.
 
-They are not linear in relevance, so they need a row for each sentence (--parts sentences).
+They are not linear in relevance, so they need a row for each sentence (part sentences).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.features.record import Record, Values
-from lrp4rag.features.spread import concentration
 from lrp4rag.features.text import words_of
 
 _WORD = re.compile(r"\w+")
@@ -40,6 +39,22 @@ class SentenceFeature:
 
 def _share(part: float, whole: float) -> float:
     return part / whole if whole > 0 else 0.0
+
+
+def concentration(relevance: Values) -> float:
+    """1 less the entropy of the tokens' shares of positive relevance, over log m."""
+    shares = positive_shares(relevance)
+    if len(shares) < 2:
+        return float(len(shares))
+    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    return float(np.clip(1 + (shares * logs).sum() / np.log(len(shares)), 0, 1))
+
+
+def positive_shares(relevance: Values) -> Values:
+    """They sum to 1; all alike where no relevance is positive."""
+    parts = np.maximum(relevance, 0.0)
+    total = parts.sum()
+    return parts / total if total > 0 else np.full(len(parts), 1 / max(len(parts), 1))
 
 
 def passages_share(pull: Pull) -> float:

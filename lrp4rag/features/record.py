@@ -33,14 +33,14 @@ class Record:
     def __getitem__(self, name: str) -> Values:
         """A signal, in float64; raises `InputError` where it was not extracted."""
         if name not in self.signals:
-            raise InputError(f"features need the signal '{name}'; extract it (--parts relevance,signals)")
+            raise InputError(f"features need the signal '{name}'; extract it (parts relevance,signals)")
         return np.asarray(self.signals[name], dtype=np.float64)
 
     def state(self, name: str) -> NDArray[Any]:
         """An array of the tokens' hidden states; raises `InputError` where it was not extracted."""
         if name not in self.states:
             raise InputError(
-                f"features need hidden states ('{name}'); extract them (--parts relevance,signals,states)"
+                f"features need hidden states ('{name}'); extract them (parts relevance,signals,states)"
             )
         return self.states[name]
 

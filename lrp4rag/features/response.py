@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from lrp4rag.errors import InputError
-from lrp4rag.features.pulled import sentence_features
+from lrp4rag.features.pulled import concentration, positive_shares, sentence_features
 from lrp4rag.features.record import Record, Values
-from lrp4rag.features.spread import concentration, positive_shares
 from lrp4rag.features.tokens import TOKEN_FEATURES
-from lrp4rag.features.units import content_tokens, sentence_numbers
-from lrp4rag.features.windows import TOKEN_WINDOW, smoothed
+from lrp4rag.features.units import TOKEN_WINDOW, content_tokens, sentence_numbers, smoothed
 
 TOP_TOKENS = 10
 
@@ -82,7 +80,7 @@ class PromptFeature:
     def __call__(self, record: Record) -> float:
         """Raises `InputError` where R_prompt was not extracted."""
         if record.relevance.prompt is None:
-            raise InputError(f"the feature '{self.name}' needs R_prompt (--parts relevance,prompt)")
+            raise InputError(f"the feature '{self.name}' needs R_prompt (parts relevance,prompt)")
         in_passages = np.array(record.encoded.segments) >= 2
         return self.of(np.asarray(record.relevance.prompt, dtype=np.float64)[in_passages])
 

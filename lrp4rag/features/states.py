@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError
 from lrp4rag.features.record import Record
-from lrp4rag.features.windows import smoothed
+from lrp4rag.features.units import smoothed
 
 STATE_DEPTH = 0.65
 """Layer 19 of 30: where a probe of the passages' part was best on 300 responses (see docs/features.md)."""
@@ -36,7 +36,9 @@ class StateBlock:
         states = record.state(self.part)
         layers = record.state("layers")
         if not len(layers):
-            raise InputError("the reader has too few layers for features of its states (--block signals)")
+            raise InputError(
+                "the reader has too few layers for features of its states (use the block signals)"
+            )
         wanted = self.depth * (len(record["hidden_mean"]) - 1)
         chosen = np.asarray(states[int(np.argmin(np.abs(layers + 1 - wanted)))], dtype=np.float32)
         return chosen if self.window == 1 else smoothed(chosen.T, self.window).T.astype(np.float32)

@@ -142,7 +142,7 @@ def plan(needs: Callable[[Sizes], int], limit: int, sizes: Sizes | None = None) 
         if smaller is None:
             raise LRP4RAGError(
                 f"this needs about {gigabytes(need)} beside the model at the smallest sizes, and "
-                f"{gigabytes(max(limit, 0))} may be used; raise --max-memory by "
+                f"{gigabytes(max(limit, 0))} may be used; raise max_memory by "
                 f"{gigabytes(need - limit)} or shorten the prompt"
             )
         current = smaller

@@ -18,6 +18,7 @@ from lrp4rag.lrp.families import family_of, one_stack
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.prefix import Prefix
 from lrp4rag.lrp.readout import Likelihood, logprob_of, target_named
+from lrp4rag.lrp.relevance import as_array
 from lrp4rag.lrp.replay import FinalState
 from lrp4rag.lrp.rules import accumulate
 from lrp4rag.lrp.trace import Trace, Tracer, trace_of
@@ -51,8 +52,17 @@ FAST = Wanted(each_segment=False, provenance=False, without_passages=False, othe
 """One tangent and no second pass."""
 
 
+class _Arrays:
+    __slots__ = ()
+
+    def arrays(self) -> dict[str, Array]:
+        """By name, those that were wanted."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: array for name, array in named.items() if array is not None}
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Signals:
+class Signals(_Arrays):
     """t response tokens, each at the position that predicts it; S segments as `Encoded` names them.
 
     Relevance is in logits. L layers, d features; provenance has the segments `ORIGINS` (P). What was not
@@ -91,13 +101,9 @@ class Signals:
     logprob_without_passages: Array | None = None
     logprob_other_passages: Array | None = None
 
-    def arrays(self) -> dict[str, Array]:
-        """By name, those that were wanted."""
-        return _there(self)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class States:
+class States(_Arrays):
     """Hidden states of t response tokens, where each is predicted, after the layers `layers` (l).
 
     * `whole` (l, t, d), and `passages` (l, t, d): the part that came from the passages, None without
@@ -107,10 +113,6 @@ class States:
     layers: Array
     whole: Array
     passages: Array | None
-
-    def arrays(self) -> dict[str, Array]:
-        """By name, those that were wanted."""
-        return _there(self)
 
 
 _Started = tuple[Prefix, tuple[int, ...]]
@@ -128,7 +130,7 @@ class PromptSignals:
         self,
         flow: Flow,
         encoded: Encoded,
-        other: Encoded | None,
+        other: Encoded | None = None,
         wanted: Wanted = EVERYTHING,
         *,
         staged: bool = False,
@@ -167,6 +169,7 @@ class PromptSignals:
             self._other = self._without if replaced is None else (flow.prefix(replaced), ())
 
     def of(self, encoded: Encoded) -> tuple[Signals, States]:
+        """The signals of one response to the prompt, and its states."""
         ids, wanted = encoded.response_ids, self._wanted
         tracer = self._new_tracer(last_only=False) if len(ids) > 1 else None
         weights = torch.zeros(self._prefix.tangents, len(ids) - 1)
@@ -179,15 +182,22 @@ class PromptSignals:
         likelihood = Likelihood.of(readout.capped(logits), ids)
         signals = Signals(
             **self._relevance(state, logits, ids),
-            **self._states(trace, ids),
-            **(self._provenance(trace) if wanted.provenance else {}),
-            logprob=_array(likelihood.logprob),
-            entropy=_array(likelihood.entropy),
+            **self._of_layers(trace, ids),
+            logprob=as_array(likelihood.logprob),
+            entropy=as_array(likelihood.entropy),
             rank=likelihood.rank.cpu().numpy().astype(np.int32),
             logprob_without_passages=self._logprob(self._without, ids) if wanted.without_passages else None,
             logprob_other_passages=self._logprob(self._other, ids),
         )
-        return signals, _states(trace, self._part_layers, provenance=wanted.provenance)
+        passages = (
+            trace.state_parts[:, ORIGINS.index("passages")].transpose(1, 2) if wanted.provenance else None
+        )
+        states = States(
+            layers=np.array(self._part_layers, dtype=np.int64),
+            whole=as_array(trace.states.transpose(1, 2)),
+            passages=None if passages is None else as_array(passages),
+        )
+        return signals, states
 
     def _relevance(self, state: FinalState, logits: Tensor, ids: Sequence[int]) -> dict[str, Array]:
         primal = state.primal[0]
@@ -195,29 +205,29 @@ class PromptSignals:
         found: dict[str, Array] = {}
         for name, prefix in (("response", ""), ("largest", "largest_"), ("mean", "mean_")):
             one = self._flow.readout.explain(primal, chosen, target_named(name), logits)
-            by_tangent = _array(one.read(state.tangents[:, 0]) * state.scale)[self._rows]
+            by_tangent = as_array(one.read(state.tangents[:, 0]) * state.scale)[self._rows]
             if self._wanted.each_segment:
                 found[f"{prefix}by_segment"] = by_tangent[: self._own]
             else:
                 found[f"{prefix}passages"] = by_tangent[0]
             if name == "response":
-                found["logits"] = _array(one.logits)
+                found["logits"] = as_array(one.logits)
                 if self._wanted.provenance:
                     found["cp_by_segment"] = by_tangent[self._own :]
         return found
 
-    def _states(self, trace: Trace, ids: Sequence[int]) -> dict[str, Array]:
-        """The state and attention of each layer, which need no tangents."""
+    def _of_layers(self, trace: Trace, ids: Sequence[int]) -> dict[str, Array]:
+        """State and attention of each layer, which need no tangents, and provenance."""
         embedded = accumulate(self._flow.replayer.embed((self._prompt[-1], *ids[:-1])))
-        return {
-            "hidden_mean": _array(torch.cat([embedded.mean(0)[None], trace.hidden_mean])),
-            "hidden_last": _array(torch.cat([embedded[-1:], trace.hidden_last])),
-            "lookback": _array(trace.lookback),
+        found: dict[str, Array] = {
+            "hidden_mean": as_array(torch.cat([embedded.mean(0)[None], trace.hidden_mean])),
+            "hidden_last": as_array(torch.cat([embedded[-1:], trace.hidden_last])),
+            "lookback": as_array(trace.lookback),
         }
-
-    def _provenance(self, trace: Trace) -> dict[str, Array]:
-        found = {name: _array(getattr(trace, name)) for name in ("shares", "norms", "parts")}
-        return {**found, "part_layers": np.array(self._part_layers)}
+        if self._wanted.provenance:
+            found |= {name: as_array(getattr(trace, name)) for name in ("shares", "norms", "parts")}
+            found["part_layers"] = np.array(self._part_layers)
+        return found
 
     def _new_tracer(self, *, last_only: bool) -> Tracer:
         return Tracer(
@@ -233,14 +243,7 @@ class PromptSignals:
             return None
         prefix, rest = started
         readout, primal = self._flow.readout, prefix.states((*rest, *ids)).primal[0, len(rest) :]
-        return _array(logprob_of(readout.capped(readout.head(primal)), ids))
-
-
-def signals_of(
-    flow: Flow, encoded: Encoded, wanted: Wanted = FULL, other: Encoded | None = None
-) -> tuple[Signals, States]:
-    """The signals and states of one response, in the flow's mode."""
-    return PromptSignals(flow, encoded, other, wanted, staged=True).of(encoded)
+        return as_array(logprob_of(readout.capped(readout.head(primal)), ids))
 
 
 def require_signals(model: Any, composite: Composite) -> None:
@@ -248,23 +251,8 @@ def require_signals(model: Any, composite: Composite) -> None:
     if not one_stack(model, composite, CP_LRP):
         raise InputError(
             f"signals need {composite.name} and cp_lrp in one stack, which {type(model).__name__} and these "
-            "rules do not allow; leave them out (--parts relevance,prompt)"
+            "rules do not allow; leave them out (parts relevance,prompt)"
         )
-
-
-def _there(arrays: Signals | States) -> dict[str, Array]:
-    named = {field.name: getattr(arrays, field.name) for field in fields(arrays)}
-    return {name: array for name, array in named.items() if array is not None}
-
-
-def _states(trace: Trace, layers: Sequence[int], *, provenance: bool) -> States:
-    return States(
-        layers=np.array(layers, dtype=np.int64),
-        whole=_array(trace.states.transpose(1, 2)),
-        passages=_array(trace.state_parts[:, ORIGINS.index("passages")].transpose(1, 2))
-        if provenance
-        else None,
-    )
 
 
 def _without_passages(encoded: Encoded) -> tuple[int, ...]:
@@ -292,17 +280,15 @@ def _with_passages_of(encoded: Encoded, other: Encoded) -> tuple[int, ...]:
 
 
 def _tangents(encoded: Encoded, wanted: Wanted) -> tuple[Tensor, Tensor]:
-    """Those of the store's composite (S or 1, n), and those of provenance (4 or 0, n)."""
-    own, origins = segment_weights(encoded), _origin_weights(encoded)
+    """Those of the flow's composite (S or 1, n), and those of `ORIGINS` (4 or 0, n).
+
+    The response's own tokens, the last of the origins, come later.
+    """
+    segments, own = torch.tensor(encoded.segments), segment_weights(encoded)
     if not wanted.each_segment:
         own = own[2:].sum(0, keepdim=True)
+    origins = torch.stack([segments >= 2, segments == 1, segments == 0, segments < 0]).double()
     return own, origins if wanted.provenance else origins[:0]
-
-
-def _origin_weights(encoded: Encoded) -> Tensor:
-    """One tangent for each of `ORIGINS` (4, n): passages, question, template; the response comes later."""
-    segments = torch.tensor(encoded.segments)
-    return torch.stack([segments >= 2, segments == 1, segments == 0, segments < 0]).double()
 
 
 def _begins(weights: Tensor) -> list[int]:
@@ -317,8 +303,3 @@ def _has_biases(model: Any) -> bool:
         for block in family_of(model).blocks(model)
         for linear in block.linears
     )
-
-
-def _array(values: Tensor) -> Array:
-    array: Array = values.detach().to("cpu", torch.float32).numpy()
-    return array

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -40,7 +41,7 @@ def render(analysis: Analysis) -> RenderableType:
     if verdict.sentences:
         parts.append(_sentences(analysis))
     if reasons := main_reasons(verdict, analysis.example.generator):
-        parts += [Text(""), Text("main reasons", style="dim"), *(Text(f"  {line}") for line in reasons)]
+        parts += [Text(""), Text("main reasons", style="dim"), *(Padding(line, (0, 0, 0, 2)) for line in map(Text, reasons))]
     lengths = token_words(analysis.relevance.encoded)
     parts.append(Text(f"{lengths}; {time_words(analysis.seconds)}", style="dim"))
     return Group(*parts)

@@ -54,7 +54,7 @@ def export(folder: str | Path, out: Path, arrays: Sequence[str] = (), *, feature
     if not examples:
         raise InputError("this store holds no relevance", path=folder)
     if features and not any(store.has(example, SIGNALS) for example in examples):
-        raise InputError("features need signals; extract them (--parts relevance,signals)", path=folder)
+        raise InputError("features need signals; extract them (parts relevance,signals)", path=folder)
     extras = _extras(store, examples, arrays, _schema(pa, ()).names)
     schema = _schema(pa, extras, features=features)
     with (

@@ -110,7 +110,7 @@ class Rows:
         """R* resampled, (R, L_r, L_p), in logits."""
         parts = [part for part in self.store.matrices() if self.has(part)]
         if not parts:
-            raise InputError("no R* here; extract it (--matrix 64x16)", path=self.store.folder)
+            raise InputError("no R* here; extract it (part matrix-64x16)", path=self.store.folder)
         return np.stack(self.signal("matrix", parts[0]))
 
     @property
@@ -145,7 +145,7 @@ def record_of(store: Store, example: Example, relevance: Relevance, *, states: b
     for part in (SIGNALS, STATES) if states else (SIGNALS,):
         if not store.has(example, part):
             raise InputError(
-                f"'{example.id}' has no {part}; extract them (--parts relevance,signals"
+                f"'{example.id}' has no {part}; extract them (parts relevance,signals"
                 f"{',states' if states else ''})",
                 path=store.folder,
             )

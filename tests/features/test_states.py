@@ -11,7 +11,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.features.blocks import BLOCKS, FAST_BLOCKS, FULL_BLOCKS, blocks_named, parts_of, wanted_by
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import StateBlock
-from lrp4rag.features.windows import smoothed
+from lrp4rag.features.units import smoothed
 from lrp4rag.lrp.signals import EVERYTHING, FAST, FULL, Wanted
 from tests.features.records import random_record
 
@@ -44,7 +44,7 @@ def test_states_are_averaged_over_neighbours() -> None:
 
 def test_what_is_missing_is_told() -> None:
     bare = replace(random_record(), states={})
-    with pytest.raises(InputError, match="--parts relevance,signals,states"):
+    with pytest.raises(InputError, match="parts relevance,signals,states"):
         StateBlock("whole")(bare)
     with pytest.raises(InputError, match="too few layers"):
         StateBlock("whole")(deep([], 2))

@@ -97,5 +97,5 @@ def test_values_keep_to_the_stated_range(name: str) -> None:
 
 def test_a_missing_signal_is_named() -> None:
     record = Record(record_of(np.ones((4, 2))).relevance, {})
-    with pytest.raises(InputError, match=r"signal 'by_segment'.*--parts relevance,signals"):
+    with pytest.raises(InputError, match=r"signal 'by_segment'.*parts relevance,signals"):
         TOKEN_FEATURES["passages"](record)

@@ -84,7 +84,7 @@ def test_the_plan_fits_and_makes_smaller_what_saves_most() -> None:
     assert plan(needs, least - 1) == Sizes(cotangents=4, tape="inputs")
     for limit in (least // 2, 2 * least // 3):
         assert needs(plan(needs, limit)) <= limit
-    with pytest.raises(LRP4RAGError, match=r"needs about .* GB .*raise --max-memory by"):
+    with pytest.raises(LRP4RAGError, match=r"needs about .* GB .*raise max_memory by"):
         plan(needs, 1000)
 
 
@@ -153,7 +153,7 @@ def test_a_limit_below_what_is_used_is_an_error(llama) -> None:
             lambda: flow.pull(TOKENS),
             lambda: flow.prefix(TOKENS.prompt_ids, random_weights(1, 13)),
         ):
-            with pytest.raises(LRP4RAGError, match="raise --max-memory"):
+            with pytest.raises(LRP4RAGError, match="raise max_memory"):
                 run()
 
 

@@ -23,7 +23,7 @@ def plain_matrix(module: Any) -> Tensor:
         raise LRP4RAGError(
             f"relevance cannot be pulled through this model: {kind} gives no derivatives (is it quantised?). "
             "Use push, which needs none: a verdict, R_response and relevance by segment are pushed; "
-            "R_prompt, R* and the words that a sentence rests on (--html, --png) are pulled"
+            "R_prompt, R* and the prompt tokens that a sentence rests on are pulled"
         )
     assert isinstance(weight, Tensor)
     return weight
