@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ReaderIdentity:
-    """Hashes of what decides a reader's relevance. `dtype` is told, but is not part of the identity."""
+    """Hashes of what decides a reader's relevance. `dtype` is recorded, but is not part of the digest."""
 
     name: str
     weights: str

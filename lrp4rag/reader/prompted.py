@@ -46,7 +46,7 @@ class Prompted:
         Raises `InputError` for a continuation that does not fit into the window.
         """
         return torch.stack(
-            self._together(continuations, lambda own: self._logits_after([continuations[k] for k in own]))
+            self._together(continuations, lambda batch: self._logits_after([continuations[k] for k in batch]))
         )
 
     def _logits_after(self, continuations: Sequence[Sequence[int]]) -> Tensor:
@@ -79,9 +79,9 @@ class Prompted:
         equal ones draw differently. Raises `InputError` where there is no room for one."""
         draws = self._draws(continuations, seed)
 
-        def run(own: Sequence[int]) -> list[str]:
-            noise = [Noise(draws[k], temperature) for k in own] if temperature else []
-            return self._sample([continuations[k] for k in own], noise, max_new_tokens)
+        def run(batch: Sequence[int]) -> list[str]:
+            noise = [Noise(draws[k], temperature) for k in batch] if temperature else []
+            return self._sample([continuations[k] for k in batch], noise, max_new_tokens)
 
         return self._together(continuations, run, max_new_tokens)
 
@@ -129,10 +129,10 @@ class Prompted:
         slides = window is not None and len(self._ids) + max(lengths) + new > window
         found: dict[int, T] = {}
         for length in sorted(set(lengths)) if slides else [None]:
-            own = [k for k, known in enumerate(lengths) if length in (None, known)]
-            for start in range(0, len(own), TOGETHER):
-                some = own[start : start + TOGETHER]
-                found.update(zip(some, run(some), strict=True))
+            alike = [k for k, known in enumerate(lengths) if length in (None, known)]
+            for start in range(0, len(alike), TOGETHER):
+                batch = alike[start : start + TOGETHER]
+                found.update(zip(batch, run(batch), strict=True))
         return [found[k] for k in range(len(continuations))]
 
     def _after(self, continuations: Sequence[Sequence[int]], room: int = 0) -> tuple[Tensor, Tensor]:

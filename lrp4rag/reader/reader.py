@@ -29,7 +29,7 @@ from lrp4rag.text import one_line
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
-# Settings that no weight's shape tells. Named one by one: a whole configuration changes with every
+# Settings that no weight's shape shows. Named one by one: a whole configuration changes with every
 # version of transformers.
 _COMPUTATION = (
     "model_type",
@@ -107,7 +107,7 @@ class Reader:
     def generate(
         self, example: Example, *, max_new_tokens: int = 256, truncation: Truncation = "error"
     ) -> Encoded:
-        """The example's prompt with the reader's own greedy response, encoded.
+        """The example's prompt with the reader's greedy response, encoded.
 
         The response ends at the window; see `encode_prompt`.
         """

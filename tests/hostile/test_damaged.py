@@ -100,7 +100,7 @@ def array_file(part: str, folder: Path) -> Path:
 
 
 def read_array(part: str, path: Path) -> object:
-    """Who asks whether it is there is told no; who reads it is told what to do."""
+    """A damaged file is not held, and whoever reads it gets an error."""
     store = Store.existing(path.parents[1] if path.parents[1].name == "s" else path.parents[2])
     assert store.path(ROWS[0], part) == path
     held = store.holds(ROWS[0], part)

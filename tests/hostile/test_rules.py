@@ -94,3 +94,11 @@ def test_only_one_place_writes() -> None:
     assert callers("?.savefig") == {"report/figure_text.py"}
     assert callers("?.mkdtemp", "mkdtemp") == {"experiments/systems/resources.py"}  # a folder of the system's
     assert callers("?.rmtree") <= {"files.py", "reader/weights.py"}
+
+
+def test_what_shows_a_promise_is_there() -> None:
+    page = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:tests/[\w/]+/)?test_\w+)(?:\.py)?`", page))
+    assert len(named) > 8
+    for name in named:
+        assert (ROOT / (name if "/" in name else f"tests/hostile/{name}")).with_suffix(".py").is_file(), name
