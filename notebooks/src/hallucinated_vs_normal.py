@@ -21,9 +21,9 @@ import pandas as pd
 from scipy.stats import wilcoxon
 
 from lrp4rag import load_examples, load_reader
-from lrp4rag.classifiers.localise import smoothed
-from lrp4rag.experiments.figures import paper
-from lrp4rag.experiments.paper.significance import position_test
+from lrp4rag.experiments.paper import distributions
+from lrp4rag.experiments.paper.significance import draw_tests, position_test
+from lrp4rag.features.units import smoothed
 from lrp4rag.lrp import resample
 from lrp4rag.training.candidates import lexical_features
 from lrp4rag.training.extract import extract
@@ -81,11 +81,16 @@ pd.DataFrame({"class": np.where(rows.labels, "hallucinated", "normal"), "respons
 # there is, but how peaked the row is, and the two vectors differ.
 
 # %%
-figure_2 = paper.figure_2(rows)
-figure_2.figure
+vectors = {
+    "prompt": [relevance.prompt for relevance in rows.relevances],
+    "response": [relevance.response for relevance in rows.relevances],
+}
+spreads = {"all examples": distributions.spread(vectors, rows.labels)}
+distributions.draw_spreads(spreads)
 
 # %%
-figure_2.tables["figure-2"][["scale", "vector", "class", "count", "median", "q1", "q3", "auroc"]].round(4)
+columns = ["scale", "vector", "class", "count", "median", "q1", "q3", "auroc"]
+distributions.spreads_table(spreads)[columns].round(4)
 
 # %% [markdown]
 # `auroc` is how often, of a hallucinated and a normal response, the hallucinated one has the *lower* mean;
@@ -114,7 +119,11 @@ print("mean relevance, low is hallucinated: AUROC", told(auroc_of(-means)))
 # intervals over questions.
 
 # %%
-paper.figure_3(rows).figure
+resampled = {name: np.stack([resample(row, 100) for row in values]) for name, values in vectors.items()}
+curves = {
+    name: distributions.class_curves(values, rows.labels, rows.groups) for name, values in resampled.items()
+}
+distributions.draw_curves({"all examples": curves})
 
 # %% [markdown]
 # Two shapes belong to the method and not to hallucination, since both classes have them. Along the prompt,
@@ -127,7 +136,7 @@ paper.figure_3(rows).figure
 # R* of both classes, response down and prompt across, and their difference.
 
 # %%
-paper.figure_4(rows).figure
+distributions.draw_matrices({"all examples": distributions.mean_matrices(rows.matrices, rows.labels)})
 
 # %% [markdown]
 # What all responses share, a diagonal, is larger than what divides them. The difference, on the same scale,
@@ -142,7 +151,6 @@ paper.figure_4(rows).figure
 # position after the other, with smaller and larger draws:
 
 # %%
-response_rows = np.stack([resample(relevance.response, 100) for relevance in rows.relevances])
 sizes = [size for size in (8, 16, 32) if size < rows.labels.sum()]
 pd.DataFrame(
     [
@@ -152,7 +160,9 @@ pd.DataFrame(
             "positions with median p < 0.05 (%)": 100 * (test.median_p < 0.05).mean(),
         }
         for size in sizes
-        for test in [position_test(response_rows, rows.labels, rows.groups, samples=size, resamples=2)]
+        for test in [
+            position_test(resampled["response"], rows.labels, rows.groups, samples=size, resamples=2)
+        ]
     ]
 ).round(3)
 
@@ -162,7 +172,8 @@ pd.DataFrame(
 # middle panel corrects for their number.
 
 # %%
-paper.figure_5(rows).figure
+tests = {name: position_test(values, rows.labels, rows.groups) for name, values in resampled.items()}
+draw_tests({"all examples": tests})
 
 # %% [markdown]
 # ## What else could it be?

@@ -21,7 +21,7 @@ import pandas as pd
 
 from lrp4rag import load_examples, load_reader
 from lrp4rag.classifiers.calibration import candidates_on
-from lrp4rag.experiments.figures import lengths as length_curves
+from lrp4rag.experiments.figures.results import draw_lengths
 from lrp4rag.lrp.resample import MODES, resample
 from lrp4rag.training.extract import extract
 from lrp4rag.training.folds import Protocol
@@ -154,12 +154,12 @@ curves = {}
 for kind in vectors:
     for mode in ("zeros", "interpolate"):
         metrics = [judged(kind, mode, [length])[0] for length in LENGTHS]
-        curves[f"{kind}, {mode}"] = length_curves.LengthCurve(LENGTHS, tuple(metrics))
-length_curves.draw(curves)
+        curves[f"{kind}, {mode}"] = dict(zip(LENGTHS, metrics, strict=True))
+draw_lengths(curves)
 
 # %%
 pd.DataFrame(
-    {name: [told(point["auroc"]) for point in curve.metrics] for name, curve in curves.items()},
+    {name: [told(point["auroc"]) for point in curve.values()] for name, curve in curves.items()},
     index=pd.Index(LENGTHS, name="L_new"),
 ).rename_axis("AUROC", axis=1)
 
@@ -183,7 +183,7 @@ pd.DataFrame(
 # %%
 search = {}
 for mode in ("zeros", "interpolate"):
-    values = curves[f"relevance, {mode}"].values("auroc")[0]
+    values = np.array([point["auroc"].value for point in curves[f"relevance, {mode}"].values()])
     honest, outcome = judged("relevance", mode, LENGTHS)
     search[mode] = {
         "best, chosen by looking": f"{values.max():.2f} (L = {LENGTHS[int(values.argmax())]})",

@@ -1,7 +1,8 @@
-"""The figures of the evaluation: each module measures (a frozen record), tabulates, and draws one kind.
+"""How figures of the research are drawn and written: `style` (theme, panels, files), `results` (metrics of
+cross-validation) and `cost` (quality against cost).
 
-A drawing function returns a `Figure` that belongs to no window and to no global state; `save` writes it as
-PNG and SVG, `save_table` its numbers as CSV.
+A drawing function takes plain numbers and returns a `Figure` that belongs to no window and to no global
+state; `save` writes it as PNG and SVG, `save_table` its numbers as CSV.
 """
 
 from lrp4rag.experiments.figures.style import save, save_table

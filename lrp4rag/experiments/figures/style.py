@@ -7,28 +7,34 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from PIL import Image
 
 from lrp4rag.files import write_atomically
 from lrp4rag.report.figure_text import drawing, label, png_of, save_as
-from lrp4rag.sheets import safe_cell
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from lrp4rag.text import visible
 
 # Colour-blind safe (Okabe and Ito), the same everywhere.
 CLASSES = {"hallucinated": "#d55e00", "normal": "#0072b2"}
 DETECTOR, CONTROL, PUBLISHED = "#009e73", "#777777", "#000000"
+COLOURS = "colorblind"  # seaborn's palette for lines that have no colour of their own
 DIVERGING = "PRGn"  # neither end is the colour of a class
 UNIT = "relevance (logits)"
 
 WIDTH = 10.0  # inches: legible where a page shows it 800 pixels wide
 LARGEST = 60.0  # inches that a side may have, however many generators there are
 DPI = 120
+# What starts a formula; also as wide as a Chinese character, which some spreadsheets read alike.
+_COMPUTED = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 @contextmanager
@@ -40,9 +46,6 @@ def themed() -> Iterator[None]:
 
 @contextmanager
 def _styled() -> Iterator[None]:
-    import matplotlib as mpl
-    import seaborn as sns
-
     with (
         sns.axes_style("whitegrid", {"grid.color": "0.9"}),
         sns.plotting_context("paper"),
@@ -59,9 +62,6 @@ def _styled() -> Iterator[None]:
 
 def blank(size: tuple[float, float]) -> Figure:
     """An empty figure of this size in inches, or the largest; call it inside `themed`."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     width, height = (min(side, LARGEST) for side in size)
     drawn = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(drawn)
@@ -77,6 +77,12 @@ def panels(
     for ax, title in zip(axes[0], titles, strict=True):
         ax.set_title(label(title))
     return drawn, axes
+
+
+def percent(positions: int) -> NDArray[np.float64]:
+    """The middle of each bin of a resampled vector, in % of its length."""
+    middles: NDArray[np.float64] = (np.arange(positions) + 0.5) * 100 / positions
+    return middles
 
 
 def legend_below(drawn: Figure, axes: Sequence[Axes]) -> None:
@@ -95,12 +101,6 @@ def legend_below(drawn: Figure, axes: Sequence[Axes]) -> None:
         ncols=min(len(found), columns),
         frameon=False,
     )
-
-
-def class_names(labels: np.ndarray) -> np.ndarray:
-    """The name of each label's class."""
-    names: np.ndarray = np.where(labels, *CLASSES)
-    return names
 
 
 def save(drawn: Figure, stem: str | Path) -> tuple[Path, Path]:
@@ -122,25 +122,28 @@ def save_table(table: pd.DataFrame, path: str | Path) -> Path:
     return path
 
 
+def safe_cell(value: object) -> object:
+    """Text for a cell or a heading: on one line, and after an apostrophe where a spreadsheet would take it
+    for a formula. Numbers are no formulas and stay as they are."""
+    if not isinstance(value, str):
+        return value
+    line = visible(value).replace("\n", " ")
+    return f"'{line}" if line.lstrip().startswith(_COMPUTED) else line
+
+
 def _safe(table: pd.DataFrame) -> pd.DataFrame:
-    """With its headings and texts as `safe_cell` gives them; other columns keep their types, by which numbers
+    """With headings and texts as `safe_cell` gives them; columns of numbers keep their types, by which they
     are written."""
     safe = table.copy()
     for k in range(table.shape[1]):
         column = table.iloc[:, k]
         if any(isinstance(item, str) for item in column):
-            safe.isetitem(k, column.astype(object).map(_safe_item))
+            safe.isetitem(k, column.astype(object).map(safe_cell))
     return safe.set_axis([safe_cell(str(name)) for name in table.columns], axis=1)
-
-
-def _safe_item(item: Any) -> Any:
-    return safe_cell(item) if isinstance(item, str) else item
 
 
 def _png(drawn: Figure) -> bytes:
     """With a palette of 256 colours: a third of the size, and no eye sees the difference."""
-    from PIL import Image
-
     with _styled():
         full = png_of(drawn, DPI)
     small = io.BytesIO()

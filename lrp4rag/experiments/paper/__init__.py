@@ -1,8 +1,8 @@
 """The paper's evaluation, reproduced: every table and figure of LRP4RAG (arXiv 2408.15533) from a store.
 
-A section measures (a function of a `Context` that returns a frozen record, in cells that are cached one by
-one) and shows (figures and tables of that record); `reproduce` writes them with a page that is rendered from
-the records.
+A section (`table2`, `thresholds`, ...) has `measure`, a function of a `Context` that returns a frozen record
+and caches the cells it is made of, and `show`, which makes figures and tables of that record. `reproduce`
+writes them with a page that is rendered from the records.
 """
 
 from lrp4rag.experiments.paper.context import Context

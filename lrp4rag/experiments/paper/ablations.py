@@ -1,26 +1,24 @@
-"""One change at a time: the same machine on R_response, with other rules, resampling, vector or prompt."""
+"""One change at a time: the same SVM on R_response, with other rules, resampling, vector or prompt."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
+
+import pandas as pd
 
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.experiments.paper.bench import Entrant, Way, nested
-from lrp4rag.experiments.paper.context import REMEDIES, Context, Exhibit
-from lrp4rag.experiments.paper.differences import Difference, draw
-from lrp4rag.experiments.paper.parts import FEWEST_SOURCES, Note, Part
+from lrp4rag.experiments.figures.results import Difference, draw_differences
+from lrp4rag.experiments.paper.context import REMEDIES, Context, Exhibit, Note
+from lrp4rag.experiments.paper.methods import Method, Model, nested
 from lrp4rag.experiments.paper.settings import VECTOR_WORDS
-from lrp4rag.experiments.paper.variants import variant_of, variants_of
-from lrp4rag.report.numbers import difference, with_interval
+from lrp4rag.experiments.paper.subset import FEWEST_SOURCES, Subset
+from lrp4rag.report.numbers import METRICS, difference, with_interval
 from lrp4rag.training.store import Configuration
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 CLASSIFIER, VECTOR = "svm", "response"
-SHOWN = {"auroc": "AUROC", "accuracy": "accuracy", "f1": "F1"}
+SHOWN = ("auroc", "accuracy", "f1")
 USUAL = {
     "rules-paper": "--composite paper",
     "rules-cp_lrp": "--composite cp_lrp",
@@ -31,7 +29,7 @@ USUAL = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a change makes of `rows` rows, what the anchor makes of the same, and the difference."""
+    """Metrics of the anchor and of the changed method on the same `rows` rows, and their difference."""
 
     generator: str
     kind: str
@@ -51,18 +49,18 @@ class Ablations:
     left_out: tuple[Note, ...]
 
 
-def ablations(context: Context) -> Ablations:
-    planned = [(part, *change) for part in context.parts.values() for change in _changes(context, part)]
-    pairs = [(changed, anchor) for _, _, _, anchor, changed in planned]
-    differences = context.bench.differences(pairs, "ablations")
-    metrics = context.bench.metrics([entrant for pair in pairs for entrant in pair], "ablations")
+def measure(context: Context) -> Ablations:
+    planned = [change for subset in context.subsets.values() for change in _changes(context, subset)]
+    pairs = [(changed, anchor) for _, _, changed, anchor in planned]
+    differences = context.differences(pairs, "ablations")
+    metrics = context.metrics([method for pair in pairs for method in pair], "ablations")
     changes = [
-        Change(part.generator, kind, name, len(anchor.part), old, new, gained)
-        for (part, kind, name, anchor, _), new, old, gained in zip(
+        Change(anchor.subset.generator, kind, name, len(anchor.subset), old, new, gained)
+        for (kind, name, _, anchor), new, old, gained in zip(
             planned, metrics[::2], metrics[1::2], differences, strict=True
         )
     ]
-    store = next(iter(context.parts.values())).rows.store.configuration
+    store = next(iter(context.subsets.values())).rows.store.configuration
     anchor = f"{CLASSIFIER} on {VECTOR_WORDS[VECTOR]}; {setup(store)}"
     return Ablations(anchor, tuple(changes), _left_out(context))
 
@@ -76,8 +74,6 @@ def setup(configuration: Configuration) -> str:
 
 
 def show(result: Ablations) -> Exhibit:
-    import pandas as pd
-
     lines = [
         {
             "generator": change.generator,
@@ -94,63 +90,62 @@ def show(result: Ablations) -> Exhibit:
         for change in result.changes
         for metric, interval in change.difference.items()
     ]
-    drawn = [
+    differences = [
         Difference(change.generator, f"{change.kind}: {change.name}", change.difference["auroc"])
         for change in result.changes
     ]
-    figures = {"ablations": draw(drawn, "AUROC, less the anchor's")} if drawn else {}
-    return Exhibit(figures, {"ablations": pd.DataFrame(lines)}, {"ablations": _words(result)})
+    figures = {"ablations": draw_differences(differences, "AUROC, less the anchor's")} if differences else {}
+    words = pd.DataFrame(_words(change) for change in result.changes)
+    return Exhibit(figures, {"ablations": pd.DataFrame(lines)}, {"ablations": words})
 
 
-def _words(result: Ablations) -> pd.DataFrame:
-    import pandas as pd
-
-    rows = []
-    for change in result.changes:
-        row = {"generator": change.generator, "what": change.kind, "change": change.name, "rows": change.rows}
-        for name, title in SHOWN.items():
-            row[title] = with_interval(change.changed[name])
-            row[f"{title}, less the anchor's"] = difference(change.difference[name])
-        rows.append(row)
-    return pd.DataFrame(rows)
+def _words(change: Change) -> dict[str, Any]:
+    row = {"generator": change.generator, "what": change.kind, "change": change.name, "rows": change.rows}
+    for name in SHOWN:
+        row[METRICS[name]] = with_interval(change.changed[name])
+        row[f"{METRICS[name]}, less the anchor's"] = difference(change.difference[name])
+    return row
 
 
-def _changes(context: Context, part: Part) -> Iterator[tuple[str, str, Entrant, Entrant]]:
-    """Kind and name of each change, the anchor on its rows, and the changed."""
+def _changes(context: Context, subset: Subset) -> Iterator[tuple[str, str, Method, Method]]:
+    """Kind and name of each change, the changed method, and the anchor on the same rows."""
     protocol = context.settings.honest
 
-    def machine(part: Part, **changes: str) -> Entrant:
-        return nested([Way(part, CLASSIFIER, **({"vector": VECTOR} | changes))], protocol)  # type: ignore[arg-type]
+    def svm(subset: Subset, vector: str = VECTOR, **changes: Any) -> Method:
+        return nested([Model(subset, CLASSIFIER, vector, **changes)], protocol)
 
-    anchor = machine(part)
-    for each in variants_of(context, part):
+    anchor = svm(subset)
+    for each in filter(None, context.variants_of(subset).values()):
         name = f"{each.what} ({each.name})"
-        yield each.kind, name, machine(each.anchor), machine(each.part, variant=each.name)
+        yield each.kind, name, svm(each.subset, variant=each.name), svm(each.anchor)
     for mode in ("zeros", "pad_last"):
-        yield "resampling", mode, anchor, machine(part, mode=mode)
+        yield "resampling", mode, svm(subset, mode=mode), anchor
     for vector in ("prompt", "total", "segments", "matrix"):
-        if part.admits(vector):
-            yield "vector", VECTOR_WORDS[vector], anchor, machine(part, vector=vector)
-    if part.has("signals"):
-        yield "rules", "cp_lrp (signals)", anchor, machine(part, vector="cp_lrp")
+        if subset.admits(vector):
+            yield "vector", VECTOR_WORDS[vector], svm(subset, vector), anchor
+    if subset.has("signals"):
+        yield "rules", "cp_lrp (signals)", svm(subset, "cp_lrp"), anchor
         for target in ("largest logit", "mean logit"):
-            yield "target", target, anchor, machine(part, vector=target)
+            yield "target", target, svm(subset, target), anchor
 
 
 def _left_out(context: Context) -> tuple[Note, ...]:
     notes = [
         Note(
             f"the variant {name}",
-            f"{REMEDIES['rows'].replace('STORE', name.upper())} --parts relevance {option}, "
-            f"then --variant {name}={name.upper()}",
+            f"{_extraction(name)} --parts relevance {option}, then --variant {name}={name.upper()}",
         )
         for name, option in USUAL.items()
         if name not in context.variants
     ]
     for name in context.variants:
-        poor = [each.generator for each in context.parts.values() if variant_of(context, each, name) is None]
+        subsets = context.subsets.values()
+        poor = [each.generator for each in subsets if context.variants_of(each)[name] is None]
         if poor:
             why = f"fewer than {FEWEST_SOURCES} sources of a class in common"
-            remedy = REMEDIES["rows"].replace("STORE", name.upper())
-            notes.append(Note(f"the variant {name} for {', '.join(poor)}: {why}", remedy))
+            notes.append(Note(f"the variant {name} for {', '.join(poor)}: {why}", _extraction(name)))
     return (*notes, *context.lacking("signals", "other targets"), *context.lacking("prompt", "R_prompt"))
+
+
+def _extraction(variant: str) -> str:
+    return REMEDIES["rows"].replace("STORE", variant.upper())

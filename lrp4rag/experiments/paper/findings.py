@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Interval, Metrics
-from lrp4rag.experiments.paper.bench import Entrant, Way, nested
-from lrp4rag.experiments.paper.context import Context, Exhibit
-from lrp4rag.experiments.paper.parts import Labels, Note, Part
+from lrp4rag.experiments.paper.context import Context, Exhibit, Note, metric_rows
+from lrp4rag.experiments.paper.methods import Method, Model, nested
 from lrp4rag.experiments.paper.settings import MATRICES, ONE_VECTOR, VECTOR_WORDS
 from lrp4rag.experiments.paper.significance import auroc_of_low
+from lrp4rag.experiments.paper.subset import Labels, Subset
 from lrp4rag.experiments.paper.sweep import row_means
 from lrp4rag.experiments.paper.table2 import CLASSIFIERS, on_matrices, on_vectors
 from lrp4rag.features.parts import MATRIX
@@ -23,7 +24,7 @@ from lrp4rag.report.markdown import strong
 from lrp4rag.report.numbers import Verdict, difference, verdict, with_interval
 from lrp4rag.training.cache import Cell, Task
 from lrp4rag.training.metrics import RESAMPLES, bootstrap, compare_parts
-from lrp4rag.training.search import Outcome
+from lrp4rag.training.validation import Outcome
 
 SIZES = ("llama-2-7b-chat", "llama-2-13b-chat", "llama-2-70b-chat")
 """Generators of one family, from small to large."""
@@ -61,7 +62,7 @@ class Findings:
     left_out: tuple[Note, ...]
 
 
-def findings(context: Context) -> Findings:
+def measure(context: Context) -> Findings:
     cases = {
         "1": _lower(context),
         "2": _response_beats_prompt(context),
@@ -76,27 +77,27 @@ def findings(context: Context) -> Findings:
 
 
 def show(result: Findings) -> Exhibit:
-    import pandas as pd
-
     shown, lines = {}, []
     for number, cases in result.cases.items():
-        rows = []
+        if cases:
+            shown[f"finding-{number}"] = pd.DataFrame((_words(case) for case in cases), dtype=object)
         for case in cases:
-            words = with_interval(case.auroc) if case.null else difference(case.auroc)
-            what = case.what if case.decides else f"also: {case.what}"
-            row = {"where": case.where, "what": what, "AUROC": words}
-            if case.accuracy is not None:
-                row["accuracy"] = difference(case.accuracy)
-            rows.append(row | {"verdict": strong(case.verdict) if case.decides else case.verdict})
-            for name, interval in (("auroc", case.auroc), ("accuracy", case.accuracy)):
-                if interval is not None:
-                    line: dict[str, object] = {"finding": number, "where": case.where}
-                    line |= {"what": case.what, "metric": name}
-                    line |= {"value": interval.value, "low": interval.low, "high": interval.high}
-                    lines.append(line | {"null": case.null, "verdict": verdict(interval, case.null)})
-        if rows:
-            shown[f"finding-{number}"] = pd.DataFrame(rows, dtype=object)
+            metrics = {"auroc": case.auroc} | ({"accuracy": case.accuracy} if case.accuracy else {})
+            lines += [
+                row | {"null": case.null, "verdict": verdict(metrics[str(row["metric"])], case.null)}
+                for row in metric_rows(metrics, finding=number, where=case.where, what=case.what)
+            ]
     return Exhibit({}, {"findings": pd.DataFrame(lines)}, shown)
+
+
+def _words(case: Case) -> dict[str, str]:
+    return {
+        "where": case.where,
+        "what": case.what if case.decides else f"also: {case.what}",
+        "AUROC": with_interval(case.auroc) if case.null else difference(case.auroc),
+        **({"accuracy": difference(case.accuracy)} if case.accuracy else {}),
+        "verdict": strong(case.verdict) if case.decides else case.verdict,
+    }
 
 
 def _lower(context: Context) -> tuple[Case, ...]:
@@ -104,31 +105,31 @@ def _lower(context: Context) -> tuple[Case, ...]:
         Cell(
             {
                 "what": "low means",
-                "vectors": [vector for vector in ONE_VECTOR if part.admits(vector)],
-                "rows": part.digest,
+                "vectors": [vector for vector in ONE_VECTOR if subset.admits(vector)],
+                "rows": subset.digest,
                 "resamples": context.settings.resamples,
             },
             Metrics,
-            partial(_prepare_lower, part, context.settings.resamples),
+            partial(_prepare_lower, subset, context.settings.resamples),
         )
-        for part in context.parts.values()
+        for subset in context.subsets.values()
     ]
     return tuple(
         Case(name, what, interval, null=0.5, decides=what == MEAN)
-        for name, found in zip(context.parts, context.cache.all(cells, "findings"), strict=True)
+        for name, found in zip(context.subsets, context.cache.all(cells, "findings"), strict=True)
         for what, interval in found.items()
     )
 
 
-def _prepare_lower(part: Part, resamples: int) -> Task:
-    lengths = np.array([[len(row.response), len(row.encoded.prompt_ids)] for row in part.rows.relevances])
-    mean = np.array([row.mean() for row in part.vectors("response")], dtype=np.float64)
+def _prepare_lower(subset: Subset, resamples: int) -> Task:
+    lengths = np.array([[len(row.response), len(row.encoded.prompt_ids)] for row in subset.rows.relevances])
+    mean = np.array([row.mean() for row in subset.vectors("response")], dtype=np.float64)
     means = {MEAN: mean, UNEXPLAINED: _residual(mean, np.log(lengths))}
     for vector in ONE_VECTOR:
-        if part.admits(vector):
+        if subset.admits(vector):
             name = f"{VECTOR_WORDS[vector]} scaled to (0, 1) within its row"
-            means[name] = row_means(part.vectors(vector), "within")
-    return partial(_separation, means, part.labels, part.groups, resamples)
+            means[name] = row_means(subset.vectors(vector), "within")
+    return partial(_separation, means, subset.labels, subset.groups, resamples)
 
 
 def _residual(values: NDArray[np.float64], explained_by: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -155,74 +156,66 @@ def _separation(
 
 def _response_beats_prompt(context: Context) -> tuple[Case, ...]:
     protocol = context.settings.honest
-    return _compared(
-        context,
-        [
-            (
-                f"{classifier} on R_response, less on R_prompt",
-                nested([Way(part, classifier, "response")], protocol),
-                nested([Way(part, classifier, "prompt")], protocol),
-            )
-            for part in context.parts.values()
-            if part.admits("prompt")
-            for classifier in (DECISIVE, *(name for name in CLASSIFIERS if name != DECISIVE))
-        ],
-        decides=lambda _, what: what.startswith(DECISIVE),
-    )
+    pairs = {
+        (name, f"{classifier} on R_response, less on R_prompt"): (
+            nested([Model(subset, classifier, "response")], protocol),
+            nested([Model(subset, classifier, "prompt")], protocol),
+        )
+        for name, subset in context.subsets.items()
+        if subset.admits("prompt")
+        for classifier in (DECISIVE, *(each for each in CLASSIFIERS if each != DECISIVE))
+    }
+    return _compared(context, pairs, decides=lambda _, what: what.startswith(DECISIVE))
 
 
 def _matrix_beats_response(context: Context) -> tuple[Case, ...]:
     protocol = context.settings.honest
-    made: list[tuple[str, Entrant, Entrant]] = []
-    for part in context.parts.values():
-        if not part.admits("matrix"):
+    pairs: dict[tuple[str, str], tuple[Method, Method]] = {}
+    for name, subset in context.subsets.items():
+        if not subset.admits("matrix"):
             continue
-        own = [Way(part, classifier, "response") for classifier in CLASSIFIERS]
-        best = nested(own, protocol, "best on R_response")
+        models = [Model(subset, classifier, "response") for classifier in CLASSIFIERS]
+        best = nested(models, protocol, "best on R_response")
+        shared = [each.vector for each in on_matrices(subset) if each.classifier == "lstm"]
         for vector in MATRICES:
-            what = f"lstm on {VECTOR_WORDS[vector]}, less the best on R_response"
-            shared = ("lstm", vector) in [(way.classifier, way.vector) for way in on_matrices(part)]
-            made.append((what, nested([Way(part, "lstm", vector)], protocol, share_inner=shared), best))
-    return _compared(context, made, decides=lambda generator, _: generator == LARGER)
+            lstm = nested([Model(subset, "lstm", vector)], protocol, share_inner=vector in shared)
+            pairs[name, f"lstm on {VECTOR_WORDS[vector]}, less the best on R_response"] = lstm, best
+    return _compared(context, pairs, decides=lambda generator, _: generator == LARGER)
 
 
 def _compared(
-    context: Context, made: Sequence[tuple[str, Entrant, Entrant]], *, decides: Callable[[str, str], bool]
+    context: Context,
+    pairs: Mapping[tuple[str, str], tuple[Method, Method]],
+    *,
+    decides: Callable[[str, str], bool],
 ) -> tuple[Case, ...]:
-    """The first less the second of each; `decides` is asked with the generator and the words."""
-    pairs = [(first, second) for _, first, second in made]
-    found = context.bench.differences(pairs, "findings")
+    """The first less the second of each pair, which go by generator and words, as does `decides`."""
+    found = context.differences(list(pairs.values()), "findings")
     return tuple(
-        Case(
-            first.part.generator,
-            what,
-            metrics["auroc"],
-            metrics["accuracy"],
-            decides=decides(first.part.generator, what),
-        )
-        for (what, first, _), metrics in zip(made, found, strict=True)
+        Case(*names, metrics["auroc"], metrics["accuracy"], decides=decides(*names))
+        for names, metrics in zip(pairs, found, strict=True)
     )
 
 
 def _larger_is_harder(context: Context) -> tuple[Case, ...]:
     """Steps from one size to the next; sources are drawn for both generators together."""
-    parts = [context.parts[name] for name in SIZES if name in context.parts]
-    # Of R_prompt and R_response only: what contends on R* is not the same for all generators.
-    entrants = [nested(on_vectors(part), context.settings.honest) for part in parts]
-    outcomes = context.bench.outcomes(entrants, "findings")
-    steps = list(pairwise(range(len(parts)))) + ([(0, len(parts) - 1)] if len(parts) > 2 else [])
+    names = [name for name in SIZES if name in context.subsets]
+    # Of R_prompt and R_response only: the candidates on R* are not the same for all generators.
+    methods = [nested(on_vectors(context.subsets[name]), context.settings.honest) for name in names]
+    outcomes = context.outcomes(methods, "findings")
+    steps = list(pairwise(range(len(names)))) + ([(0, len(names) - 1)] if len(names) > 2 else [])
     resamples = context.settings.resamples
     cells = [
         Cell(
-            {"what": "step", "of": [entrants[k].key for k in step], "resamples": resamples},
+            {"what": "step", "of": [methods[k].key for k in step], "resamples": resamples},
             Metrics,
-            partial(_prepare_step, [parts[k] for k in step], [outcomes[k] for k in step], resamples),
+            partial(_prepare_step, [methods[k] for k in step], [outcomes[k] for k in step], resamples),
         )
         for step in steps
     ]
     return tuple(
         Case(
-            f"{parts[small].generator} to {parts[large].generator}",
+            f"{names[small]} to {names[large]}",
             "best of the paper's own on vectors, on the smaller less on the larger",
             found["auroc"],
             found["accuracy"],
@@ -231,9 +224,10 @@ def _larger_is_harder(context: Context) -> tuple[Case, ...]:
     )
 
 
-def _prepare_step(parts: Sequence[Part], outcomes: Sequence[Outcome], resamples: int) -> Task:
-    labels = [part.labels for part in parts]
-    return partial(step, labels, [part.groups for part in parts], outcomes, resamples)
+def _prepare_step(methods: Sequence[Method], outcomes: Sequence[Outcome], resamples: int) -> Task:
+    subsets = [method.subset for method in methods]
+    labels, groups = [each.labels for each in subsets], [each.groups for each in subsets]
+    return partial(step, labels, groups, outcomes, resamples)
 
 
 def step(
@@ -242,7 +236,7 @@ def step(
     outcomes: Sequence[Outcome],
     resamples: int = RESAMPLES,
 ) -> Metrics:
-    """The first part's AUROC and accuracy less the second's. Parts share sources, which are drawn once."""
+    """The first subset's AUROC and accuracy less the second's; sources that both have are drawn once."""
     first, second = outcomes
     found = compare_parts(first, second, labels, groups, resamples=resamples)
     return {name: found[name] for name in ("auroc", "accuracy")}

@@ -5,23 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.experiments.paper.ablations import CLASSIFIER, VECTOR
-from lrp4rag.experiments.paper.bench import Way, nested
-from lrp4rag.experiments.paper.context import Context, Exhibit
-from lrp4rag.experiments.paper.parts import FEWEST_SOURCES, Labels, Note, Part
-from lrp4rag.report.numbers import percent, with_interval
-
-SHOWN = {"auroc": "AUROC", "accuracy": "accuracy", "f1": "F1"}
+from lrp4rag.experiments.paper.ablations import CLASSIFIER, SHOWN, VECTOR
+from lrp4rag.experiments.paper.context import Context, Exhibit, Note, metric_rows
+from lrp4rag.experiments.paper.methods import Model, nested
+from lrp4rag.experiments.paper.subset import FEWEST_SOURCES, Labels, Subset
+from lrp4rag.report.numbers import METRICS, percent, with_interval
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
     """One generator; `changed` rows are hallucinated only by spans that are true.
 
-    `strict` counts those rows as hallucinated, when training and when judging. `judged` is the same
-    detector with them counted as faithful, `trained` one that also learns them as faithful.
+    `strict` counts those rows as hallucinated, in training and in testing. `judged` is the same detector with
+    them counted as faithful, `trained` one that also learns them as faithful.
     """
 
     rows: int
@@ -38,68 +37,58 @@ class Implicit:
     left_out: tuple[Note, ...]
 
 
-def relaxed(part: Part) -> Labels:
+def relaxed(subset: Subset) -> Labels:
     """(R,), True where a span is marked that is not `implicit_true`."""
     return np.array(
-        [any(not label.implicit_true for label in example.labels or ()) for example in part.rows.examples]
+        [any(not label.implicit_true for label in example.labels or ()) for example in subset.rows.examples]
     )
 
 
-def implicit(context: Context) -> Implicit:
-    protocol, bench = context.settings.honest, context.bench
-    found, few = {}, []
-    for name, part in context.parts.items():
-        other = part.relabelled(relaxed(part))
-        if not other.enough:
-            few.append(name)
-            continue
-        entrants = [nested([Way(each, CLASSIFIER, VECTOR)], protocol) for each in (part, other)]
-        strict, trained = bench.metrics(entrants, "implicit_true")
-        outcome, _ = bench.outcomes(entrants, "implicit_true")
-        found[name] = Counted(
-            rows=len(part),
-            hallucinated=int(part.labels.sum()),
-            changed=int((part.labels & ~other.labels).sum()),
-            strict=strict,
-            judged=bench.metrics_of(other, outcome),
-            trained=trained,
-        )
+def measure(context: Context) -> Implicit:
+    others = {name: subset.relabelled(relaxed(subset)) for name, subset in context.subsets.items()}
+    found = {
+        name: _counted(context, context.subsets[name], other)
+        for name, other in others.items()
+        if other.enough
+    }
+    few = [name for name in others if name not in found]
     note = Note(
         f"implicit_true for {', '.join(few)}", f"rows with other spans, of {FEWEST_SOURCES} sources or more"
     )
     return Implicit(found, (note,) if few else ())
 
 
-def show(result: Implicit) -> Exhibit:
-    import pandas as pd
+def _counted(context: Context, subset: Subset, other: Subset) -> Counted:
+    protocol = context.settings.honest
+    methods = [nested([Model(each, CLASSIFIER, VECTOR)], protocol) for each in (subset, other)]
+    strict, trained = context.metrics(methods, "implicit_true")
+    outcome, _ = context.outcomes(methods, "implicit_true")
+    return Counted(
+        rows=len(subset),
+        hallucinated=int(subset.labels.sum()),
+        changed=int((subset.labels & ~other.labels).sum()),
+        strict=strict,
+        judged=context.metrics_of(other, outcome),
+        trained=trained,
+    )
 
+
+def show(result: Implicit) -> Exhibit:
     words, lines = [], []
     for generator, each in result.generators.items():
-        ways = {
-            "hallucinated": each.strict,
-            "hallucinated when training, faithful when judging": each.judged,
-            "faithful": each.trained,
-        }
-        for name, metrics in ways.items():
-            positive = each.hallucinated - (0 if metrics is each.strict else each.changed)
+        for name, metrics in (
+            ("hallucinated", each.strict),
+            ("hallucinated when training, faithful when judging", each.judged),
+            ("faithful", each.trained),
+        ):
+            positive = each.hallucinated - (0 if name == "hallucinated" else each.changed)
             row = {
                 "generator": generator,
                 "rows that change": f"{each.changed} of {each.rows}",
                 "counted as": name,
                 "hallucinated": percent(positive / each.rows),
             }
-            words.append(row | {title: with_interval(metrics[key]) for key, title in SHOWN.items()})
-            lines += [
-                {
-                    "generator": generator,
-                    "counted_as": name,
-                    "hallucinated": positive,
-                    "rows": each.rows,
-                    "metric": metric,
-                    "value": interval.value,
-                    "low": interval.low,
-                    "high": interval.high,
-                }
-                for metric, interval in metrics.items()
-            ]
+            words.append(row | {METRICS[key]: with_interval(metrics[key]) for key in SHOWN})
+            names = {"generator": generator, "counted_as": name, "hallucinated": positive, "rows": each.rows}
+            lines += metric_rows(metrics, **names)
     return Exhibit({}, {"implicit-true": pd.DataFrame(lines)}, {"implicit-true": pd.DataFrame(words)})

@@ -5,33 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from lrp4rag.classifiers.calibration import Contender, Groups, Labels
+from lrp4rag.classifiers.calibration import Candidate, Groups, Labels
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.features import Features
-from lrp4rag.experiments.figures import lengths as figure
-from lrp4rag.experiments.paper.context import Context, Exhibit
-from lrp4rag.experiments.paper.judge import judge, uncalibrated
-from lrp4rag.experiments.paper.parts import Note, Part
+from lrp4rag.experiments.figures.results import draw_lengths
+from lrp4rag.experiments.paper.context import Context, Exhibit, Note, metric_rows
+from lrp4rag.experiments.paper.nested import fold_scores, uncalibrated
 from lrp4rag.experiments.paper.settings import (
     DEFAULTS,
     ONE_VECTOR,
     SHOWN_LENGTHS,
     VECTOR_WORDS,
+    Settings,
     estimator_of,
 )
+from lrp4rag.experiments.paper.subset import Subset
 from lrp4rag.lrp.resample import Mode
 from lrp4rag.report.numbers import slug, with_interval
 from lrp4rag.training.cache import Cell, Task
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.metrics import outcome_metrics
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 MODES_SWEPT: tuple[Mode, ...] = ("interpolate", "zeros")
 CONSTANT = "constant relevance"
@@ -53,6 +51,10 @@ class Curve:
         what = CONSTANT if self.vector == CONSTANT else VECTOR_WORDS[self.vector]
         return f"{self.classifier}, {what}, {self.mode}"
 
+    @property
+    def points(self) -> dict[int, Metrics]:
+        return dict(zip(self.lengths, self.metrics, strict=True))
+
     def best(self, metric: str = "accuracy") -> int:
         """The length where a metric is highest: chosen by looking at the rows it is reported on."""
         return self.lengths[int(np.argmax([point[metric].value or 0.0 for point in self.metrics]))]
@@ -63,15 +65,11 @@ class Curve:
 
     def at(self, length: int) -> Metrics:
         """At the nearest length that was computed."""
-        return self.metrics[self.lengths.index(self.nearest(length))]
+        return self.points[self.nearest(length)]
 
     def span(self, metric: str, shortest: int) -> float:
         """The largest less the smallest value over lengths from `shortest` on."""
-        values = [
-            point[metric].value or 0.0
-            for length, point in zip(self.lengths, self.metrics, strict=True)
-            if length >= shortest
-        ]
+        values = [point[metric].value or 0.0 for length, point in self.points.items() if length >= shortest]
         return max(values) - min(values)
 
 
@@ -84,55 +82,55 @@ class Lengths:
     left_out: tuple[Note, ...]
 
 
-def length(context: Context) -> Lengths:
+def measure(context: Context) -> Lengths:
     """One cell a length; every row at its own length and nothing else is chosen."""
-    settings = context.settings
+    settings, cache = context.settings, context.cache
     places = [
-        (part, classifier, vector, mode, _lengths_of(vector, settings.sweep))
-        for part in context.parts.values()
+        (subset, classifier, vector, mode)
+        for subset in context.subsets.values()
         for classifier in settings.sweep_classifiers
-        for vector in (*(each for each in ONE_VECTOR if part.admits(each)), CONSTANT)
+        for vector in (*(each for each in ONE_VECTOR if subset.admits(each)), CONSTANT)
         for mode in MODES_SWEPT
     ]
-    cells = [_cells(context, *place) for place in places]
-    context.cache.all([cell for group in cells for cell in group], "lengths")
-    curves: dict[str, list[Curve]] = {name: [] for name in context.parts}
-    for (part, classifier, vector, mode, lengths), group in zip(places, cells, strict=True):
-        metrics = tuple(context.cache.all(group, "lengths"))
-        curves[part.generator].append(Curve(classifier, vector, mode, lengths, metrics))
-    return Lengths(
-        {name: tuple(found) for name, found in curves.items()},
-        settings.plain.words,
-        context.lacking("prompt", "R_prompt"),
-    )
+    cells = [
+        [_cell(*place, at, settings) for at in _lengths_of(place[2], settings.sweep)] for place in places
+    ]
+    # All at once, so that no worker waits for the last cell of a curve.
+    cache.all([cell for group in cells for cell in group], "lengths")
+    curves: dict[str, tuple[Curve, ...]] = dict.fromkeys(context.subsets, ())
+    for (subset, classifier, vector, mode), group in zip(places, cells, strict=True):
+        lengths = _lengths_of(vector, settings.sweep)
+        curve = Curve(classifier, vector, mode, lengths, tuple(cache.all(group, "lengths")))
+        curves[subset.generator] += (curve,)
+    return Lengths(curves, settings.plain.words, context.lacking("prompt", "R_prompt"))
 
 
 def show(result: Lengths) -> Exhibit:
-    """A figure a generator and vector; the table has the lengths of `SHOWN_LENGTHS`."""
-    import pandas as pd
-
-    figures: dict[str, Figure] = {}
-    tables: list[pd.DataFrame] = []
+    """A figure and a table a generator; the table has the lengths of `SHOWN_LENGTHS`."""
+    rows = [
+        row | {"generator": generator}
+        for generator, curves in result.curves.items()
+        for curve in curves
+        for length, metrics in curve.points.items()
+        for row in metric_rows(metrics, name=curve.name, length=length)
+    ]
+    figures, shown = {}, {}
     for generator, curves in result.curves.items():
-        found = {curve.name: figure.LengthCurve(curve.lengths, curve.metrics) for curve in curves}
-        figures[f"length-{slug(generator)}"] = figure.draw(found, title=generator)
-        tables.append(figure.table(found).assign(generator=generator))
-    shown = {f"length-{slug(generator)}": _words(curves) for generator, curves in result.curves.items()}
-    return Exhibit(figures, {"length": pd.concat(tables)}, shown)
+        name = f"length-{slug(generator)}"
+        figures[name] = draw_lengths({curve.name: curve.points for curve in curves}, title=generator)
+        shown[name] = _words(curves)
+    return Exhibit(figures, {"length": pd.DataFrame(rows)}, shown)
 
 
 def _words(curves: Sequence[Curve]) -> pd.DataFrame:
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     for at in SHOWN_LENGTHS:
-        if not any(at in curve.lengths for curve in curves):
-            continue
-        row: dict[str, Any] = {"L_new": at}
-        for curve in curves:
-            found = curve.at(at)["accuracy"] if at in curve.lengths else None
-            row[curve.name] = with_interval(found)
-        rows.append(row)
+        if any(at in curve.lengths for curve in curves):
+            found = {curve.name: curve.points.get(at) for curve in curves}
+            rows.append(
+                {"L_new": at}
+                | {name: with_interval(each["accuracy"] if each else None) for name, each in found.items()}
+            )
     return pd.DataFrame(rows)
 
 
@@ -141,46 +139,41 @@ def _lengths_of(vector: str, sweep: tuple[int, ...]) -> tuple[int, ...]:
     return shown if vector == CONSTANT and shown else sweep
 
 
-def _cells(
-    context: Context, part: Part, classifier: str, vector: str, mode: Mode, lengths: tuple[int, ...]
-) -> list[Cell]:
-    settings = context.settings
+def _cell(subset: Subset, classifier: str, vector: str, mode: Mode, at: int, settings: Settings) -> Cell:
     key = {
         "what": "length",
-        "rows": part.digest,
+        "rows": subset.digest,
         "classifier": classifier,
         "vector": vector,
         "mode": mode,
         "repeats": settings.repeats,
         "seed": settings.seed,
         "resamples": settings.band_resamples,
+        "length": at,
     }
     how = settings.plain, settings.band_resamples
-    return [
-        Cell({**key, "length": at}, Metrics, partial(_prepare, part, classifier, vector, mode, at, *how))
-        for at in lengths
-    ]
+    return Cell(key, Metrics, partial(_prepare, subset, classifier, vector, mode, at, *how))
 
 
 def _prepare(
-    part: Part, classifier: str, vector: str, mode: Mode, at: int, protocol: Protocol, resamples: int
+    subset: Subset, classifier: str, vector: str, mode: Mode, at: int, protocol: Protocol, resamples: int
 ) -> Task:
     if vector == CONSTANT:
-        ones = [np.ones(len(row)) for row in part.vectors("response")]
+        ones = [np.ones(len(row)) for row in subset.vectors("response")]
         inputs = Features(length=at, mode=mode).resampled(ones)
     else:
-        inputs = part.inputs(vector, at, mode)
+        inputs = subset.inputs(vector, at, mode)
     settings = DEFAULTS[classifier]
-    contender = Contender(vector, classifier, settings, estimator_of(classifier, settings), inputs)
-    return partial(_measured, contender, part.labels, part.groups, protocol, resamples)
+    candidate = Candidate(vector, classifier, settings, estimator_of(classifier, settings), inputs)
+    return partial(_measured, candidate, subset.labels, subset.groups, protocol, resamples)
 
 
 def _measured(
-    contender: Contender, labels: Labels, groups: Groups, protocol: Protocol, resamples: int
+    candidate: Candidate, labels: Labels, groups: Groups, protocol: Protocol, resamples: int
 ) -> Metrics:
     outcome = uncalibrated(
         [
-            judge(contender, labels, groups, protocol, repeat, inner=False)
+            fold_scores(candidate, labels, groups, protocol, repeat, inner=False)
             for repeat in range(protocol.repeats)
         ]
     )

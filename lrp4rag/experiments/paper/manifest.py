@@ -24,7 +24,7 @@ def manifest(
     context: Context, command: str, seconds: Mapping[str, float], files: Sequence[Path], folder: Path
 ) -> dict[str, Any]:
     """Without dates or places on the machine: equal results give equal manifests, but for the seconds."""
-    rows = next(iter(context.parts.values())).rows
+    rows = next(iter(context.subsets.values())).rows
     return {
         "kind": KIND,
         "command": command,
@@ -32,8 +32,8 @@ def manifest(
         "settings": context.key["settings"],
         "stores": {"main": _store(rows)} | {name: _store(each) for name, each in context.variants.items()},
         "generators": {
-            name: {"rows": len(part), "hallucinated": int(part.labels.sum()), "digest": part.digest}
-            for name, part in context.parts.items()
+            name: {"rows": len(subset), "hallucinated": int(subset.labels.sum()), "digest": subset.digest}
+            for name, subset in context.subsets.items()
         },
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
         "outputs": {str(path.relative_to(folder)): sha256(path) for path in sorted(files)},

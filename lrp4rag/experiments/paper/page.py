@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,50 +11,38 @@ from jinja2 import Environment
 
 from lrp4rag.experiments.paper.ablations import setup
 from lrp4rag.experiments.paper.context import Context
-from lrp4rag.report import numbers as words
+from lrp4rag.report import numbers
 from lrp4rag.report.templates import markdown_templates
 
 TEMPLATES = Path(__file__).parent / "templates"
+FILTERS = ("number", "percent", "percent_interval", "points", "with_interval", "difference", "slug")
 
 
-def render(
-    context: Context,
-    results: Mapping[str, Any],
-    shown: Mapping[str, str],
-    files: Collection[str],
-    command: str,
-) -> str:
-    """`results` by section, in reading order; `shown` has the tables in Markdown, `files` their names."""
-    first = next(iter(context.parts.values()))
+def render(context: Context, results: Mapping[str, Any], shown: Mapping[str, str], command: str) -> str:
+    """`results` by section, in reading order; `shown` has the tables in Markdown."""
+    store = next(iter(context.subsets.values())).rows.store
+    # What was left out anywhere, each once, and what would add it.
+    notes = [note for result in results.values() for note in getattr(result, "left_out", ())]
     page: str = (
         _environment()
         .get_template("page.md.j2")
         .render(
             results=results,
             shown=shown,
-            files=files,
             command=command,
-            parts=context.parts,
-            sources={name: len(set(part.groups)) for name, part in context.parts.items()},
+            subsets=context.subsets,
+            sources={name: len(set(subset.groups)) for name, subset in context.subsets.items()},
             settings=context.settings,
-            setup=setup(first.rows.store.configuration),
-            reader=Path(str(first.rows.store.configuration.reader.get("name", ""))).name,
-            notes=_notes(results),
+            setup=setup(store.configuration),
+            reader=Path(str(store.configuration.reader.get("name", ""))).name,
+            notes={note.what: note.remedy for note in notes},
         )
     )
     return page
 
 
-def _notes(results: Mapping[str, Any]) -> dict[str, str]:
-    """What was left out anywhere, each once, and what would add it."""
-    notes = [note for result in results.values() for note in getattr(result, "left_out", ())]
-    return {note.what: note.remedy for note in notes}
-
-
 @cache
 def _environment() -> Environment:
     environment = markdown_templates(TEMPLATES)
-    for filter in (words.number, words.percent, words.percent_interval, words.points, words.with_interval):
-        environment.filters[filter.__name__] = filter
-    environment.filters |= {"difference": words.difference, "slug": words.slug}
+    environment.filters |= {name: getattr(numbers, name) for name in FILTERS}
     return environment

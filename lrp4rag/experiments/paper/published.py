@@ -1,4 +1,4 @@
-"""The figures that LRP4RAG reports (arXiv 2408.15533), as typed records to print beside ours.
+"""The figures that LRP4RAG reports (arXiv 2408.15533), to print beside ours.
 
 RAGTruth question answering, 989 responses of each generator (both splits), five-fold cross-validation. All
 values are fractions. The paper's folds are not grouped by source and its thresholds and lengths were chosen
@@ -7,11 +7,8 @@ on the rows they are reported on.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    import pandas as pd
+from dataclasses import dataclass
+from typing import Literal
 
 SOURCE = "LRP4RAG, arXiv 2408.15533"
 LLAMA_7B, LLAMA_13B = "llama-2-7b-chat", "llama-2-13b-chat"
@@ -38,16 +35,9 @@ class Published:
         alarms = self.recall * (1 - self.precision) / self.precision
         return (1 - self.accuracy) / (1 - self.recall + alarms)
 
-
-@dataclass(frozen=True, slots=True)
-class PublishedThreshold:
-    """The best threshold on the scaled mean of `vector`, chosen by F1 on the rows it is reported on."""
-
-    vector: str
-    generator: str
-    threshold: float
-    f1: float
-    source: str = f"{SOURCE}, Tables 1 and 5"
+    @property
+    def metrics(self) -> dict[str, float]:
+        return {name: getattr(self, name) for name in ("accuracy", "precision", "recall", "f1")}
 
 
 Percent = tuple[float, float, float, float]
@@ -67,36 +57,22 @@ _TABLE_2: dict[tuple[str, Kind], tuple[Percent, Percent]] = {
 }
 
 
-def _record(classifier: str, kind: Kind, generator: str, percent: Percent) -> Published:
-    accuracy, precision, recall, f1 = (round(value / 100, 4) for value in percent)
-    return Published(classifier, kind, generator, accuracy, precision, recall, f1)
+def _fractions(percents: Percent) -> Percent:
+    accuracy, precision, recall, f1 = (round(value / 100, 4) for value in percents)
+    return accuracy, precision, recall, f1
 
 
 TABLE_2: tuple[Published, ...] = tuple(
-    _record(classifier, kind, generator, percent)
+    Published(classifier, kind, generator, *_fractions(percents))
     for (classifier, kind), pair in _TABLE_2.items()
-    for generator, percent in zip((LLAMA_7B, LLAMA_13B), pair, strict=True)
+    for generator, percents in zip((LLAMA_7B, LLAMA_13B), pair, strict=True)
 )
 
-BEST_THRESHOLDS = (
-    PublishedThreshold("response", LLAMA_7B, threshold=0.54, f1=0.697),
-    PublishedThreshold("response", LLAMA_13B, threshold=0.53, f1=0.587),
-)
+BEST_THRESHOLDS = {("response", LLAMA_7B): (0.54, 0.697), ("response", LLAMA_13B): (0.53, 0.587)}
+"""Tables 1 and 5: the best threshold on the scaled mean of a vector and its F1, chosen by that F1 on the rows
+it is reported on."""
 
 
 def published(classifier: str, generator: str) -> Published | None:
     """What the paper reports of this classifier on this generator; None where it has nothing."""
     return next((row for row in TABLE_2 if (row.classifier, row.generator) == (classifier, generator)), None)
-
-
-def published_threshold(vector: str, generator: str) -> PublishedThreshold | None:
-    """The paper's best threshold for this vector and generator; None where it names no other."""
-    found = (row for row in BEST_THRESHOLDS if (row.vector, row.generator) == (vector, generator))
-    return next(found, None)
-
-
-def published_table() -> pd.DataFrame:
-    """Table 2, one row for each method and generator."""
-    import pandas as pd
-
-    return pd.DataFrame([asdict(row) for row in TABLE_2])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lrp4rag.experiments.figures import reliability as figure
-from lrp4rag.experiments.paper.bench import Entrant, Way, control, nested
+import pandas as pd
+
+from lrp4rag.experiments.figures.results import calibration_error, draw_reliability
 from lrp4rag.experiments.paper.context import Context, Exhibit
-from lrp4rag.experiments.paper.parts import Part
+from lrp4rag.experiments.paper.methods import Method, Model, control, nested
+from lrp4rag.experiments.paper.subset import Subset
 from lrp4rag.experiments.paper.table2 import best_of
 from lrp4rag.report.numbers import number, slug
-from lrp4rag.training.controls import Setting
+from lrp4rag.training.folds import Protocol
 from lrp4rag.training.metrics import Reliability, reliability
 
 CONTROLS_SHOWN = ("novel words", "six lexical features")
@@ -18,44 +20,51 @@ CONTROLS_SHOWN = ("novel words", "six lexical features")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagrams:
-    """By generator and entrant."""
+    """By generator and method."""
 
     lines: dict[str, dict[str, Reliability]]
 
 
-def diagrams(context: Context) -> Diagrams:
+def measure(context: Context) -> Diagrams:
     found = {}
-    for name, part in context.parts.items():
-        entrants = _entrants(context, part)
-        outcomes = context.bench.outcomes(entrants, "reliability")
+    for name, subset in context.subsets.items():
+        methods = _methods(subset, context.settings.honest)
+        outcomes = context.outcomes(methods, "reliability")
         found[name] = {
-            entrant.name: reliability(part.labels, outcome.probabilities)
-            for entrant, outcome in zip(entrants, outcomes, strict=True)
+            method.name: reliability(subset.labels, outcome.probabilities)
+            for method, outcome in zip(methods, outcomes, strict=True)
         }
     return Diagrams(found)
 
 
 def show(result: Diagrams) -> Exhibit:
-    import pandas as pd
+    figures, words = {}, []
+    for generator, found in result.lines.items():
+        figures[f"reliability-{slug(generator)}"] = draw_reliability(found, title=generator)
+        errors = {name: number(calibration_error(line)) for name, line in found.items()}
+        words.append({"generator": generator} | errors)
+    return Exhibit(figures, {"reliability": _table(result)}, {"reliability": pd.DataFrame(words)})
 
-    figures = {
-        f"reliability-{slug(generator)}": figure.draw(found, title=generator)
+
+def _table(result: Diagrams) -> pd.DataFrame:
+    """One line a generator, name and bin."""
+    return pd.concat(
+        pd.DataFrame(
+            {
+                "name": name,
+                "low": line.edges[:-1],
+                "high": line.edges[1:],
+                "probability": line.probability,
+                "frequency": line.frequency,
+                "count": line.count,
+                "generator": generator,
+            }
+        )
         for generator, found in result.lines.items()
-    }
-    tables = [figure.table(found).assign(generator=generator) for generator, found in result.lines.items()]
-    words = [
-        {"generator": generator}
-        | {name: number(figure.calibration_error(line)) for name, line in found.items()}
-        for generator, found in result.lines.items()
-    ]
-    return Exhibit(figures, {"reliability": pd.concat(tables)}, {"reliability": pd.DataFrame(words)})
+        for name, line in found.items()
+    )
 
 
-def _entrants(context: Context, part: Part) -> list[Entrant]:
-    protocol = context.settings.honest
-    setting = Setting.of(protocol, "svm", "response")
-    return [
-        best_of(part, protocol),
-        nested([Way(part, "svm", "response")], protocol),
-        *(control(part, name, setting, protocol) for name in CONTROLS_SHOWN),
-    ]
+def _methods(subset: Subset, protocol: Protocol) -> list[Method]:
+    detectors = [best_of(subset, protocol), nested([Model(subset, "svm", "response")], protocol)]
+    return detectors + [control(subset, name, protocol) for name in CONTROLS_SHOWN]

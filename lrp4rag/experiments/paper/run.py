@@ -2,21 +2,88 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lrp4rag.errors import InputError
 from lrp4rag.experiments.claim import PAGE
 from lrp4rag.experiments.figures.style import save, save_table
+from lrp4rag.experiments.paper import (
+    ablations,
+    distributions,
+    findings,
+    implicit,
+    length,
+    reliability,
+    table2,
+    thresholds,
+    transfer,
+)
 from lrp4rag.experiments.paper.context import Context, Exhibit
 from lrp4rag.experiments.paper.manifest import claim_results, manifest, write
 from lrp4rag.experiments.paper.page import render
-from lrp4rag.experiments.paper.sections import SECTIONS, Section
 from lrp4rag.files import write_atomically
 from lrp4rag.report.numbers import markdown
-from lrp4rag.training.records import to_json
+from lrp4rag.training.cache import Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """`measure` computes a result of type `kind`, `show` makes figures and tables of it.
+
+    `honest` sections have the honest protocol only.
+    """
+
+    name: str
+    kind: Any
+    measure: Callable[[Context], Any]
+    show: Callable[[Any], Exhibit]
+    honest: bool = True
+
+    def cell(self, context: Context) -> Cell:
+        """The whole result, under everything that it depends on."""
+        key = {"what": "section", "name": self.name, **context.key}
+        return Cell(key, self.kind, lambda: partial(self.measure, context))
+
+
+SECTIONS = {
+    section.name: section
+    for section in (
+        Section("table2", table2.Table2, table2.measure, table2.show, honest=False),
+        Section("thresholds", thresholds.Thresholds, thresholds.measure, thresholds.show, honest=False),
+        Section("length", length.Lengths, length.measure, length.show, honest=False),
+        Section(
+            "distributions",
+            distributions.Distributions,
+            distributions.measure,
+            distributions.show,
+            honest=False,
+        ),
+        Section("ablations", ablations.Ablations, ablations.measure, ablations.show),
+        Section("implicit", implicit.Implicit, implicit.measure, implicit.show),
+        Section("reliability", reliability.Diagrams, reliability.measure, reliability.show),
+        Section("transfer", transfer.Transfer, transfer.measure, transfer.show),
+        Section("findings", findings.Findings, findings.measure, findings.show),
+    )
+}
+"""In reading order."""
+
+
+def sections_named(names: tuple[str, ...], protocols: tuple[str, ...]) -> list[Section]:
+    """Those named (default: all that the protocols allow), in reading order.
+
+    Raises `InputError` for an unknown one, or one that has the honest protocol only without it.
+    """
+    for name in names:
+        if name not in SECTIONS:
+            raise InputError(f"unknown section '{name}'; choose from {', '.join(SECTIONS)}")
+        if SECTIONS[name].honest and "honest" not in protocols:
+            raise InputError(f"section '{name}' has the honest protocol only (--protocol honest or both)")
+    allowed = [section for section in SECTIONS.values() if not section.honest or "honest" in protocols]
+    return [section for section in allowed if not names or section.name in names]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +98,16 @@ class Reproduction:
 def reproduce(context: Context, out: Path, sections: Sequence[Section], command: str) -> Reproduction:
     """Compute the sections and write them, with those that were computed before under the same settings.
 
-    Kill it and run it again: what was computed is kept. Raises `InputError` where `out` has other
-    results.
+    Safe to interrupt: running it again resumes after the last finished cell. Raises `InputError` where `out`
+    has other results.
     """
     earlier = claim_results(out)
     results: dict[str, Any] = {}
     seconds: dict[str, float] = {}
     for section in SECTIONS.values():
         cell = section.cell(context)
-        if section in sections:
-            _measure(context, section)
+        if section in sections and not context.cache.holds(cell):
+            context.cache.run(cell)  # in this process, from where its cells go to the workers
         if (result := context.cache.read(cell)) is not None:
             results[section.name] = result
             seconds[section.name] = context.cache.seconds([cell])
@@ -51,20 +118,10 @@ def reproduce(context: Context, out: Path, sections: Sequence[Section], command:
         files += _write(exhibit, out)
         shown |= {title: markdown(table) for title, table in exhibit.shown.items()}
     page = out / PAGE
-    names = {path.name for path in files}
-    write_atomically(page, render(context, results, shown, names, command))
+    write_atomically(page, render(context, results, shown, command))
     files.append(page)
     write(out, manifest(context, command, seconds, files, out), earlier)
     return Reproduction(page, tuple(files), seconds)
-
-
-def _measure(context: Context, section: Section) -> None:
-    """Compute a section here, where its cells go to the workers."""
-    cell = section.cell(context)
-    if not context.cache.holds(cell):
-        started = time.perf_counter()
-        value = to_json(section.measure(context))
-        context.cache.write(cell, value, time.perf_counter() - started)
 
 
 def _write(exhibit: Exhibit, folder: Path) -> list[Path]:

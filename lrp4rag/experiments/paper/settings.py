@@ -1,4 +1,4 @@
-"""What a reproduction computes: which classifiers contend, with which settings, on what lengths."""
+"""What a reproduction computes: the candidates, their settings and the lengths of vectors."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ VECTOR_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Contenders of one classifier. R* has the length that it is stored with."""
+    """Candidates of one classifier. R* has the length that it is stored with."""
 
     lengths: tuple[int, ...]
     settings: tuple[str, ...]
 
 
-# Thinner than what `train` tries: a network or a forest costs several times as much as a machine. The mean of
-# a resampled row hardly depends on the length, so the threshold has one.
+# Fewer than `train` tries: a network or a forest takes several times as long as an SVM. The mean of a
+# resampled row hardly depends on the length, so the threshold has one.
 GRID = {
     "threshold": Grid((220,), ("trim=0.01",)),
     "svm": Grid((20, 60, 220), ("C=0.3", "C=1", "C=3")),
@@ -54,8 +54,7 @@ DEFAULTS = {
     "lstm": "2 x 256",
     "logistic": "C=1",
 }
-"""What each classifier has under the paper's protocol, which chooses nothing: what scikit-learn gives by
-itself, or the nearest to it that there is."""
+"""Settings under the paper's protocol, which chooses nothing: scikit-learn's defaults, or what is nearest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +79,12 @@ class Settings:
 
     @property
     def by_accuracy(self) -> Protocol:
-        """The same, but contenders are chosen by accuracy."""
+        """The same, but candidates are chosen by accuracy."""
         return replace(self.honest, scoring="accuracy")
 
     @property
     def plain(self) -> Protocol:
-        """The honest folds for one contender at its default setting: nothing is chosen or calibrated."""
+        """The honest folds for one candidate at its default setting: nothing is chosen or calibrated."""
         return replace(self.honest, nested=False)
 
     @property

@@ -7,18 +7,20 @@ corrected for the number of positions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import false_discovery_control, mannwhitneyu, rankdata
 
 from lrp4rag.errors import InputError
+from lrp4rag.experiments.figures.style import legend_below, panels, percent, themed
+from lrp4rag.report.figure_text import SYMBOLS
 from lrp4rag.training.metrics import bootstrap
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Values = NDArray[np.float64]
 Labels = NDArray[np.bool_]
@@ -26,6 +28,8 @@ Labels = NDArray[np.bool_]
 DRAWS, SAMPLES = 200, 200  # the paper's
 BAND_RESAMPLES = 200
 ALPHA = 0.05
+COLOURS = {"prompt": "#cc79a7", "response": "#009e73", "total": "#56b4e9"}
+FLOOR = 1e-12  # smaller p are drawn here
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,8 +59,6 @@ class PositionTest:
 
     def table(self) -> pd.DataFrame:
         """One row a position."""
-        import pandas as pd
-
         return pd.DataFrame(
             {
                 "position": np.arange(len(self.p)),
@@ -112,6 +114,41 @@ def position_test(
     )
 
 
+def significance_table(found: Mapping[str, Mapping[str, PositionTest]]) -> pd.DataFrame:
+    """One line a generator, vector and position. `found` is generator -> vector -> test."""
+    tables = {
+        (generator, vector): test.table()
+        for generator, each in found.items()
+        for vector, test in each.items()
+    }
+    return pd.concat(tables, names=["generator", "vector"]).reset_index(["generator", "vector"])
+
+
+def draw_tests(found: Mapping[str, Mapping[str, PositionTest]]) -> Figure:
+    """A column a generator: median p over draws, p on all rows corrected for positions, effect size."""
+    with themed():
+        drawn, axes = panels(3, list(found), height=2.0)
+        for column, tests in zip(axes.T, found.values(), strict=True):
+            for vector, test in tests.items():
+                _line(column[0], np.maximum(test.median_p, FLOOR), vector)
+                _line(column[1], np.maximum(test.adjusted, FLOOR), vector)
+                _line(column[2], test.auroc, vector)
+                places = percent(len(test.auroc))
+                column[2].fill_between(places, test.low, test.high, color=COLOURS[vector], alpha=0.2, lw=0)
+            column[2].set(xlim=(0, 100), xlabel="position (%)")
+        for ax in axes[:2].flat:
+            ax.axhline(ALPHA, color="0.2", ls="--", lw=1, label="p = 0.05")
+            ax.set_yscale("log")
+        for ax in axes[2]:
+            ax.axhline(0.5, color="0.2", ls=":", lw=1, label="no effect")
+        first = next(iter(next(iter(found.values())).values()))
+        axes[0, 0].set_ylabel(f"median p\n({first.draws} draws of {first.samples} + {first.samples})")
+        axes[1, 0].set_ylabel("p on all rows,\ncorrected (BY)")
+        axes[2, 0].set_ylabel("AUROC of\nlow relevance")
+        legend_below(drawn, axes.flat)
+        return drawn
+
+
 def auroc_of_low(values: Values, labels: Labels) -> Values:
     """AUROC of "hallucinated where low" by column of (rows, ...): U / (n m); NaN without both classes."""
     some, others = int(labels.sum()), int((~labels).sum())
@@ -125,3 +162,7 @@ def auroc_of_low(values: Values, labels: Labels) -> Values:
 def _p(low: Values, high: Values) -> Values:
     found: Values = mannwhitneyu(low, high, axis=0, method="asymptotic").pvalue
     return found
+
+
+def _line(ax: Axes, values: Values, vector: str) -> None:
+    ax.plot(percent(len(values)), values, color=COLOURS[vector], label=SYMBOLS[vector], lw=1.2)

@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.calibration import grouped_folds
 from lrp4rag.classifiers.card import Interval, Metrics
-from lrp4rag.lrp.resample import Mode, resample
+from lrp4rag.lrp.resample import resample
 from lrp4rag.training.metrics import RESAMPLES, compare, token_intervals
-from lrp4rag.training.search import Outcome
+from lrp4rag.training.validation import Outcome
 
 Values = NDArray[np.float64]
 Labels = NDArray[np.bool_]
 Scaling = Literal["within", "across"]
-Criterion = Literal["f1", "accuracy"]
 
 SCALINGS: tuple[Scaling, ...] = ("within", "across")
 THRESHOLDS: Values = np.arange(101) / 100
@@ -49,9 +48,9 @@ class Sweep:
     recall: Values
     f1: Values
 
-    def best(self, criterion: Criterion = "f1") -> float:
-        """The lowest of the thresholds that maximise the criterion."""
-        return float(self.thresholds[np.nanargmax(getattr(self, criterion))])
+    def best(self) -> float:
+        """The lowest of the thresholds that maximise F1."""
+        return float(self.thresholds[np.nanargmax(self.f1)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +91,20 @@ def threshold_method(
     groups: NDArray[np.str_],
     *,
     scaling: Scaling = "within",
-    criterion: Criterion = "f1",
-    mode: Mode = "interpolate",
     resamples: int = RESAMPLES,
 ) -> ThresholdMethod:
     """Sweep the threshold over rows of relevance of any length; `vector` is only their name."""
-    means = row_means(vectors, scaling, mode)
+    means = row_means(vectors, scaling)
     scaled = _scaled(means, means, scaling)
     curve = sweep(scaled, labels)
-    best = curve.best(criterion)
-    thresholds, flagged = _chosen_in_folds(means, labels, groups, scaling, criterion)
+    best = curve.best()
+    thresholds, flagged = _chosen_in_folds(means, labels, groups, scaling)
 
     def metrics(flags: Labels) -> Metrics:
         return token_intervals(labels, -means, flags, groups, resamples)
+
+    everything = _outcome(np.ones_like(flagged))
+    gained = compare(_outcome(flagged), everything, labels, groups, resamples=resamples)
 
     return ThresholdMethod(
         vector=vector,
@@ -113,27 +113,18 @@ def threshold_method(
         reported=Chosen((best,), metrics(scaled < best)),
         honest=Chosen(thresholds, metrics(flagged)),
         prevalence=float(labels.mean()),
-        over_everything=_over_everything(flagged, labels, groups, resamples),
+        over_everything=gained["f1"],
     )
 
 
-def _over_everything(flagged: Labels, labels: Labels, groups: NDArray[np.str_], resamples: int) -> Interval:
-    ours, everything = (
-        Outcome(flags[None].astype(np.float64), flags[None]) for flags in (flagged, np.ones_like(flagged))
-    )
-    return compare(ours, everything, labels, groups, resamples=resamples)["f1"]
-
-
-def row_means(
-    vectors: Sequence[NDArray[np.floating]], scaling: Scaling, mode: Mode = "interpolate"
-) -> Values:
+def row_means(vectors: Sequence[NDArray[np.floating]], scaling: Scaling) -> Values:
     """The mean of each resampled row (rows): in logits, or with `within` scaled to (0, 1).
 
     A row without any variation has no shape; it gets 1/2.
     """
     if scaling == "across":
-        return np.array([resample(vector, LENGTH, mode).mean() for vector in vectors])
-    rows = np.stack([resample(vector, LENGTH + 2 * TRIMMED, mode)[TRIMMED:-TRIMMED] for vector in vectors])
+        return np.array([resample(vector, LENGTH).mean() for vector in vectors])
+    rows = np.stack([resample(vector, LENGTH + 2 * TRIMMED)[TRIMMED:-TRIMMED] for vector in vectors])
     low, high = rows.min(1, keepdims=True), rows.max(1, keepdims=True)
     spread = high - low
     scaled = np.where(spread > 0, (rows - low) / np.where(spread > 0, spread, 1), 0.5)
@@ -162,11 +153,15 @@ def _scaled(means: Values, fitted_on: Values, scaling: Scaling) -> Values:
 
 
 def _chosen_in_folds(
-    means: Values, labels: Labels, groups: NDArray[np.str_], scaling: Scaling, criterion: Criterion
+    means: Values, labels: Labels, groups: NDArray[np.str_], scaling: Scaling
 ) -> tuple[tuple[float, ...], Labels]:
     thresholds, flagged = [], np.zeros(len(labels), dtype=bool)
     for train, test in grouped_folds(labels, groups, FOLDS, SEED):
-        best = sweep(_scaled(means[train], means[train], scaling), labels[train]).best(criterion)
+        best = sweep(_scaled(means[train], means[train], scaling), labels[train]).best()
         flagged[test] = _scaled(means[test], means[train], scaling) < best
         thresholds.append(best)
     return tuple(thresholds), flagged
+
+
+def _outcome(flagged: Labels) -> Outcome:
+    return Outcome(flagged[None].astype(np.float64), flagged[None])

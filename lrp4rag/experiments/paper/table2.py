@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from lrp4rag.classifiers.card import Interval, Metrics
-from lrp4rag.experiments.paper.bench import Entrant, Way, control, nested, single
-from lrp4rag.experiments.paper.context import Context
-from lrp4rag.experiments.paper.parts import Note, Part
-from lrp4rag.experiments.paper.published import TABLE_2, published
+from lrp4rag.experiments.figures.results import Entry, draw_forest
+from lrp4rag.experiments.paper.context import Context, Exhibit, Note, metric_rows
+from lrp4rag.experiments.paper.methods import Method, Model, control, nested, single
+from lrp4rag.experiments.paper.published import TABLE_2, Published, published
 from lrp4rag.experiments.paper.settings import MATRICES, ONE_VECTOR, TWO_VECTORS, lengths_of
-from lrp4rag.experiments.paper.variants import Variant, variants_of
+from lrp4rag.experiments.paper.subset import Subset, Variant
 from lrp4rag.features.parts import MATRIX
-from lrp4rag.training.controls import FLAG_EVERYTHING, Setting, available, flag_everything
+from lrp4rag.report.figure_text import label
+from lrp4rag.report.markdown import emphasised, strong, text
+from lrp4rag.report.numbers import METRICS, percent, slug, with_interval
+from lrp4rag.training.controls import FLAG_EVERYTHING, available, flag_everything
 from lrp4rag.training.folds import Protocol
-from lrp4rag.training.search import Outcome
+from lrp4rag.training.validation import Outcome
 
 CLASSIFIERS = ("threshold", "svm", "mlp", "forest")
 ON_OURS = ("threshold", "svm")
 BEST, BEST_BY_ACCURACY = "best of the paper's own", "best of the paper's own, chosen by accuracy"
 BEST_OF_ALL = "best of the paper's own, rules and prompt chosen too"
 MAJORITY = "majority class"
+COMPARED = {"forest": "response", "mlp": "response", "svm": "response", "lstm": "matrix"}
+"""The vector of ours beside which each of the paper's classifiers is printed."""
 
 Kind = Literal["best", "paper", "ours", "control"]
 
@@ -42,6 +47,10 @@ class Line:
     leaks: int
     classifier: str = ""
     vector: str = ""
+
+    @property
+    def accuracy(self) -> Interval:
+        return self.metrics["accuracy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,187 +100,261 @@ class Table2:
     left_out: tuple[Note, ...]
 
 
-def ways_of(part: Part) -> list[Way]:
+def models_of(subset: Subset) -> list[Model]:
     """The paper's classifiers on its vectors and on ours, those that the rows admit."""
-    made = [(classifier, vector) for vector in ONE_VECTOR for classifier in CLASSIFIERS]
-    made += [(classifier, vector) for vector in TWO_VECTORS for classifier in ON_OURS]
+    names = [(classifier, vector) for vector in ONE_VECTOR for classifier in CLASSIFIERS]
+    names += [(classifier, vector) for vector in TWO_VECTORS for classifier in ON_OURS]
     # The mean over segments is a third of the mean of their sum: the same threshold.
-    made.remove(("threshold", "segments"))
-    made += [("lstm", vector) for vector in MATRICES]
-    return [Way(part, *names) for names in made if part.admits(names[1])]
+    names.remove(("threshold", "segments"))
+    names += [("lstm", vector) for vector in MATRICES]
+    return [Model(subset, *each) for each in names if subset.admits(each[1])]
 
 
-def on_vectors(part: Part) -> list[Way]:
+def on_vectors(subset: Subset) -> list[Model]:
     """The paper's classifiers on R_prompt and R_response."""
-    return [way for way in ways_of(part) if way.vector in ONE_VECTOR]
+    return [model for model in models_of(subset) if model.vector in ONE_VECTOR]
 
 
-def on_matrices(part: Part) -> list[Way]:
-    """Those on R* that contend for the best: the LSTM where the paper has a figure to hold it against.
+def on_matrices(subset: Subset) -> list[Model]:
+    """Candidates on R* for the best: the LSTM where the paper has a figure to compare it with.
 
-    An LSTM that contends is trained thirty times, so it has its quicker reading only.
+    An LSTM among the candidates is trained thirty times, so it has its quicker reading only.
     """
-    ways = [("svm", "matrix"), *([("lstm", "matrix_t")] if published("lstm", part.generator) else [])]
-    return [Way(part, classifier, vector) for classifier, vector in ways if part.admits("matrix")]
+    names = [("svm", "matrix"), *([("lstm", "matrix_t")] if published("lstm", subset.generator) else [])]
+    return [Model(subset, *each) for each in names if subset.admits("matrix")]
 
 
-def best_of(part: Part, protocol: Protocol) -> Entrant:
+def best_of(subset: Subset, protocol: Protocol) -> Method:
     """The best of the paper's own: classifier, vector (R_prompt, R_response, R*) and L_new are chosen."""
     name = BEST if protocol.scoring == "auroc" else BEST_BY_ACCURACY
-    return nested([*on_vectors(part), *on_matrices(part)], protocol, name)
+    return nested([*on_vectors(subset), *on_matrices(subset)], protocol, name)
 
 
-def best_of_all(context: Context, part: Part, protocol: Protocol) -> Entrant | None:
-    """The same, where R_response of the other stores contends too; None without any that has all rows."""
-    others = _complete(context, part)
-    ways = [Way(each.part, name, "response", variant=each.name) for each in others for name in CLASSIFIERS]
-    return nested([*on_vectors(part), *on_matrices(part), *ways], protocol, BEST_OF_ALL) if others else None
-
-
-def _complete(context: Context, part: Part) -> list[Variant]:
-    """Only what has the same rows can be chosen among."""
-    return [variant for variant in variants_of(context, part) if variant.anchor is part]
-
-
-def entrants_of(context: Context, part: Part, protocol: Protocol) -> list[tuple[Kind, Way | None, Entrant]]:
-    """All lines of a generator under a protocol but those that need no fitting."""
-    by_accuracy = context.settings.by_accuracy
-    kinds: dict[str, Kind] = dict.fromkeys(TWO_VECTORS, "ours")
-    shared = [(way.classifier, way.vector) for way in on_matrices(part)]
-    made: list[tuple[Kind, Way | None, Entrant]] = []
-    if protocol.nested:
-        over_variants = best_of_all(context, part, by_accuracy)
-        made += [("best", None, over_variants)] if over_variants else []
-        made += [("best", None, best_of(part, each)) for each in (by_accuracy, protocol)]
-    for way in ways_of(part):
-        if protocol.nested:
-            entrant = nested([way], protocol, share_inner=(way.classifier, way.vector) in shared)
-        else:
-            at = Way(part, way.classifier, way.vector, protocol.mode)
-            longest = lengths_of(way.classifier, way.vector)[-1] if way.vector in MATRICES else 0
-            entrant = single(at, longest or protocol.lengths[0], protocol)
-        made.append((kinds.get(way.vector, "paper"), way, entrant))
-    return made + [("control", None, each) for each in controls_of(part, protocol)]
-
-
-def controls_of(part: Part, protocol: Protocol) -> list[Entrant]:
-    names, _ = available(part.rows)
-    setting = Setting.of(protocol, "svm", "response")
-    return [control(part, name, setting, protocol) for name in names]
-
-
-def table2(context: Context) -> Table2:
-    """Raises nothing where a store lacks parts: their lines are left out, and said to be."""
-    protocols = [getattr(context.settings, name) for name in context.settings.protocols]
-    bench = context.bench
-    # All at once, so that no core waits for the last cell of a generator.
-    every = [
-        entrant
-        for part in context.parts.values()
-        for protocol in protocols
-        for _, _, entrant in entrants_of(context, part, protocol)
+def best_of_all(context: Context, subset: Subset, protocol: Protocol) -> Method | None:
+    """The same, with R_response of the other stores among the candidates; None where none has all rows."""
+    others = _complete(context, subset)
+    models = [
+        Model(each.subset, name, "response", variant=each.name) for each in others for name in CLASSIFIERS
     ]
-    bench.metrics(every, "table 2")
-    generators = {}
-    for name, part in context.parts.items():
-        lines = {protocol.name: _lines(context, part, protocol) for protocol in protocols}
-        generators[name] = GeneratorTable(
-            rows=len(part),
-            sources=len(set(part.groups)),
-            hallucinated=int(part.labels.sum()),
-            lines=lines,
-            target=_target(part, lines, context),
+    every = [*on_vectors(subset), *on_matrices(subset), *models]
+    return nested(every, protocol, BEST_OF_ALL) if others else None
+
+
+def _complete(context: Context, subset: Subset) -> list[Variant]:
+    """Only what has the same rows can be chosen among."""
+    variants = context.variants_of(subset).values()
+    return [variant for variant in variants if variant is not None and variant.anchor is subset]
+
+
+def methods_of(
+    context: Context, subset: Subset, protocol: Protocol
+) -> list[tuple[Kind, Model | None, Method]]:
+    """All lines of a generator under a protocol but those that need no fitting."""
+    made: list[tuple[Kind, Model | None, Method]] = []
+    if protocol.nested:
+        by_accuracy = context.settings.by_accuracy
+        best = (
+            best_of_all(context, subset, by_accuracy),
+            best_of(subset, by_accuracy),
+            best_of(subset, protocol),
         )
-    return Table2(generators, {each.name: each.words for each in protocols}, _left_out(context))
+        made += [("best", None, method) for method in best if method is not None]
+    for model in models_of(subset):
+        kind: Kind = "ours" if model.vector in TWO_VECTORS else "paper"
+        made.append((kind, model, _line_method(model, protocol)))
+    names, _ = available(subset.rows)
+    return made + [("control", None, control(subset, name, protocol)) for name in names]
 
 
-def _lines(context: Context, part: Part, protocol: Protocol) -> tuple[Line, ...]:
-    entrants, bench = entrants_of(context, part, protocol), context.bench
-    found = bench.metrics([entrant for _, _, entrant in entrants], "table 2")
-    outcomes = bench.outcomes([entrant for _, _, entrant in entrants], "table 2")
+def _line_method(model: Model, protocol: Protocol) -> Method:
+    if protocol.nested:
+        shared = [(each.classifier, each.vector) for each in on_matrices(model.subset)]
+        return nested([model], protocol, share_inner=(model.classifier, model.vector) in shared)
+    in_matrices = model.vector in MATRICES
+    length = lengths_of(model.classifier, model.vector)[-1] if in_matrices else protocol.lengths[0]
+    return single(Model(model.subset, model.classifier, model.vector, protocol.mode), length, protocol)
+
+
+def measure(context: Context) -> Table2:
+    """Lines that a store lacks the parts for are left out, and noted."""
+    protocols = [getattr(context.settings, name) for name in context.settings.protocols]
+    # All at once, so that no worker waits for the last cell of a generator.
+    every = [
+        method
+        for subset in context.subsets.values()
+        for protocol in protocols
+        for _, _, method in methods_of(context, subset, protocol)
+    ]
+    context.metrics(every, "table 2")
+    generators = {}
+    for name, subset in context.subsets.items():
+        lines = {protocol.name: _lines(context, subset, protocol) for protocol in protocols}
+        generators[name] = GeneratorTable(
+            rows=len(subset),
+            sources=len(set(subset.groups)),
+            hallucinated=int(subset.labels.sum()),
+            lines=lines,
+            target=_target(subset, lines, context),
+        )
+    signals = "relevance by segment, and the controls of likelihood, attention and hidden states,"
+    left_out = (
+        *context.notes,
+        *context.lacking("prompt", "R_prompt"),
+        *context.lacking(MATRIX, "the LSTM on R*, and Figure 4,"),
+        *context.lacking("signals", signals),
+    )
+    return Table2(generators, {each.name: each.words for each in protocols}, left_out)
+
+
+def _lines(context: Context, subset: Subset, protocol: Protocol) -> tuple[Line, ...]:
+    planned = methods_of(context, subset, protocol)
+    methods = [method for _, _, method in planned]
+    found = context.metrics(methods, "table 2")
+    outcomes = context.outcomes(methods, "table 2")
     lines = [
-        _line(entrant.name, kind, metrics, outcome, way)
-        for (kind, way, entrant), metrics, outcome in zip(entrants, found, outcomes, strict=True)
+        _line(method.name, kind, metrics, outcome, model)
+        for (kind, model, method), metrics, outcome in zip(planned, found, outcomes, strict=True)
     ]
     for name, outcome in (
-        (FLAG_EVERYTHING, flag_everything(part.labels, protocol)),
-        (MAJORITY, majority(part, protocol)),
+        (FLAG_EVERYTHING, flag_everything(subset.labels, protocol)),
+        (MAJORITY, majority(subset, protocol)),
     ):
-        lines.append(_line(name, "control", bench.metrics_of(part, outcome), outcome, None))
+        lines.append(_line(name, "control", context.metrics_of(subset, outcome), outcome, None))
     return tuple(lines)
 
 
-def majority(part: Part, protocol: Protocol) -> Outcome:
+def majority(subset: Subset, protocol: Protocol) -> Outcome:
     """The more frequent class for every row, with its frequency as the probability."""
-    probabilities = np.full((protocol.repeats, len(part)), part.prevalence)
+    probabilities = np.full((protocol.repeats, len(subset)), subset.prevalence)
     return Outcome(probabilities, probabilities >= 0.5)
 
 
-def _line(name: str, kind: Kind, metrics: Metrics, outcome: Outcome, way: Way | None) -> Line:
+def _line(name: str, kind: Kind, metrics: Metrics, outcome: Outcome, model: Model | None) -> Line:
     return Line(
         name=name,
         kind=kind,
         metrics=metrics,
         chosen=dict(Counter(outcome.chosen).most_common()),
         leaks=outcome.leaks,
-        classifier=way.classifier if way else "",
-        vector=way.vector if way else "",
+        classifier=model.classifier if model else "",
+        vector=model.vector if model else "",
     )
 
 
-def _target(part: Part, lines: dict[str, tuple[Line, ...]], context: Context) -> Target | None:
+def _target(subset: Subset, lines: dict[str, tuple[Line, ...]], context: Context) -> Target | None:
     """None for a generator that the paper does not have."""
-    reported = [row for row in TABLE_2 if (row.generator, row.kind) == (part.generator, "lrp4rag")]
+    reported = [row for row in TABLE_2 if (row.generator, row.kind) == (subset.generator, "lrp4rag")]
     if not reported:
         return None
     highest = max(reported, key=lambda row: row.accuracy)
     honest, paper = lines.get("honest", ()), lines.get("paper", ())
     best, best_of_all = (
-        next((line.metrics["accuracy"] for line in honest if line.name == name), None)
+        next((line.accuracy for line in honest if line.name == name), None)
         for name in (BEST_BY_ACCURACY, BEST_OF_ALL)
     )
-    shown = {line.name: line for line in honest or paper if line.kind == "control"}
-    rivals = [line for line in shown.values() if line.name not in (MAJORITY, FLAG_EVERYTHING)]
-    rival = _highest(rivals)
-    by_looking = _highest([line for line in paper if line.kind == "paper"]) if paper else None
-    in_folds = _highest([line for line in honest if line.kind == "paper"]) if honest else None
+    controls = {line.name: line for line in honest or paper if line.kind == "control"}
+    rivals = [line for line in controls.values() if line.name not in (MAJORITY, FLAG_EVERYTHING)]
+    rival = max(rivals, key=_by_accuracy)
+    by_looking, in_folds = (
+        max((line for line in each if line.kind == "paper"), key=_by_accuracy, default=None)
+        for each in (paper, honest)
+    )
     return Target(
         published=highest.accuracy,
         published_by=highest.classifier,
         best=best,
-        majority=shown[MAJORITY].metrics["accuracy"],
+        majority=controls[MAJORITY].accuracy,
         control=rival.name,
         controls=len(rivals),
-        control_accuracy=rival.metrics["accuracy"],
-        over_control=_over(part, rival.name, context) if best else None,
+        control_accuracy=rival.accuracy,
+        over_control=_over(subset, rival.name, context) if best else None,
         best_of_all=best_of_all,
-        variants=tuple(variant.what for variant in _complete(context, part)),
+        variants=tuple(variant.what for variant in _complete(context, subset)),
         paper=by_looking.name if by_looking else "",
-        paper_accuracy=by_looking.metrics["accuracy"] if by_looking else None,
+        paper_accuracy=by_looking.accuracy if by_looking else None,
         highest=in_folds.name if in_folds else "",
-        highest_accuracy=in_folds.metrics["accuracy"] if in_folds else None,
-        prevalence=part.prevalence,
+        highest_accuracy=in_folds.accuracy if in_folds else None,
+        prevalence=subset.prevalence,
         published_prevalence=highest.prevalence,
     )
 
 
-def _over(part: Part, rival: str, context: Context) -> Interval:
+def _over(subset: Subset, rival: str, context: Context) -> Interval:
     """The accuracy of the best less the control's, row by row."""
-    settings = context.settings
-    setting = Setting.of(settings.by_accuracy, "svm", "response")
-    pair = (best_of(part, settings.by_accuracy), control(part, rival, setting, settings.by_accuracy))
-    return context.bench.differences([pair], "table 2")[0]["accuracy"]
+    protocol = context.settings.by_accuracy
+    pair = best_of(subset, protocol), control(subset, rival, protocol)
+    return context.differences([pair], "table 2")[0]["accuracy"]
 
 
-def _highest(lines: Sequence[Line]) -> Line:
-    return max(lines, key=lambda line: line.metrics["accuracy"].value or 0.0)
+def _by_accuracy(line: Line) -> float:
+    return line.accuracy.value or 0.0
 
 
-def _left_out(context: Context) -> tuple[Note, ...]:
-    signals = "relevance by segment, and the controls of likelihood, attention and hidden states,"
-    return (
-        *context.notes,
-        *context.lacking("prompt", "R_prompt"),
-        *context.lacking(MATRIX, "the LSTM on R*, and Figure 4,"),
-        *context.lacking("signals", signals),
+def show(result: Table2) -> Exhibit:
+    """A forest plot a generator (the honest protocol where there is one), and a table a protocol."""
+    figures, shown, lines = {}, {}, []
+    for generator, table in result.generators.items():
+        first, *_ = result.protocols
+        entries = [_entry(generator, line) for line in table.lines[first]]
+        title = f"{label(generator)}, {first} protocol"
+        figures[f"table2-{slug(generator)}"] = draw_forest(entries, title=title)
+        for protocol, found in table.lines.items():
+            words = pd.DataFrame((_words(generator, line) for line in found), dtype=object)
+            shown[f"table2-{slug(generator)}-{protocol}"] = words
+            lines += [row for line in found for row in _numbers(generator, protocol, line)]
+    shown["table2-published"] = _published_words()
+    return Exhibit(figures, {"table2": pd.DataFrame(lines), "table2-chosen": _chosen(result)}, shown)
+
+
+def _entry(generator: str, line: Line) -> Entry:
+    paper = _reported(generator, line)
+    kind: Literal["control", "detector"] = "control" if line.kind == "control" else "detector"
+    return Entry(_name(line), kind, line.metrics, paper.metrics if paper else {})
+
+
+def _reported(generator: str, line: Line) -> Published | None:
+    return published(line.classifier, generator) if COMPARED.get(line.classifier) == line.vector else None
+
+
+def _name(line: Line) -> str:
+    return f"{line.name} (ours)" if line.kind == "ours" else line.name
+
+
+def _words(generator: str, line: Line) -> dict[str, str]:
+    paper = _reported(generator, line)
+    escape = {"control": emphasised, "best": strong}.get(line.kind, text)
+    return {
+        "": escape(_name(line)),
+        **{title: with_interval(line.metrics[name]) for name, title in METRICS.items()},
+        "paper: accuracy": percent(paper.accuracy) if paper else "",
+        "paper: F1": percent(paper.f1) if paper else "",
+    }
+
+
+def _numbers(generator: str, protocol: str, line: Line) -> list[dict[str, Any]]:
+    paper = _reported(generator, line)
+    reported = paper.metrics if paper else {}
+    names = {"generator": generator, "protocol": protocol, "name": line.name, "kind": line.kind}
+    rows = metric_rows(line.metrics, **names)
+    return [row | {"paper": reported.get(str(row["metric"])), "leaks": line.leaks} for row in rows]
+
+
+def _chosen(result: Table2) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"generator": generator, "name": line.name, "chosen": chosen, "folds": folds}
+        for generator, table in result.generators.items()
+        for line in table.lines.get("honest", ())
+        for chosen, folds in line.chosen.items()
+    )
+
+
+def _published_words() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "classifier": row.classifier,
+            "generator": row.generator,
+            "kind": "LRP4RAG" if row.kind == "lrp4rag" else row.kind,
+            **{METRICS[name]: percent(value) for name, value in row.metrics.items()},
+        }
+        for row in TABLE_2
     )

@@ -2,60 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
-from lrp4rag.experiments.figures import thresholds as figure
-from lrp4rag.experiments.figures.paper import vectors_of
-from lrp4rag.experiments.paper.context import Context, Exhibit
-from lrp4rag.experiments.paper.parts import Note, Part
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lrp4rag.experiments.figures.style import PUBLISHED, legend_below, panels, themed
+from lrp4rag.experiments.paper.context import Context, Exhibit, Note
+from lrp4rag.experiments.paper.published import BEST_THRESHOLDS
+from lrp4rag.experiments.paper.subset import Subset
 from lrp4rag.experiments.paper.sweep import SCALINGS, Scaling, ThresholdMethod, threshold_method
-from lrp4rag.report.numbers import number, with_interval
+from lrp4rag.report.figure_text import SYMBOLS
+from lrp4rag.report.numbers import METRICS, number, with_interval
 from lrp4rag.training.cache import Cell, Task
 
 STRIDE = 2
 """Every second threshold of the sweep goes into the CSV file."""
+COLOURS = {"f1": "#009e73", "accuracy": "#cc79a7", "precision": "#56b4e9", "recall": "#e69f00"}
+"""Of the metrics that are swept."""
+
+Methods = Mapping[str, Sequence[ThresholdMethod]]
+"""By generator: one for each vector and scaling."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The methods of each generator: a vector and a scaling."""
-
     methods: dict[str, tuple[ThresholdMethod, ...]]
     left_out: tuple[Note, ...]
 
 
-def thresholds(context: Context) -> Thresholds:
-    shared = shared_vectors(context)
-    places = [(name, vector, scaling) for name in context.parts for scaling in SCALINGS for vector in shared]
-    cells = [_cell(context, *place) for place in places]
-    found: dict[str, list[ThresholdMethod]] = {name: [] for name in context.parts}
-    for (name, _, _), method in zip(places, context.cache.all(cells, "thresholds"), strict=True):
-        found[name].append(method)
-    return Thresholds(
-        {name: tuple(methods) for name, methods in found.items()}, context.lacking("prompt", "R_prompt")
-    )
+def measure(context: Context) -> Thresholds:
+    vectors = shared_vectors(context)
+    resamples = context.settings.resamples
+    cells = {
+        (name, vector, scaling): _cell(subset, vector, scaling, resamples)
+        for name, subset in context.subsets.items()
+        for scaling in SCALINGS
+        for vector in vectors
+    }
+    found: dict[str, tuple[ThresholdMethod, ...]] = dict.fromkeys(context.subsets, ())
+    for (name, _, _), method in zip(cells, context.cache.all([*cells.values()], "thresholds"), strict=True):
+        found[name] += (method,)
+    return Thresholds(found, context.lacking("prompt", "R_prompt"))
 
 
 def shared_vectors(context: Context) -> tuple[str, ...]:
     """R_prompt where every generator has it, and R_response: figures have the same rows for all."""
-    pulled = all(part.has("prompt") for part in context.parts.values())
+    pulled = all(subset.has("prompt") for subset in context.subsets.values())
     return ("prompt", "response") if pulled else ("response",)
 
 
 def show(result: Thresholds) -> Exhibit:
-    # Across rows both vectors have the same mean: one row of panels says it.
-    drawn = {
-        generator: [each for each in methods if (each.vector, each.scaling) != ("prompt", "across")]
-        for generator, methods in result.methods.items()
-    }
-    sweep = figure.sweep_table(result.methods)
-    best = figure.best_table(result.methods)
+    best = best_table(result.methods)
     words = best[["generator", "vector", "scaling", "chosen_on"]].assign(
         threshold=best["threshold"].map(number)
     )
     for name in ("f1", "accuracy", "auroc"):
-        words[name] = [
+        words[METRICS[name]] = [
             with_interval(chosen.metrics[name])
             for methods in result.methods.values()
             for method in methods
@@ -66,23 +74,102 @@ def show(result: Thresholds) -> Exhibit:
         f"{number(at, 2)}, {number(f1)}".removeprefix(", ")
         for at, f1 in zip(best["paper_threshold"], best["paper_f1"], strict=True)
     ]
-    words = words.rename(columns={"f1": "F1", "auroc": "AUROC", "chosen_on": "chosen on"})
     return Exhibit(
-        {"thresholds": figure.draw(drawn)},
-        {"tables-1-and-5": best, "threshold-sweep": sweep.iloc[::STRIDE]},
-        {"tables-1-and-5": words},
+        {"thresholds": draw(result.methods)},
+        {"tables-1-and-5": best, "threshold-sweep": sweep_table(result.methods).iloc[::STRIDE]},
+        {"tables-1-and-5": words.rename(columns={"chosen_on": "chosen on"})},
     )
 
 
-def _cell(context: Context, generator: str, vector: str, scaling: Scaling) -> Cell:
-    part, resamples = context.parts[generator], context.settings.resamples
-    key = {"what": "threshold", "vector": vector, "scaling": scaling, "rows": part.digest}
-    prepare = partial(_prepare, part, vector, scaling, resamples)
+def sweep_table(found: Methods) -> pd.DataFrame:
+    """One line a generator, vector, scaling and threshold."""
+    return pd.concat(
+        [
+            pd.DataFrame(
+                _names(generator, method)
+                | {name: getattr(method.sweep, name) for name in ("thresholds", *COLOURS)}
+            )
+            for generator, methods in found.items()
+            for method in methods
+        ],
+        ignore_index=True,
+    ).rename(columns={"thresholds": "threshold"})
+
+
+def best_table(found: Methods) -> pd.DataFrame:
+    """The best threshold as the paper picks it, beside the honest one and the paper's own figure.
+
+    Two lines a generator, vector and scaling. `threshold` of the honest line is the mean over folds.
+    """
+    lines = []
+    for generator, methods in found.items():
+        for method in methods:
+            threshold, f1 = BEST_THRESHOLDS.get((method.vector, generator), (None, None))
+            for chosen_on, chosen in (("reported rows", method.reported), ("training folds", method.honest)):
+                line: dict[str, Any] = _names(generator, method) | {
+                    "chosen_on": chosen_on,
+                    "threshold": float(np.mean(chosen.thresholds)),
+                }
+                for name, interval in chosen.metrics.items():
+                    line |= {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
+                line["flag_everything_f1"] = method.flag_everything
+                lines.append(line | {"paper_threshold": threshold, "paper_f1": f1})
+    return pd.DataFrame(lines)
+
+
+def draw(found: Methods) -> Figure:
+    """A column a generator, a row a vector and scaling: metrics against the threshold."""
+    # Across rows both vectors have the same mean: one row of panels is enough.
+    shown = {
+        generator: [each for each in methods if (each.vector, each.scaling) != ("prompt", "across")]
+        for generator, methods in found.items()
+    }
+    first = next(iter(shown.values()))
+    with themed():
+        drawn, axes = panels(len(first), list(shown), height=2.0, sharey=True)
+        for column, (generator, methods) in zip(axes.T, shown.items(), strict=True):
+            for ax, method in zip(column, methods, strict=True):
+                _sweep(ax, generator, method)
+            column[-1].set_xlabel("threshold on the scaled mean")
+        for ax, method in zip(axes[:, 0], first, strict=True):
+            ax.set_ylabel(f"{SYMBOLS[method.vector]},\nscaled {method.scaling} rows")
+        legend_below(drawn, axes.flat)
+        return drawn
+
+
+def _sweep(ax: Axes, generator: str, method: ThresholdMethod) -> None:
+    curve = method.sweep
+    for name, colour in COLOURS.items():
+        width = 1.8 if name == "f1" else 1
+        ax.plot(curve.thresholds, getattr(curve, name), color=colour, label=METRICS[name], lw=width)
+    ax.axhline(method.flag_everything, color="0.4", ls=":", lw=1, label="F1 of flagging everything")
+    f1 = method.honest.metrics["f1"].value
+    ax.scatter(
+        [np.mean(method.honest.thresholds)],
+        [np.nan if f1 is None else f1],
+        color=COLOURS["f1"],
+        edgecolors="black",
+        s=28,
+        zorder=3,
+        label="F1, threshold from the training folds",
+    )
+    paper = BEST_THRESHOLDS.get((method.vector, generator))
+    if paper and method.scaling == "within":
+        style: dict[str, Any] = {"facecolors": "none", "edgecolors": PUBLISHED, "zorder": 3}
+        ax.scatter(*paper, s=34, label="the paper's best F1", **style)
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="", ylabel="")
+
+
+def _names(generator: str, method: ThresholdMethod) -> dict[str, str]:
+    return {"generator": generator, "vector": method.vector, "scaling": method.scaling}
+
+
+def _cell(subset: Subset, vector: str, scaling: Scaling, resamples: int) -> Cell:
+    key = {"what": "threshold", "vector": vector, "scaling": scaling, "rows": subset.digest}
+    prepare = partial(_prepare, subset, vector, scaling, resamples)
     return Cell(key | {"resamples": resamples}, ThresholdMethod, prepare)
 
 
-def _prepare(part: Part, vector: str, scaling: Scaling, resamples: int) -> Task:
-    vectors = vectors_of(part.rows)[vector]
-    return partial(
-        threshold_method, vector, vectors, part.labels, part.groups, scaling=scaling, resamples=resamples
-    )
+def _prepare(subset: Subset, vector: str, scaling: Scaling, resamples: int) -> Task:
+    rows = subset.vectors(vector), subset.labels, subset.groups
+    return partial(threshold_method, vector, *rows, scaling=scaling, resamples=resamples)

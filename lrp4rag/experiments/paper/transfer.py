@@ -1,27 +1,26 @@
-"""Transfer between generators: learn from one, judge another, on sources that nobody learned from."""
+"""Transfer between generators: train on one, test on another, on sources that training never saw."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
-from lrp4rag.classifiers.calibration import Contender
-from lrp4rag.classifiers.card import Interval, Metrics
-from lrp4rag.experiments.figures import transfer as figure
-from lrp4rag.experiments.paper.context import Context, Exhibit
-from lrp4rag.experiments.paper.parts import Part
+from lrp4rag.classifiers.calibration import Candidate
+from lrp4rag.classifiers.card import Metrics
+from lrp4rag.experiments.figures.results import draw_transfer
+from lrp4rag.experiments.paper.context import Context, Exhibit, metric_rows
 from lrp4rag.experiments.paper.settings import DEFAULTS, estimator_of
+from lrp4rag.experiments.paper.subset import Labels, Subset
 from lrp4rag.training.cache import Cell, Task
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.metrics import outcome_metrics
-from lrp4rag.training.search import transferred
-
-if TYPE_CHECKING:
-    import pandas as pd
+from lrp4rag.training.validation import transferred
 
 CLASSIFIER, VECTOR, LENGTH = "svm", "response", 220
 OTHERS = "all others"
@@ -29,7 +28,7 @@ OTHERS = "all others"
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What learning from `train` is worth on `test`."""
+    """Metrics on `test` of a classifier trained on `train`."""
 
     train: str
     test: str
@@ -52,79 +51,58 @@ class Transfer:
         return list(dict.fromkeys(pair.test for pair in self.pairs))
 
 
-def transfer(context: Context) -> Transfer:
-    names = list(context.parts)
+def measure(context: Context) -> Transfer:
+    names = list(context.subsets)
     trains = [*names, OTHERS] if len(names) > 2 else names
     places = [(train, test) for train in trains for test in names]
-    cells = [_cell(context, train, test) for train, test in places]
-    found = context.cache.all(cells, "transfer")
+    found = context.cache.all([_cell(context, *place) for place in places], "transfer")
     return Transfer(tuple(Pair(*place, metrics) for place, metrics in zip(places, found, strict=True)))
 
 
 def show(result: Transfer) -> Exhibit:
-    found: dict[tuple[str, str], Interval] = {
-        (pair.train, pair.test): pair.metrics["auroc"] for pair in result.pairs
-    }
+    rows = [row for one in result.pairs for row in metric_rows(one.metrics, train=one.train, test=one.test)]
+    aurocs = {(pair.train, pair.test): pair.metrics["auroc"] for pair in result.pairs}
     return Exhibit(
-        {"transfer": figure.draw(found, title="SVM on R_response")},
-        {"transfer": _table(result.pairs)},
-        {},
-    )
-
-
-def _table(pairs: tuple[Pair, ...]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(
-        {
-            "train": pair.train,
-            "test": pair.test,
-            "metric": metric,
-            "value": interval.value,
-            "low": interval.low,
-            "high": interval.high,
-        }
-        for pair in pairs
-        for metric, interval in pair.metrics.items()
+        {"transfer": draw_transfer(aurocs, title="SVM on R_response")}, {"transfer": pd.DataFrame(rows)}
     )
 
 
 def _cell(context: Context, train: str, test: str) -> Cell:
-    parts, settings = context.parts, context.settings
-    learned = [name for name in parts if (name != test if train == OTHERS else name == train)]
+    subsets, settings = context.subsets, context.settings
+    trained = [name for name in subsets if (name != test if train == OTHERS else name == train)]
     key: dict[str, Any] = {
         "what": "transfer",
-        "train": [parts[name].digest for name in learned],
-        "test": parts[test].digest,
+        "train": [subsets[name].digest for name in trained],
+        "test": subsets[test].digest,
         "protocol": asdict(settings.honest),
         "resamples": settings.resamples,
     }
-    chosen = {name: parts[name] for name in dict.fromkeys([*learned, test])}
+    chosen = {name: subsets[name] for name in dict.fromkeys([*trained, test])}
     how = settings.honest, settings.resamples
-    return Cell(key, Metrics, partial(_prepare, chosen, learned, test, *how))
+    return Cell(key, Metrics, partial(_prepare, chosen, trained, test, *how))
 
 
 def _prepare(
-    parts: Mapping[str, Part], learned: list[str], test: str, protocol: Protocol, resamples: int
+    subsets: Mapping[str, Subset], trained: list[str], test: str, protocol: Protocol, resamples: int
 ) -> Task:
-    inputs = np.concatenate([part.inputs(VECTOR, LENGTH) for part in parts.values()])
-    of = np.concatenate([np.full(len(part), name) for name, part in parts.items()])
-    labels = np.concatenate([part.labels for part in parts.values()])
-    groups = np.concatenate([part.groups for part in parts.values()])
+    inputs = np.concatenate([subset.inputs(VECTOR, LENGTH) for subset in subsets.values()])
+    names = np.concatenate([np.full(len(subset), name) for name, subset in subsets.items()])
+    labels = np.concatenate([subset.labels for subset in subsets.values()])
+    groups = np.concatenate([subset.groups for subset in subsets.values()])
     settings = DEFAULTS[CLASSIFIER]
-    contenders = [Contender(VECTOR, CLASSIFIER, settings, estimator_of(CLASSIFIER, settings), inputs)]
-    masks = np.isin(of, learned), of == test
-    return partial(_measured, contenders, labels, groups, protocol, masks, resamples)
+    candidate = Candidate(VECTOR, CLASSIFIER, settings, estimator_of(CLASSIFIER, settings), inputs)
+    masks = np.isin(names, trained), names == test
+    return partial(_measured, candidate, labels, groups, protocol, *masks, resamples)
 
 
 def _measured(
-    contenders: list[Contender],
-    labels: np.ndarray,
-    groups: np.ndarray,
+    candidate: Candidate,
+    labels: Labels,
+    groups: NDArray[np.str_],
     protocol: Protocol,
-    masks: tuple[np.ndarray, np.ndarray],
+    train: Labels,
+    test: Labels,
     resamples: int,
 ) -> Metrics:
-    train, test = masks
-    outcome = transferred(contenders, labels, groups, protocol, train, test)
+    outcome = transferred([candidate], labels, groups, protocol, train, test)
     return outcome_metrics(outcome, labels[test], groups[test], resamples=resamples)

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-import numpy as np
 import pandas as pd
+from PIL import Image
 
 from lrp4rag.experiments.figures import save, save_table
-from lrp4rag.experiments.figures.style import CLASSES, class_names, legend_below, panels, themed
+from lrp4rag.experiments.figures.style import legend_below, panels, themed
 
 
 def example():
@@ -24,7 +24,9 @@ def test_files_are_written_whole_and_equal_figures_give_equal_files(tmp_path):
 
     before = dict(mpl.rcParams)
     png, svg = save(example(), tmp_path / "deep" / "figure")
-    assert png.read_bytes().startswith(b"\x89PNG")
+    with Image.open(png) as image:
+        assert image.format == "PNG"
+        assert len(image.convert("RGB").getcolors(10_000)) > 20  # something was drawn
     assert ElementTree.parse(svg).getroot().tag.endswith("svg")
     again = save(example(), tmp_path / "again")
     assert [path.read_bytes() for path in again] == [png.read_bytes(), svg.read_bytes()]
@@ -42,16 +44,6 @@ def test_svg_keeps_its_words_and_short_paths(tmp_path):
     assert max(len(number.split(".")[1]) for number in numbers) == 1
 
 
-def test_png_shows_what_was_drawn(tmp_path):
-    from PIL import Image
-
-    pixels = np.asarray(Image.open(save(example(), tmp_path / "figure")[0]).convert("RGB")).astype(int)
-    blue = np.array([0x4C, 0x72, 0xB0])  # seaborn's first colour, or matplotlib's
-    first = np.array([0x1F, 0x77, 0xB4])
-    distance = np.minimum(np.abs(pixels - blue).sum(-1), np.abs(pixels - first).sum(-1))
-    assert (distance < 12).sum() > 100
-
-
 def test_legend_names_each_line_once():
     (legend,) = example().legends
     assert [text.get_text() for text in legend.get_texts()] == ["a line"]
@@ -60,7 +52,3 @@ def test_legend_names_each_line_once():
 def test_table(tmp_path):
     path = save_table(pd.DataFrame({"x": [1 / 3], "name": ["a, b"]}), tmp_path / "new" / "table.csv")
     assert path.read_text() == 'x,name\n0.333333,"a, b"\n'
-
-
-def test_class_names():
-    assert list(class_names(np.array([True, False]))) == list(CLASSES) == ["hallucinated", "normal"]

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from lrp4rag.classifiers import forest, mlp, registry
-from lrp4rag.classifiers.lstm import LSTMClassifier
+from lrp4rag.classifiers import registry
+from lrp4rag.classifiers.estimators import LSTMClassifier
 from lrp4rag.experiments.paper import Context, Settings
 from lrp4rag.experiments.paper.settings import GRID, Grid
 from tests.experiments.paper.stores import store
 
 
-@pytest.fixture(scope="session")
-def full_store(tmp_path_factory) -> Path:
+@pytest.fixture(scope="package")
+def full_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two generators, every part."""
     return store(tmp_path_factory.mktemp("stores") / "full")
 
 
-@pytest.fixture(scope="session")
-def bare_store(tmp_path_factory) -> Path:
-    """R_response only."""
+@pytest.fixture(scope="package")
+def bare_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same responses with R_response only."""
     return store(tmp_path_factory.mktemp("stores") / "bare", parts=())
 
 
-@pytest.fixture(scope="module")
-def _light():
-    """Few trees, epochs, units and contenders."""
+@pytest.fixture(scope="package")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Shared by all tests: what one computed, others read."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _light() -> Iterator[None]:
+    """Few trees, epochs, units and candidates."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forest, "TREES", 5)
-        patch.setattr(mlp, "TOLERANCE", 1e9)
+        patch.setattr(registry, "TREES", 5)
+        patch.setattr(registry, "TOLERANCE", 1e9)
         small = LSTMClassifier(hidden_size=3, layers=1, max_epochs=1)
         patch.setitem(registry.CLASSIFIERS, "lstm", lambda: {"2 x 256": small})
         patch.setitem(GRID, "svm", Grid((6, 12), ("C=1", "C=3")))
@@ -39,14 +46,14 @@ def _light():
         yield
 
 
-@pytest.fixture
-def context(tmp_path):
-    """Open a store with a cache of its own, and settings that are quick."""
+@pytest.fixture(scope="package")
+def context(cache: Path) -> Callable[..., Context]:
+    """Open a store with settings that are quick."""
 
-    def make(folder: Path, cache: Path | None = None, **changes) -> Context:
+    def make(folder: Path, cache: Path = cache, **changes) -> Context:
         options = {"variants": {}, "generators": (), "jobs": 1}
         options |= {name: changes.pop(name) for name in list(changes) if name in options}
         settings = Settings(**({"resamples": 20, "sweep": (5, 10, 20, 220)} | changes))
-        return Context.open(folder, cache=cache or tmp_path / "cache", settings=settings, **options)
+        return Context.open(folder, cache=cache, settings=settings, **options)
 
     return make

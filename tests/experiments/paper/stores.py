@@ -9,7 +9,6 @@ import numpy as np
 
 from lrp4rag.example import Example, Label
 from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT, SIGNALS
-from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.lrp.resample import resample
 from lrp4rag.training.store import Configuration, Store
 from tests.classifiers.samples import READER, relevance_of
@@ -49,32 +48,30 @@ def store(
     reader = READER | {"chat_template": chat_template, "digest": f"{chat_template}"}
     made = Store.open(folder, Configuration(reader, composite))
     made.add_examples(rows)
-    noise = np.random.default_rng(seed)
+    # Two generators: relevance is the same whatever parts there are beside it.
+    noise, more = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     for example in rows:
-        add(made, example, parts, reader, noise)
+        _add(made, example, parts, reader, noise, more)
     return folder
 
 
-def add(made: Store, example: Example, parts: tuple[str, ...], reader: dict, noise) -> None:
+def _add(made: Store, example: Example, parts: tuple[str, ...], reader: dict, noise, more) -> None:
     t = len(example.response.split(" "))
     # A level for each row as well, so that no classifier is always right.
     level = noise.normal(0.0 if example.hallucinated else 0.5, 0.3)
     matrix = noise.normal(level, 0.5, (t, PROMPT_TOKENS))
-    made.write(example, relevance(matrix, example, reader, made.configuration.composite))
+    composite = made.configuration.composite
+    relevance = relevance_of(matrix.sum(1), reader=reader, composite=composite, text=example.response)
+    made.write(example, replace(relevance, by_segment=None))
     if SIGNALS in parts:
-        made.write_arrays(example, SIGNALS, signals(matrix, noise))
+        made.write_arrays(example, SIGNALS, _signals(matrix, more))
     if PROMPT in parts:
         made.write_arrays(example, PROMPT, {"prompt": matrix.mean(0)})
     if MATRIX in parts:
         made.write_arrays(example, MATRIX, {"matrix": resample(matrix, MATRIX_SHAPE)})
 
 
-def relevance(matrix: np.ndarray, example: Example, reader: dict, composite: str) -> Relevance:
-    made = relevance_of(matrix.sum(1), reader=reader, composite=composite, text=example.response)
-    return replace(made, by_segment=None)
-
-
-def signals(matrix: np.ndarray, noise) -> dict[str, np.ndarray]:
+def _signals(matrix: np.ndarray, noise) -> dict[str, np.ndarray]:
     t = len(matrix)
     segments = matrix.T
     return {

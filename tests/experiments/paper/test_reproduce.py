@@ -16,10 +16,10 @@ from click.testing import CliRunner
 
 from lrp4rag.cli import main
 from lrp4rag.experiments.cli.reproduce import SECTIONS as NAMES
-from lrp4rag.experiments.paper.sections import SECTIONS
+from lrp4rag.experiments.paper.run import SECTIONS
 from tests.experiments.paper.stores import LARGE, SMALL, store
 
-OPTIONS = ["--resamples", "20", "--length-step", "125", "--jobs", "1"]
+OPTIONS = ["--bootstrap", "20", "--length-step", "125", "--workers", "1"]
 
 
 def run(*arguments, code=0):
@@ -29,12 +29,12 @@ def run(*arguments, code=0):
 
 
 @pytest.fixture(scope="module")
-def made(full_store, tmp_path_factory, _light):
+def made(full_store, tmp_path_factory, cache):
     """Everything, with one variant."""
     folder = tmp_path_factory.mktemp("made")
     variant = store(folder / "Variant", composite="cp_lrp", parts=(), seed=3)
     arguments = ["--store", full_store, "--variant", f"rules-cp_lrp={variant}", "--out", folder / "out"]
-    arguments += ["--cache", folder / "cache", *OPTIONS]
+    arguments += ["--cache", cache, *OPTIONS]
     run(*arguments)
     return folder, arguments
 
@@ -119,25 +119,22 @@ def test_the_manifest_has_a_hash_of_every_file_and_no_place_on_the_machine(made)
         assert place not in everything
 
 
-def test_a_second_run_computes_nothing_and_writes_the_same(made):
+def test_a_second_run_computes_nothing_and_writes_the_same(made, cache):
+    """Also with one section chosen: others that were computed under the same settings stay on the page."""
     folder, arguments = made
-    before, written = cells(folder / "cache"), read_all(folder / "out")
-    run(*arguments)
-    assert cells(folder / "cache") == before
-    assert read_all(folder / "out") == written
-
-
-def test_one_section_more_keeps_those_that_are_there(made):
-    """Sections that were computed under the same settings stay on the page."""
-    folder, arguments = made
+    before, written = cells(cache), read_all(folder / "out")
     run(*arguments, "--section", "thresholds")
+    assert cells(cache) == before
+    again = read_all(folder / "out")
+    assert again.pop("README.md").replace(b" --section thresholds", b"") == written.pop("README.md")
+    assert again == written
     assert set(json.loads((folder / "out" / "manifest.json").read_text())["seconds"]) == set(SECTIONS)
 
 
-@pytest.mark.usefixtures("_light")
 def test_one_generator_alone_and_what_is_no_longer_made_is_removed(bare_store, tmp_path):
-    out, cache = tmp_path / "out", tmp_path / "cache"
-    arguments = ["--store", bare_store, "--out", out, "--cache", cache, "--section", "length", *OPTIONS]
+    out = tmp_path / "out"
+    arguments = ["--store", bare_store, "--out", out, "--cache", tmp_path / "cache"]
+    arguments += ["--section", "length", *OPTIONS]
     run(*arguments)
     assert (out / f"length-{LARGE}.png").is_file()
     run(*arguments, "--generator", SMALL)
@@ -147,18 +144,16 @@ def test_one_generator_alone_and_what_is_no_longer_made_is_removed(bare_store, t
     assert "`lrp4rag extract DATA --store STORE --parts relevance,signals,prompt`" in page
 
 
-@pytest.mark.usefixtures("_light")
-def test_a_store_with_r_response_only_has_every_section(bare_store, tmp_path):
-    run("--store", bare_store, "--out", tmp_path / "out", "--cache", tmp_path / "cache", *OPTIONS)
+def test_a_store_with_r_response_only_has_every_section(bare_store, tmp_path, cache):
+    run("--store", bare_store, "--out", tmp_path / "out", "--cache", cache, "--generator", LARGE, *OPTIONS)
     page = (tmp_path / "out" / "README.md").read_text()
     assert "not tested, see below" in page
     assert "R* is not stored." in page
     assert "--composite paper" in page
 
 
-@pytest.mark.usefixtures("_light")
-def test_the_papers_protocol_alone(bare_store, tmp_path):
-    arguments = ["--store", bare_store, "--out", tmp_path / "out", "--cache", tmp_path / "cache", *OPTIONS]
+def test_the_papers_protocol_alone(bare_store, tmp_path, cache):
+    arguments = ["--store", bare_store, "--out", tmp_path / "out", "--cache", cache, *OPTIONS]
     run(*arguments, "--protocol", "paper", "--section", "table2")
     page = (tmp_path / "out" / "README.md").read_text()
     assert "sources not held out" in page
@@ -181,8 +176,8 @@ def test_bad_input_is_refused(bare_store, tmp_path):
 
 
 def test_a_killed_run_goes_on_where_it_was(bare_store, tmp_path):
-    arguments = ["--store", str(bare_store), "--generator", SMALL, "--section", "length", "--jobs", "1"]
-    arguments += ["--resamples", "20", "--length-step", "10", "--out", str(tmp_path / "out")]
+    arguments = ["--store", str(bare_store), "--generator", SMALL, "--section", "length", "--workers", "1"]
+    arguments += ["--bootstrap", "20", "--length-step", "25", "--out", str(tmp_path / "out")]
     cache = tmp_path / "cache"
     command = [sys.executable, "-m", "lrp4rag", "experiments", "reproduce", *arguments, "--cache", str(cache)]
     process = subprocess.Popen(command, env=os.environ, stderr=subprocess.DEVNULL)
@@ -196,7 +191,7 @@ def test_a_killed_run_goes_on_where_it_was(bare_store, tmp_path):
 
     run(*arguments, "--cache", cache)
     after = cells(cache)
-    assert len(after) == 50 * 2 + 14 * 2 + 1  # lengths, the control's, and the section
+    assert len(after) == 20 * 2 + 10 * 2 + 1  # lengths, the control's, and the section
     assert len(done) < len(after)
     assert {name: after[name] for name in done} == done
     assert list(cache.glob(".*.tmp")) == []

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
+from sklearn.metrics import accuracy_score, f1_score
 
 from lrp4rag.classifiers.calibration import grouped_folds
 from lrp4rag.experiments.paper.sweep import SCALINGS, row_means, sweep, threshold_method
@@ -31,23 +31,8 @@ def test_sweep_by_hand():
     np.testing.assert_allclose(curve.recall, [0, 1 / 2, 1, 1])
     np.testing.assert_allclose(curve.f1, [0, 2 / 3, 4 / 5, 4 / 7])
     assert curve.best() == 0.5
-    assert curve.best("accuracy") == 0.2  # the lower of two equals
-
-
-def test_a_mean_at_the_threshold_is_not_flagged():
-    assert sweep(SCALED, LABELS, np.array([0.1])).recall == 0
-
-
-def test_sweep_against_sklearn():
-    noise = np.random.default_rng(1)
-    labels, scaled = noise.random(200) < 0.4, noise.random(200)
-    curve = sweep(scaled, labels)
-    for k in (10, 45, 99):
-        flagged = scaled < curve.thresholds[k]
-        assert curve.accuracy[k] == pytest.approx(accuracy_score(labels, flagged))
-        assert curve.precision[k] == pytest.approx(precision_score(labels, flagged))
-        assert curve.recall[k] == pytest.approx(recall_score(labels, flagged))
-        assert curve.f1[k] == pytest.approx(f1_score(labels, flagged))
+    assert sweep(SCALED, LABELS, np.array([0.45, 0.5])).best() == 0.45  # the lower of two equals
+    assert sweep(SCALED, LABELS, np.array([0.1])).recall == 0  # a mean at the threshold is not flagged
 
 
 def test_means_across_rows_are_in_logits():
@@ -101,8 +86,3 @@ def test_honest_metrics_by_hand(rows):
     method = threshold_method("response", vectors, labels, groups, resamples=20)
     assert method.honest.metrics["f1"].value == pytest.approx(f1_score(labels, flagged))
     assert method.honest.metrics["accuracy"].value == pytest.approx(accuracy_score(labels, flagged))
-
-
-def test_accuracy_may_be_the_criterion(rows):
-    method = threshold_method("response", *rows, criterion="accuracy", resamples=20)
-    assert method.reported.metrics["accuracy"].value == pytest.approx(method.sweep.accuracy.max())

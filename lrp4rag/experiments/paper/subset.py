@@ -1,4 +1,7 @@
-"""`Part`: the rows of one generator, and what of them can be given to a classifier."""
+"""`Subset`: the rows of one generator, and what of them can be given to a classifier.
+
+`Variant` pairs them with the same responses in another store.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +25,9 @@ FEWEST_SOURCES = 10
 """Sources that each class must have: enough for five folds, and five more inside each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something that is left out, and what would add it."""
-
-    what: str
-    remedy: str
-
-
 @dataclass(frozen=True, eq=False)
-class Part:
-    """R rows of one generator. `labels` may differ from the rows' own (see `relabelled`)."""
+class Subset:
+    """R rows of one generator. `labels` may differ from those of `rows` (see `relabelled`)."""
 
     generator: str
     rows: Rows
@@ -41,8 +36,8 @@ class Part:
     _memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, rows: Rows, generator: str) -> Part:
-        rows = rows.select_generator(generator)
+    def of(cls, rows: Rows, generator: str) -> Subset:
+        rows = rows.select_generators([generator])
         return cls(generator, rows, rows.labels, rows.groups)
 
     def __len__(self) -> int:
@@ -51,11 +46,11 @@ class Part:
     @property
     def digest(self) -> str:
         """Changes with the rows, their labels, and how their store was made."""
-        found: str = self._remembered(
-            "digest",
-            lambda: hashlib.sha256(self.rows.digest.encode() + self.labels.tobytes()).hexdigest()[:16],
-        )
-        return found
+
+        def hashed() -> str:
+            return hashlib.sha256(self.rows.digest.encode() + self.labels.tobytes()).hexdigest()[:16]
+
+        return str(self._remembered("digest", hashed))
 
     @property
     def prevalence(self) -> float:
@@ -68,6 +63,7 @@ class Part:
         return all(len(set(side)) >= FEWEST_SOURCES for side in sides)
 
     def has(self, part: str) -> bool:
+        """Whether the store has this part of every row."""
         return bool(self._remembered(f"has {part}", lambda: self.rows.has(part)))
 
     def admits(self, vector: str) -> bool:
@@ -84,14 +80,14 @@ class Part:
         """(R, length), or (R, length, features)."""
         return Features(length=length, mode=mode).resampled(self.vectors(vector))
 
-    def relabelled(self, labels: Labels) -> Part:
+    def relabelled(self, labels: Labels) -> Subset:
         return replace(self, labels=labels, _memo={})
 
-    def select(self, indices: NDArray[np.intp]) -> Part:
-        return Part(self.generator, self.rows.select(indices), self.labels[indices], self.groups[indices])
+    def select(self, indices: NDArray[np.intp]) -> Subset:
+        return Subset(self.generator, self.rows.select(indices), self.labels[indices], self.groups[indices])
 
     def without_memory(self) -> Rows:
-        """The rows, to read large arrays from that nobody needs afterwards."""
+        """The rows, to read large arrays from that are used once."""
         return Rows(self.rows.store, self.rows.examples)
 
     def _remembered(self, name: str, make: Callable[[], Any]) -> Any:
@@ -100,14 +96,53 @@ class Part:
         return self._memo[name]
 
 
-def in_common(first: Part, second: Part) -> tuple[Part, Part]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Variant:
+    """The same responses in another store, made with other rules or another prompt.
+
+    `kind` is what distinguishes the store from the main one, `what` what it is there. `anchor` and `subset`
+    are the rows that both stores have, in one order; `anchor` is the main store's.
+    """
+
+    name: str
+    kind: str
+    what: str
+    anchor: Subset
+    subset: Subset
+
+    @classmethod
+    def of(cls, name: str, subset: Subset, rows: Rows) -> Variant | None:
+        """None where too few of the subset's rows are among these `rows` of the other store."""
+        if subset.generator not in rows.generators:
+            return None
+        anchor, other = in_common(subset, Subset.of(rows, subset.generator))
+        if not len(anchor) or not anchor.enough:
+            return None
+        return cls(name, *_distinction(subset.rows, rows), anchor, other)
+
+
+def in_common(first: Subset, second: Subset) -> tuple[Subset, Subset]:
     """The rows that both have (of the same prompt and response), in the order of the first."""
     keys = [key_of(example) for example in first.rows.examples]
     places = {key_of(example): k for k, example in enumerate(second.rows.examples)}
     kept = np.array([k for k, key in enumerate(keys) if key in places], dtype=np.intp)
     others = np.array([places[keys[k]] for k in kept], dtype=np.intp)
-    # Where all are in common the part is the same, and so is what was computed on it.
+    # Where all are in common the subset is the same, and so is what was computed on it.
     return first if len(kept) == len(first) else first.select(kept), second.select(others)
+
+
+def _distinction(main: Rows, other: Rows) -> tuple[str, str]:
+    """The first difference of two stores: its kind, and what the other store has."""
+    ours, theirs = main.store.configuration, other.store.configuration
+    if ours.composite != theirs.composite:
+        return "rules", theirs.composite
+    if ours.reader.get("chat_template") != theirs.reader.get("chat_template"):
+        return "prompt", "chat template" if theirs.reader.get("chat_template") else "raw"
+    if ours.reader.get("digest") != theirs.reader.get("digest"):
+        return "reader", str(theirs.reader.get("name", "")).rsplit("/", 1)[-1]
+    if ours.target != theirs.target:
+        return "target", theirs.target
+    return "precision", str(theirs.reader.get("dtype"))
 
 
 def _vectors(rows: Rows, name: str) -> Sequence[Array]:
