@@ -41,7 +41,11 @@ def render(analysis: Analysis) -> RenderableType:
     if verdict.sentences:
         parts.append(_sentences(analysis))
     if reasons := main_reasons(verdict, analysis.example.generator):
-        parts += [Text(""), Text("main reasons", style="dim"), *(Padding(line, (0, 0, 0, 2)) for line in map(Text, reasons))]
+        parts += [
+            Text(""),
+            Text("main reasons", style="dim"),
+            *(Padding(line, (0, 0, 0, 2)) for line in map(Text, reasons)),
+        ]
     lengths = token_words(analysis.relevance.encoded)
     parts.append(Text(f"{lengths}; {time_words(analysis.seconds)}", style="dim"))
     return Group(*parts)

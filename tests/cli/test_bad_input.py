@@ -21,42 +21,23 @@ def changed(**fields):
     [
         (f"{changed()}\n{changed()}\n{{oops\n", ["line 3", "invalid JSON at column 2"]),
         ('{\n "question": "Q",\n "passages": [oops]\n}', ["line 3: invalid JSON at column 15"]),
-        (f"{changed()}\n{changed(question=...)}", ["line 2", "field 'question'", "required"]),
         (f"{changed()}\n{changed(passages=...)}", ["line 2", "field 'passages'", "required"]),
-        (changed(response="  "), ["line 1", "field 'response'", "the response is empty"]),
-        (changed(passages=[]), ["line 1", "field 'passages'"]),
-        (changed(passages=["x", " "]), ["line 1", "field 'passages[1]'", "the passage is empty"]),
-        (changed(passages="In 1874."), ["line 1", "field 'passages'", "list"]),
-        (changed(passages=["x", 3]), ["line 1", "field 'passages[1]'", "string"]),
-        (changed(respones="typo"), ["line 1", "field 'respones'", "not permitted"]),
         (
             changed(labels=[{"start": 3, "end": 99}]),
             ["line 1", "field 'labels[0]'", "3..99 lies outside the response, which has 12 characters"],
         ),
-        (changed(labels=[{"start": 5, "end": 5}]), ["line 1", "field 'labels[0]'", "outside"]),
-        (changed(prompt="no such text"), ["line 1", "field 'passages[0]'", "does not occur in the prompt"]),
-        (changed(template="{question}"), ["line 1", "field 'template'", "{context} exactly once"]),
-        (changed(response="half \ud800"), ["line 1", "field 'response'", "lone surrogate at character 5"]),
-        (
-            f"{changed(id='a')}\n{changed(id='a')}",
-            ["line 2", "field 'id'", "duplicate id 'a' (first on line 1)"],
-        ),
         (changed().encode() + b'\n{"question": "caf\xe9"}', ["line 2", "invalid UTF-8 at byte"]),
         ("3", ["line 1", "expected a JSON object, found int"]),
         ("", ["no examples"]),
-        (
-            changed(response="It was 1874. " * 200),
-            ["prompt of ", "tokens exceed the reader's window of 512"],
-        ),
     ],
 )
-def test_bad_rows(run, reader_folder, tmp_path, content, messages):
+def test_bad_rows(run, tmp_path, content, messages):
+    """A few of them: tests/test_data.py has every fault of a row."""
     path = tmp_path / "data.jsonl"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
-    result = run("analyse", path, "--reader", reader_folder, "--detector", "none", code=2)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    result = run("analyse", path, code=2)
     assert result.stdout == ""
-    if "window" not in messages[-1]:
-        assert result.stderr.startswith(f"Error: {path}")
+    assert result.stderr.startswith(f"Error: {path}")
     for message in messages:
         assert message in result.stderr
 

@@ -63,6 +63,9 @@ def test_the_background_says_what_comes_from_the_passages():
     text = streamed(generation(), **TERMINAL)
     assert "\x1b[38;5;16;48;5;75m opened\x1b[0m" in text
     assert "\x1b[38;5;16;48;5;214m in\x1b[0m" in text
+    legend = render_legend(console(**TERMINAL)[0])
+    assert "relevance from the passages" in legend.plain
+    assert "80-100%" in legend.plain
 
 
 def test_streamed_and_whole_have_the_same_colours():
@@ -85,12 +88,6 @@ def test_streamed_and_whole_have_the_same_colours():
 def test_without_colour_it_is_plain_text(options):
     assert streamed(generation(), **options) == "It opened in 1874.\n"
     assert render_legend(console(**options)[0]) is None
-
-
-def test_the_legend():
-    legend = render_legend(console(**TERMINAL)[0])
-    assert "relevance from the passages" in legend.plain
-    assert "80-100%" in legend.plain
 
 
 def test_the_tokens_of_a_character_count_together():
@@ -134,9 +131,6 @@ def test_totals():
     ]
     assert "passage 1 leads" in lines[6]
     assert "5 response tokens; ended by itself; first token 1.0 s" in " ".join(lines[7:])
-
-
-def test_totals_without_a_leading_passage():
     shown, stream = console()
     shown.print(render_totals(generation([("x", (1.0, 1.0, -1.0, -2.0))], ending="length")))
     assert "0% from the passages; no passage has positive relevance" in stream.getvalue()

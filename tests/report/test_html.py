@@ -71,26 +71,17 @@ def test_the_page_shows_verdict_prompt_and_response():
         assert words in facts
 
 
-def test_segments_are_told_apart():
+def test_segments_shading_and_marks_need_no_script():
     page = Page(html_page(grounded_then_not()))
     assert "The bridge opened in 1874." in page.text("segment passage")
     assert page.text("segment question").strip() == "When did the bridge open?"
     assert "Briefly answer" in page.text("segment template")
-    assert [named["data-name"] for _, named in page.tags if "data-name" in named] == [
-        "passage 1",
-        "passage 2",
-    ]
-
-
-def test_default_shading_is_the_mean_over_sentences_and_needs_no_script():
-    # 1.0 and -0.5 on a scale of 2.0 (row maxima: 2.0 and -1.0).
-    assert Page(html_page(grounded_then_not())).shaded() == {"1874.": "5", "2:Fish": "-3"}
-
-
-def test_suspect_spans_are_marked():
-    assert "<mark>" not in html_page(grounded_then_not())
-    page = Page(html_page(grounded_then_not(token_threshold=99.0)))
-    assert "It opened in 1874." in page.text("mark")
+    names = [named["data-name"] for _, named in page.tags if "data-name" in named]
+    assert names == ["passage 1", "passage 2"]
+    # The mean over sentences: 1.0 and -0.5 on a scale of 2.0 (row maxima: 2.0 and -1.0).
+    assert page.shaded() == {"1874.": "5", "2:Fish": "-3"}
+    assert page.text("mark") == ""
+    assert "It opened in 1874." in Page(html_page(grounded_then_not(token_threshold=99.0))).text("mark")
 
 
 def test_data_for_the_script():
@@ -100,11 +91,8 @@ def test_data_for_the_script():
     assert max(data["sentences"]["rows"][0]) == 2.0
     assert data["restsOn"] == ["passage 1 (+2.00)", "no passage"]
     assert "tokens" not in Page(html_page(grounded_then_not())).data()
-
-
-def test_token_rows_stand_in_for_sentence_rows():
-    with_rows, without = grounded_then_not(tokens=True), grounded_then_not(tokens=True, rows=False)
-    assert Page(html_page(with_rows)).data() == Page(html_page(without)).data()
+    # Token rows stand in for sentence rows.
+    assert Page(html_page(grounded_then_not(tokens=True, rows=False))).data() == data
 
 
 @pytest.mark.parametrize(
