@@ -1,4 +1,4 @@
-"""Read examples from our own JSONL or JSON, or from a RAGTruth directory, with line-numbered errors."""
+"""Read examples from JSONL or JSON, or from a RAGTruth directory, with line-numbered errors."""
 
 from __future__ import annotations
 
@@ -132,22 +132,13 @@ def _from_text(content: bytes, path: str | Path, template: str | None) -> list[E
         parsed = _validated(ExampleRow, row, path, line)
         id = parsed.id if parsed.id is not None else str(number)
         _refuse_duplicate(id, seen, path, line)
-        labels = parsed.labels
-        fields = {
-            "question": parsed.question,
-            "passages": parsed.passages,
-            "response": parsed.response,
-            "prompt": parsed.prompt,
-            "template": template if parsed.template is None else parsed.template,
-            "labels": None if labels is None else tuple(Label(**vars(label)) for label in labels),
-            "id": id,
-            "source": parsed.source_id,
-            "generator": parsed.generator,
-        }
+        fields = parsed.model_dump(exclude={"labels", "source_id"}) | {"id": id, "source": parsed.source_id}
+        if parsed.labels is not None:
+            fields["labels"] = tuple(Label(**vars(label)) for label in parsed.labels)
+        if parsed.template is None:
+            fields["template"] = template
         examples.append(_create(fields, path, line))
-    if not examples:
-        raise InputError("no examples", path=path)
-    return examples
+    return _some(examples, path)
 
 
 def _from_ragtruth(folder: Path) -> list[Example]:
@@ -165,12 +156,8 @@ def _from_ragtruth(folder: Path) -> list[Example]:
         response = _validated(_RagTruthResponse, row, responses_path, line)
         _refuse_duplicate(response.id, seen, responses_path, line)
         if response.source_id not in sources:
-            raise InputError(
-                f"no source '{one_line(response.source_id, 100)}' in {sources_path.name}",
-                path=responses_path,
-                line=line,
-                field="source_id",
-            )
+            message = f"no source '{one_line(response.source_id, 100)}' in {sources_path.name}"
+            raise InputError(message, path=responses_path, line=line, field="source_id")
         source_line, source = sources[response.source_id]
         question, passages = _ragtruth_parts(source, sources_path, source_line)
         fields = {
@@ -187,27 +174,28 @@ def _from_ragtruth(folder: Path) -> list[Example]:
             "generator": response.model,
         }
         examples.append(_create(fields, responses_path, line))
-    if not examples:
-        raise InputError("no examples", path=responses_path)
-    return examples
+    return _some(examples, responses_path)
 
 
 def _ragtruth_parts(source: _RagTruthSource, path: Path, line: int) -> tuple[str, list[str]]:
     """Question and passages of a RAGTruth source: QA and Summary, whose text the prompt holds."""
-    info = source.source_info
-    if source.task_type == "QA" and isinstance(info, dict):
+    info, task = source.source_info, source.task_type
+    if task not in ("QA", "Summary"):
+        message = f"task type '{one_line(task, 100)}' is not supported; supported: QA, Summary"
+        raise InputError(message, path=path, line=line, field="task_type")
+    if task == "Summary" and isinstance(info, str):
+        return "", [info.strip()]
+    if task == "QA" and isinstance(info, dict):
         # The numbers stay in the prompt, as part of the template.
         pieces = re.split(r"(?:^|\n+)passage \d+:", str(info.get("passages", "")))
-        joined = [piece.strip() for piece in pieces if piece.strip()]
-        if all(text in source.prompt for text in joined) and joined:
-            return str(info.get("question", "")), joined
-    if source.task_type == "Summary" and isinstance(info, str):
-        return "", [info.strip()]
+        passages = [piece.strip() for piece in pieces if piece.strip()]
+        if passages and all(text in source.prompt for text in passages):
+            return str(info.get("question", "")), passages
+    wanted = (
+        "the text" if task == "Summary" else "an object with a question, and passages that the prompt has"
+    )
     raise InputError(
-        f"task type '{source.task_type}' is not supported; supported: QA, Summary",
-        path=path,
-        line=line,
-        field="task_type",
+        f"for task type '{task}' this must be {wanted}", path=path, line=line, field="source_info"
     )
 
 
@@ -221,6 +209,12 @@ def _create(fields: dict[str, Any], path: str | Path, line: int) -> Example:
         raise InputError(error.reason, path=path, line=line, field=field) from error
 
 
+def _some(examples: list[Example], path: str | Path) -> list[Example]:
+    if not examples:
+        raise InputError("no examples", path=path)
+    return examples
+
+
 def _refuse_duplicate(id: str, seen: dict[str, int], path: str | Path, line: int, field: str = "id") -> None:
     if id in seen:
         message = f"duplicate {field} '{one_line(id, 100)}' (first on line {seen[id]})"
@@ -231,19 +225,16 @@ def _refuse_duplicate(id: str, seen: dict[str, int], path: str | Path, line: int
 def _json_rows(content: bytes, path: str | Path) -> Iterator[tuple[int, int, Any]]:
     """(line, number, value) of each JSONL line (numbered by line), array element, or of one object."""
     text = _decode(content, path)
-    if text.lstrip().startswith("["):
+    first = text.lstrip().partition("\n")[0]
+    if first.startswith("["):
         _parse(text, path, 1)
         yield from _elements(text)
-        return
-    if not text.strip():
-        return
-    first = text.lstrip().partition("\n")[0]
-    if not _is_json(first):  # one object over several lines, or a first line that is wrong either way
+    elif first and not _is_json(first):  # one object over several lines, or wrong either way
         yield 1, 1, _parse(text, path, 1)
-        return
-    for line, row in enumerate(text.split("\n"), start=1):
-        if row.strip():
-            yield line, line, _parse(row, path, line)
+    else:
+        for line, row in enumerate(text.split("\n"), start=1):
+            if row.strip():
+                yield line, line, _parse(row, path, line)
 
 
 def _is_json(text: str) -> bool:
@@ -274,10 +265,9 @@ def _decode(content: bytes, path: str | Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        message = f"invalid UTF-8 at byte {error.start}; save the file as UTF-8"
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"invalid UTF-8 at byte {error.start}; save the file as UTF-8", path=path, line=line
-        ) from error
+        raise InputError(message, path=path, line=line) from error
 
 
 def _parse(text: str, path: str | Path, line: int) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import Any, NoReturn
 
 from lrp4rag.errors import InputError
 from lrp4rag.files import read_bytes
+from lrp4rag.hashes import hash_of
 from lrp4rag.text import one_line
 
 SEAL = "sha256"
@@ -71,7 +71,7 @@ def _open(record: dict[str, Any]) -> dict[str, Any]:
 
 def _digest(record: dict[str, Any]) -> str:
     content = json.dumps(_open(record), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(content.encode()).hexdigest()
+    return hash_of(content)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

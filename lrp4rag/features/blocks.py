@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from lrp4rag.errors import InputError
 from lrp4rag.features.parts import RELEVANCE, SIGNALS, STATES
-from lrp4rag.features.profiles import PROFILES
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.table import TokenTable
 from lrp4rag.features.text import TEXT_FEATURES
-from lrp4rag.features.tokens import TOKEN_FEATURES
+from lrp4rag.features.tokens import PROFILES, TOKEN_FEATURES
 from lrp4rag.lrp.signals import Wanted
 
 Block = TokenTable | StateBlock

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lrp4rag.features.profiles import PROFILES
 from lrp4rag.features.pulled import SENTENCE_FEATURES
 from lrp4rag.features.response import POOLINGS, PROMPT_FEATURES
 from lrp4rag.features.text import TEXT_FEATURES
-from lrp4rag.features.tokens import TOKEN_FEATURES
+from lrp4rag.features.tokens import PROFILES, TOKEN_FEATURES
 
 
 def tables_in_markdown() -> dict[str, str]:

@@ -25,22 +25,6 @@ class Pooling:
     definition: str
 
 
-def _mean(values: Values, _: Record) -> float:
-    return float(values.mean())
-
-
-def _lowest(values: Values, _: Record) -> float:
-    return float(smoothed(values, TOKEN_WINDOW).min())
-
-
-def _highest(values: Values, _: Record) -> float:
-    return float(smoothed(values, TOKEN_WINDOW).max())
-
-
-def _deviation(values: Values, _: Record) -> float:
-    return float(values.std())
-
-
 def _content(values: Values, record: Record) -> float:
     content = content_tokens(record)
     return float(values[content].mean() if content.any() else values.mean())
@@ -56,10 +40,18 @@ def _worst_sentence(values: Values, record: Record) -> float:
 
 
 _POOLINGS = (
-    Pooling("mean", _mean, "mean over the response's tokens"),
-    Pooling("lowest", _lowest, f"lowest mean of {TOKEN_WINDOW} neighbouring tokens: the worst window"),
-    Pooling("highest", _highest, f"highest mean of {TOKEN_WINDOW} neighbouring tokens"),
-    Pooling("deviation", _deviation, "standard deviation over the tokens"),
+    Pooling("mean", lambda values, _: float(values.mean()), "mean over the response's tokens"),
+    Pooling(
+        "lowest",
+        lambda values, _: float(smoothed(values).min()),
+        f"lowest mean of {TOKEN_WINDOW} neighbouring tokens: the worst window",
+    ),
+    Pooling(
+        "highest",
+        lambda values, _: float(smoothed(values).max()),
+        f"highest mean of {TOKEN_WINDOW} neighbouring tokens",
+    ),
+    Pooling("deviation", lambda values, _: float(values.std()), "standard deviation over the tokens"),
     Pooling("content", _content, "mean over tokens of content words (no English stop words)"),
     Pooling("worst sentence", _worst_sentence, "lowest mean of a sentence's tokens"),
 )
@@ -97,22 +89,26 @@ def top_mass(relevance: Values) -> float:
     return float(np.sort(positive_shares(relevance))[::-1][:TOP_TOKENS].sum())
 
 
-def positive(relevance: Values) -> float:
-    return float(np.maximum(relevance, 0).sum())
-
-
-def negative(relevance: Values) -> float:
-    return float(np.minimum(relevance, 0).sum())
-
-
 _PROMPT = (
     PromptFeature("concentration", concentration, "-", "0 to 1", "1 - entropy of positive shares / log m"),
     PromptFeature("gini", gini, "-", "0 to 1", "Gini coefficient of the tokens' positive relevance"),
     PromptFeature(
         "top mass", top_mass, "-", "0 to 1", f"share of the {TOP_TOKENS} passage tokens with most relevance"
     ),
-    PromptFeature("positive", positive, "logit", "0 or more", "sum of positive R_prompt over passage tokens"),
-    PromptFeature("negative", negative, "logit", "0 or less", "sum of negative R_prompt over passage tokens"),
+    PromptFeature(
+        "positive",
+        lambda relevance: float(np.maximum(relevance, 0).sum()),
+        "logit",
+        "0 or more",
+        "sum of positive R_prompt over passage tokens",
+    ),
+    PromptFeature(
+        "negative",
+        lambda relevance: float(np.minimum(relevance, 0).sum()),
+        "logit",
+        "0 or less",
+        "sum of negative R_prompt over passage tokens",
+    ),
 )
 PROMPT_FEATURES: dict[str, PromptFeature] = {one.name: one for one in _PROMPT}
 

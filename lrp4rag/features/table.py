@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError
-from lrp4rag.features.profiles import PROFILES
 from lrp4rag.features.record import Record
 from lrp4rag.features.text import TEXT_FEATURES
-from lrp4rag.features.tokens import TOKEN_FEATURES
-from lrp4rag.features.windows import smoothed
+from lrp4rag.features.tokens import PROFILES, TOKEN_FEATURES
+from lrp4rag.features.units import smoothed
 
 Table = NDArray[np.float32]
 

@@ -12,9 +12,9 @@ import torch
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.features.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS, STATES, matrix_shape
-from lrp4rag.lrp.attribute import as_array, prompt_mean, pull_mean
+from lrp4rag.lrp.attribute import prompt_mean, pull_mean
 from lrp4rag.lrp.flow import Flow, relevance_mode
-from lrp4rag.lrp.relevance import Array, Relevance
+from lrp4rag.lrp.relevance import Array, Relevance, as_array
 from lrp4rag.lrp.resample import resampling_matrix
 from lrp4rag.lrp.signals import PromptSignals
 from lrp4rag.lrp.units import members, response_units

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from lrp4rag.errors import InputError
-from lrp4rag.features.profiles import PROFILES
 from lrp4rag.features.table import TokenTable
-from lrp4rag.features.tokens import TOKEN_FEATURES
-from lrp4rag.features.windows import smoothed
+from lrp4rag.features.tokens import PROFILES, TOKEN_FEATURES
+from lrp4rag.features.units import smoothed
 from tests.features.records import HEADS, LAYERS, ORIGINS, random_record
 
 

@@ -177,7 +177,7 @@ def test_ragtruths_labels_are_strict(label: dict[str, Any], field: str, tmp_path
         ([SOURCE], [{**RESPONSE, "model": "\ud800"}], "lone surrogate"),
         ([SOURCE], [{**RESPONSE, "id": "\ud800"}], "lone surrogate"),
         ([{**SOURCE, "task_type": "\x1b[2J"}], [RESPONSE], "is not supported"),
-        ([{**SOURCE, "source_info": 3}], [RESPONSE], "is not supported"),
+        ([{**SOURCE, "source_info": 3}], [RESPONSE], "this must be"),
         ([{**SOURCE, "prompt": None}], [RESPONSE], "string"),
         ([], [RESPONSE], "no source"),
         ([SOURCE], [], "no examples"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -79,8 +80,9 @@ def _sleep(*_: object) -> dict[str, str]:
 
 
 def run_extraction(load: Load, store: str, prompts: int, workers: int) -> None:
-    """As `lrp4rag extract` runs it; workers are forked from the server, which takes no seconds."""
+    """As `lrp4rag extract` runs it; workers are forked from a server that has imported everything."""
     module.START = "forkserver"
+    multiprocessing.get_context(module.START).set_forkserver_preload(["tests.training.jobs"])
     os.cpu_count = lambda: 2
     rows, reader = [*responses(prompts), TOO_LONG], open_reader(load.folder, load.cache)
     # Tests started in the background of a shell inherit that interrupts are ignored.

@@ -1,4 +1,7 @@
+"""Controls that a result is set beside, and the candidates they are made of."""
+
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -7,25 +10,28 @@ from lrp4rag.classifiers import Features
 from lrp4rag.errors import InputError
 from lrp4rag.training import controls
 from lrp4rag.training.controls import CONTROLS, Setting, available, flag_everything
-from lrp4rag.training.folds import HONEST, PAPER
+from lrp4rag.training.folds import HONEST, ONCE, PAPER
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.validation import cross_validated
 from tests.training.labelled import examples, extraction
 
 SETTING = Setting("svm", (Features(length=9), Features(length=200)))
-ONCE = replace(HONEST, repeats=1)
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    made = examples(40)
-    return Rows(extraction(made, tmp_path_factory.mktemp("controls") / "s").store, tuple(made))
+    labelled = examples(40)
+    return Rows(extraction(labelled, tmp_path_factory.mktemp("controls") / "s").store, tuple(labelled))
 
 
-def inputs_of(contenders, name):
-    (found,) = {id(each.inputs): each.inputs for each in contenders if each.name == name}.values()
+def inputs_of(candidates, name):
+    (found,) = {id(each.inputs): each.inputs for each in candidates if each.name == name}.values()
     return found
+
+
+def lengths(rows):
+    return [len(row.response) for row in rows.relevances]
 
 
 def test_a_setting_takes_the_lengths_and_the_resampling_of_a_protocol():
@@ -39,86 +45,83 @@ def test_a_setting_takes_the_lengths_and_the_resampling_of_a_protocol():
         Setting.of(HONEST, "svm", "wine")
 
 
-def test_every_length_and_every_setting_contends(rows):
-    made = controls.relevance(rows, SETTING)
-    assert [each.name for each in made] == ["total, 9"] * 4 + ["total, 200"] * 4
-    assert len({each.settings for each in made}) == 4
-    assert np.array_equal(inputs_of(made, "total, 200"), Features(length=200)(rows.relevances))
+def test_every_length_and_every_setting_is_a_candidate(rows):
+    found = controls.relevance(rows, SETTING)
+    assert [each.name for each in found] == ["total, 9"] * 4 + ["total, 200"] * 4
+    assert len({each.settings for each in found}) == 4
+    assert np.array_equal(inputs_of(found, "total, 200"), Features(length=200)(rows.relevances))
 
 
 def test_length_is_the_number_of_response_tokens(rows):
-    contenders = controls.length(rows, SETTING)
-    expected = [[len(example.response.split())] for example in rows.examples]
-    for each in contenders:
-        assert each.inputs.tolist() == expected
-    assert {each.classifier for each in contenders} == {"logistic", "svm"}
+    candidates = controls.length(rows, SETTING)
+    for each in candidates:
+        assert each.inputs[:, 0].tolist() == lengths(rows)
+    assert {each.classifier for each in candidates} == {"logistic", "svm"}
 
 
 def test_constant_relevance_hides_the_length_only_when_interpolated(rows):
     hidden = CONTROLS["constant relevance (interpolate)"].make(rows, SETTING)
     shown = CONTROLS["constant relevance (zeros)"].make(rows, SETTING)
-    lengths = [len(row.response) for row in rows.relevances]
     assert np.allclose(inputs_of(hidden, "total, 200"), 1)
-    assert (inputs_of(shown, "total, 200") != 0).sum(1).tolist() == lengths
+    assert (inputs_of(shown, "total, 200") != 0).sum(1).tolist() == lengths(rows)
 
 
 def test_shuffled_rows_are_the_same_rows_in_another_order(rows):
+    def shuffled(seed=0):
+        return inputs_of(controls.shuffled_rows(rows, replace(SETTING, seed=seed)), "total, 9")
+
     real = inputs_of(controls.relevance(rows, SETTING), "total, 9")
-    shuffled = inputs_of(controls.shuffled_rows(rows, SETTING), "total, 9")
-    assert not np.array_equal(real, shuffled)
-    assert sorted(real.tolist()) == sorted(shuffled.tolist())
-    again = inputs_of(controls.shuffled_rows(rows, SETTING), "total, 9")
-    other = inputs_of(controls.shuffled_rows(rows, replace(SETTING, seed=1)), "total, 9")
-    assert np.array_equal(shuffled, again)
-    assert not np.array_equal(shuffled, other)
+    assert not np.array_equal(real, shuffled())
+    assert sorted(real.tolist()) == sorted(shuffled().tolist())
+    assert np.array_equal(shuffled(), shuffled())
+    assert not np.array_equal(shuffled(), shuffled(seed=1))
 
 
 def test_shuffled_tokens_keep_each_rows_values(rows):
-    length = max(len(row.response) for row in rows.relevances)
+    length = max(lengths(rows))
     # Padded to one length the values are all there, then zeros.
     setting = Setting("svm", (Features(length=length, mode="pad_last"),))
-    name = f"total, {length}"
-    shuffled = inputs_of(controls.shuffled_tokens(rows, setting), name)
+    real, shuffled = (
+        inputs_of(make(rows, setting), f"total, {length}")
+        for make in (controls.relevance, controls.shuffled_tokens)
+    )
     for values, row in zip(shuffled, rows.relevances, strict=True):
-        count = len(row.response)
-        assert sorted(values[:count]) == pytest.approx(sorted(row.total))
-    real = inputs_of(controls.relevance(rows, setting), name)
+        assert sorted(values[: len(row.response)]) == pytest.approx(sorted(row.total))
     assert not np.allclose(real, shuffled)
 
 
 def test_noise_has_the_length_of_the_response_and_nothing_else(rows):
     setting = Setting("svm", (Features(length=200, mode="zeros"),))
     values = inputs_of(controls.noise(rows, setting), "total, 200")
-    assert (values != 0).sum(1).tolist() == [len(row.response) for row in rows.relevances]
+    assert (values != 0).sum(1).tolist() == lengths(rows)
     assert abs(values[values != 0].mean()) < 0.2
     assert values[values != 0].std() == pytest.approx(1, abs=0.1)
     correlation = np.corrcoef(values.sum(1), [row.total.sum() for row in rows.relevances])
     assert abs(correlation[0, 1]) < 0.4
 
 
+class Held(SimpleNamespace):
+    def __len__(self):
+        return len(self.relevances)
+
+
 @pytest.mark.parametrize("vector", ["total", "segments", "matrix", "matrix_t"])
 def test_imitations_have_the_shape_of_the_features(rows, vector):
-    generator = np.random.default_rng(0)
-    relevances = [
-        replace(
-            row,
-            by_segment=generator.normal(size=(4, len(row.response))).astype(np.float32),
-            resampled=generator.normal(size=(64, 16)).astype(np.float32),
-        )
-        for row in rows.relevances
-    ]
-
-    class Held:
-        def __init__(self):
-            self.relevances = relevances
-
-        def __len__(self):
-            return len(relevances)
-
+    rng = np.random.default_rng(0)
+    held = Held(
+        relevances=[
+            replace(
+                row,
+                by_segment=rng.normal(size=(4, len(row.response))).astype(np.float32),
+                resampled=rng.normal(size=(64, 16)).astype(np.float32),
+            )
+            for row in rows.relevances
+        ]
+    )
     setting = Setting.of(replace(HONEST, lengths=(12,)), "svm", vector)
-    real = controls.relevance(Held(), setting)[0].inputs
+    real = controls.relevance(held, setting)[0].inputs
     for name in list(CONTROLS)[1:6]:
-        imitation = CONTROLS[name].make(Held(), setting)[0].inputs
+        imitation = CONTROLS[name].make(held, setting)[0].inputs
         assert imitation.shape == real.shape, name
         assert not np.allclose(imitation, real), name
 
@@ -137,16 +140,7 @@ def test_shuffling_leaves_chance_and_the_result_is_better(rows):
 
 def test_what_the_store_lacks_is_left_out_with_the_reason(rows):
     kept, left_out = available(rows)
-    assert kept == [
-        "length only",
-        "constant relevance (interpolate)",
-        "constant relevance (zeros)",
-        "relevance of another row",
-        "relevance in another token order",
-        "noise of the response's length",
-        "novel words",
-        "six lexical features",
-    ]
+    assert kept == list(CONTROLS)[:8]
     assert set(kept) | set(left_out) == set(CONTROLS)
     assert set(left_out.values()) == {"the store has no signals"}
     assert available(rows, ["length only", "entropy"]) == (

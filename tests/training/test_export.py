@@ -69,12 +69,6 @@ def test_features_of_tokens_and_responses(tmp_path: Path) -> None:
     assert rows[3]["token: passages"] is rows[3]["passages: mean"] is None
 
 
-def test_features_need_signals(tmp_path: Path) -> None:
-    store = store_of(tmp_path, ROWS, [PROMPT])
-    with pytest.raises(InputError, match="features need signals"):
-        exported(store, features=True)
-
-
 def test_types_do_not_depend_on_what_the_rows_hold(tmp_path: Path) -> None:
     full = store_of(tmp_path / "full", ROWS, [SIGNALS, PROMPT, SENTENCES])
     bare = store_of(tmp_path / "bare", [replace(row, labels=None, generator=None) for row in ROWS])
@@ -110,16 +104,12 @@ def test_parts_that_rows_lack_are_null(at_once: int, tmp_path: Path, monkeypatch
     assert rows[0]["hallucinated"] is None
 
 
-def test_arrays_of_more_axes_bring_their_shape(tmp_path: Path) -> None:
+def test_arrays_of_more_axes_bring_their_shape_and_taken_names_their_part(tmp_path: Path) -> None:
     store = store_of(tmp_path, ROWS, [SIGNALS, SENTENCES])
     for row, example in zip(exported(store, "lookback", "sentences"), ROWS, strict=True):
         for name, part in (("lookback", SIGNALS), ("sentences", SENTENCES)):
             found = np.array(row[name], dtype=np.float32).reshape(row[f"{name}_shape"])
             np.testing.assert_array_equal(found, store.arrays(example, part)[name])
-
-
-def test_names_that_are_columns_already_get_their_parts(tmp_path: Path) -> None:
-    store = store_of(tmp_path, ROWS, [SIGNALS, SENTENCES])
     rows = exported(store, "tokens", "logits", "tokens")
     assert list(rows[0])[len(BASE) :] == [
         *("sentences_tokens", "sentences_tokens_shape"),
@@ -135,20 +125,8 @@ def test_examples_without_relevance_are_left_out(tmp_path: Path) -> None:
     assert [row["id"] for row in exported(store)] == ["bridge-0", "bridge-1", "bridge-3"]
 
 
-def test_pandas_reads_it(tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    store = store_of(tmp_path, ROWS, [SIGNALS])
-    exported(store)
-    frame = pandas.read_parquet(tmp_path / "table.parquet")
-    assert frame.groupby("hallucinated").R_response.apply(lambda rows: rows.map(np.mean).mean()).tolist() == [
-        0.5,
-        0.75,
-    ]
-
-
 def test_the_page_of_the_store_reads_it_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The examples of docs/store.md, on a store and a table of the names that they use."""
-    pytest.importorskip("pandas")
     page = (Path(__file__).parents[2] / "docs" / "store.md").read_text()
     with_pandas, with_rows = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     rows = [*examples(4, generator="llama-2-7b-chat"), *examples(2, first=4)]
@@ -176,6 +154,8 @@ def test_an_unknown_array_is_named_with_those_there_are(parts: list[str], known:
 
 
 def test_nothing_to_export(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="features need signals"):
+        exported(store_of(tmp_path / "p", ROWS, [PROMPT]), features=True)
     with pytest.raises(InputError, match="no store here"):
         export(tmp_path / "none", tmp_path / "t.parquet")
     store_of(tmp_path / "s", [])

@@ -1,3 +1,6 @@
+"""Metrics against hand-made numbers and scikit-learn, their bootstrap, and agreement of spans."""
+
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -13,11 +16,11 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
+from lrp4rag.example import Label
 from lrp4rag.training.metrics import (
     Draws,
     bootstrap,
     compare,
-    expected_calibration_error,
     intervals,
     outcome_metrics,
     reliability,
@@ -26,33 +29,48 @@ from lrp4rag.training.metrics import (
     token_metrics,
     weighted_metrics,
 )
+from lrp4rag.training.spans import Overlap, annotated_sentences, characters, overlap_metrics, sentences
 from lrp4rag.training.validation import Outcome
+from tests.training.labelled import examples
 
 LABELS = np.array([True, True, True, False, False, False, False, False])
 SCORES = np.array([0.9, 0.8, 0.3, 0.7, 0.2, 0.1, 0.1, 0.0])
 
 
+def ece(labels, probabilities):
+    return response_metrics(labels, probabilities, 0.5)["ece"]
+
+
+def one_each(count):
+    return np.arange(count).astype(str)
+
+
 def test_metrics_by_hand():
     # At 0.5: 2 hits, 1 false alarm, 1 miss, 4 passed. 14 of 15 pairs are ranked right.
     metrics = response_metrics(LABELS, SCORES, 0.5)
-    assert metrics["auroc"] == pytest.approx(14 / 15)
-    assert metrics["auprc"] == pytest.approx((1 + 1 + 3 / 4) / 3)
-    assert metrics["accuracy"] == pytest.approx(6 / 8)
-    assert metrics["precision"] == pytest.approx(2 / 3)
-    assert metrics["recall"] == pytest.approx(2 / 3)
-    assert metrics["f1"] == pytest.approx(2 / 3)
-    assert metrics["balanced_accuracy"] == pytest.approx((2 / 3 + 4 / 5) / 2)
+    expected = {
+        "auroc": 14 / 15,
+        "auprc": (1 + 1 + 3 / 4) / 3,
+        "accuracy": 6 / 8,
+        "precision": 2 / 3,
+        "recall": 2 / 3,
+        "f1": 2 / 3,
+        "balanced_accuracy": (2 / 3 + 4 / 5) / 2,
+    }
+    assert {name: metrics[name] for name in expected} == pytest.approx(expected)
+    tokens = token_metrics(LABELS, SCORES, LABELS)  # with flags of their own
+    assert (tokens["f1"], tokens["auroc"]) == (1, pytest.approx(14 / 15))
 
 
 def test_calibration_error_by_hand():
     # Two bins of two rows: mean 0.25 and no hit, mean 0.95 and both hit.
     labels = np.array([False, False, True, True])
     probabilities = np.array([0.22, 0.28, 0.92, 0.98])
-    assert expected_calibration_error(labels, probabilities) == pytest.approx((0.25 + 0.05) / 2)
-    assert expected_calibration_error(np.array([True] * 10), np.ones(10)) == 0
-    assert expected_calibration_error(np.array([False] * 10), np.ones(10)) == 1
+    assert ece(labels, probabilities) == pytest.approx((0.25 + 0.05) / 2)
+    assert ece(np.array([True] * 10), np.ones(10)) == 0
+    assert ece(np.array([False] * 10), np.ones(10)) == 1
     half = np.array([True, False] * 50)
-    assert expected_calibration_error(half, np.full(100, 0.5)) == pytest.approx(0)
+    assert ece(half, np.full(100, 0.5)) == pytest.approx(0)
 
 
 def test_what_is_undefined_is_nan():
@@ -62,18 +80,14 @@ def test_what_is_undefined_is_nan():
     assert metrics["accuracy"] == 1
 
 
-def test_token_metrics_take_their_own_flags():
-    metrics = token_metrics(LABELS, SCORES, LABELS)
-    assert metrics["f1"] == 1
-    assert metrics["auroc"] == pytest.approx(14 / 15)
+def rate_of(hits, groups, resamples):
+    return bootstrap(lambda rows: {"rate": hits[rows].mean()}, groups, resamples=resamples)["rate"]
 
 
 def test_interval_covers_the_truth_and_shrinks_with_data():
     def width(count):
-        generator = np.random.default_rng(1)
-        hits = generator.random(count) < 0.7
-        groups = np.arange(count).astype(str)
-        interval = bootstrap(lambda rows: {"rate": hits[rows].mean()}, groups, resamples=300)["rate"]
+        hits = np.random.default_rng(1).random(count) < 0.7
+        interval = rate_of(hits, one_each(count), resamples=300)
         assert interval.low < 0.7 < interval.high
         assert interval.value == pytest.approx(hits.mean())
         return interval.high - interval.low
@@ -86,13 +100,8 @@ def test_interval_covers_the_truth_and_shrinks_with_data():
 def test_rows_of_one_source_are_drawn_together():
     """Ten copies of each row are not ten times the evidence."""
     hits = np.random.default_rng(0).random(100) < 0.5
-    single = bootstrap(lambda rows: {"rate": hits[rows].mean()}, np.arange(100).astype(str), resamples=400)[
-        "rate"
-    ]
-    copies = np.repeat(hits, 10)
-    grouped = bootstrap(
-        lambda rows: {"rate": copies[rows].mean()}, np.repeat(np.arange(100), 10).astype(str), resamples=400
-    )["rate"]
+    single = rate_of(hits, one_each(100), 400)
+    grouped = rate_of(np.repeat(hits, 10), np.repeat(one_each(100), 10), 400)
     assert grouped.high - grouped.low == pytest.approx(single.high - single.low, rel=0.15)
 
 
@@ -103,10 +112,10 @@ def test_an_undefined_metric_has_no_interval():
 
 def many(rows=90, sources=30, repeats=3, seed=0):
     """Labels, sources of unequal size, and an outcome with ties."""
-    generator = np.random.default_rng(seed)
-    labels = generator.random(rows) < 0.4
-    groups = generator.integers(sources, size=rows).astype(str)
-    probabilities = np.clip(generator.random((repeats, rows)) * 0.7 + 0.3 * labels, 0, 1).round(1)
+    rng = np.random.default_rng(seed)
+    labels = rng.random(rows) < 0.4
+    groups = rng.integers(sources, size=rows).astype(str)
+    probabilities = np.clip(rng.random((repeats, rows)) * 0.7 + 0.3 * labels, 0, 1).round(1)
     return labels, groups, Outcome(probabilities, probabilities >= 0.5)
 
 
@@ -132,17 +141,17 @@ def test_weighted_metrics_are_those_of_scikit_learn():
         expected = by_scikit_learn(labels, probabilities, flagged, row)
         # A weight is as good as so many copies.
         copies = np.repeat(np.arange(90), row.astype(int))
-        expected["ece"] = expected_calibration_error(labels[copies], probabilities[copies])
+        expected["ece"] = ece(labels[copies], probabilities[copies])
         assert {name: values[k] for name, values in found.items()} == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_bootstrap_equals_a_naive_loop_over_drawn_sources():
     labels, groups, outcome = many()
     sources = np.unique(groups)
-    generator = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     drawn = []
     for _ in range(60):
-        picks = generator.integers(len(sources), size=len(sources))
+        picks = rng.integers(len(sources), size=len(sources))
         rows = np.concatenate([np.flatnonzero(groups == sources[k]) for k in picks])
         repeats = [
             response_metrics(labels[rows], probabilities[rows], 0.5)
@@ -161,10 +170,10 @@ def test_the_bootstrap_equals_a_naive_loop_over_drawn_sources():
 
 
 def test_the_interval_of_a_small_calibration_error_holds_it():
-    generator = np.random.default_rng(0)
-    probabilities = generator.random(500)
-    labels = generator.random(500) < probabilities
-    found = intervals(labels, probabilities, np.arange(500).astype(str), 0.5, 200)["ece"]
+    rng = np.random.default_rng(0)
+    probabilities = rng.random(500)
+    labels = rng.random(500) < probabilities
+    found = intervals(labels, probabilities, one_each(500), 0.5, 200)["ece"]
     assert 0 <= found.low < found.value < found.high < 0.1
 
 
@@ -249,8 +258,6 @@ def test_draws_where_a_metric_is_undefined_are_left_out():
 
 
 def test_a_thousand_resamples_are_quick():
-    import time
-
     labels, groups, outcome = many(rows=839, sources=839)
     started = time.process_time()
     outcome_metrics(outcome, labels, groups, resamples=1000)
@@ -258,8 +265,8 @@ def test_a_thousand_resamples_are_quick():
 
 
 def test_reliability_is_that_of_scikit_learn_and_sums_up_to_the_error():
-    generator = np.random.default_rng(0)
-    labels, probabilities = generator.random(200) < 0.5, generator.random(200) * 0.8
+    rng = np.random.default_rng(0)
+    labels, probabilities = rng.random(200) < 0.5, rng.random(200) * 0.8
     bins = reliability(labels, probabilities)
     frequency, mean = calibration_curve(labels, probabilities, n_bins=10)
     filled = bins.count > 0
@@ -269,7 +276,7 @@ def test_reliability_is_that_of_scikit_learn_and_sums_up_to_the_error():
     assert bins.probability[filled] == pytest.approx(mean)
     assert bins.edges.tolist() == pytest.approx(np.linspace(0, 1, 11).tolist())
     gaps = np.abs(bins.frequency - bins.probability)[filled] * bins.count[filled] / 200
-    assert gaps.sum() == pytest.approx(expected_calibration_error(labels, probabilities))
+    assert gaps.sum() == pytest.approx(ece(labels, probabilities))
 
 
 def test_reliability_takes_all_repeats():
@@ -278,3 +285,47 @@ def test_reliability_takes_all_repeats():
     assert bins.count.tolist() == [2, 2]
     assert bins.frequency.tolist() == [0, 1]
     assert bins.probability.tolist() == pytest.approx([0.25, 0.975])
+
+
+# Spans and sentences.
+
+
+@pytest.mark.parametrize(
+    ("marked", "annotated", "expected"),
+    [
+        ([(0, 4)], [(2, 6)], Overlap(4, 4, 2)),
+        ([(0, 4), (2, 6)], [(0, 6)], Overlap(6, 6, 6)),  # what two spans share counts once
+        ([], [(0, 3)], Overlap(0, 3, 0)),
+        ([(5, 99)], [], Overlap(5, 0, 0)),  # of ten characters
+    ],
+)
+def test_characters(marked, annotated, expected):
+    assert characters(marked, annotated, 10) == expected
+
+
+def test_sentences_that_touch_a_span():
+    text = "One is true. Two is not. Three is."
+    example = replace(examples(1)[0], response=text, labels=(Label(17, 23),))
+    annotated = annotated_sentences(example)
+    np.testing.assert_array_equal(annotated, [False, True, False])
+    assert sentences(np.array([True, True, False]), annotated) == Overlap(2, 1, 1)
+
+
+def test_counts_are_summed_before_they_are_divided():
+    found = overlap_metrics([Overlap(10, 5, 5), Overlap(0, 15, 0)], np.array(["a", "b"]), resamples=50)
+    assert found["precision"].value == pytest.approx(0.5)
+    assert found["recall"].value == pytest.approx(0.25)
+    assert found["f1"].value == pytest.approx(2 * 5 / 30)
+    assert (found["recall"].low, found["recall"].high) == (0, 1)
+    nothing = overlap_metrics([Overlap(0, 4, 0)] * 2, np.array(["a", "b"]), resamples=20)
+    assert (nothing["precision"].value, nothing["recall"].value) == (None, 0)
+
+
+def test_intervals_are_those_of_resampled_sources():
+    draw = np.random.default_rng(0)
+    overlaps = [Overlap(10, 10, int(both)) for both in draw.integers(0, 11, 60)]
+    groups = np.repeat(one_each(30), 2)
+    found = overlap_metrics(overlaps, groups, resamples=400)["f1"]
+    shares = np.array([one.both for one in overlaps]).reshape(30, 2).sum(1) / 20
+    spread = shares.std() / np.sqrt(30)
+    assert found.high - found.low == pytest.approx(2 * 1.96 * spread, rel=0.2)

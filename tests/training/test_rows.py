@@ -20,9 +20,14 @@ PARTS = (SIGNALS, PROMPT, SENTENCES, "matrix-3x2")
 ROWS = [*examples(4), *examples(2, first=4, generator="g2"), replace(examples(1, first=6)[0], generator=None)]
 
 
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return store_of(tmp_path_factory.mktemp("rows") / "s", ROWS, PARTS).folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return store_of(tmp_path / "s", ROWS, PARTS).folder
+def rows(stored: Path) -> Rows:
+    return Rows.open(stored)
 
 
 @pytest.fixture
@@ -44,8 +49,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def test_what_rows_say(folder: Path) -> None:
-    rows = Rows.open(folder)
+def test_what_rows_hold(rows: Rows) -> None:
     assert len(rows) == 7
     assert rows.examples == tuple(ROWS)
     assert rows.labels.tolist() == [False, True, False, True, False, True, False]
@@ -62,13 +66,11 @@ def test_what_rows_say(folder: Path) -> None:
     assert rows.signal("logprob")[0].dtype == np.float32
 
 
-def test_token_flags_are_the_labelled_tokens(folder: Path) -> None:
-    flags = Rows.open(folder).token_flags
-    words = [row.response.split(" ") for row in ROWS]
-    assert [len(flag) for flag in flags] == [len(one) for one in words]
+def test_token_flags_are_the_labelled_tokens(rows: Rows) -> None:
     # Characters 0 to 9 are the first word and the start of the second.
-    for row, flag, one in zip(ROWS, flags, words, strict=True):
-        assert flag.tolist() == [bool(row.labels) and k < 2 for k in range(len(one))]
+    for row, flags in zip(ROWS, rows.token_flags, strict=True):
+        count = len(row.response.split(" "))
+        assert flags.tolist() == [bool(row.labels) and k < 2 for k in range(count)]
 
 
 def test_only_labelled_and_extracted_rows(tmp_path: Path) -> None:
@@ -88,24 +90,23 @@ def test_no_rows_is_an_error(tmp_path: Path) -> None:
         Rows.open(tmp_path)
 
 
-def test_selections(folder: Path) -> None:
-    rows = Rows.open(folder)
+def test_selections(rows: Rows) -> None:
     assert rows.select([2, 0]).examples == (ROWS[2], ROWS[0])
     assert rows.select(np.array([5])).examples == (ROWS[5],)
     assert rows.select(rows.labels).labels.all()
     assert rows.select(rows.generators == "g2").select([1]).examples == (ROWS[5],)
-    assert rows.select_generator("unknown").examples == (ROWS[6],)
+    assert rows.select_generators(["unknown", "g2"]).examples == tuple(ROWS[4:])
+    assert rows.select_generators(()) is rows
     assert len(rows.select(np.zeros(7, dtype=bool))) == 0
     with pytest.raises(InputError, match="no responses of 'g3'; there are: g1, g2, unknown"):
-        rows.select_generator("g3")
+        rows.select_generators(["g1", "g3"])
     with pytest.raises(IndexError):
         rows.select([7])
     with pytest.raises(IndexError):
         rows.select(np.ones(6, dtype=bool))
 
 
-def test_files_are_read_once_and_selections_share_them(folder: Path, reads: list[str]) -> None:
-    rows = Rows.open(folder)
+def test_files_are_read_once_and_selections_share_them(rows: Rows, reads: list[str]) -> None:
     part = rows.select([0, 1])
     assert reads == []
     part.signal("entropy")
@@ -117,19 +118,13 @@ def test_files_are_read_once_and_selections_share_them(folder: Path, reads: list
     assert reads.count("read bridge-0") == 1
 
 
-def test_equal_names_of_different_parts_are_kept_apart(folder: Path) -> None:
-    rows = Rows.open(folder).select([0])
-    assert rows.signal("prompt", PROMPT)[0].tolist() == [0.25] * 4
-    with pytest.raises(InputError, match="no array 'prompt'"):
-        rows.signal("prompt")
-
-
-def test_what_is_not_stored(folder: Path) -> None:
-    rows = Rows.open(folder)
+def test_what_is_not_stored(tmp_path: Path) -> None:
+    rows = Rows.open(store_of(tmp_path, ROWS, PARTS).folder)
     assert all(rows.has(part) for part in ("relevance", *PARTS))
     assert not rows.has("matrix-64x16")
-    with pytest.raises(InputError, match=r"\.safetensors: no array 'parts'"):
-        rows.signal("parts")
+    assert rows.signal("prompt", PROMPT)[0].tolist() == [0.25] * 4
+    with pytest.raises(InputError, match=r"\.safetensors: no array 'prompt'"):  # of the signals
+        rows.signal("prompt")
     rows.store.path(ROWS[2], SIGNALS).unlink()
     rows.store.path(ROWS[2], "matrix-3x2").unlink()
     assert not rows.has(SIGNALS)
@@ -141,8 +136,8 @@ def test_what_is_not_stored(folder: Path) -> None:
     assert rows.select([0, 1]).matrices.shape == (2, 3, 2)
 
 
-def test_a_damaged_file_is_named(folder: Path) -> None:
-    rows = Rows.open(folder)
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    rows = Rows.open(store_of(tmp_path, ROWS[:2], PARTS).folder)
     path = rows.store.path(ROWS[1], SIGNALS)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(InputError, match=path.name):
@@ -151,18 +146,18 @@ def test_a_damaged_file_is_named(folder: Path) -> None:
         _ = rows.relevances
 
 
-def test_the_digest_changes_with_rows_labels_and_configuration(folder: Path, tmp_path: Path) -> None:
-    digest = Rows.open(folder).digest
-    assert Rows.open(folder).digest == digest
-    seen = {digest, Rows.open(folder).select([0, 1]).digest, Rows.open(folder).select([1, 0]).digest}
+def test_the_digest_changes_with_rows_labels_and_configuration(rows: Rows, tmp_path: Path) -> None:
+    digest = rows.digest
+    assert Rows.open(rows.store.folder).digest == digest
+    seen = {digest, rows.select([0, 1]).digest, rows.select([1, 0]).digest}
     variants = {
         "label": [replace(ROWS[0], labels=(Label(0, 3),)), *ROWS[1:]],
         "span": [ROWS[0], replace(ROWS[1], labels=(Label(0, 8),)), *ROWS[2:]],
         "source": [replace(ROWS[0], source="other"), *ROWS[1:]],
         "generator": [replace(ROWS[0], generator="g9"), *ROWS[1:]],
     }
-    for name, rows in variants.items():
-        seen.add(Rows.open(store_of(tmp_path / name, rows).folder).digest)
+    for name, changed in variants.items():
+        seen.add(Rows.open(store_of(tmp_path / name, changed).folder).digest)
     seen.add(Rows.open(store_of(tmp_path / "composite", ROWS, composite="paper").folder).digest)
     assert len(seen) == 3 + len(variants) + 1
     same = store_of(tmp_path / "same", [replace(row, id=f"other-{row.id}") for row in ROWS], PARTS)

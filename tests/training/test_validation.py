@@ -11,7 +11,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
-from lrp4rag.classifiers.calibration import Candidate, candidates_on, fit_calibrated, grouped_folds
+from lrp4rag.classifiers.calibration import (
+    Candidate,
+    candidates_on,
+    fit_best,
+    grouped_folds,
+    probability_of,
+)
 from lrp4rag.errors import InputError
 from lrp4rag.training.folds import HONEST, ONCE, PAPER, splits
 from lrp4rag.training.metrics import outcome_metrics
@@ -119,9 +125,10 @@ def test_the_outcome_equals_a_loop_over_folds():
     chosen = []
     for repeat in range(3):
         for train, test in grouped_folds(labels, groups, 5, repeat):
-            model = fit_calibrated("svm", inputs[train], labels[train], groups[train])
-            assert np.allclose(outcome.probabilities[repeat, test], model.predict(inputs[test]), atol=1e-12)
-            chosen.append(f"real, svm, {model.settings}")
+            best, model = fit_best(candidates_on("svm", inputs[train]), labels[train], groups[train])
+            expected = probability_of(model, inputs[test])
+            assert np.allclose(outcome.probabilities[repeat, test], expected, atol=1e-12)
+            chosen.append(f"real, svm, {best.settings}")
     assert outcome.chosen == tuple(chosen)
     assert np.array_equal(outcome.flagged, outcome.probabilities >= 0.5)
     part = outcome.select(generators == "g1")
@@ -256,8 +263,9 @@ def test_transfer_judges_the_rows_of_test_with_models_of_train():
     assert outcome_metrics(outcome, labels[test], groups[test], resamples=50)["auroc"].high < 0.5
     fold = grouped_folds(labels[test], groups[test], 5, 0)[0][1]
     held_out = np.isin(groups, groups[test][fold])
-    model = fit_calibrated("svm", *(array[train & ~held_out] for array in (inputs, labels, groups)))
-    assert np.allclose(outcome.probabilities[0, fold], model.predict(inputs[test][fold]), atol=1e-12)
+    learned = train & ~held_out
+    _, model = fit_best(candidates_on("svm", inputs[learned]), labels[learned], groups[learned])
+    assert np.allclose(outcome.probabilities[0, fold], probability_of(model, inputs[test][fold]), atol=1e-12)
     within = transferred(candidates, labels, groups, ONCE, train, train)
     alone = cross_validated(candidates_on("svm", inputs[train]), labels[train], groups[train], ONCE)
     assert np.array_equal(within.probabilities, alone.probabilities)

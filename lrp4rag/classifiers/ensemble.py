@@ -1,0 +1,245 @@
+"""`Ensemble`: small networks that score tokens, each by one block of features, and a stacker over them.
+
+Blocks differ in size and in how easily a network overfits them: one network for all of them did worse than
+one for each (docs/localisation.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+from lrp4rag.classifiers.network import FitOptions, Perceptron, fit_network, logits
+from lrp4rag.errors import InputError
+from lrp4rag.features.units import smoothed
+
+Table = NDArray[np.float32]
+Blocks = Mapping[str, Table]
+Flags = NDArray[np.bool_]
+Scores = NDArray[np.float64]
+Numbers = NDArray[np.intp]
+Folds = Sequence[tuple[Numbers, Numbers]]
+Arrays = Mapping[str, NDArray[Any]]
+
+HIDDEN = 32
+WINDOWS = (1, 9, 41)
+"""Tokens around one whose scores say something of it: a clause, and a sentence or two."""
+PENALTY = 0.1
+LARGEST = 10.0
+"""In standard deviations: features are clipped there."""
+AT_ONCE = 8192
+EPOCHS, PATIENCE = 20, 3
+LARGEST_BATCH, SMALLEST_BATCH, BATCHES = 1024, 32, 64
+"""A batch is of 1024 tokens, of fewer where an epoch would have fewer than 64 batches."""
+WIDE = 500
+NARROW_BLOCK, WIDE_BLOCK = (0.1, 1e-2), (0.3, 0.1)
+"""Dropout and weight decay for blocks of up to `WIDE` columns, and for wider ones: hidden states."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """A fitted perceptron on standardised columns: one hidden layer beside a linear path."""
+
+    mean: Table
+    scale: Table
+    weights: dict[str, Table]
+
+    @classmethod
+    def fit(cls, inputs: Table, flags: Flags, train: Numbers, held: Numbers, seed: int) -> Network:
+        """Learn from the rows `train`; the epoch with the lowest log loss on the rows `held` is kept."""
+        dropout, weight_decay = NARROW_BLOCK if inputs.shape[1] <= WIDE else WIDE_BLOCK
+        rows = inputs[train].astype(np.float32)
+        mean, scale = rows.mean(0, dtype=np.float64), rows.std(0, dtype=np.float64)
+        mean, scale = mean.astype(np.float32), np.where(scale > 0, scale, 1.0).astype(np.float32)
+        unfitted = cls(mean, scale, {})
+        weights, _ = fit_network(
+            lambda: Perceptron(inputs.shape[1], HIDDEN, dropout),
+            unfitted._standardised(rows),
+            flags[train],
+            (unfitted._standardised(inputs[held]), flags[held]),
+            FitOptions(
+                learning_rate=1e-3,
+                batch_size=min(LARGEST_BATCH, max(SMALLEST_BATCH, len(train) // BATCHES)),
+                max_epochs=EPOCHS,
+                patience=PATIENCE,
+                seed=seed,
+                weight_decay=weight_decay,
+            ),
+        )
+        return cls(mean, scale, weights)
+
+    def log_odds(self, inputs: Table) -> Scores:
+        """That each row is hallucinated, (N,)."""
+        columns = inputs.shape[1]
+        return logits(lambda: Perceptron(columns, HIDDEN), self.weights, self._standardised(inputs), AT_ONCE)
+
+    def _standardised(self, inputs: Table) -> Table:
+        if inputs.shape[1] != len(self.mean):
+            raise InputError(
+                f"a network of the detector takes {len(self.mean)} features, and is given {inputs.shape[1]}"
+            )
+        rows = inputs.astype(np.float32)  # states may be stored in float16
+        rows -= self.mean
+        rows /= self.scale
+        return np.clip(rows, -LARGEST, LARGEST, out=rows)
+
+
+class BaseModel(Protocol):
+    """What scores tokens by their features in one block, as a `Network` does."""
+
+    def log_odds(self, inputs: Table) -> Scores: ...
+
+
+Fit = Callable[[Table, Flags, Numbers, Numbers, int], BaseModel]
+"""Fits a base model, as `Network.fit` does: of features and flags, with the numbers of the rows to learn
+from, those of the rows held out, and a seed."""
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenScores:
+    """Log odds that each of N tokens is hallucinated: of the token by itself (`alone`), from which a
+    response's probability is made, and from its neighbours too (`among`), by which text is marked."""
+
+    alone: Scores
+    among: Scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Logistic:
+    """Logistic regression: weights of columns, and a bias."""
+
+    weights: Table
+    bias: float
+
+    @classmethod
+    def fit(cls, columns: Scores, flags: Flags) -> Logistic:
+        """On standardised columns (N, k); the weights are those of the columns as they are."""
+        scale = columns.std(0)
+        scale = np.where(scale > 0, scale, 1.0)
+        fitted = LogisticRegression(C=PENALTY).fit(columns / scale, flags)
+        return cls((fitted.coef_[0] / scale).astype(np.float32), float(np.float32(fitted.intercept_[0])))
+
+    def __call__(self, columns: Scores) -> Scores:
+        total: Scores = columns @ self.weights.astype(np.float64) + self.bias
+        return total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stacker:
+    """Combines the blocks' scores: `alone` those of a token itself, `among` those of its neighbours too."""
+
+    alone: Logistic
+    among: Logistic
+
+    @classmethod
+    def fit(cls, scores: Scores, flags: Flags, owner: Numbers) -> Stacker:
+        """From scores (N, blocks) by base models that did not learn from the tokens."""
+        return cls(Logistic.fit(scores, flags), Logistic.fit(with_neighbours(scores, owner), flags))
+
+    def __call__(self, scores: Scores, owner: Numbers) -> TokenScores:
+        return TokenScores(self.alone(scores), self.among(with_neighbours(scores, owner)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ensemble:
+    """`networks` by block, each fitted without another fold, and the stacker over the blocks."""
+
+    networks: dict[str, tuple[Network, ...]]
+    stacker: Stacker
+
+    def __call__(self, blocks: Blocks, owner: Numbers | None = None) -> TokenScores:
+        """`owner` (N,) is the number of each token's response, which rises; by default there is one.
+
+        Raises `KeyError` where a block is missing.
+        """
+        scores = np.stack([mean_log_odds(own, blocks[name]) for name, own in self.networks.items()], axis=1)
+        return self.stacker(scores, np.zeros(len(scores), dtype=np.intp) if owner is None else owner)
+
+    def weight(self, name: str) -> float:
+        """Of a block's score of the token itself."""
+        return float(self.stacker.alone.weights[list(self.networks).index(name)])
+
+    def arrays(self) -> dict[str, Table]:
+        """All that was learned, by name; `of` reads it back."""
+        found: dict[str, Table] = {}
+        for kind, one in (("alone", self.stacker.alone), ("among", self.stacker.among)):
+            found[f"stacker/{kind}"] = np.append(one.weights, one.bias).astype(np.float32)
+        for name, networks in self.networks.items():
+            for k, network in enumerate(networks):
+                own = {"mean": network.mean, "scale": network.scale, **network.weights}
+                found |= {f"networks/{name}/{k}/{key}": array for key, array in own.items()}
+        return found
+
+    @classmethod
+    def of(cls, arrays: Arrays, blocks: Sequence[str]) -> Ensemble:
+        """Raises `KeyError`, `RuntimeError` or `ValueError` for arrays that `arrays` did not give for these
+        blocks."""
+        networks = {name: tuple(_networks(arrays, f"networks/{name}")) for name in blocks}
+        alone, among = (_logistic(arrays[f"stacker/{kind}"]) for kind in ("alone", "among"))
+        if len(alone.weights) != len(networks) or len(among.weights) != len(networks) * 2 * len(WINDOWS):
+            raise ValueError("the stacker is not of these blocks")
+        made = cls(networks, Stacker(alone, among))
+        if made.arrays().keys() != arrays.keys():
+            raise ValueError("its networks are not of the blocks in its card")
+        return made
+
+
+def _logistic(array: Table) -> Logistic:
+    return Logistic(array[:-1], float(array[-1]))
+
+
+def _networks(arrays: Arrays, place: str) -> list[Network]:
+    found: list[Network] = []
+    while (own := f"{place}/{len(found)}/") + "mean" in arrays:
+        parts = {name.removeprefix(own): array for name, array in arrays.items() if name.startswith(own)}
+        network = Network(parts.pop("mean"), parts.pop("scale"), parts)
+        if network.mean.ndim != 1 or network.scale.shape != network.mean.shape:
+            raise ValueError(f"mean and scale of '{own}' are not those of columns")
+        if not (network.scale > 0).all():
+            raise ValueError(f"a scale of '{own}' is not positive")
+        network.log_odds(np.zeros((1, len(network.mean)), dtype=np.float32))
+        found.append(network)
+    if not found:
+        raise ValueError(f"there is no network '{place}'")
+    return found
+
+
+def mean_log_odds(models: Sequence[BaseModel], inputs: Table) -> Scores:
+    """The mean of a block's base models for each token, (N,)."""
+    every: Scores = np.mean([model.log_odds(inputs) for model in models], axis=0)
+    return every
+
+
+def with_neighbours(scores: Scores, owner: Numbers) -> Scores:
+    """Scores (N, blocks), and the probabilities they stand for, averaged over `WINDOWS` within responses:
+    (N, 2 x windows x blocks)."""
+    both = np.concatenate([scores, expit(scores)], axis=1)
+    edges = np.flatnonzero(np.diff(owner)) + 1
+    parts = [
+        np.concatenate([smoothed(part.T, window) for window in WINDOWS]).T for part in np.split(both, edges)
+    ]
+    return np.concatenate(parts)
+
+
+def fit_folds(
+    fit: Callable[..., M], inputs: Table, flags: Flags, folds: Folds, seed: int = 0
+) -> tuple[tuple[M, ...], Scores]:
+    """One block's base models, one for each fold (see `Fit`), and their out-of-fold log odds (N,).
+
+    `folds` have row numbers to learn from and to hold out; every row is held out once. A fold that is held
+    out also decides when its model stops learning.
+    """
+    out_of_fold = np.zeros(len(flags))
+    models = []
+    for k, (train, held) in enumerate(folds):
+        model = fit(inputs, flags, train, held, seed + k)
+        out_of_fold[held] = model.log_odds(inputs[held])
+        models.append(model)
+    return tuple(models), out_of_fold
