@@ -160,7 +160,7 @@ def bridge_example(k: int = 0, **changes: Any) -> Example:
         "response": f"It was opened in {1900 + k}.",
         "id": f"bridge-{k}",
     }
-    return Example.create(**(fields | changes))
+    return Example(**(fields | changes))
 
 
 def save_tiny_gguf(path: Path, seed: int = 0) -> Path:
