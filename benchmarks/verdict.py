@@ -6,9 +6,9 @@ Of each way the fastest round counts. The ways:
 
     forward     the fastest plain Hugging Face forward (sdpa, logits of the response rows only)
     R_response  one tangent, no signals
-    fast        `signals_of(..., FAST)`: the passages together, contrasts, likelihood, lookback, states
+    fast        `PromptSignals(..., FAST)`: the passages together, contrasts, likelihood, lookback, states
     segments    each segment, and the likelihood without passages
-    full        `signals_of(..., FULL)`: provenance too
+    full        `PromptSignals(..., FULL)`: provenance too
 
 Keys of --out and --json, WAY being any of these:
 
@@ -32,7 +32,7 @@ from benchmarks.command import Report, benchmark, count, gigabytes, table, threa
 from benchmarks.harness import Example, apart, in_rounds, peak_of, plain_forward, seconds
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.attribute import prompt_mean
-from lrp4rag.lrp.signals import FAST, FULL, Wanted, signals_of
+from lrp4rag.lrp.signals import FAST, FULL, PromptSignals, Wanted
 from lrp4rag.reader import Encoded, Reader, load_reader
 
 SEGMENTS = replace(FULL, provenance=False)
@@ -63,7 +63,7 @@ def ways(reader: Reader, one: Encoded) -> dict[str, Callable[[], object]]:
 
     def signals(wanted: Wanted) -> None:
         with relevance_mode(reader.model) as flow:
-            signals_of(flow, one, wanted)
+            PromptSignals(flow, one, wanted=wanted, staged=True).of(one)
 
     return {
         "forward": partial(plain_forward, reader.model, Example(one.prompt_ids, one.response_ids)),

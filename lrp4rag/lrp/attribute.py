@@ -13,7 +13,7 @@ from lrp4rag.lrp.composites import ATTNLRP, Composite
 from lrp4rag.lrp.families import require_pull
 from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.readout import Target
-from lrp4rag.lrp.relevance import Array, Relevance
+from lrp4rag.lrp.relevance import Relevance, as_array
 from lrp4rag.lrp.replay import pad_columns
 from lrp4rag.lrp.resample import Mode, resampling_matrix
 from lrp4rag.reader.encoding import Encoded, tokens_in
@@ -133,8 +133,3 @@ def _resampled(
     if shape[0] < shape[1]:
         return flow.pull(encoded, rows, layer=layer).cpu().double() @ columns.T
     return rows @ flow.push(encoded, columns, layer=layer).T.cpu().double()
-
-
-def as_array(values: Tensor) -> Array:
-    array: Array = values.detach().to("cpu", torch.float32).numpy().astype(np.float32)
-    return array

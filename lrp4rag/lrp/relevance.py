@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.reader.encoding import Encoded
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float32]
 KIND = "relevance"
+
+
+def as_array(values: Tensor) -> Array:
+    """A copy as float32 in main memory."""
+    return np.array(values.detach().to("cpu", torch.float32).numpy())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,16 +119,10 @@ class Relevance:
         return LLMAttributionResult(
             input_tokens=self.prompt_tokens,
             output_tokens=self.response_tokens,
-            seq_attr=_tensor(summed),
-            token_attr=None if self.matrix is None else _tensor(self.matrix),
+            seq_attr=torch.tensor(summed),
+            token_attr=None if self.matrix is None else torch.tensor(self.matrix),
         )
 
     def _arrays(self) -> dict[str, Array]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
-
-
-def _tensor(array: Array) -> Any:
-    import torch
-
-    return torch.from_numpy(np.array(array, dtype=np.float32))

@@ -189,13 +189,11 @@ class PromptSignals:
             logprob_without_passages=self._logprob(self._without, ids) if wanted.without_passages else None,
             logprob_other_passages=self._logprob(self._other, ids),
         )
-        passages = (
-            trace.state_parts[:, ORIGINS.index("passages")].transpose(1, 2) if wanted.provenance else None
-        )
+        passages = trace.state_parts[:, ORIGINS.index("passages")] if wanted.provenance else None
         states = States(
             layers=np.array(self._part_layers, dtype=np.int64),
             whole=as_array(trace.states.transpose(1, 2)),
-            passages=None if passages is None else as_array(passages),
+            passages=None if passages is None else as_array(passages.transpose(1, 2)),
         )
         return signals, states
 

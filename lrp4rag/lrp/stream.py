@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from transformers import (
     LogitsProcessorList,
@@ -26,8 +25,7 @@ from transformers import (
 
 from lrp4rag.errors import InputError, LRP4RAGError, RelevanceError
 from lrp4rag.lrp.flow import Flow
-
-Array = NDArray[np.float32]
+from lrp4rag.lrp.relevance import Array, as_array
 
 COLDEST = 1e-6
 """Below this temperature the most likely token is drawn all the same, and logits over it overflow."""
@@ -112,7 +110,7 @@ def stream(
             return
         explained = flow.replayer.explain(prefix.state, 0, slice(-1, None), [token])
         relevance = explained.read(prefix.state.tangents[:, 0, -1:])[:, 0] * prefix.state.scale[:, 0]
-        tokens.append(StreamedToken(token, _array(relevance), float(explained.logits[0])))
+        tokens.append(StreamedToken(token, as_array(relevance), float(explained.logits[0])))
         yield tokens[-1]
         if stop is not None and stop(tokens):
             return
@@ -165,8 +163,8 @@ class Recording(StoppingCriteria):
         ended = torch.zeros_like(token, dtype=torch.bool) if self._ended is None else self._ended
         relevance[:, ended], logits[ended] = torch.nan, torch.nan
         self._ended = ended | torch.isin(token, ends)
-        self._relevance.append(_array(relevance))
-        self._logits.append(_array(logits))
+        self._relevance.append(as_array(relevance))
+        self._logits.append(as_array(logits))
         stop = self._stop is not None and self._stop(self.relevance)
         return torch.full_like(token, stop, dtype=torch.bool)
 
@@ -232,8 +230,3 @@ def _drawer(sampling: Sampling, flow: Flow) -> Callable[[Tensor], int]:
     else:
         generator.seed()
     return lambda scores: int(torch.multinomial(scores.softmax(-1), 1, generator=generator))
-
-
-def _array(values: Tensor) -> Array:
-    array: Array = values.detach().to("cpu", torch.float32).numpy()
-    return array

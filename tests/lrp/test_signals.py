@@ -19,7 +19,6 @@ from lrp4rag.lrp.attribute import own_weights, prompt_mean, segment_weights
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.lrp.replay import pad_columns
 from lrp4rag.lrp.signals import FAST, FULL, ORIGINS, PromptSignals, Signals, States, Wanted
-from lrp4rag.lrp.signals import signals_of as signals_of_one
 from lrp4rag.reader import Encoded
 from lrp4rag.reader.encoding import encode
 from tests.lrp import tiny_families
@@ -252,7 +251,7 @@ def test_a_part_of_the_signals_equals_that_of_all(
     with relevance_mode(model_of(name)) as flow:
         every, all_states = PromptSignals(flow, one, other).of(one)
         shared, shared_states = PromptSignals(flow, one, other, wanted).of(one)
-        alone, states = signals_of_one(flow, one, wanted, other)
+        alone, states = PromptSignals(flow, one, other, wanted, staged=True).of(one)
     expected = every.arrays()
     for key in SEGMENTS:
         expected[key.replace("by_segment", "passages")] = expected[key][2:].sum(0)
@@ -276,7 +275,7 @@ def test_passages_first_and_last(wanted: Wanted) -> None:
         moved = replace(one, segments=tuple(segments), segment_names=("template", "question", "passage 1"))
         with relevance_mode(model_of("llama")) as flow:
             every = PromptSignals(flow, moved, None).of(moved)[0].arrays()
-            found = signals_of_one(flow, moved, wanted)[0].arrays()
+            found = PromptSignals(flow, moved, None, wanted, staged=True).of(moved)[0].arrays()
         close(found.get("passages", every["by_segment"][2]), every["by_segment"][2])
         for key in set(found) & set(every):
             close(found[key], every[key])
@@ -294,7 +293,7 @@ def test_passages_first_and_last(wanted: Wanted) -> None:
 def test_a_feature_says_which_signal_it_lacks(feature: str, signal: str) -> None:
     one = encoded()
     with relevance_mode(model_of("llama")) as flow:
-        signals, _ = signals_of_one(flow, one, FAST)
+        signals, _ = PromptSignals(flow, one, wanted=FAST, staged=True).of(one)
     relevance = Relevance(one, "attnlrp", "response", {}, signals.logits, np.zeros_like(signals.logits))
     record = Record(relevance, signals.arrays())
     close(TOKEN_FEATURES["log-probability"](record), signals.logprob)
@@ -306,7 +305,7 @@ def test_a_feature_says_which_signal_it_lacks(feature: str, signal: str) -> None
 def test_without_provenance_any_composite_has_signals(name: str, composite: str) -> None:
     one = encoded()
     with relevance_mode(model_of(name), composite) as flow:
-        found, states = signals_of_one(flow, one, FAST)
+        found, states = PromptSignals(flow, one, wanted=FAST, staged=True).of(one)
         expected = flow.push(one, segment_weights(one)[2:].sum(0, keepdim=True))[0]
     assert states.passages is None
     assert found.passages is not None
