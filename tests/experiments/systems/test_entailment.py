@@ -24,11 +24,7 @@ from tests.experiments.systems.stand_ins import WordSupport, WordVectors, couple
 from tests.tiny import bridge_example
 
 ROWS = couples(8)
-
-
 MADE = training_pairs(ROWS, WordVectors(), 0)
-
-
 WRONG = "A dragon burned it."
 
 
@@ -56,7 +52,7 @@ def test_a_sentence_that_a_span_touches_is_not_supported() -> None:
 
 
 def test_the_premise_is_the_nearest_chunk_of_the_own_passages(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Each passage is one chunk; by words, the first one is nearest to what is told.
+    # Each passage is one chunk; by words, the first one is nearest to what is said.
     for one in MADE[:16]:
         if one.pair[1] != WRONG and "bridge" in one.pair[1]:
             assert one.pair[0].startswith("The old bridge")
@@ -67,9 +63,9 @@ def test_the_premise_is_the_nearest_chunk_of_the_own_passages(monkeypatch: pytes
 
 
 def test_unrelated_pairs_never_have_a_chunk_of_their_own_source() -> None:
-    told = [(source_of(one.pair[0]), one.pair[1]) for one in MADE[16:]]
+    unrelated = [(source_of(one.pair[0]), one.pair[1]) for one in MADE[16:]]
     supported = {one.pair[1] for one in MADE[:16] if one.supported}
-    for source, sentence in told:
+    for source, sentence in unrelated:
         assert sentence in supported
         if any(part.isdigit() for part in sentence.split()):
             (own,) = {example.source for example in ROWS if sentence in example.response}
@@ -90,7 +86,7 @@ def test_one_source_alone_has_no_unrelated_pairs() -> None:
     assert sorted(one.supported for one in found) == [False, True]
 
 
-def test_without_made_up_sentences_there_are_no_lessons() -> None:
+def test_without_hallucinated_sentences_there_are_no_pairs() -> None:
     assert training_pairs([replace(one, labels=()) for one in ROWS], WordVectors(), 0) == []
 
 

@@ -100,8 +100,6 @@ def test_at_least_one_chunk_is_read_however_little_room_there_is(monkeypatch: py
 
 
 TOKENIZER = tiny_wordpiece()
-
-
 WORTH = {"dragon": 0.9, "burned": 0.5, "red": 0.49}
 
 

@@ -64,11 +64,11 @@ def test_five_features_of_each_sentence():
         "Alpha1 beta1 gamma1.",
         "Dragon1 burned1 castles1.",
     ]
-    told, dragon = found.numbers
-    assert len(features.FEATURES) == len(told) == 5
+    first, dragon = found.numbers
+    assert len(features.FEATURES) == len(first) == 5
     # Nine words in the context, each once: p = 2/19 and 1/19; every pair of the first sentence occurs once,
     # and three sentences begin: p = 2/13, 2/11, 2/11.
-    assert told == pytest.approx([1, 19 / 2, (13 * 11 * 11 / 8) ** (1 / 3), 1, 1], rel=1e-5)
+    assert first == pytest.approx([1, 19 / 2, (13 * 11 * 11 / 8) ** (1 / 3), 1, 1], rel=1e-5)
     assert dragon[:2] == pytest.approx([0, 19])
     assert dragon[4] == 0
 

@@ -19,11 +19,7 @@ from lrp4rag.training.rows import Rows
 from tests.training.labelled import examples, extraction
 
 DOCS = Path(__file__).parents[3] / "docs" / "baselines"
-
-
 INDEX = (DOCS / "README.md").read_text()
-
-
 HEADINGS = ["Definition", "Range", "How it works", "Parameters", "Reference"]
 
 

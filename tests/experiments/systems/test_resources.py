@@ -83,7 +83,7 @@ def test_equal_responses_are_measured_once(tmp_path: Path) -> None:
     assert meter.groups == [[ROWS[0]]]
 
 
-def test_what_was_measured_is_kept(tmp_path: Path) -> None:
+def test_what_was_measured_is_cached(tmp_path: Path) -> None:
     first = measure(Resources(tmp_path), Meter())
     for resources in (Resources(tmp_path), Resources(tmp_path, Choices(dtype="float32"), seed=3)):
         meter = Meter()
@@ -105,20 +105,6 @@ def test_after_a_failure_it_goes_on_where_it_was(tmp_path: Path) -> None:
     assert meter.groups == [[ROWS[1]], [ROWS[3]]]
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"\xff\xfe", b"null", b"[1]", b"{}", b'{"numbers": [1], "x": 2}']
-)
-def test_a_damaged_file_is_measured_again(tmp_path: Path, content: bytes) -> None:
-    measure(Resources(tmp_path), Meter())
-    (file,) = tmp_path.rglob(f"{key_of(ROWS[1])}.json")
-    whole = file.read_bytes()
-    file.write_bytes(content)
-    meter = Meter()
-    assert lengths(measure(Resources(tmp_path), meter)) == EXPECTED
-    assert meter.groups == [[ROWS[1]]]
-    assert file.read_bytes() == whole
-
-
 def test_other_settings_are_another_folder(tmp_path: Path) -> None:
     resources, meter = Resources(tmp_path), Meter()
     measure(resources, meter, ROWS[:1], model="a")
@@ -127,11 +113,11 @@ def test_other_settings_are_another_folder(tmp_path: Path) -> None:
     assert len(meter.groups) == 1
     folders = sorted((tmp_path / "measured").iterdir())
     assert all(folder.name.startswith("length-") for folder in folders)
-    told = [json.loads((folder / "settings.json").read_text()) for folder in folders]
-    assert sorted(one["model"] for one in told) == ["a", "b"]
+    settings = [json.loads((folder / "settings.json").read_text()) for folder in folders]
+    assert sorted(one["model"] for one in settings) == ["a", "b"]
 
 
-def test_without_a_folder_a_kit_knows_only_what_it_measured_itself() -> None:
+def test_without_a_folder_measurements_last_as_long_as_the_resources() -> None:
     resources, meter = Resources(), Meter()
     for _ in range(2):
         assert lengths(measure(resources, meter, ROWS[:1])) == EXPECTED[:1]
@@ -191,9 +177,8 @@ def test_of_models_of_several_folds_the_last_is_held() -> None:
     found = [resources.once("trained", lambda fold=fold: load(fold), of=fold) for fold in "aabba"]
     assert found == list("AABBA")
     assert loads == list("aba")
-    assert (
-        replace(resources, seed=1).once("trained", lambda: load("x"), of="a") == "A"
-    )  # all_resources of one run share it
+    of_another_fold = replace(resources, seed=1)  # they share it
+    assert of_another_fold.once("trained", lambda: load("x"), of="a") == "A"
 
 
 def test_settings_of_a_baseline_are_those_it_depends_on(tmp_path: Path) -> None:
@@ -205,7 +190,9 @@ def test_settings_of_a_baseline_are_those_it_depends_on(tmp_path: Path) -> None:
         assert Resources(choices=choices).settings_of(facts(choice)) == Resources().settings_of(facts(choice))
     for choice, choices in (("judge", judged), ("entailment", entailed), ("", Choices(reader="r"))):
         assert Resources(choices=choices).settings_of(facts(choice)) != Resources().settings_of(facts(choice))
-    # Of a folder its weights count, and its place is told nobody.
+    assert Resources(choices=Choices(chat_template=True)).settings == Resources().settings
+    assert Resources(choices=Choices(chat_template=False)).settings != Resources().settings
+    # Of a folder its weights count, and its place is not shown.
     folders = [tmp_path / place / "model" for place in ("one", "two")]
     for k, folder in enumerate(folders):
         folder.mkdir(parents=True)
@@ -218,7 +205,7 @@ def test_settings_of_a_baseline_are_those_it_depends_on(tmp_path: Path) -> None:
     assert str(tmp_path) not in Resources(choices=Choices(reader=str(file))).settings["reader"]
 
 
-def test_an_endpoint_is_told_by_the_address_that_is_asked(monkeypatch) -> None:
+def test_an_endpoint_is_named_by_the_address_that_is_asked(monkeypatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     plain = Resources(choices=Choices(judge="m"))
     assert plain.settings["judge_url"] == "https://api.openai.com/v1"
@@ -251,17 +238,12 @@ def test_the_stores_reader_and_its_prompt_are_taken_unless_another_is_named() ->
         Choices.beside(store_of(name="other"))
 
 
-def test_another_prompt_is_another_setting() -> None:
-    assert Resources(choices=Choices(chat_template=True)).settings == Resources().settings
-    assert Resources(choices=Choices(chat_template=False)).settings != Resources().settings
-
-
 def test_a_reader_without_a_template_is_given_the_raw_prompt(reader_folder: Path) -> None:
     choices = Choices(str(reader_folder), device="cpu", dtype="float32", chat_template=False)
     assert not Resources(choices=choices).reader.identity.chat_template
 
 
-def test_weights_that_were_chosen_are_told() -> None:
+def test_facts_name_the_weights_that_were_chosen() -> None:
     own = Facts("A", "", "text", "annotated spans", "small ones", choices=("entailment", "judge"))
     assert Choices(token_classifier="t").facts_of(own) == own
     found = Choices(entailment="hub/nli").facts_of(own)

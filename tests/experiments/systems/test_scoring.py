@@ -68,7 +68,7 @@ def test_no_answer_is_the_rate_and_teaches_no_more_than_that() -> None:
 
 
 @pytest.mark.parametrize(("hallucinated", "flagged"), [(20, False), (40, True)])
-def test_where_nothing_is_known_the_more_frequent_label_is_told(hallucinated: int, flagged: bool) -> None:
+def test_where_nothing_is_known_the_more_frequent_label_is_given(hallucinated: int, flagged: bool) -> None:
     labels = np.arange(60) < hallucinated
     calibration = Calibration.of(np.full(60, np.nan), labels, ONE)
     (verdict,) = calibration.verdicts(np.array([np.nan]), np.array(["new"]))
@@ -89,8 +89,6 @@ def test_rows_and_suspects_are_handed_on() -> None:
 
 
 RESPONSE = "It is old. It is new. It is here."
-
-
 PARTS = np.array([[0, 10], [11, 21], [22, 33]])
 
 

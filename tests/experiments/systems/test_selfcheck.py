@@ -32,8 +32,6 @@ from tests.tiny import bridge_example
 from tests.training.labelled import extraction
 
 TWO = bridge_example(response="It is old. It is new.")
-
-
 SAMPLES = Samples(("It is old.", "It is very old. Yes."))
 
 

@@ -44,8 +44,6 @@ from lrp4rag.training.trials import Trial
 from tests.training.test_localisation import stored
 
 SOURCES = 30
-
-
 VERSIONS = {"length": {"torch": "1"}}
 
 
@@ -68,8 +66,6 @@ def _first_word(rows: Rows, resources: object) -> list[Measurement]:
 
 
 FIRST_WORD = Facts("First word", "", "text", "labels", "none")
-
-
 BASELINES = {
     "length": LENGTH,
     "first-word": Measured(FIRST_WORD, _first_word, ("l",), marks=True),
@@ -212,9 +208,10 @@ def test_scores_depend_on_what_may_change_them(rows: Rows, small: object, tmp_pa
         return {name: one.key for name, one in systems.items()}
 
     def changed(**others: object) -> set[str]:
-        return {name for name, key in keys(**others).items() if key != keys()[name]}
+        return {name for name, key in keys(**others).items() if key != usual[name]}
 
-    everything = set(keys())
+    usual = keys()
+    everything = set(usual)
     relabelled = tuple(replace(one, labels=()) for one in rows.examples)
     assert changed() == set()
     assert changed(rows=rows.select(np.arange(99))) == everything
@@ -308,12 +305,12 @@ def test_the_page_says_what_is_not_beaten_and_by_how_much(
     )
     write_page(result, rows, tmp_path, "lrp4rag experiments compare", plan, None, VERSIONS)
     text = (tmp_path / "README.md").read_text()
-    (told,) = [line for line in text.splitlines() if line.startswith("* **length** on g1: +")]
+    (line,) = [one for one in text.splitlines() if one.startswith("* **length** on g1: +")]
     behind = result.every[ALL].systems["length"].behind["auroc"]
     assert (
-        f"and {difference(behind)} on all {len(rows)} responses that it judged: one generator's are" in told
+        f"and {difference(behind)} on all {len(rows)} responses that it judged: one generator's are" in line
     )
-    assert f"it adds {difference(result.stack.each['length']['g1']['auroc'])}: it " in told
+    assert f"it adds {difference(result.stack.each['length']['g1']['auroc'])}: it " in line
     assert "| length | no, +" in text
 
 
@@ -323,7 +320,7 @@ def test_the_page_says_what_ours_of_as_few_responses_is_not_ahead_of(
     result, _ = found
     systems = result.sample["g1"].systems
 
-    def told(low: float) -> str:
+    def page_text(low: float) -> str:
         behind = {"auroc": Interval(value=0.2, low=low, high=0.4)}
         coin = replace(systems["coin"], behind_sample=behind)
         part = replace(result.sample["g1"], systems=systems | {"coin": coin})
@@ -331,9 +328,9 @@ def test_the_page_says_what_ours_of_as_few_responses_is_not_ahead_of(
         write_page(changed, rows, tmp_path, "lrp4rag experiments compare", plan, None, VERSIONS)
         return " ".join((tmp_path / "README.md").read_text().split())
 
-    behind = told(-0.1)
+    behind = page_text(-0.1)
     assert "learned from as few is not shown to be ahead of coin on g1 (+0.200 [-0.100, +0.400])." in behind
-    assert "learned from as few is ahead of each of them on g1, by intervals" in told(0.1)
+    assert "learned from as few is ahead of each of them on g1, by intervals" in page_text(0.1)
 
 
 def test_without_slow_systems_the_page_claims_nothing_of_them(

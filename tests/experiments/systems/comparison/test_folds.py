@@ -31,8 +31,6 @@ from lrp4rag.training.validation import Outcome
 from tests.training.labelled import examples, extraction
 
 FACTS = Facts("Spy", "", "text", "labels", "none")
-
-
 OFFSETS = [(0, 2), (2, 5), (6, 9), (10, 12)]
 
 
@@ -232,40 +230,31 @@ def test_all_responses_of_the_generators_to_the_sources_drawn(many: Rows) -> Non
     assert len(chosen) == 8 * len(GENERATORS)
 
 
-def test_drawn_once(many: Rows) -> None:
+def test_a_sample_is_drawn_once_and_fewer_sources_are_some_of_more(many: Rows) -> None:
     assert sample_of(many, sources=8).tolist() == sample_of(many, sources=8).tolist()
     assert sample_of(many, sources=8, seed=1).tolist() != sample_of(many, sources=8).tolist()
     # Whatever the order of the rows.
-    order = np.random.default_rng(0).permutation(len(many))
-    shuffled = many.select(order)
-    assert set(shuffled.groups[sample_of(shuffled, sources=8)]) == set(
-        many.groups[sample_of(many, sources=8)]
-    )
-
-
-def test_fewer_sources_are_some_of_more(many: Rows) -> None:
+    shuffled = many.select(np.random.default_rng(0).permutation(len(many)))
+    sources = [set(rows.groups[sample_of(rows, sources=8)]) for rows in (shuffled, many)]
+    assert sources[0] == sources[1]
     samples = [set(sample_of(many, sources=count).tolist()) for count in (2, 5, 9, 20)]
-    for fewer, more in pairwise(samples):
-        assert fewer < more
+    assert all(fewer < more for fewer, more in pairwise(samples))
 
 
-def test_no_more_sources_than_there_are(many: Rows) -> None:
-    assert len(sample_of(many)) == 20 * len(GENERATORS)
-    assert set(many.generators[sample_of(many, generators=["gpt-4"])]) == {"gpt-4"}
-    assert len(sample_of(many, generators=["gpt-4"])) == 10
+@pytest.mark.parametrize(
+    ("generators", "expected"),
+    [(GENERATORS, range(40)), (["gpt-4"], range(40, 50)), (["unheard of"], range(50))],
+)
+def test_of_few_sources_all_are_taken_and_of_unknown_generators_all_others(
+    many: Rows, generators: list[str], expected: range
+) -> None:
+    assert sample_of(many, generators=generators).tolist() == list(expected)
 
 
-def test_where_none_of_the_generators_is_there_all_count(many: Rows) -> None:
-    chosen = sample_of(many, sources=100, generators=["unheard of"])
-    assert chosen.tolist() == list(range(len(many)))
-
+# Combinations.
 
 COUNT = 400
-
-
 LABELS = np.arange(COUNT) % 2 == 0
-
-
 FOLDS = np.arange(COUNT) // 2 % 4
 
 

@@ -18,8 +18,6 @@ from lrp4rag.training.records import to_json
 from lrp4rag.training.validation import Outcome
 
 KEY = {"baseline": "b", "seed": 0, "resources": {"judge": None}}
-
-
 JUDGED = SystemScores(
     Outcome(np.array([[0.123456789, np.nan]]), np.array([[True, False]]), ("layer 3", "layer 4")),
     Marking(np.array([0.98765, 1e-7, np.nan]), np.array([True, False, False]), np.array([True, True, False])),
