@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from lrp4rag.classifiers.analysis import Analysis
@@ -25,6 +24,7 @@ from lrp4rag.report.page import (
     sentence_view,
     token_view,
 )
+from lrp4rag.report.templates import html_template
 from lrp4rag.report.words import (
     drawn_on,
     main_reasons,
@@ -55,7 +55,7 @@ def html_page(analysis: Analysis, *, detector: str | None = None) -> str:
     sentences = sentence_view(analysis, pieces)
     tokens = token_view(analysis, pieces, response_pieces)
     script, style = _asset("page.js"), _asset("page.css")
-    page: str = _template().render(
+    page = html_template("page.html.j2").render(
         title=f"{verdict_words(verdict)} · {visible(analysis.example.id)}",
         headline=verdict_words(verdict),
         verdict=verdict,
@@ -174,21 +174,3 @@ def _hash(content: str) -> str:
 @cache
 def _asset(name: str) -> str:
     return (_FOLDER / name).read_text(encoding="utf-8")
-
-
-def _shown(value: Any) -> Any:
-    """Marks that reorder text and control characters are shown on the page, as they are on a terminal."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-@cache
-def _template() -> Any:
-    environment = Environment(
-        loader=FileSystemLoader(_FOLDER),
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html.j2")

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-from typing import Any
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from lrp4rag.classifiers.analysis import Analysis
+from lrp4rag.report.templates import html_template
 from lrp4rag.report.words import rests_on, unlike_words, verdict_words
-from lrp4rag.text import visible
 
 
 def html_summary(analysis: Analysis) -> str:
@@ -21,7 +15,7 @@ def html_summary(analysis: Analysis) -> str:
         pieces += [(response[end : span.start], None, False), (span.text, span.probability, True)]
         end = span.end
     pieces.append((response[end:], None, False))
-    page: str = _template().render(
+    page = html_template("summary.html.j2").render(
         headline=verdict_words(verdict),
         color={None: "#555", True: "#b3261e", False: "#1b6e3c"}[verdict.hallucinated],
         unlike=unlike_words(verdict),
@@ -29,20 +23,3 @@ def html_summary(analysis: Analysis) -> str:
         sentences=[(one, rests_on(one)) for one in verdict.sentences],
     )
     return page.encode("utf-8", "replace").decode("utf-8")
-
-
-def _visible(value: Any) -> Any:
-    return visible(value) if isinstance(value, str) else value
-
-
-@cache
-def _template() -> Any:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        finalize=_visible,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("summary.html.j2")

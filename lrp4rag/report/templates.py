@@ -1,12 +1,31 @@
-"""How pages in Markdown are made of templates."""
+"""How pages in HTML and in Markdown are made of templates: every value in them is escaped."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
 
 from lrp4rag.report.markdown import Markdown, code, code_line, emphasised, strong, text
+from lrp4rag.text import visible
+
+
+@cache
+def html_template(name: str) -> Template:
+    """A template of this folder. Every value is escaped but `Markup`, and control characters and marks that
+    reorder text are shown, as on a terminal; a name that is not given is an error."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
 
 
 def markdown_templates(folder: Path) -> Environment:
@@ -32,3 +51,7 @@ def markdown_templates(folder: Path) -> Environment:
         "code_line": code_line,
     }
     return environment
+
+
+def _shown(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
