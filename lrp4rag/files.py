@@ -80,11 +80,8 @@ def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
         if not os.access(path, os.W_OK):
             raise InputError("this file is write-protected; name another", path=path)
     try:  # whether there is room for a file is known only once there is one
-        partial = _partial(path)
-        with partial.open("xb"):
-            pass
-        partial.unlink()
-        _ours.discard(partial.name)
+        with _partial(path) as partial:
+            partial.touch(exist_ok=False)
     except OSError as error:
         raise InputError(f"cannot write here: {error.strerror}", path=path) from error
     return path
@@ -123,16 +120,12 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
     Raises `InputError` where something that is no regular file has the name.
     """
     _require_replaceable(path)
-    partial = _partial(path)
-    try:
+    with _partial(path) as partial:
         with partial.open("xb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
         partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-        _ours.discard(partial.name)
 
 
 @contextmanager
@@ -141,9 +134,8 @@ def folder_written_whole(folder: Path, *, replace: bool = False) -> Iterator[Pat
     fails. Raises `OSError` where another process has filled one there, unless that is to be replaced, which
     it is as a whole, or not at all."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    partial, old = _partial(folder), _partial(folder)
-    partial.mkdir()
-    try:
+    with _partial(folder) as partial, _partial(folder) as old:
+        partial.mkdir()
         yield partial
         if replace and folder.exists():
             folder.rename(old)
@@ -153,22 +145,15 @@ def folder_written_whole(folder: Path, *, replace: bool = False) -> Iterator[Pat
             if old.exists():
                 old.rename(folder)
             raise
-    finally:
-        for done in (partial, old):
-            shutil.rmtree(done, ignore_errors=True)
-            _ours.discard(done.name)
 
 
 def remove_leftovers(folder: Path) -> None:
     """Delete what killed processes of this program left half-written in a folder that it keeps, such as a
     store; anything else, and what may yet be written, is left alone."""
     for entry in os.scandir(folder):
-        if not is_leftover(Path(entry.path)):
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path, ignore_errors=True)
-        elif entry.is_file(follow_symlinks=False):
-            Path(entry.path).unlink(missing_ok=True)
+        regular = entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)
+        if regular and is_leftover(Path(entry.path)):
+            _delete(Path(entry.path))
 
 
 def is_leftover(path: Path) -> bool:
@@ -176,9 +161,8 @@ def is_leftover(path: Path) -> bool:
     named = _PARTIAL.fullmatch(path.name)
     if named is None or path.name in _ours:
         return False
-    if named[1] != _host():
-        return _forgotten(path)
-    if int(named[2]) == os.getpid():  # in containers numbers come again, even at the same time
+    # In containers the number of a process comes again, even at the same time.
+    if named[1] != _host() or int(named[2]) == os.getpid():
         return _forgotten(path)
     return not _alive(int(named[2]))
 
@@ -190,11 +174,24 @@ def _forgotten(path: Path) -> bool:
         return False
 
 
-def _partial(path: Path) -> Path:
-    """The name to write under: none that a user chose looks like it, and no two are the same."""
-    name = f".lrp4rag-{_host()}-{os.getpid()}-{secrets.token_hex(8)}.tmp"
-    _ours.add(name)
-    return path.with_name(name)
+@contextmanager
+def _partial(path: Path) -> Iterator[Path]:
+    """A hidden place beside it to write to; what is left there in the end is deleted. No name that a user
+    chose looks like it, and no two are the same."""
+    partial = path.with_name(f".lrp4rag-{_host()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
+    _ours.add(partial.name)
+    try:
+        yield partial
+    finally:
+        _delete(partial)
+        _ours.discard(partial.name)
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _host() -> str:

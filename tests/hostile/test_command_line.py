@@ -19,6 +19,7 @@ from lrp4rag.terminal import open_console, say, say_json, tell
 from lrp4rag.training.cache import Cache
 from tests.hostile.damage import put
 from tests.hostile.strings import MARKUP, TEXTS, obeyed
+from tests.training.labelled import examples, write_jsonl
 
 GOOD = {"question": "When?", "passages": ["In 1874."], "response": "It was 1874."}
 
@@ -318,14 +319,14 @@ def test_a_page_shows_text_and_obeys_none(text: str, run: Any, reader_folder: Pa
 
 
 def test_no_command_deletes_what_lies_beside_its_output(
-    run: Any, reader_folder: Path, labelled_file: Path, example_file: Path, tmp_path: Path
+    run: Any, reader_folder: Path, example_file: Path, tmp_path: Path
 ) -> None:
     mine = [".notes.tmp", ".thesis.1.tmp", f".card.json.{10**10 - 1}.tmp"]
     for folder in (tmp_path, tmp_path / "cache"):
         folder.mkdir(exist_ok=True)
         for name in mine:
             (folder / name).write_text("years of work")
-    store = tmp_path / "new-store"
+    store, labelled_file = tmp_path / "new-store", write_jsonl(examples(4), tmp_path / "train.jsonl")
     common = ["--reader", reader_folder]
     run("analyse", example_file, *common, "--detector", "none", "--html", tmp_path / "page.html")
     run("extract", labelled_file, "--store", store, *common, "--parts", "relevance,signals")
@@ -333,8 +334,6 @@ def test_no_command_deletes_what_lies_beside_its_output(
         (store / name).write_text("years of work")
         (store / "relevance" / name).write_text("years of work")
     run("extract", labelled_file, "--store", store, *common, "--parts", "relevance,signals")
-    trained = ["--out", tmp_path / "detector", "--classifier", "threshold", "--bootstrap", 10]
-    run("train", labelled_file, "--store", store, *common, *trained)
     run("store", "merge", store, "--out", tmp_path / "merged")
     run("store", "info", store)
     Cache.open(tmp_path / "cache")  # what reproduce, study and compare do with --cache

@@ -90,11 +90,15 @@ def test_another_hosts_file_is_left_alone_for_days(tmp_path: Path) -> None:
 def test_the_name_of_a_partial_file_has_host_process_and_chance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = {_partial(tmp_path / "a").name for _ in range(100)}
+    def name() -> str:
+        with _partial(tmp_path / "a") as partial:
+            return partial.name
+
+    names = {name() for _ in range(100)}
     assert len(names) == 100
-    assert all(f"-{os.getpid()}-" in name for name in names)
+    assert all(f"-{os.getpid()}-" in one for one in names)
     monkeypatch.setattr(socket, "gethostname", lambda: "other")
-    assert _partial(tmp_path / "a").name.split("-")[1] not in {name.split("-")[1] for name in names}
+    assert name().split("-")[1] not in {one.split("-")[1] for one in names}
 
 
 def test_a_name_of_full_length_can_be_written(tmp_path: Path) -> None:
@@ -146,7 +150,7 @@ def test_an_output_is_a_new_or_a_regular_file(kind: str, tmp_path: Path) -> None
     "name",
     [
         *("manifest.json", "examples.jsonl", "failures.jsonl", "card.json", "config.json"),
-        *("estimator.skops", "model.safetensors", "reader.gguf"),
+        *("estimator.safetensors", "model.safetensors", "reader.gguf"),
         *("tokenizer.json", "tokenizer_config.json", "generation_config.json"),
     ],
 )
