@@ -42,20 +42,25 @@ def percent(value: float | None) -> str:
     return "" if value is None or math.isnan(value) else f"{100 * value:.1f} %"
 
 
+def bracketed(low: float, high: float, digits: int = 2) -> str:
+    """[0.68, 0.75]"""
+    return f"[{low:.{digits}f}, {high:.{digits}f}]"
+
+
 def with_interval(interval: Interval | None) -> str:
     """0.716 [0.68, 0.75]; without bounds where there are none."""
     if interval is None or interval.value is None:
         return ""
     if interval.low is None or interval.high is None or interval.low == interval.high:
         return number(interval.value)
-    return f"{interval.value:.3f} [{interval.low:.2f}, {interval.high:.2f}]"
+    return f"{number(interval.value)} {bracketed(interval.low, interval.high)}"
 
 
 def percent_interval(interval: Interval | None) -> str:
     """66.4 % [63.1, 69.5]"""
     if interval is None or interval.value is None or interval.low is None or interval.high is None:
         return percent(interval.value if interval else None)
-    return f"{percent(interval.value)} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+    return f"{percent(interval.value)} {bracketed(100 * interval.low, 100 * interval.high, 1)}"
 
 
 def points(interval: Interval | None) -> str:

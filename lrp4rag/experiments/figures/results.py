@@ -26,7 +26,7 @@ from lrp4rag.experiments.figures.style import (
     themed,
 )
 from lrp4rag.report.figure_text import LONG_NAME, SYMBOLS, label
-from lrp4rag.report.numbers import METRICS
+from lrp4rag.report.numbers import METRICS, bracketed
 from lrp4rag.training.metrics import Reliability
 
 Values = NDArray[np.float64]
@@ -225,4 +225,4 @@ def _cell_words(cell: Interval | None) -> str:
         return ""
     if cell.low is None or cell.high is None:
         return f"{cell.value:.2f}"
-    return f"{cell.value:.2f}\n[{cell.low:.2f}, {cell.high:.2f}]"
+    return f"{cell.value:.2f}\n{bracketed(cell.low, cell.high)}"

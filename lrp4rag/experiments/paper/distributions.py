@@ -44,7 +44,7 @@ from lrp4rag.experiments.paper.sweep import row_means
 from lrp4rag.experiments.paper.thresholds import shared_vectors
 from lrp4rag.features.parts import MATRIX
 from lrp4rag.report.figure_text import SYMBOLS
-from lrp4rag.report.numbers import number, p_value
+from lrp4rag.report.numbers import bracketed, number, p_value
 from lrp4rag.training.cache import Cell, Task
 from lrp4rag.training.metrics import Draws
 
@@ -383,6 +383,6 @@ def _test_line(test: PositionTest) -> dict[str, Any]:
         f"corrected p < {ALPHA} at": f"{np.mean(test.adjusted < ALPHA):.0%} of positions",
         "smallest corrected p": p_value(float(test.adjusted.min())),
         "strongest at": f"{100 * (at + 0.5) / len(test.p):.0f} %",
-        "AUROC of low there": f"{test.auroc[at]:.3f} [{test.low[at]:.2f}, {test.high[at]:.2f}]",
+        "AUROC of low there": f"{test.auroc[at]:.3f} {bracketed(test.low[at], test.high[at])}",
         "median AUROC of low": number(float(np.median(test.auroc))),
     }
