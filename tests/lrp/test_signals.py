@@ -211,7 +211,7 @@ def test_what_cannot_have_signals_says_so(name: str, composite: str) -> None:
     one = encoded()
     with (
         relevance_mode(model_of(name), composite) as flow,
-        pytest.raises(InputError, match=rf"signals need {composite} and cp_lrp in one stack.*--parts"),
+        pytest.raises(InputError, match=rf"signals need {composite} and cp_lrp in one stack.*parts relevance,prompt"),
     ):
         PromptSignals(flow, one, None)
 
