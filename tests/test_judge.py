@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from lrp4rag import Detector, Example, InputError, attribute
-from lrp4rag.classifiers import Features, FittedDetector
+from lrp4rag.classifiers import Features
 from lrp4rag.features import replay
 from lrp4rag.reader import Reader
 from lrp4rag.report.record import record
+from lrp4rag.training.vector_detector import fit_vector_detector
 from tests.training.labelled import examples
 
 QUESTION = "How tall is the lighthouse?"
@@ -28,7 +29,7 @@ def detector(tiny_reader: Reader) -> Detector:
     flags = [
         np.arange(len(one.response)) % 2 == int(label) for one, label in zip(relevances, labels, strict=True)
     ]
-    fitted = FittedDetector.fit(relevances, labels, token_flags=flags, features=Features(length=8))
+    fitted = fit_vector_detector(relevances, labels, token_flags=flags, features=Features(length=8))
     return Detector(fitted, tiny_reader, name="tiny")
 
 

@@ -1,7 +1,7 @@
-"""Choose among contenders on inner folds, fit the best, and turn its scores into probabilities.
+"""Choose among candidates on inner folds, fit the best, and calibrate its scores to probabilities.
 
 The vector, the length it is resampled to, the classifier and its hyper-parameters are all chosen in the
-same way: whatever differs between two ways to decide makes them two contenders. No source is split.
+same way: whatever differs between two ways to decide makes them two candidates. No source is split.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV, _CalibratedClassifier, _SigmoidCalibration
 from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils.validation import has_fit_parameter
@@ -50,7 +51,7 @@ class Candidate:
     """One way to decide: an unfitted scikit-learn estimator, and its inputs (rows, ...).
 
     `name` says what the inputs are; `settings` are the classifier's hyper-parameters. An estimator with
-    `gives_probabilities = True` calibrates itself; one whose `fit` takes `groups` is given them.
+    `gives_probabilities = True` is not calibrated; one whose `fit` takes `groups` is given them.
     """
 
     name: str
@@ -63,6 +64,11 @@ class Candidate:
     def label(self) -> str:
         return ", ".join(part for part in (self.name, self.classifier, self.settings) if part)
 
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether it needs no calibration."""
+        return bool(getattr(self.estimator, "gives_probabilities", False))
+
 
 def candidates_on(classifier: str, inputs: NDArray[np.floating], name: str = "") -> tuple[Candidate, ...]:
     """Every candidate of a classifier on these inputs; raises `InputError` for an unknown classifier."""
@@ -71,25 +77,58 @@ def candidates_on(classifier: str, inputs: NDArray[np.floating], name: str = "")
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
-    """A fitted classifier that gives probabilities, and which of the candidates it is."""
+class Sigmoid:
+    """Platt's sigmoid: the probability at a score is expit(slope * score + offset)."""
+
+    slope: float
+    offset: float
+
+    @classmethod
+    def fit(cls, scores: Scores, labels: Labels) -> Sigmoid:
+        """From scores of rows that the classifier was not fitted on (Platt 1999, smoothed targets)."""
+        scale = max(1.0, float(np.abs(scores).max()))
+        positive, negative = int(labels.sum()), int((~labels).sum())
+        targets = np.where(labels, (positive + 1) / (positive + 2), 1 / (negative + 2))
+
+        def loss(parameters: Scores) -> tuple[float, Scores]:
+            log_odds = parameters[0] * scores / scale + parameters[1]
+            error = expit(log_odds) - targets
+            value = np.logaddexp(0, log_odds).sum() - targets @ log_odds
+            return float(value), np.array([error @ scores / scale, error.sum()])
+
+        start = np.array([0.0, np.log((positive + 1) / (negative + 1))])
+        options = {"gtol": 1e-6, "ftol": 64 * np.finfo(float).eps}
+        slope, offset = minimize(loss, start, method="L-BFGS-B", jac=True, options=options).x
+        return cls(float(slope) / scale, float(offset))
+
+    def log_odds(self, scores: Scores) -> Scores:
+        return self.slope * scores + self.offset
+
+    def predict(self, scores: Scores) -> Scores:
+        """Probabilities."""
+        found: Scores = expit(self.log_odds(scores))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A fitted classifier whose scores are made probabilities by a sigmoid."""
 
     model: Any
-    settings: str
+    sigmoid: Sigmoid
 
-    def predict(self, vectors: NDArray[np.floating]) -> Scores:
-        """The probability of a hallucination, (rows,)."""
-        return probability_of(self.model, vectors)
+    @property
+    def classes_(self) -> NDArray[np.bool_]:
+        return np.array([False, True])
 
-
-def fit_calibrated(classifier: str, vectors: NDArray[np.floating], labels: Labels, groups: Groups) -> Fitted:
-    """Choose the candidate with the best AUROC over inner folds, fit it on all rows, and calibrate it."""
-    contender, model = fit_best(candidates_on(classifier, vectors), labels, groups)
-    return Fitted(model, contender.settings)
+    def predict_proba(self, inputs: NDArray[np.floating]) -> Scores:
+        """(rows, 2), as scikit-learn's classifiers give."""
+        positive = self.sigmoid.predict(margin_of(self.model, inputs)[0])
+        return np.stack([1 - positive, positive], axis=1)
 
 
 def fit_best(
-    contenders: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     labels: Labels,
     groups: Groups,
     rows: NDArray[np.intp] | None = None,
@@ -104,9 +143,9 @@ def fit_best(
     """
     rows = np.arange(len(labels)) if rows is None else rows
     labels, groups = labels[rows], groups[rows]
-    best, scores = chosen(contenders, labels, groups, rows, seed, scoring)
+    best, scores = chosen(candidates, labels, groups, rows, seed, scoring)
     model = fit(best.estimator, best.inputs[rows], labels, groups)
-    return best, model if scores is None else _calibrated(best.estimator, model, scores, labels)
+    return best, model if scores is None else Calibrated(model, Sigmoid.fit(scores, labels))
 
 
 def fit(estimator: Any, inputs: NDArray[np.floating], labels: Labels, groups: Groups) -> Any:
@@ -129,58 +168,36 @@ def probability_of(model: Any, inputs: NDArray[np.floating]) -> Scores:
 
 
 def chosen(
-    contenders: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     labels: Labels,
     groups: Groups,
     rows: NDArray[np.intp],
     seed: int = 0,
     scoring: Scoring = "auroc",
 ) -> tuple[Candidate, Scores | None]:
-    """The best contender over inner folds of `rows`, whose `labels` and `groups` are given, and its
+    """The best candidate over inner folds of `rows`, whose `labels` and `groups` are given, and its
     out-of-fold scores: None where it needs no calibration."""
-    if len(contenders) == 1 and _gives_probabilities(contenders[0]):
-        return contenders[0], None
+    if len(candidates) == 1 and candidates[0].gives_probabilities:
+        return candidates[0], None
     folds = grouped_folds(labels, groups, CALIBRATION_FOLDS, seed)
-    best, best_scores, best_value = contenders[0], np.zeros(0), -np.inf
-    for contender in contenders:
-        scores, cut = _out_of_fold(contender, rows, labels, groups, folds)
-        value = worth(scoring, labels, scores, cut, calibrated=not _gives_probabilities(contender))
+    best, best_scores, best_value = candidates[0], np.zeros(0), -np.inf
+    for candidate in candidates:
+        scores, cut = _out_of_fold(candidate, rows, labels, groups, folds)
+        value = worth(scoring, labels, scores, cut, calibrated=not candidate.gives_probabilities)
         if value > best_value:
-            best, best_scores, best_value = contender, scores, value
-    return best, None if _gives_probabilities(best) else best_scores
+            best, best_scores, best_value = candidate, scores, value
+    return best, None if best.gives_probabilities else best_scores
 
 
 def _out_of_fold(
-    contender: Candidate, rows: NDArray[np.intp], labels: Labels, groups: Groups, folds: Folds
+    candidate: Candidate, rows: NDArray[np.intp], labels: Labels, groups: Groups, folds: Folds
 ) -> tuple[Scores, float]:
-    inputs = contender.inputs[rows]
+    inputs = candidate.inputs[rows]
     scores, cut = np.full(len(rows), np.nan), 0.0
     for train, test in folds:
-        model = fit(contender.estimator, inputs[train], labels[train], groups[train])
+        model = fit(candidate.estimator, inputs[train], labels[train], groups[train])
         scores[test], cut = margin_of(model, inputs[test])
     return scores, cut
-
-
-def _gives_probabilities(contender: Candidate) -> bool:
-    return bool(getattr(contender.estimator, "gives_probabilities", False))
-
-
-def _calibrated(estimator: Any, model: Any, scores: Scores, labels: Labels) -> CalibratedClassifierCV:
-    """What `CalibratedClassifierCV(estimator, ensemble=False, cv=folds).fit` makes.
-
-    It would fit the estimator in every inner fold once more; the scores that it would get are here.
-    """
-    calibrated = CalibratedClassifierCV(estimator, ensemble=False)
-    calibrated.classes_ = model.classes_
-    calibrated.calibrated_classifiers_ = [
-        _CalibratedClassifier(model, [sigmoid_of(scores, labels)], classes=model.classes_)
-    ]
-    return calibrated
-
-
-def sigmoid_of(scores: Scores, labels: Labels) -> _SigmoidCalibration:
-    """Platt's sigmoid, from scores of rows that the classifier was not fitted on."""
-    return _SigmoidCalibration().fit(scores, labels.astype(int))
 
 
 def worth(scoring: Scoring, labels: Labels, scores: Scores, cut: float, *, calibrated: bool) -> float:
@@ -192,5 +209,5 @@ def worth(scoring: Scoring, labels: Labels, scores: Scores, cut: float, *, calib
     if scoring == "auroc":
         return float(roc_auc_score(labels, scores))
     if calibrated:
-        return float(accuracy_score(labels, sigmoid_of(scores, labels).predict(scores) >= 0.5))
+        return float(accuracy_score(labels, Sigmoid.fit(scores, labels).predict(scores) >= 0.5))
     return float(accuracy_score(labels, scores > cut))

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    field_validator,
+    model_validator,
+)
 
-from lrp4rag.classifiers.features import Features
+from lrp4rag.classifiers.decision import DecisionRule
+from lrp4rag.classifiers.features import VECTORS, Features
 from lrp4rag.errors import InputError
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.table import TokenTable
 from lrp4rag.lrp.composites import composite_named
 from lrp4rag.lrp.resample import Mode
 from lrp4rag.reader.identity import require_identity
-from lrp4rag.types import Bounded, Count, Finite, Positive, Probability
+from lrp4rag.types import Count, Finite, Positive, Probability
 
 
 class _Frozen(BaseModel):
@@ -35,7 +44,28 @@ class Interval(_Frozen):
 Metrics = dict[str, Interval]
 
 
-class VectorInput(_Frozen):
+class ModelInput(_Frozen):
+    """What a kind of model reads, as the card tells it. A subclass per kind is known by its `kind`."""
+
+    kinds: ClassVar[dict[str, type[ModelInput]]] = {}
+
+    kind: str
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        ModelInput.kinds[cls.model_fields["kind"].default] = cls
+
+    def words(self) -> str:
+        """The features, in one line. `report/model_card_<kind>.md.j2` is the paragraph for a page."""
+        raise NotImplementedError
+
+    @property
+    def generator_shifts(self) -> Mapping[str, float]:
+        """Log odds that a known generator adds."""
+        return {}
+
+
+class VectorInput(ModelInput):
     """A vector resampled to one length. Tokens are suspect where smoothed relevance, in logits, is below
     `token_threshold`."""
 
@@ -50,25 +80,32 @@ class VectorInput(_Frozen):
         _checked(Features, self.vector, self.length, self.mode)
         return self
 
-
-class ReadingSettings(_Frozen):
-    """The fields of a `Reading`."""
-
-    top: Positive
-    slope: Bounded
-    offset: Bounded
-    token_threshold: Probability
-    sentence_top: Positive
-    sentence_threshold: Probability
-    shifts: dict[str, Bounded] = {}
+    def words(self) -> str:
+        return f"{VECTORS[self.vector].words}, resampled to {self.length} ({self.mode})"
 
 
-class TokenInput(_Frozen):
-    """The blocks of features that each token is judged by, and how a verdict is made of that."""
+class TokenInput(ModelInput):
+    """The blocks of features that each token is scored by, and the rule that decides by the scores."""
 
     kind: Literal["tokens"] = "tokens"
     blocks: dict[str, TokenTable | StateBlock]
-    reading: ReadingSettings
+    reading: DecisionRule
+
+    def words(self) -> str:
+        return f"of tokens: {', '.join(self.blocks)}; a response's score is the mean of {self.reading.top}"
+
+    @property
+    def generator_shifts(self) -> Mapping[str, float]:
+        return self.reading.shifts
+
+
+def _of_its_kind(given: Any) -> ModelInput:
+    if isinstance(given, ModelInput):
+        return given
+    kind = str(given.get("kind")) if isinstance(given, dict) else ""
+    if kind not in ModelInput.kinds:
+        raise ValueError(f"no kind of detector; known are {', '.join(ModelInput.kinds)}")
+    return ModelInput.kinds[kind].model_validate(given)
 
 
 class OperatingPoint(_Frozen):
@@ -170,7 +207,7 @@ class Card(_Frozen):
     reader: dict[str, Any]
     composite: str
     target: str
-    input: Annotated[VectorInput | TokenInput, Field(discriminator="kind")]
+    input: Annotated[SerializeAsAny[ModelInput], BeforeValidator(_of_its_kind)]
     feature_version: int
     threshold: Probability
     rows: Count
@@ -219,4 +256,4 @@ def _require_rising(numbers: Sequence[float]) -> None:
 
 def package_versions() -> dict[str, str]:
     """Versions of what relevance and detectors depend on."""
-    return {name: version(name) for name in ("lrp4rag", "torch", "transformers", "scikit-learn", "skops")}
+    return {name: version(name) for name in ("lrp4rag", "torch", "transformers", "scikit-learn")}

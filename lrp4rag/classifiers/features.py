@@ -23,12 +23,13 @@ SEGMENT_GROUPS = ("passages", "question", "template")
 class Vector:
     """Something to resample: one row (length), or several (features, length) with steps in common.
 
-    `needs` are the parts of a store that it is made of. `most` is the length it has before resampling where
-    that is always the same, and `length` the usual one to resample it to. `rows` is how many there are, 0 for
-    a plain vector.
+    `words` describe it, and `needs` are the parts of a store that it is made of. `most` is the length it has
+    before resampling where that is always the same, and `length` the usual one to resample it to. `rows` is
+    how many there are, 0 for a plain vector.
     """
 
     of: Callable[[Relevance], Array]
+    words: str
     needs: tuple[str, ...] = (RELEVANCE,)
     length: int = 220
     most: int = 10_000
@@ -60,13 +61,29 @@ def _matrix(relevance: Relevance) -> Array:
 
 
 VECTORS: dict[str, Vector] = {
-    "total": Vector(lambda relevance: relevance.total),
-    "response": Vector(lambda relevance: relevance.response),
-    "prompt": Vector(_prompt, needs=(RELEVANCE, PROMPT)),
-    "segments": Vector(_segments, needs=(RELEVANCE, SIGNALS), rows=len(SEGMENT_GROUPS)),
-    "matrix": Vector(_matrix, (RELEVANCE, MATRIX), MATRIX_SHAPE[0], MATRIX_SHAPE[0], MATRIX_SHAPE[1]),
+    "total": Vector(
+        lambda relevance: relevance.total,
+        "relevance of the whole prompt per response token (n x R_response)",
+    ),
+    "response": Vector(lambda relevance: relevance.response, "R_response"),
+    "prompt": Vector(_prompt, "R_prompt", needs=(RELEVANCE, PROMPT)),
+    "segments": Vector(
+        _segments,
+        "relevance of passages, question and template per response token",
+        needs=(RELEVANCE, SIGNALS),
+        rows=len(SEGMENT_GROUPS),
+    ),
+    "matrix": Vector(
+        _matrix,
+        "R* in bins, along the response",
+        (RELEVANCE, MATRIX),
+        MATRIX_SHAPE[0],
+        MATRIX_SHAPE[0],
+        MATRIX_SHAPE[1],
+    ),
     "matrix_t": Vector(
         lambda relevance: _matrix(relevance).T,
+        "R* in bins, along the prompt",
         (RELEVANCE, MATRIX),
         MATRIX_SHAPE[1],
         MATRIX_SHAPE[1],

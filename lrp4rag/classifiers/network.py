@@ -1,119 +1,172 @@
-"""`NetworkClassifier`: what the estimators with a torch network inside share."""
+"""The project's small torch networks and how they are fitted: inputs in, one logit a row out.
+
+Weights are numpy arrays by name, so that they can be saved without torch.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
-from sklearn.model_selection import StratifiedGroupKFold
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
 
-from lrp4rag.classifiers.binary import BinaryClassifier
+Weights = dict[str, NDArray[np.float32]]
+Inputs = NDArray[np.float32]
 
-if TYPE_CHECKING:
-    from torch import nn
-
-    from lrp4rag.classifiers.training import Weights
+LARGEST_GRADIENT = 1.0
 
 
-class NetworkClassifier(BinaryClassifier):
-    """A network that gives one logit for each row of inputs, whose last axis is the features.
+class Perceptron(nn.Module):
+    """One hidden layer beside a linear path: the hidden units need not learn what is linear."""
 
-    `fit` keeps a part of its rows (`validation`, whole groups) to choose the number of epochs on: training
-    ends after `patience` epochs without a lower loss there, and the weights of the best epoch are kept.
-    Features are standardised over everything else of the rows trained on. Once fitted it holds `weights_`
-    (numpy arrays by name) and no torch module.
+    def __init__(self, features: int, hidden_size: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.linear = nn.Linear(features, 1)
+        self.hidden = nn.Sequential(
+            SharedDropout(dropout), nn.Linear(features, hidden_size), nn.ReLU(), nn.Linear(hidden_size, 1)
+        )
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(rows, features) to logits (rows,)."""
+        logits: Tensor = (self.linear(rows) + self.hidden(rows))[:, 0]
+        return logits
+
+
+class SharedDropout(nn.Module):
+    """Dropout whose masks are shared by every 64th row of a shuffled batch: drawing a number for each element
+    took half of the training time."""
+
+    masks = 64
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, rows: Tensor) -> Tensor:
+        if not self.training or not self.p:
+            return rows
+        kept = (torch.rand(self.masks, rows.shape[1]) >= self.p).to(rows.dtype) / (1 - self.p)
+        return rows * kept[torch.arange(len(rows)) % self.masks]
+
+
+class Recurrent(nn.Module):
+    """LSTM layers, the largest value of each hidden unit over the steps, and one logit.
+
+    The maximum lets a few telling steps decide wherever they are, which the last state has to remember.
     """
 
-    gives_probabilities = True
-    """Its epoch has the lowest log loss on rows it was not trained on, so nothing calibrates it again."""
+    def __init__(self, features: int, hidden_size: int, layers: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(features, hidden_size, layers, batch_first=True)
+        self.head = nn.Linear(hidden_size, 1)
+        for name, parameter in self.lstm.named_parameters():
+            _initialise(name, parameter)
+
+    def forward(self, sequences: Tensor) -> Tensor:
+        """(rows, steps, features) to logits (rows,)."""
+        states, _ = self.lstm(sequences)
+        logits: Tensor = self.head(states.amax(1))[:, 0]
+        return logits
+
+
+@torch.no_grad()
+def _initialise(name: str, parameter: Tensor) -> None:
+    """As Keras does, each gate by itself: torch's own small weights need several times the epochs."""
+    for gate, part in enumerate(parameter.chunk(4)):
+        if "weight_hh" in name:
+            nn.init.orthogonal_(part)
+        elif "weight_ih" in name:
+            nn.init.xavier_uniform_(part)
+        else:
+            # Gates are input, forget, cell and output; there are two biases, which add up.
+            nn.init.constant_(part, 0.5 if gate == 1 else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FitOptions:
+    """AdamW on mini-batches, and when to stop."""
 
     learning_rate: float
     batch_size: int
     max_epochs: int
     patience: int
-    validation: float
-    random_state: int | None
-    weight_decay = 0.0
+    seed: int
+    weight_decay: float = 0.0
 
-    mean_: NDArray[np.float64]
-    scale_: NDArray[np.float64]
-    weights_: Weights
-    validation_losses_: list[float]
 
-    def _network(self, features: int) -> nn.Module:
-        raise NotImplementedError
+def fit_network(
+    make: Callable[[], nn.Module],
+    inputs: Inputs,
+    labels: NDArray[np.bool_],
+    held_out: tuple[Inputs, NDArray[np.bool_]],
+    options: FitOptions,
+) -> tuple[Weights, list[float]]:
+    """The weights of the epoch with the lowest loss on the rows held out, and every epoch's loss there.
 
-    def _inputs(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """The inputs in the shape that the network takes."""
-        return rows
-
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:  # noqa: N803
-        """Train; rows of one group (default: each its own) stay on one side of the inner split."""
-        from lrp4rag.classifiers.training import Training, train
-
-        array, y = validate_data(self, X, y, allow_nd=True, dtype=[np.float64, np.float32])
-        inputs, labels = self._inputs(array), self._learn_classes(y)
-        self.shape_in_ = inputs.shape[1:]
-        random = check_random_state(self.random_state)
-        sources = np.arange(len(labels)) if groups is None else column_or_1d(groups)
-        fitted, held_out = split_once(labels, sources, self.validation, random)
-        axes = tuple(range(inputs.ndim - 1))
-        self.mean_ = inputs[fitted].mean(axes, dtype=np.float64)
-        scale = inputs[fitted].std(axes, dtype=np.float64)
-        self.scale_ = np.where(scale > 0, scale, 1.0)
-        rows = self._standardised(inputs)
-        self.weights_, self.validation_losses_ = train(
-            lambda: self._network(inputs.shape[-1]),
-            rows[fitted],
-            labels[fitted],
-            (rows[held_out], labels[held_out]),
-            Training(
-                learning_rate=self.learning_rate,
-                batch_size=self.batch_size,
-                max_epochs=self.max_epochs,
-                patience=self.patience,
-                seed=int(random.randint(2**31 - 1)),
-                weight_decay=self.weight_decay,
-            ),
+    The same seed gives the same weights, and torch's own random state is left as it was.
+    """
+    with torch.enable_grad(), _seeded(options.seed):
+        network = make()
+        optimiser = torch.optim.AdamW(
+            network.parameters(), options.learning_rate, weight_decay=options.weight_decay
         )
-        self.n_iter_ = int(np.argmin(self.validation_losses_)) + 1
-        return self
-
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
-        """The log odds of the second class, (rows,)."""
-        from lrp4rag.classifiers.training import logits
-
-        check_is_fitted(self)
-        given = validate_data(self, X, allow_nd=True, reset=False, dtype=[np.float64, np.float32])
-        inputs = self._inputs(given)
-        if inputs.shape[1:] != self.shape_in_:
-            raise ValueError(f"rows of shape {inputs.shape[1:]}, fitted on {self.shape_in_}")
-        rows = self._standardised(inputs)
-        return logits(lambda: self._network(inputs.shape[-1]), self.weights_, rows, 4 * self.batch_size)
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
-        positive = expit(self.decision_function(X))
-        return np.stack([1 - positive, positive], axis=1)
-
-    def _standardised(self, inputs: NDArray[Any]) -> NDArray[np.float32]:
-        rows: NDArray[np.float32] = ((inputs - self.mean_) / self.scale_).astype(np.float32)
-        return rows
+        rows, targets = torch.from_numpy(inputs), torch.from_numpy(labels).float()
+        best, losses = copy.deepcopy(network.state_dict()), list[float]()
+        for _ in range(options.max_epochs):
+            network.train()
+            for batch in torch.randperm(len(rows)).split(options.batch_size):
+                optimiser.zero_grad()
+                binary_cross_entropy_with_logits(network(rows[batch]), targets[batch]).backward()
+                nn.utils.clip_grad_norm_(network.parameters(), LARGEST_GRADIENT)
+                optimiser.step()
+            losses.append(_loss(network, *held_out, options.batch_size))
+            epoch = int(np.argmin(losses))
+            if epoch == len(losses) - 1:
+                best = copy.deepcopy(network.state_dict())
+            elif len(losses) - 1 - epoch >= options.patience:
+                break
+    return {name: tensor.numpy() for name, tensor in best.items()}, losses
 
 
-def split_once(
-    labels: NDArray[np.bool_], groups: NDArray[Any], part: float, random: np.random.RandomState
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Row numbers to train on and to hold out: stratified by label, no group on both sides."""
-    if not 0 < part <= 0.5:
-        raise ValueError(f"validation must be above 0 and at most 0.5, got {part}")
-    smallest = min(len(np.unique(groups[labels == label])) for label in (True, False))
-    folds = min(round(1 / part), smallest)
-    if folds < 2:
-        raise ValueError("a network needs two groups (sources) of each class: one is held out")
-    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=random)
-    fitted, held_out = next(splitter.split(labels, labels, groups))
-    return fitted, held_out
+def logits(
+    make: Callable[[], nn.Module], weights: Weights, inputs: Inputs, batch_size: int
+) -> NDArray[np.float64]:
+    """The logit of each row, (rows,). Raises `RuntimeError` where the weights are not the network's."""
+    with torch.device("meta"):  # no weights are drawn, and none of a forged size are allocated
+        network = make()
+    tensors = {name: torch.from_numpy(np.array(array)) for name, array in weights.items()}
+    network.load_state_dict(tensors, assign=True)
+    return _logits(network, inputs, batch_size)
+
+
+def recurrent_logits(weights: Weights, sequences: Inputs) -> NDArray[np.float64]:
+    """Of a `Recurrent` whose sizes show in its weights. Raises `KeyError` or `RuntimeError` for others."""
+    layers = sum(name.startswith("lstm.weight_ih") for name in weights)
+    hidden_size = weights["head.weight"].shape[-1]
+    return logits(lambda: Recurrent(sequences.shape[-1], hidden_size, layers), weights, sequences, 256)
+
+
+@torch.no_grad()
+def _logits(network: nn.Module, inputs: Inputs, batch_size: int) -> NDArray[np.float64]:
+    network.eval()
+    parts = torch.from_numpy(inputs).split(batch_size)
+    values: NDArray[np.float64] = torch.cat([network(part) for part in parts]).double().numpy()
+    return values
+
+
+def _loss(network: nn.Module, inputs: Inputs, labels: NDArray[np.bool_], batch_size: int) -> float:
+    found = torch.from_numpy(_logits(network, inputs, batch_size))
+    return float(binary_cross_entropy_with_logits(found, torch.from_numpy(labels).double()))
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield

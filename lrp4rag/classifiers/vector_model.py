@@ -1,48 +1,52 @@
-"""`VectorModel`: relevance resampled to one length, and a calibrated classifier of it."""
+"""`VectorModel`: relevance resampled to one length, and a calibrated classifier of it (the paper's way)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.calibration import probability_of
+from lrp4rag.classifiers.card import Card, VectorInput
 from lrp4rag.classifiers.features import Features
-from lrp4rag.classifiers.verdict import Verdict, judge
+from lrp4rag.classifiers.model import Arrays, Assessment, Model
+from lrp4rag.classifiers.scorers import probabilities
 from lrp4rag.features.record import Record
-from lrp4rag.features.replay import RelevanceReplay, Replay
-from lrp4rag.lrp.flow import Flow
-from lrp4rag.reader.reader import Reader
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VectorModel:
-    """Tokens are suspect where smoothed relevance is below `token_threshold` (none where it is None)."""
+class VectorModel(Model):
+    """`learned` are the arrays of `classifier`, a name of `scorers.SCORERS`. Tokens are suspect where
+    smoothed relevance is below `token_threshold` (none where it is None)."""
 
     features: Features
-    estimator: Any
+    classifier: str
+    learned: Arrays
     token_threshold: float | None
+
+    dtype_matters: ClassVar[bool] = True
 
     @property
     def needs(self) -> tuple[str, ...]:
         return self.features.needs
 
-    def replay(self, reader: Reader, flow: Flow) -> Replay:
-        """What reads records for it."""
-        return RelevanceReplay(reader, flow, self.needs)
+    def assess(self, record: Record) -> Assessment:
+        (probability,) = self._probabilities(self.features([record.relevance]))
+        return Assessment(float(probability), token_threshold=self.token_threshold)
 
-    def probabilities(self, records: Sequence[Record]) -> NDArray[np.float64]:
-        """That each response is hallucinated, (rows,)."""
-        vectors = self.features([record.relevance for record in records])
-        return probability_of(self.estimator, vectors)
+    def arrays(self) -> Arrays:
+        return self.learned
 
-    def judge(self, record: Record, threshold: float) -> Verdict:
-        return judge(
-            record.relevance,
-            probability=float(self.probabilities([record])[0]),
-            threshold=threshold,
-            token_threshold=self.token_threshold,
-        )
+    @classmethod
+    def load(cls, card: Card, arrays: Arrays) -> Self:
+        given = cast(VectorInput, card.input)
+        features = Features(given.vector, given.length, given.mode)
+        made = cls(features, card.classifier, arrays, given.token_threshold)
+        found = made._probabilities(np.zeros((1, *features.shape)))
+        if found.shape != (1,) or not np.isfinite(found).all():
+            raise ValueError("its probability of a vector is none")
+        return made
+
+    def _probabilities(self, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+        return probabilities(self.classifier, self.learned, vectors)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.classifiers.decision import top_mean
 from lrp4rag.classifiers.domain import Unlike
-from lrp4rag.classifiers.localise import merged_spans
-from lrp4rag.classifiers.pooling import top_mean
 from lrp4rag.errors import RelevanceError
-from lrp4rag.features.windows import smoothed
+from lrp4rag.features.units import smoothed
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.sentences import split_sentences
@@ -24,8 +24,8 @@ class SuspectSpan:
     """Characters `start` to `end` (exclusive) of the response, and that `text`; `relevance` is the smoothed
     mean.
 
-    `probability`, of a token detector, is the mean over the span's tokens that they are made up; `passage`
-    is the index of the one it draws on most, None where it draws on none.
+    `probability`, of a token detector, is the mean over the span's tokens that they are hallucinated;
+    `passage` is the index of its main source, None where it has none.
     """
 
     start: int
@@ -191,3 +191,34 @@ def _by_passage(relevance: Relevance, inside: Flags) -> tuple[float, ...]:
 
 def _leading(by_passage: tuple[float, ...]) -> int | None:
     return int(np.argmax(by_passage)) if by_passage and max(by_passage) > 0 else None
+
+
+def merged_spans(
+    suspect: NDArray[np.bool_], offsets: Sequence[tuple[int, int]], text: str
+) -> list[tuple[int, int]]:
+    """Character spans of runs of suspect tokens: whole words, no white space around them."""
+    spans: list[tuple[int, int]] = []
+    running = False
+    for flag, (first, last) in zip(suspect, offsets, strict=True):
+        start, end = _whole_words(first, last, text)
+        running = running and bool(flag)
+        if not flag or start == end:
+            continue
+        if spans and (running or start <= spans[-1][1]):
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+        running = True
+    return spans
+
+
+def _whole_words(start: int, end: int, text: str) -> tuple[int, int]:
+    piece = text[start:end]
+    if not piece.strip():
+        return start, start
+    start, end = end - len(piece.lstrip()), start + len(piece.rstrip())
+    while start and text[start].isalnum() and text[start - 1].isalnum():
+        start -= 1
+    while end < len(text) and text[end - 1].isalnum() and text[end].isalnum():
+        end += 1
+    return start, end

@@ -153,7 +153,7 @@ def evaluate(
     For a token detector these include the metrics of tokens, spans and sentences, beside controls. DATA
     that shares sources with the detector's training data is refused, unless --allow-seen.
     """
-    from lrp4rag.report.cards import evaluation_record, print_evaluation
+    from lrp4rag.report.evaluation import evaluation_record, print_evaluation
     from lrp4rag.training.evaluate import evaluate as run
     from lrp4rag.training.evaluate import refuse_seen
     from lrp4rag.training.train import labelled

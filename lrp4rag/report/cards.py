@@ -1,27 +1,14 @@
-"""Cards and evaluations as tables of metrics, and as JSON."""
+"""Cards as tables of metrics, and as JSON."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lrp4rag.classifiers.card import Card, Interval, Metrics, VectorInput
-from lrp4rag.report.localisation import print_localisation
+from lrp4rag.classifiers.card import Card, Interval, Metrics
 from lrp4rag.terminal import open_console, say_json
-from lrp4rag.training.evaluate import Evaluation
-from lrp4rag.training.localisation import lines_record
 
-VECTOR_WORDS = {
-    "total": "relevance of the whole prompt per response token (n x R_response)",
-    "response": "R_response",
-    "prompt": "R_prompt",
-    "segments": "relevance of passages, question and template per response token",
-    "matrix": "R* in bins, along the response",
-    "matrix_t": "R* in bins, along the prompt",
-}
 COLUMNS = {
     "auroc": "AUROC",
     "auprc": "AUPRC",
@@ -42,14 +29,6 @@ def print_card(card: Card, *, as_json: bool = False) -> None:
         open_console().print(render_card(card))
 
 
-def print_evaluation(evaluation: Evaluation) -> None:
-    """Metrics of responses, and of a token detector also those of tokens, spans and sentences."""
-    open_console().print(render_evaluation(evaluation))
-    if evaluation.localisation is not None:
-        note = "the detector has not seen these rows; the controls' thresholds are cross-validated on them"
-        print_localisation(evaluation.localisation, note)
-
-
 def render_card(card: Card) -> RenderableType:
     """What a detector is, and its cross-validated metrics beside the controls."""
     facts = Table.grid(padding=(0, 2))
@@ -62,46 +41,6 @@ def render_card(card: Card) -> RenderableType:
         parts += [metrics_table("Tokens", {"suspect tokens": card.evidence.tokens}), Text()]
         parts.append(Text(f"95 % intervals below each value. {card.evidence.protocol}.", style="dim"))
     return Group(*parts)
-
-
-def render_evaluation(evaluation: Evaluation) -> RenderableType:
-    """Metrics per generator with intervals."""
-    rows = {
-        f"{name} ({evaluation.hallucinated[name]}/{evaluation.rows[name]} hallucinated)": metrics
-        for name, metrics in evaluation.metrics.items()
-    }
-    parts: list[RenderableType] = [metrics_table("Responses", rows)]
-    parts.append(Text("95 % bootstrap intervals over sources below each value.", style="dim"))
-    if evaluation.abstained:
-        note = f"{evaluation.abstained} are unlike the training data: analyse gives no verdict on them."
-        parts.append(Text(note, style="yellow"))
-    if evaluation.seen:
-        note = f"{evaluation.seen} of these examples share sources with the training data: too good."
-        parts.append(Text(note, style="bold red"))
-    if evaluation.failures:
-        parts.append(Text(f"{len(evaluation.failures)} examples failed and are left out."))
-    return Group(*parts)
-
-
-def evaluation_record(evaluation: Evaluation, card: Card) -> dict[str, Any]:
-    """The evaluation for machines."""
-    return {
-        "reader": card.reader,
-        "threshold": card.threshold,
-        "generators": {
-            name: {
-                "rows": evaluation.rows[name],
-                "hallucinated": evaluation.hallucinated[name],
-                "metrics": {key: value.model_dump() for key, value in metrics.items()},
-            }
-            for name, metrics in evaluation.metrics.items()
-        },
-        "probabilities": evaluation.probabilities,
-        "abstained": evaluation.abstained,
-        "located": None if evaluation.localisation is None else lines_record(evaluation.localisation),
-        "seen": evaluation.seen,
-        "failures": evaluation.failures,
-    }
 
 
 def metrics_table(title: str, rows: dict[str, Metrics]) -> Table:
@@ -127,20 +66,13 @@ def _cell(interval: Interval | None) -> Text:
     return text
 
 
-def _features(card: Card) -> str:
-    given = card.input
-    if isinstance(given, VectorInput):
-        return f"{VECTOR_WORDS[given.vector]}, resampled to {given.length} ({given.mode})"
-    return f"of tokens: {', '.join(given.blocks)}; a response's score is the mean of {given.reading.top}"
-
-
 def _facts(card: Card) -> dict[str, str]:
     reader = card.reader
     prompt = "chat template" if reader["chat_template"] else "raw prompt"
     facts = {
         "reader": f"{reader['name']}, {prompt}, {reader['dtype']} ({reader['digest']})",
         "relevance": f"{card.composite}, target {card.target}",
-        "features": _features(card),
+        "features": card.input.words(),
         "classifier": f"{card.classifier} ({card.settings}), flags from probability {card.threshold:g}",
         "rows": f"{card.rows}, {card.hallucinated} hallucinated",
     }

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lrp4rag.classifiers.card import Card, TokenInput
+from lrp4rag.classifiers.card import Card
 from lrp4rag.report.numbers import with_interval
 from lrp4rag.report.templates import markdown_templates
 from lrp4rag.report.words import reader_words
@@ -20,12 +20,9 @@ def model_card(card: Card, name: str) -> str:
     page: str = _template().render(
         card=card,
         name=name,
-        tokens=isinstance(card.input, TokenInput),
-        blocks=list(card.input.blocks) if isinstance(card.input, TokenInput) else [],
         reader=reader_words({**card.reader, "name": Path(str(card.reader.get("name", ""))).name}),
         generators=generators,
         responses=RESPONSES,
-        shifts=isinstance(card.input, TokenInput) and bool(card.input.reading.shifts),
     )
     return page
 

@@ -7,22 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.special import expit
 
 from lrp4rag.classifiers.card import Card, Metrics
+from lrp4rag.classifiers.decision import in_marked_sentences
 from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.domain import unlike
-from lrp4rag.classifiers.token_model import TokenModel, token_probabilities
+from lrp4rag.classifiers.model import Assessment
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.features.parts import STATES
-from lrp4rag.features.record import Record
 from lrp4rag.progress import track
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.folds import ONCE, groups_of, labels_of
-from lrp4rag.training.localisation import Localisation, localisation
+from lrp4rag.training.localisation import CLASSIFIER, Localisation, localisation
 from lrp4rag.training.metrics import RESAMPLES, intervals
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.tokens import Located, tokens_of
+from lrp4rag.training.token_folds import TokenPredictions
+from lrp4rag.training.tokens import stored_records, tokens_of
 from lrp4rag.training.validation import Outcome
 
 
@@ -58,7 +59,7 @@ def refuse_seen(card: Card, examples: Sequence[Example], path: str | Path) -> No
         raise InputError(
             f"{len(seen)} of {len(examples)} examples share question and passages with the "
             f"detector's training data (first: '{seen[0].id}'), so its metrics on them would be too "
-            "good; --allow-seen evaluates all the same",
+            "good; leave them out, or allow seen sources",
             path=path,
         )
 
@@ -75,10 +76,11 @@ def evaluate(
     if not kept:
         raise InputError("no example could be replayed")
     rows = Rows(extraction.store, kept)
-    if isinstance(detector.model, TokenModel):
-        probabilities, abstained, found = _tokens(detector, detector.model, rows, resamples)
-    else:
-        probabilities, abstained, found = detector.predict_proba(rows.relevances), 0, None
+    assessed, abstained = [], 0
+    for record in track(stored_records(rows, detector.needs), len(rows), "judging responses"):
+        assessed.append(detector.assess(record))
+        abstained += any(one.decides for one in unlike(detector.card.domain, record))
+    probabilities = np.array([one.probability for one in assessed])
     labels, groups = labels_of(kept), groups_of(kept)
     generators = rows.generators
     parts = {name: generators == name for name in sorted(set(generators))}
@@ -96,38 +98,29 @@ def evaluate(
         seen=len(seen_examples(detector.card, kept)),
         failures=extraction.failures,
         abstained=abstained,
-        localisation=found,
+        localisation=_located(assessed, rows, detector.card.threshold, resamples),
     )
 
 
-def _tokens(
-    detector: FittedDetector, model: TokenModel, rows: Rows, resamples: int
-) -> tuple[np.ndarray, int, Localisation | None]:
-    """Probabilities of responses, how many are unlike the training data, and what was located."""
-    reading, judged, probabilities, abstained = model.reading, [], [], 0
-    records = rows.records(states=STATES in model.needs)
-    for record in track(records, len(rows), "judging responses"):
-        _require(detector, record)
-        judged.append(model.judge_tokens(record))
-        probabilities.append(reading.probability(judged[-1].alone, record.generator))
-        abstained += any(one.decides for one in unlike(detector.card.domain, record))
+def _located(
+    assessed: Sequence[Assessment], rows: Rows, threshold: float, resamples: int
+) -> Localisation | None:
+    """Of a model that scores tokens, where there are enough sources for the controls to learn from."""
+    scores = [one.scores for one in assessed if one.scores is not None]
+    marks = assessed[0].marks
+    if marks is None or len(scores) < len(assessed):
+        return None
     tokens = tokens_of(rows, {})
-    every = np.concatenate([one.among for one in judged])
-    of_tokens, verdicts = token_probabilities(every), np.array(probabilities)
-    located = Located(
-        np.concatenate([one.alone for one in judged]),
-        every,
-        of_tokens >= reading.token_threshold,
-        reading.in_marked_sentences(of_tokens, tokens.sentence),
-        Outcome(verdicts[None], verdicts[None] >= detector.card.threshold),
+    log_odds = np.concatenate([one.among for one in scores])
+    of_tokens, verdicts = expit(log_odds), np.array([[one.probability for one in assessed]])
+    found = TokenPredictions(
+        np.concatenate([one.alone for one in scores]),
+        log_odds,
+        of_tokens >= marks.threshold,
+        in_marked_sentences(of_tokens, tokens.sentence, marks.sentence_top, marks.sentence_threshold),
+        Outcome(verdicts, verdicts >= threshold),
     )
     try:
-        found = localisation(rows, tokens, located, ONCE, resamples=resamples)
-    except InputError:  # controls learn from these rows, and there are too few sources
-        found = None
-    return verdicts, abstained, found
-
-
-def _require(detector: FittedDetector, record: Record) -> None:
-    relevance = record.relevance
-    detector.require(relevance.reader, relevance.composite, relevance.target)
+        return localisation(rows, tokens, {CLASSIFIER: found}, ONCE, resamples=resamples)
+    except InputError:  # too few sources
+        return None

@@ -10,14 +10,14 @@ import numpy as np
 from lrp4rag.classifiers.card import Evidence, GeneratorEvidence, Metrics
 from lrp4rag.classifiers.card import Located as LocatedMetrics
 from lrp4rag.classifiers.features import Features
-from lrp4rag.classifiers.localise import token_threshold
-from lrp4rag.features.windows import smoothed
+from lrp4rag.features.units import smoothed
 from lrp4rag.progress import track
 from lrp4rag.training.controls import CONTROLS, FLAG_EVERYTHING, Setting, flag_everything, relevance
 from lrp4rag.training.folds import HONEST, Protocol, splits
 from lrp4rag.training.localisation import ALL, CLASSIFIER, Localisation
 from lrp4rag.training.metrics import RESAMPLES, outcome_metrics, token_intervals
 from lrp4rag.training.validation import cross_validated
+from lrp4rag.training.vector_detector import token_threshold
 
 if TYPE_CHECKING:
     from lrp4rag.training.rows import Rows

@@ -1,8 +1,5 @@
-"""What else may learn to judge tokens by a block of features, to set the networks beside.
-
-Each has the two methods of a committee's `Member`: `fit`, which learns from some rows and may use those held
-out to know when it has learned enough, and `log_odds`.
-"""
+"""Other base models that score tokens by a block of features, to compare the networks with: see
+`ensemble.Fit` and `ensemble.BaseModel`."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lrp4rag.classifiers.committee import Flags, Learn, Scores, Table
+from lrp4rag.classifiers.ensemble import Fit, Flags, Scores, Table
 
 NETWORK, LINEAR, TREES = "networks", "logistic regression", "boosted trees"
 PENALTY = 0.01
@@ -48,5 +45,5 @@ def trees(inputs: Table, flags: Flags, train: NDArray[np.intp], held: NDArray[np
     return Fitted(estimator.fit(inputs[train], flags[train], X_val=inputs[held], y_val=flags[held]))
 
 
-LEARNERS: dict[str, Learn | None] = {NETWORK: None, LINEAR: linear, TREES: trees}
-"""By name; None is a committee's own."""
+LEARNERS: dict[str, Fit | None] = {NETWORK: None, LINEAR: linear, TREES: trees}
+"""By name; None is for the networks of an `Ensemble`."""

@@ -1,4 +1,4 @@
-"""Where a response is made up: token, span and sentence metrics of a token classifier beside controls."""
+"""Where a response is hallucinated: metrics of tokens, spans and sentences, beside controls."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.classifiers.localise import merged_spans
-from lrp4rag.classifiers.reading import best_threshold
-from lrp4rag.classifiers.token_model import Tokens
+from lrp4rag.classifiers.decision import best_threshold
+from lrp4rag.classifiers.verdict import merged_spans
 from lrp4rag.features.record import Record
 from lrp4rag.features.text import novel_word
-from lrp4rag.features.windows import smoothed
+from lrp4rag.features.units import smoothed
 from lrp4rag.progress import track
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.sentences import split_sentences
@@ -33,7 +32,8 @@ from lrp4rag.training.spans import (
     overlap_metrics,
     sentences,
 )
-from lrp4rag.training.tokens import Located, folds_of
+from lrp4rag.training.token_folds import TokenPredictions, folds_of
+from lrp4rag.training.tokens import Tokens
 from lrp4rag.training.validation import Outcome, cross_validated
 
 Flags = NDArray[np.bool_]
@@ -87,24 +87,24 @@ class Localisation:
 def localisation(
     rows: Rows,
     tokens: Tokens,
-    found: Located | Mapping[str, Located],
+    found: Mapping[str, TokenPredictions],
     protocol: Protocol,
     *,
     beside: Sequence[str] | None = WHOLE,
     resamples: int = RESAMPLES,
     jobs: int = 1,
 ) -> Localisation:
-    """Metrics of one token model, or of several by name, of smoothed relevance and of the controls, per
-    generator. `beside` names the controls of whole responses, which `jobs` processes learn; None
-    leaves all controls out."""
-    models = {CLASSIFIER: found} if isinstance(found, Located) else dict(found)
-    made = {name: Marking(one.probabilities, one.marked, one.sentences) for name, one in models.items()}
-    verdicts = {name: one.outcome for name, one in models.items()}
+    """Metrics of token models by name, of smoothed relevance and of the controls, per generator.
+
+    `beside` names the controls of whole responses, which `jobs` processes learn; None leaves all out.
+    """
+    made = {name: Marking(one.probabilities, one.marked, one.sentences) for name, one in found.items()}
+    verdicts = {name: one.outcome for name, one in found.items()}
     if beside is not None:
         made |= simple(rows, tokens, protocol)
         verdicts |= whole(rows, protocol, beside, jobs)
     lines, responses, counts, hallucinated = {}, {}, {}, {}
-    chosen_by = tuple(f"{name}: {one}" for name, model in models.items() for one in model.outcome.chosen)
+    chosen_by = tuple(f"{name}: {one}" for name, model in found.items() for one in model.outcome.chosen)
     for generator, chosen in parts_of(rows).items():
         part = rows.select(chosen)
         # Ranking tokens, which takes most of the time, releases Python's lock.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,26 +10,28 @@ from numpy.typing import NDArray
 from lrp4rag.classifiers.card import (
     Card,
     Distribution,
-    ReadingSettings,
     Selection,
     TokenInput,
     package_versions,
 )
-from lrp4rag.classifiers.detector import FittedDetector, one_origin
+from lrp4rag.classifiers.decision import SENTENCE_TOPS, SHIFT_DEVIATION, TOPS, DecisionRule
+from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.domain import FACETS, HELD, ranges
-from lrp4rag.classifiers.explain import reference_of
+from lrp4rag.classifiers.ensemble import EPOCHS, Ensemble
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.folder import FORMAT
 from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES, faithful_quantiles, operating_points
-from lrp4rag.classifiers.pooling import SENTENCE_TOPS, TOPS
-from lrp4rag.classifiers.reading import SHIFT_DEVIATION
-from lrp4rag.classifiers.token_model import FOLDS, Fit, TokenModel, Tokens, fit_tokens
+from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.features.blocks import Block
 from lrp4rag.features.table import TokenTable
 from lrp4rag.training.rows import Rows
+from lrp4rag.training.token_folds import FOLDS, fit_ensemble
+from lrp4rag.training.tokens import Tokens
+from lrp4rag.training.vector_detector import one_origin
 
 CLASSIFIER = "tokens"
 INNER = "out-of-fold log odds of the training rows: {folds} folds grouped by source, seed {seed}"
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 OUTER = "cross-validated probabilities of the training rows, those of the evidence below"
 
 
@@ -39,19 +40,19 @@ def fit_detector(
     tokens: Tokens,
     blocks: Mapping[str, Block],
     seed: int = 0,
-    judged: NDArray[np.float64] | None = None,
+    probabilities: NDArray[np.float64] | None = None,
 ) -> FittedDetector:
     """Learn from all rows, whose features are `tokens`; raises `InputError` for several readers.
 
-    `judged` (R,) are cross-validated probabilities of the rows, on which operating points are chosen: whole
-    committees made them. Without them they are chosen on what single members say of rows held out, who agree
-    less than a committee does.
+    Operating points are chosen on the rows' cross-validated `probabilities` (R,) by whole ensembles; without
+    them, on those by single networks, which agree less.
     """
     first = one_origin(rows.relevances)
     tokens.require_sources()
-    fitted = fit_tokens(tokens, np.arange(len(rows)), seed)
-    counted = fitted.counted
-    probabilities = counted.probabilities if judged is None else judged
+    ensemble, fitted = fit_ensemble(tokens, np.arange(len(rows)), seed)
+    source = INNER.format(folds=FOLDS, seed=seed) if probabilities is None else OUTER
+    if probabilities is None:
+        probabilities = fitted.probabilities
     points = operating_points(tokens.labels, probabilities)
     card = Card(
         format=FORMAT,
@@ -60,7 +61,7 @@ def fit_detector(
         reader=first.reader,
         composite=first.composite,
         target=first.target,
-        input=TokenInput(blocks=dict(blocks), reading=ReadingSettings(**asdict(counted.reading))),
+        input=TokenInput(blocks=dict(blocks), reading=fitted.rule),
         feature_version=FEATURE_VERSION,
         threshold=points[DEFAULT_POINT].threshold,
         rows=len(rows),
@@ -70,9 +71,9 @@ def fit_detector(
         faithful_quantiles=faithful_quantiles(tokens.labels, probabilities),
         domain=ranges(rows.records()),
         reference=dict(_reference(tokens, blocks)),
-        selections=list(_selections(fitted, seed, OUTER if judged is not None else INNER)),
+        selections=list(_selections(ensemble, fitted.rule, seed, source)),
     )
-    return FittedDetector(TokenModel(dict(blocks), fitted.committee, counted.reading), card)
+    return FittedDetector(TokenModel(dict(blocks), ensemble, fitted.rule, card.reference), card)
 
 
 def _reference(tokens: Tokens, blocks: Mapping[str, Block]) -> Iterator[tuple[str, Distribution]]:
@@ -84,84 +85,106 @@ def _reference(tokens: Tokens, blocks: Mapping[str, Block]) -> Iterator[tuple[st
                 yield feature, reference_of(values, tokens.sentence, tokens.flags)
 
 
-def _selections(fitted: Fit, seed: int, points: str) -> Iterator[Selection]:
+def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) -> Iterator[Selection]:
     data = INNER.format(folds=FOLDS, seed=seed)
-    reading, committee = fitted.counted.reading, fitted.committee
-    yield Selection(
-        what="blocks of features, their windows and layer; size and regularisation of networks and of votes; "
-        "which numbers of tokens contend, and that neighbours vote on marks only; that a generator "
-        "shifts, and by which prior; the rules of the operating points; how much wider the ranges are",
-        chosen=", ".join(committee.members) + "; otherwise see docs/localisation.md and docs/detector.md",
-        among="not recorded",
-        rule="by hand",
-        data="cross-validated results on RAGTruth QA's train split, also those of the evidence below",
+    weights = ", ".join(f"{name} {ensemble.weight(name):.2f}" for name in ensemble.networks)
+    shifts = ", ".join(f"{name} {shift:+.2f}" for name, shift in rule.shifts.items())
+    made = (
+        (
+            "blocks of features, their windows and layer; size and regularisation of networks and stacker; "
+            "candidate numbers of tokens, and that neighbours count for marks only; that a generator "
+            "shifts log odds, and by which prior; the rules of the operating points; how much wider the "
+            "ranges are",
+            ", ".join(ensemble.networks) + "; otherwise see docs/localisation.md and docs/detector.md",
+            "not recorded",
+            "by hand",
+            "cross-validated results on RAGTruth QA's train split, also those of the evidence below",
+        ),
+        (
+            "epochs of each network",
+            "one number for each network",
+            f"1 to {EPOCHS}",
+            "lowest log loss on the fold held out",
+            f"training rows: {FOLDS} folds grouped by source, seed {seed}",
+        ),
+        (
+            "weights of the blocks' scores",
+            f"{weights}; and those of neighbouring tokens' scores",
+            "all",
+            "logistic regression of tokens",
+            data,
+        ),
+        (
+            "number of tokens that a response's score is the mean of",
+            str(rule.top),
+            ", ".join(map(str, TOPS)),
+            "AUROC of responses",
+            data,
+        ),
+        (
+            "probability of a response",
+            f"sigmoid({rule.slope:.2f} x + {rule.offset:.2f})",
+            "all",
+            "Platt's sigmoid",
+            data,
+        ),
+        (
+            "what a generator adds to a response's log odds",
+            shifts,
+            "all",
+            f"likelihood under a normal prior of deviation {SHIFT_DEVIATION}",
+            data,
+        ),
+        (
+            "probability from which a token is marked",
+            f"{rule.token_threshold:.3f}",
+            "all",
+            "F1 of tokens",
+            data,
+        ),
+        (
+            "probability from which a sentence is marked, and number of tokens it is the mean of",
+            f"{rule.sentence_threshold:.3f}, {rule.sentence_top}",
+            f"all, {', '.join(map(str, SENTENCE_TOPS))}",
+            "F1 of sentences",
+            data,
+        ),
+        (
+            "operating points",
+            ", ".join(RULES),
+            "all thresholds",
+            "; ".join(f"{name}: {rule.words}" for name, rule in RULES.items()),
+            points,
+        ),
+        (
+            "ranges outside of which there is no verdict",
+            "see domain",
+            "none",
+            f"what holds {HELD:.0%} of the training responses, wider on both sides: {_slacks()}",
+            "training rows",
+        ),
     )
-    yield Selection(
-        what="epochs of each network",
-        chosen="one number for each network",
-        among="1 to 20",
-        rule="lowest log loss on the fold held out",
-        data=f"training rows: {FOLDS} folds grouped by source, seed {seed}",
-    )
-    yield Selection(
-        what="weights of the blocks' votes",
-        chosen=", ".join(f"{name} {committee.weight(name):.2f}" for name in committee.members)
-        + "; and those of neighbouring tokens' votes",
-        among="all",
-        rule="logistic regression of tokens",
-        data=data,
-    )
-    yield Selection(
-        what="number of tokens that a response's score is the mean of",
-        chosen=str(reading.top),
-        among=", ".join(map(str, TOPS)),
-        rule="AUROC of responses",
-        data=data,
-    )
-    yield Selection(
-        what="probability of a response",
-        chosen=f"sigmoid({reading.slope:.2f} x + {reading.offset:.2f})",
-        among="all",
-        rule="Platt's sigmoid",
-        data=data,
-    )
-    if reading.shifts:
-        yield Selection(
-            what="what a generator adds to a response's log odds",
-            chosen=", ".join(f"{name} {shift:+.2f}" for name, shift in reading.shifts.items()),
-            among="all",
-            rule=f"likelihood under a normal prior of deviation {SHIFT_DEVIATION}",
-            data=data,
-        )
-    yield Selection(
-        what="probability from which a token is marked",
-        chosen=f"{reading.token_threshold:.3f}",
-        among="all",
-        rule="F1 of tokens",
-        data=data,
-    )
-    yield Selection(
-        what="probability from which a sentence is marked, and number of tokens it is the mean of",
-        chosen=f"{reading.sentence_threshold:.3f}, {reading.sentence_top}",
-        among=f"all, {', '.join(map(str, SENTENCE_TOPS))}",
-        rule="F1 of sentences",
-        data=data,
-    )
-    yield Selection(
-        what="operating points",
-        chosen=", ".join(RULES),
-        among="all thresholds",
-        rule="; ".join(f"{name}: {rule.words}" for name, rule in RULES.items()),
-        data=points.format(folds=FOLDS, seed=seed),
-    )
-    yield Selection(
-        what="ranges outside of which there is no verdict",
-        chosen="see domain",
-        among="none",
-        rule=f"what holds {HELD:.0%} of the training responses, wider on both sides: {_slacks()}",
-        data="training rows",
-    )
+    for what, chosen, among, by, where in made:
+        if chosen:  # there is no shift where there is one generator
+            yield Selection(what=what, chosen=chosen, among=among, rule=by, data=where)
 
 
 def _slacks() -> str:
     return ", ".join(f"{name} {facet.slack:g} times" for name, facet in FACETS.items())
+
+
+def reference_of(
+    values: NDArray[np.floating], sentence: NDArray[np.intp], flags: NDArray[np.bool_]
+) -> Distribution:
+    """Quantiles of a feature's sentence means; a sentence is hallucinated where a token of it is annotated.
+
+    `values`, `flags` and `sentence` (-1 for none) are of N tokens.
+    """
+    inside = sentence >= 0
+    _, where = np.unique(sentence[inside], return_inverse=True)
+    means = np.bincount(where, values[inside]) / np.bincount(where)
+    annotated = np.bincount(where, flags[inside]) > 0
+    faithful, hallucinated = (
+        tuple(np.quantile(means[part], QUANTILES).tolist()) for part in (~annotated, annotated)
+    )
+    return Distribution(faithful=faithful, hallucinated=hallucinated)

@@ -1,50 +1,110 @@
-"""Token models under a protocol: each token is judged by a committee that did not see its source.
-
-How a response's score is made of its tokens', the sigmoid that makes it a probability, and all thresholds
-are chosen on inner folds of the training rows.
-"""
+"""`Tokens`: the tokens of stored responses with their features, as arrays to learn from, and on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.committee import Learn, Member, vote
-from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
-from lrp4rag.classifiers.token_model import Tokens, count_votes, fit_block, token_probabilities
+from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.errors import InputError
 from lrp4rag.features.blocks import Block, parts_of
-from lrp4rag.features.parts import STATES
+from lrp4rag.features.parts import SIGNALS, STATES
+from lrp4rag.features.record import Record
+from lrp4rag.features.table import TokenTable
+from lrp4rag.features.units import sentence_numbers
+from lrp4rag.files import read_bytes, remove_leftovers, write_atomically, written_atomically
+from lrp4rag.hashes import file_hash, json_hash
 from lrp4rag.progress import track
-from lrp4rag.training.folds import Protocol, Split, splits
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.validation import Outcome
 
+Table = NDArray[np.floating]
 Flags = NDArray[np.bool_]
-Scores = NDArray[np.float64]
+Numbers = NDArray[np.intp]
+
+FEWEST_SOURCES = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Located:
-    """What a protocol made of N tokens, and of R responses.
+class Tokens:
+    """The N tokens of R responses, response by response.
 
-    `alone`, `log_odds` (among neighbours) and `marked` (N,) are of tokens, `sentences` (N,) says whether a
-    token's sentence is marked, and `outcome` is of responses.
+    * `blocks`: their features by block, (N, columns) each. `flags` (N,): which lie in a labelled span.
+    * `owner` (N,): the number of their response. `sentence` (N,): of their sentence, over all responses; -1
+      for none. `labels`, `groups`, `generators` (R,): of the responses; "" where unknown.
     """
 
-    alone: Scores
-    log_odds: Scores
-    marked: Flags
-    sentences: Flags
-    outcome: Outcome
+    blocks: dict[str, Table]
+    flags: Flags
+    owner: Numbers
+    sentence: Numbers
+    labels: Flags
+    groups: NDArray[np.str_]
+    generators: NDArray[np.str_]
 
-    @property
-    def probabilities(self) -> Scores:
-        """Of tokens, (N,)."""
-        return token_probabilities(self.log_odds)
+    @classmethod
+    def of(
+        cls,
+        records: Iterable[Record],
+        flags: Iterable[Flags],
+        labels: Flags,
+        groups: NDArray[np.str_],
+        blocks: Mapping[str, Block],
+    ) -> Tokens:
+        """Raises `InputError` for a response without tokens, or without what the blocks are made of."""
+        parts: dict[str, list[Table]] = {name: [] for name in blocks}
+        lengths, sentences, generators, count = [], [], [], 0
+        for record in track(records, len(labels), "reading features"):
+            if not len(record):
+                raise InputError("a response without tokens cannot be learned from")
+            for name, block in blocks.items():
+                made = block(record)
+                parts[name].append(made if isinstance(block, TokenTable) else lean(made))
+            own = sentence_numbers(record)
+            sentences.append(np.where(own >= 0, own + count, -1))
+            count += int(own.max()) + 1
+            lengths.append(len(record))
+            generators.append(record.generator or "")
+        return cls(
+            {name: np.concatenate(tables) for name, tables in parts.items()},
+            np.concatenate(list(flags)),
+            np.repeat(np.arange(len(lengths)), lengths),
+            np.concatenate(sentences),
+            labels,
+            groups,
+            np.array(generators, dtype=np.str_),
+        )
+
+    def within(self, rows: Numbers) -> Numbers:
+        """The numbers of the tokens of some responses."""
+        return np.flatnonzero(np.isin(self.owner, rows))
+
+    def select(self, names: Iterable[str]) -> Tokens:
+        """The same with some of the blocks."""
+        return replace(self, blocks={name: self.blocks[name] for name in names})
+
+    def require_sources(self) -> None:
+        """Raise `InputError` where too few sources have annotated tokens for folds within folds."""
+        for flagged, what in ((self.flags, "annotated"), (~self.flags, "other")):
+            count = len(set(self.groups[self.owner[flagged]]))
+            if count < FEWEST_SOURCES:
+                raise InputError(
+                    f"{FEWEST_SOURCES} sources with {what} tokens are needed, and there are {count}"
+                )
+
+
+def lean(states: Table) -> NDArray[np.float16]:
+    """Half the memory; states came from as many bits."""
+    largest = float(np.finfo(np.float16).max)
+    return np.clip(states, -largest, largest).astype(np.float16)
+
+
+def stored_records(rows: Rows, needs: Sequence[str]) -> Iterator[Record]:
+    """The rows' records with the parts of the store that are needed; relevance alone without signals."""
+    return rows.records(states=STATES in needs) if SIGNALS in needs else rows.bare_records()
 
 
 def tokens_of(rows: Rows, blocks: Mapping[str, Block]) -> Tokens:
@@ -52,103 +112,44 @@ def tokens_of(rows: Rows, blocks: Mapping[str, Block]) -> Tokens:
     for example, relevance in zip(rows.examples, rows.relevances, strict=True):
         if not len(relevance.response):
             raise InputError(f"the response of '{example.id}' has no tokens")
-    # Without blocks, what relevance tells of the tokens is enough.
-    records = rows.records(states=STATES in parts_of(blocks)) if blocks else rows.bare_records()
-    return Tokens.of(records, rows.token_flags, rows.labels, rows.groups, blocks)
+    return Tokens.of(
+        stored_records(rows, parts_of(blocks) if blocks else ()),
+        rows.token_flags,
+        rows.labels,
+        rows.groups,
+        blocks,
+    )
 
 
-def folds_of(
-    tokens: Tokens, protocol: Protocol, learn: Flags | None = None, judged: Flags | None = None
-) -> list[Split]:
-    """Of the first repeat: which responses are learned from and which are judged (default: all and all).
+def tokens_on_disk(rows: Rows, folder: Path, blocks: Mapping[str, Block]) -> Tokens:
+    """Tokens whose blocks are read from files in `folder` as they are needed; missing ones are made first.
 
-    Raises `InputError` where too few sources have annotated tokens for folds within folds.
+    Raises `InputError` where the store lacks what a block is made of.
     """
-    tokens.require_sources()
-    everything = np.ones(len(tokens.labels), dtype=bool)
-    made, _ = splits(
-        protocol,
-        tokens.labels,
-        tokens.groups,
-        everything if learn is None else learn,
-        everything if judged is None else judged,
-    )
-    return [split for split in made if not split.repeat]
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder)
+    paths = {name: folder / f"{name}-{_digest(rows, block)}.npy" for name, block in blocks.items()}
+    missing = {name: block for name, block in blocks.items() if not _whole(paths[name])}
+    tokens = tokens_of(rows, missing)
+    for name, table in tokens.blocks.items():
+        with written_atomically(paths[name]) as file:
+            np.save(file, table, allow_pickle=False)
+        write_atomically(_note(paths[name]), f"{file_hash(paths[name])}\n")
+    held = {name: np.load(path, mmap_mode="r", allow_pickle=False) for name, path in paths.items()}
+    return replace(tokens, blocks=held)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Votes:
-    """One block's in one fold: on the tokens learned from, by members that did not learn from them
-    (`outside`), and on the tokens to be judged (`judged`)."""
-
-    outside: Scores
-    judged: Scores
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FoldResult:
-    """What one fold's models made of R test rows and their N tokens (see `Located`)."""
-
-    rows: NDArray[np.intp]
-    alone: Scores
-    log_odds: Scores
-    marked: Flags
-    sentences: Flags
-    probabilities: Scores
-    flagged: Flags
-    chosen: str
+def _whole(path: Path) -> bool:
+    """Whether a table is there as it was written; it is read once for that."""
+    try:
+        return read_bytes(_note(path), 100).decode().strip() == file_hash(path)
+    except (InputError, OSError, ValueError):
+        return False
 
 
-def votes_of(tokens: Tokens, block: str, split: Split, seed: int, learn: Learn | None = None) -> Votes:
-    """By the tokens' features in one block; the expensive part. Members are networks unless `learn` makes
-    others."""
-    members, outside = fit_block(learn or Member.fit, tokens, block, split.train, seed)
-    return Votes(outside, vote(members, tokens.blocks[block][tokens.within(split.test)]))
+def _note(path: Path) -> Path:
+    return path.with_suffix(".sha256")
 
 
-def read_fold(tokens: Tokens, split: Split, votes: Mapping[str, Votes]) -> FoldResult:
-    """Learn from the votes of some blocks on the training tokens, and read those on the others."""
-    counted = count_votes(tokens, split.train, {name: one.outside for name, one in votes.items()})
-    reading, own = counted.reading, tokens.within(split.test)
-    judged = counted.count(np.stack([one.judged for one in votes.values()], axis=1), tokens.owner[own])
-    place = np.searchsorted(split.test, tokens.owner[own])
-    found = token_probabilities(judged.among)
-    probabilities = reading.probabilities(judged.alone, place, tokens.generators[split.test])
-    point = operating_points(tokens.labels[split.train], counted.probabilities)[DEFAULT_POINT]
-    return FoldResult(
-        rows=split.test,
-        alone=judged.alone,
-        log_odds=judged.among,
-        marked=found >= reading.token_threshold,
-        sentences=reading.in_marked_sentences(found, tokens.sentence[own]),
-        probabilities=probabilities,
-        flagged=probabilities >= point.threshold,
-        chosen=f"{reading.top} tokens, from {point.threshold:.2f}",
-    )
-
-
-def located_of(results: Iterable[FoldResult], tokens: Tokens) -> Located:
-    """The folds' results together; what none judged is NaN and unmarked."""
-    count, rows = len(tokens.flags), len(tokens.labels)
-    alone, log_odds = np.full(count, np.nan), np.full(count, np.nan)
-    marked, sentences = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
-    probabilities, flagged = np.full((1, rows), np.nan), np.zeros((1, rows), dtype=bool)
-    chosen = []
-    for result in results:
-        own = tokens.within(result.rows)
-        alone[own], log_odds[own] = result.alone, result.log_odds
-        marked[own], sentences[own] = result.marked, result.sentences
-        probabilities[0, result.rows], flagged[0, result.rows] = result.probabilities, result.flagged
-        chosen.append(result.chosen)
-    return Located(alone, log_odds, marked, sentences, Outcome(probabilities, flagged, tuple(chosen)))
-
-
-def located(tokens: Tokens, protocol: Protocol) -> Located:
-    """The first repeat of a protocol, in this process and from scratch (see `Workshop` for neither)."""
-
-    def fold(split: Split) -> FoldResult:
-        votes = {name: votes_of(tokens, name, split, protocol.seed) for name in tokens.blocks}
-        return read_fold(tokens, split, votes)
-
-    folds = folds_of(tokens, protocol)
-    return located_of(track(map(fold, folds), len(folds), "cross-validating"), tokens)
+def _digest(rows: Rows, block: Block) -> str:
+    return json_hash([rows.digest, FEATURE_VERSION, asdict(block)])[:16]

@@ -21,7 +21,8 @@ from lrp4rag.training.localisation import CLASSIFIER, localisation
 from lrp4rag.training.metrics import RESAMPLES
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_detector import fit_detector
-from lrp4rag.training.trials import Trial, Workshop
+from lrp4rag.training.trials import CrossValidation, Trial
+from lrp4rag.training.vector_detector import fit_vector_detector
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class VectorRecipe:
         evidence = cross_validate(
             rows, features=self.features, classifier=self.classifier, resamples=resamples, n_jobs=jobs
         )
-        detector = FittedDetector.fit(
+        detector = fit_vector_detector(
             rows.relevances,
             rows.labels,
             groups=list(rows.groups),
@@ -52,7 +53,7 @@ class VectorRecipe:
 
 @dataclass(frozen=True, slots=True)
 class TokenRecipe:
-    """A committee that judges single tokens by blocks of features."""
+    """An ensemble that scores single tokens by blocks of features."""
 
     blocks: dict[str, Block]
 
@@ -61,13 +62,13 @@ class TokenRecipe:
         return parts_of(self.blocks)
 
     def made_of(self, rows: Rows, resamples: int, jobs: int) -> tuple[FittedDetector, Evidence]:
-        """Features and finished folds are kept in the store, where a study finds them too."""
-        shop = Workshop.open(rows, rows.store.folder / "study", self.blocks, jobs)
-        ways = shop.run({CLASSIFIER: Trial(tuple(self.blocks))}, "cross-validating")
-        found = localisation(rows, shop.tokens, ways, shop.protocol, resamples=resamples, jobs=jobs)
-        evidence = located_evidence(found, shop.protocol, resamples)
-        judged = ways[CLASSIFIER].outcome.probabilities[0]
-        return fit_detector(rows, shop.tokens, self.blocks, judged=judged), evidence
+        """Features and finished folds are cached in the store, where a study finds them too."""
+        study = CrossValidation.open(rows, rows.store.folder / "study", self.blocks, jobs)
+        found = study.run({CLASSIFIER: Trial(tuple(self.blocks))}, "cross-validating")
+        located = localisation(rows, study.tokens, found, study.protocol, resamples=resamples, jobs=jobs)
+        evidence = located_evidence(located, study.protocol, resamples)
+        probabilities = found[CLASSIFIER].outcome.probabilities[0]
+        return fit_detector(rows, study.tokens, self.blocks, probabilities=probabilities), evidence
 
 
 def labelled(examples: Sequence[Example], path: str | Path) -> list[Example]:

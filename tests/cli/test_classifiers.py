@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 import torch
 
-from lrp4rag.classifiers.lstm import LSTMClassifier
+from lrp4rag.classifiers.estimators import LSTMClassifier
 from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
 from tests.tiny import save_tiny_reader
 from tests.training.labelled import examples, write_jsonl

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lrp4rag.classifiers import committee
+from lrp4rag.classifiers import ensemble
 from tests.tiny import save_tiny_reader
 from tests.training.labelled import examples, write_jsonl
 
@@ -16,7 +16,7 @@ from tests.training.labelled import examples, write_jsonl
 @pytest.fixture(scope="module", autouse=True)
 def _few_epochs():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(committee, "EPOCHS", 4)
+        patch.setattr(ensemble, "EPOCHS", 4)
         yield
 
 

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from lrp4rag.classifiers import Features, FittedDetector
+from lrp4rag.classifiers import Features
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.folder import load_card
 from lrp4rag.features.table import TokenTable
 from lrp4rag.report.model_card import model_card
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.train import TokenRecipe, train
+from lrp4rag.training.vector_detector import fit_vector_detector
 from tests.classifiers.samples import labelled_rows
 from tests.training.test_localisation import stored
 
@@ -59,7 +60,7 @@ def test_its_tables_are_tables(card: Card) -> None:
 
 def test_a_vector_detector_has_a_shorter_one() -> None:
     rows, labels, _ = labelled_rows()
-    card = FittedDetector.fit(rows, labels, features=Features(length=10)).card
+    card = fit_vector_detector(rows, labels, features=Features(length=10)).card
     assert sections(model_card(card, "svm")) == ["What it is", "Intended use", "Known failures"]
 
 

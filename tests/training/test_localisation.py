@@ -21,7 +21,8 @@ from lrp4rag.training.localisation import (
 )
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Configuration, Store
-from lrp4rag.training.tokens import located, tokens_of
+from lrp4rag.training.token_folds import cross_validate_tokens
+from lrp4rag.training.tokens import tokens_of
 from tests.classifiers.samples import READER, relevance_of
 from tests.features.records import random_record, random_states, record_of
 from tests.training.labelled import examples
@@ -56,7 +57,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
 
 def test_made_up_words_are_found_and_controls_stand_beside(rows: Rows) -> None:
     tokens = tokens_of(rows, FEW)
-    found = localisation(rows, tokens, located(tokens, ONE), ONE, resamples=20)
+    found = localisation(rows, tokens, {CLASSIFIER: cross_validate_tokens(tokens, ONE)}, ONE, resamples=20)
     assert list(found.lines) == ["g1", "g2", "all"]
     for lines in found.lines.values():
         assert list(lines) == [CLASSIFIER, RELEVANCE, "position", "novel words", "flag everything"]
@@ -91,7 +92,8 @@ def test_noise_in_long_responses_looks_like_a_verdict_and_length_stands_beside_i
         store.write_arrays(row, SIGNALS, random_record(words, k).signals)
     stored_rows = Rows.open(tmp_path)
     tokens = tokens_of(stored_rows, {"signals": TokenTable(("passages",), (), (1,))})
-    found = localisation(stored_rows, tokens, located(tokens, ONE), ONE, resamples=20)
+    predicted = {CLASSIFIER: cross_validate_tokens(tokens, ONE)}
+    found = localisation(stored_rows, tokens, predicted, ONE, resamples=20)
     responses = next(iter(found.responses.values()))
     assert responses[CLASSIFIER]["auroc"].value > 0.8
     assert responses["length only"]["auroc"].value > 0.9
@@ -102,7 +104,7 @@ def test_too_few_annotated_tokens_are_told(tmp_path: Path) -> None:
     few = tokens_of(rows, FEW)
     few = replace(few, flags=few.flags & (few.owner < 6))
     with pytest.raises(InputError, match="10 sources with annotated tokens are needed, and there are 3"):
-        located(few, ONE)
+        cross_validate_tokens(few, ONE)
 
 
 def test_a_response_without_tokens_is_told(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, roc_auc_score
 
-from lrp4rag.classifiers.token_model import Tokens
 from lrp4rag.training.folds import HONEST
-from lrp4rag.training.tokens import folds_of, located
+from lrp4rag.training.token_folds import cross_validate_tokens, folds_of
+from lrp4rag.training.tokens import Tokens
 
 ONE = replace(HONEST, repeats=1)
 
 
 def planted(rows: int = 60, seed: int = 0) -> Tokens:
-    """Odd responses have a run of made-up tokens, whose first feature is high. Two rows have one source."""
+    """Odd responses have a run of hallucinated tokens, whose first feature is high. Two rows have one source."""
     draw = np.random.default_rng(seed)
     tables, flags, lengths = [], [], draw.integers(20, 50, rows)
     for k, length in enumerate(lengths):
@@ -42,7 +42,7 @@ def planted(rows: int = 60, seed: int = 0) -> Tokens:
 
 def test_planted_tokens_are_found() -> None:
     tokens = planted()
-    found = located(tokens, ONE)
+    found = cross_validate_tokens(tokens, ONE)
     assert np.isfinite(found.probabilities).all()
     assert roc_auc_score(tokens.flags, found.probabilities) > 0.8
     assert roc_auc_score(tokens.labels, found.outcome.probabilities[0]) > 0.9
@@ -71,9 +71,9 @@ def test_no_source_is_on_both_sides_outside_or_inside(monkeypatch: pytest.Monkey
             seen.append((self.fitted, set(inputs[:, 0])))
             return np.random.default_rng(0).normal(size=len(inputs))
 
-    monkeypatch.setattr("lrp4rag.training.tokens.Member", Recorder)
-    located(replace(tokens, blocks={"sources": sources[:, None]}), ONE)
-    assert len(seen) == 5 * (5 + 5)  # in each outer fold, each member is asked inside and outside
+    monkeypatch.setattr("lrp4rag.training.token_folds.Network", Recorder)
+    cross_validate_tokens(replace(tokens, blocks={"sources": sources[:, None]}), ONE)
+    assert len(seen) == 5 * (5 + 5)  # in each outer fold, each network is asked inside and outside
     judged: set[float] = set()
     for k in range(5):
         inside, outside = seen[10 * k : 10 * k + 5], seen[10 * k + 5 : 10 * k + 10]

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from lrp4rag.classifiers import Features
-from lrp4rag.classifiers.calibration import fit_calibrated, grouped_folds
-from lrp4rag.classifiers.localise import token_threshold
+from lrp4rag.classifiers.calibration import candidates_on, fit_best, grouped_folds, probability_of
 from lrp4rag.errors import InputError
 from lrp4rag.features.table import TokenTable
-from lrp4rag.features.windows import smoothed
+from lrp4rag.features.units import smoothed
 from lrp4rag.training.evidence import cross_validate
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.metrics import response_metrics, token_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.train import TokenRecipe, VectorRecipe, data_hash, labelled, train
+from lrp4rag.training.vector_detector import token_threshold
 from tests.tiny import bridge_example
 from tests.training.labelled import examples, extraction
 from tests.training.test_localisation import stored
@@ -78,8 +78,8 @@ def test_the_evidence_is_that_of_a_loop_over_folds(trained, tmp_path):
     scores = np.full(len(rows), np.nan)
     suspect = [np.zeros(0, dtype=bool)] * len(rows)
     for learned, judged in grouped_folds(data.labels, data.groups, 5, 0):
-        model = fit_calibrated("svm", inputs[learned], data.labels[learned], data.groups[learned])
-        scores[judged] = model.predict(inputs[judged])
+        _, model = fit_best(candidates_on("svm", inputs), data.labels, data.groups, learned)
+        scores[judged] = probability_of(model, inputs[judged])
         picked = data.select(learned)
         threshold = token_threshold(picked.relevances, picked.token_flags)
         for k in judged:

@@ -65,9 +65,10 @@ def localise(
     from lrp4rag.files import check_output, write_atomically
     from lrp4rag.report.localisation import print_localisation
     from lrp4rag.training.folds import ONCE
-    from lrp4rag.training.localisation import localisation, record
+    from lrp4rag.training.localisation import CLASSIFIER, localisation, record
     from lrp4rag.training.rows import Rows
-    from lrp4rag.training.tokens import located, tokens_of
+    from lrp4rag.training.token_folds import cross_validate_tokens
+    from lrp4rag.training.tokens import tokens_of
 
     if out is not None:
         check_output(out)
@@ -75,7 +76,8 @@ def localise(
     rows = Rows.open(store).select_generators(generator)
     protocol = ONCE
     tokens = tokens_of(rows, made)
-    found = localisation(rows, tokens, located(tokens, protocol), protocol, resamples=resamples)
+    predicted = {CLASSIFIER: cross_validate_tokens(tokens, protocol)}
+    found = localisation(rows, tokens, predicted, protocol, resamples=resamples)
     settings = {
         "blocks": {name: asdict(block) for name, block in made.items()},
         "columns": {name: table.shape[1] for name, table in tokens.blocks.items()},

@@ -7,12 +7,17 @@ import pytest
 from scipy.special import expit
 from sklearn.metrics import f1_score, roc_auc_score
 
-from lrp4rag.classifiers.pooling import pooled, top_mean
-from lrp4rag.classifiers.reading import Reading, best_threshold, choose_reading
+from lrp4rag.classifiers.decision import (
+    best_threshold,
+    choose_rule,
+    in_marked_sentences,
+    top_mean,
+    top_means,
+)
 
 
 def planted(rows: int = 80, seed: int = 0):
-    """Log odds, flags, owners, labels and sentences, two a response; odd responses have a made-up run."""
+    """Log odds, flags, owners, labels and sentences, two a response; odd responses have a run."""
     draw = np.random.default_rng(seed)
     log_odds, flags, owner, sentence = [], [], [], []
     for k in range(rows):
@@ -37,62 +42,62 @@ def test_the_highest_are_averaged() -> None:
     assert top_mean(scores[:4], 2) == 4
     assert top_mean(scores[:4], 9) == 2.75
     owner = np.array([0, 0, 0, 0, 2, 2])
-    np.testing.assert_allclose(pooled(scores, owner, np.array([0, 2]), 1), [5, 8])
+    np.testing.assert_allclose(top_means(scores, owner, np.array([0, 2]), 1), [5, 8])
     with pytest.raises(ValueError, match="no tokens"):
-        pooled(scores, owner, np.array([1]), 1)
+        top_means(scores, owner, np.array([1]), 1)
 
 
-def test_a_reading_is_chosen_by_what_it_is_for() -> None:
+def test_each_number_is_chosen_by_what_it_is_for() -> None:
     log_odds, flags, owner, labels, sentence = planted()
-    reading = choose_reading(log_odds, log_odds, flags, owner, labels, sentence, nobody(labels))
+    rule = choose_rule(log_odds, log_odds, flags, owner, labels, sentence, nobody(labels))
     rows = np.arange(len(labels))
-    auroc = {top: roc_auc_score(labels, pooled(log_odds, owner, rows, top)) for top in (5, 10, 20, 40)}
-    assert auroc[reading.top] == max(auroc.values())
-    assert reading.slope > 0
-    probabilities = reading.probabilities(log_odds, owner, nobody(labels))
-    assert roc_auc_score(labels, probabilities) == pytest.approx(auroc[reading.top])
+    auroc = {top: roc_auc_score(labels, top_means(log_odds, owner, rows, top)) for top in (5, 10, 20, 40)}
+    assert auroc[rule.top] == max(auroc.values())
+    assert rule.slope > 0
+    probabilities = rule.probabilities(log_odds, owner, nobody(labels))
+    assert roc_auc_score(labels, probabilities) == pytest.approx(auroc[rule.top])
     assert abs(probabilities.mean() - labels.mean()) < 0.02
     one = owner == 3
-    assert reading.probability(log_odds[one]) == pytest.approx(probabilities[3])
-    assert f1_score(flags, expit(log_odds) >= reading.token_threshold) == pytest.approx(
+    assert rule.probability(log_odds[one]) == pytest.approx(probabilities[3])
+    assert f1_score(flags, expit(log_odds) >= rule.token_threshold) == pytest.approx(
         max(f1_score(flags, log_odds >= cut) for cut in np.unique(log_odds))
     )
 
 
-def test_a_generator_that_makes_up_more_shifts_its_responses() -> None:
+def test_a_generator_that_hallucinates_more_shifts_its_responses() -> None:
     log_odds, flags, owner, _, sentence = planted(400)
     draw = np.random.default_rng(1)
     generators = np.array(["a", "b", "c", ""])[np.arange(400) % 4]
     # Labels that tokens say nothing of: only the generators differ.
     rates = {"a": 0.8, "b": 0.3, "c": 0.5, "": 0.5}
     labels = draw.random(400) < np.array([rates[name] for name in generators])
-    reading = choose_reading(log_odds, log_odds, flags, owner, labels, sentence, generators)
-    probabilities = reading.probabilities(log_odds, owner, generators)
-    assert list(reading.shifts) == ["a", "b", "c"]
+    rule = choose_rule(log_odds, log_odds, flags, owner, labels, sentence, generators)
+    probabilities = rule.probabilities(log_odds, owner, generators)
+    assert list(rule.shifts) == ["a", "b", "c"]
     for name in "ab":
         own = generators == name
         assert abs(probabilities[own].mean() - labels[own].mean()) < 0.05
     one = owner == 4
-    plain = reading.probability(log_odds[one])
-    assert reading.probability(log_odds[one], "a") == pytest.approx(probabilities[4])
-    assert reading.probability(log_odds[one], "a") > plain > reading.probability(log_odds[one], "b")
-    assert reading.probability(log_odds[one], "another") == plain
+    plain = rule.probability(log_odds[one])
+    assert rule.probability(log_odds[one], "a") == pytest.approx(probabilities[4])
+    assert rule.probability(log_odds[one], "a") > plain > rule.probability(log_odds[one], "b")
+    assert rule.probability(log_odds[one], "another") == plain
 
 
 def test_few_responses_shift_little_and_one_generator_does_not() -> None:
     log_odds, flags, owner, labels, sentence = planted()
     generators = np.where(np.arange(80) < 4, "rare", "often")
-    made_up = labels | (generators == "rare")
-    shifts = choose_reading(log_odds, log_odds, flags, owner, made_up, sentence, generators).shifts
+    labels_ = labels | (generators == "rare")
+    shifts = choose_rule(log_odds, log_odds, flags, owner, labels_, sentence, generators).shifts
     assert 0 < shifts["rare"] < 1
     one = np.full(80, "often")
-    assert choose_reading(log_odds, log_odds, flags, owner, labels, sentence, one).shifts == {}
+    assert choose_rule(log_odds, log_odds, flags, owner, labels, sentence, one).shifts == {}
 
 
 def test_sentences_are_marked_whole() -> None:
     log_odds, flags, owner, labels, sentence = planted()
-    reading = choose_reading(log_odds, log_odds, flags, owner, labels, sentence, nobody(labels))
-    marked = reading.in_marked_sentences(expit(log_odds), sentence)
+    rule = choose_rule(log_odds, log_odds, flags, owner, labels, sentence, nobody(labels))
+    marked = in_marked_sentences(expit(log_odds), sentence, rule.sentence_top, rule.sentence_threshold)
     truth = np.array([flags[sentence == number].any() for number in range(sentence.max() + 1)])
     found = np.array([marked[sentence == number].all() for number in range(sentence.max() + 1)])
     assert np.array_equal(found, [marked[sentence == number].any() for number in range(sentence.max() + 1)])
@@ -100,8 +105,8 @@ def test_sentences_are_marked_whole() -> None:
 
 
 def test_tokens_between_sentences_are_in_none() -> None:
-    reading = Reading(5, 1.0, 0.0, 0.5, 1, 0.6)
-    marked = reading.in_marked_sentences(np.array([0.9, 0.1, 0.9, 0.2]), np.array([0, 0, -1, 1]))
+    sentence = np.array([0, 0, -1, 1])
+    marked = in_marked_sentences(np.array([0.9, 0.1, 0.9, 0.2]), sentence, top=1, threshold=0.6)
     assert marked.tolist() == [True, True, False, False]
 
 
@@ -114,6 +119,6 @@ def test_the_threshold_maximises_f1() -> None:
     assert f1_score(flags, scores >= best) == pytest.approx(max(values))
 
 
-def test_nothing_made_up_marks_nothing() -> None:
+def test_nothing_labels__marks_nothing() -> None:
     scores = np.array([0.2, 1.0, 3.0])
     assert not (scores >= best_threshold(scores, np.zeros(3, dtype=bool))).any()

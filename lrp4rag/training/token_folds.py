@@ -1,0 +1,206 @@
+"""Token models under a protocol: each token is scored by an ensemble that did not see its source.
+
+How a response's score is made of its tokens', the sigmoid that makes it a probability, and all thresholds
+are chosen on inner folds of the training rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from lrp4rag.classifiers.calibration import grouped_folds
+from lrp4rag.classifiers.decision import DecisionRule, choose_rule, in_marked_sentences
+from lrp4rag.classifiers.ensemble import (
+    Ensemble,
+    Fit,
+    M,
+    Network,
+    Stacker,
+    TokenScores,
+    fit_folds,
+    mean_log_odds,
+)
+from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
+from lrp4rag.progress import track
+from lrp4rag.training.folds import Protocol, Split, splits
+from lrp4rag.training.tokens import Tokens
+from lrp4rag.training.validation import Outcome
+
+Flags = NDArray[np.bool_]
+Scores = NDArray[np.float64]
+Numbers = NDArray[np.intp]
+
+FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedStacker:
+    """What is learned from out-of-fold scores of base models: the stacker and the decision rule.
+
+    With what they make of these: `scores` of the rows' tokens, and `probabilities` (rows,) of responses.
+    """
+
+    stacker: Stacker
+    rule: DecisionRule
+    scores: TokenScores
+    probabilities: Scores
+
+
+def fit_ensemble(tokens: Tokens, rows: Numbers, seed: int = 0) -> tuple[Ensemble, FittedStacker]:
+    """Learn from the tokens of some responses; folds are of sources, and every choice is made on them."""
+    networks, out_of_fold = {}, {}
+    for name in track(tokens.blocks, len(tokens.blocks), "training token classifiers"):
+        networks[name], out_of_fold[name] = fit_block(Network.fit, tokens, name, rows, seed)
+    fitted = fit_stacker(tokens, rows, out_of_fold)
+    return Ensemble(networks, fitted.stacker), fitted
+
+
+def fit_block(
+    fit: Callable[..., M], tokens: Tokens, name: str, rows: Numbers, seed: int = 0
+) -> tuple[tuple[M, ...], Scores]:
+    """One block's base models, and their out-of-fold log odds of the tokens of `rows`."""
+    inside = tokens.within(rows)
+    place = np.searchsorted(rows, tokens.owner[inside])
+    folds = [
+        (np.flatnonzero(np.isin(place, train)), np.flatnonzero(np.isin(place, held)))
+        for train, held in grouped_folds(tokens.labels[rows], tokens.groups[rows], FOLDS, seed)
+    ]
+    return fit_folds(fit, tokens.blocks[name][inside], tokens.flags[inside], folds, seed)
+
+
+def fit_stacker(tokens: Tokens, rows: Numbers, out_of_fold: Mapping[str, Scores]) -> FittedStacker:
+    """Learn to combine the blocks' scores (from `fit_block`, for the same rows), and to decide by them."""
+    inside = tokens.within(rows)
+    place = np.searchsorted(rows, tokens.owner[inside])
+    labels, flags, generators = tokens.labels[rows], tokens.flags[inside], tokens.generators[rows]
+    by_block = np.stack(list(out_of_fold.values()), axis=1)
+    stacker = Stacker.fit(by_block, flags, place)
+    scores = stacker(by_block, place)
+    rule = choose_rule(scores.alone, scores.among, flags, place, labels, tokens.sentence[inside], generators)
+    probabilities = rule.probabilities(scores.alone, place, generators)
+    return FittedStacker(stacker, rule, scores, probabilities)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenPredictions:
+    """What a protocol made of N tokens, and of R responses.
+
+    `alone`, `log_odds` (among neighbours) and `marked` (N,) are of tokens, `sentences` (N,) says whether a
+    token's sentence is marked, and `outcome` is of responses.
+    """
+
+    alone: Scores
+    log_odds: Scores
+    marked: Flags
+    sentences: Flags
+    outcome: Outcome
+
+    @property
+    def probabilities(self) -> Scores:
+        """Of tokens, (N,)."""
+        found: Scores = expit(self.log_odds)
+        return found
+
+
+def folds_of(
+    tokens: Tokens, protocol: Protocol, learn: Flags | None = None, judged: Flags | None = None
+) -> list[Split]:
+    """Of the first repeat: which responses are learned from and which are judged (default: all and all).
+
+    Raises `InputError` where too few sources have annotated tokens for folds within folds.
+    """
+    tokens.require_sources()
+    everything = np.ones(len(tokens.labels), dtype=bool)
+    made, _ = splits(
+        protocol,
+        tokens.labels,
+        tokens.groups,
+        everything if learn is None else learn,
+        everything if judged is None else judged,
+    )
+    return [split for split in made if not split.repeat]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockScores:
+    """One block's in one fold: of the tokens learned from, by base models that did not learn from them
+    (`outside`), and of the tokens to be judged (`judged`)."""
+
+    outside: Scores
+    judged: Scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldResult:
+    """What one fold's models made of R test rows and their N tokens (see `TokenPredictions`)."""
+
+    rows: Numbers
+    alone: Scores
+    log_odds: Scores
+    marked: Flags
+    sentences: Flags
+    probabilities: Scores
+    flagged: Flags
+    chosen: str
+
+
+def block_scores(tokens: Tokens, block: str, split: Split, seed: int, fit: Fit | None = None) -> BlockScores:
+    """By the tokens' features in one block; the expensive part. `fit` may fit other base models."""
+    models, out_of_fold = fit_block(fit or Network.fit, tokens, block, split.train, seed)
+    return BlockScores(out_of_fold, mean_log_odds(models, tokens.blocks[block][tokens.within(split.test)]))
+
+
+def decide_fold(tokens: Tokens, split: Split, scores: Mapping[str, BlockScores]) -> FoldResult:
+    """Learn from some blocks' scores of the training tokens, and decide by those of the others."""
+    fitted = fit_stacker(tokens, split.train, {name: one.outside for name, one in scores.items()})
+    rule, inside = fitted.rule, tokens.within(split.test)
+    found = fitted.stacker(np.stack([one.judged for one in scores.values()], axis=1), tokens.owner[inside])
+    place = np.searchsorted(split.test, tokens.owner[inside])
+    of_tokens = expit(found.among)
+    probabilities = rule.probabilities(found.alone, place, tokens.generators[split.test])
+    point = operating_points(tokens.labels[split.train], fitted.probabilities)[DEFAULT_POINT]
+    return FoldResult(
+        rows=split.test,
+        alone=found.alone,
+        log_odds=found.among,
+        marked=of_tokens >= rule.token_threshold,
+        sentences=in_marked_sentences(
+            of_tokens, tokens.sentence[inside], rule.sentence_top, rule.sentence_threshold
+        ),
+        probabilities=probabilities,
+        flagged=probabilities >= point.threshold,
+        chosen=f"{rule.top} tokens, from {point.threshold:.2f}",
+    )
+
+
+def joined(results: Iterable[FoldResult], tokens: Tokens) -> TokenPredictions:
+    """The folds' results together; tokens of no fold are NaN and unmarked."""
+    count, rows = len(tokens.flags), len(tokens.labels)
+    alone, log_odds = np.full(count, np.nan), np.full(count, np.nan)
+    marked, sentences = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+    probabilities, flagged = np.full((1, rows), np.nan), np.zeros((1, rows), dtype=bool)
+    chosen = []
+    for result in results:
+        inside = tokens.within(result.rows)
+        alone[inside], log_odds[inside] = result.alone, result.log_odds
+        marked[inside], sentences[inside] = result.marked, result.sentences
+        probabilities[0, result.rows], flagged[0, result.rows] = result.probabilities, result.flagged
+        chosen.append(result.chosen)
+    outcome = Outcome(probabilities, flagged, tuple(chosen))
+    return TokenPredictions(alone, log_odds, marked, sentences, outcome)
+
+
+def cross_validate_tokens(tokens: Tokens, protocol: Protocol) -> TokenPredictions:
+    """The first repeat of a protocol, in this process and without a cache (see `trials.CrossValidation`)."""
+
+    def fold(split: Split) -> FoldResult:
+        scores = {name: block_scores(tokens, name, split, protocol.seed) for name in tokens.blocks}
+        return decide_fold(tokens, split, scores)
+
+    folds = folds_of(tokens, protocol)
+    return joined(track(map(fold, folds), len(folds), "cross-validating"), tokens)

@@ -1,0 +1,119 @@
+"""The ensemble: what its networks learn, how they are stacked, and that nothing is lost on disk."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import KFold
+
+from lrp4rag.classifiers.ensemble import Ensemble, Network, Stacker, TokenScores, fit_folds, with_neighbours
+
+
+def planted(rows: int, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Hallucinated where the product of two features is high; another block has noise only."""
+    draw = np.random.default_rng(seed)
+    inputs = draw.normal(size=(rows, 4)).astype(np.float32)
+    flags = inputs[:, 0] + 2 * inputs[:, 1] * inputs[:, 2] > 0.5
+    return {"signal": inputs, "noise": draw.normal(size=(rows, 6)).astype(np.float16)}, flags
+
+
+def fit_ensemble(blocks, flags, folds, owner, seed=0) -> tuple[Ensemble, TokenScores]:
+    fitted = {name: fit_folds(Network.fit, table, flags, folds, seed) for name, table in blocks.items()}
+    outside = np.stack([scores for _, scores in fitted.values()], axis=1)
+    stacker = Stacker.fit(outside, flags, owner)
+    networks = {name: networks for name, (networks, _) in fitted.items()}
+    return Ensemble(networks, stacker), stacker(outside, owner)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> tuple[Ensemble, TokenScores]:
+    blocks, flags = planted(3000)
+    return fit_ensemble(blocks, flags, list(KFold(3).split(flags)), np.arange(3000) // 30)
+
+
+def test_it_learns_a_product_that_no_linear_model_does(fitted) -> None:
+    ensemble, outside = fitted
+    blocks, flags = planted(1000, seed=1)
+    assert roc_auc_score(planted(3000)[1], outside.alone) > 0.9
+    log_odds = ensemble(blocks).alone
+    assert roc_auc_score(flags, log_odds) > 0.9
+    assert abs((1 / (1 + np.exp(-log_odds))).mean() - flags.mean()) < 0.06
+
+
+def test_blocks_are_weighted_by_what_they_say_of_other_tokens(fitted) -> None:
+    ensemble, _ = fitted
+    assert ensemble.weight("signal") > 0.5 > abs(ensemble.weight("noise"))
+    blocks, _ = planted(50, seed=2)
+    expected = ensemble.stacker.alone.bias + sum(
+        ensemble.weight(name) * np.mean([one.log_odds(table) for one in ensemble.networks[name]], axis=0)
+        for name, table in blocks.items()
+    )
+    np.testing.assert_allclose(ensemble(blocks).alone, expected, rtol=1e-6)
+
+
+def test_scores_of_a_row_are_by_networks_that_did_not_learn_from_it() -> None:
+    blocks, flags = planted(600)
+    folds = list(KFold(3).split(flags))
+    ensemble, outside = fit_ensemble(blocks, flags, folds, np.zeros(600, dtype=int))
+    for k, (_, held) in enumerate(folds):
+        said = ensemble.stacker.alone.bias + sum(
+            ensemble.weight(name) * ensemble.networks[name][k].log_odds(table[held])
+            for name, table in blocks.items()
+        )
+        np.testing.assert_allclose(outside.alone[held], said, rtol=1e-6)
+
+
+def test_neighbours_are_those_of_the_same_response() -> None:
+    scores = np.arange(12.0)[:, None] - 6
+    owner = np.array([0] * 5 + [3] * 7)
+    found = with_neighbours(scores, owner)
+    assert found.shape == (12, 6)
+    np.testing.assert_array_equal(found[:, 0], scores[:, 0])
+    np.testing.assert_allclose(found[:, 1], 1 / (1 + np.exp(-scores[:, 0])))
+    np.testing.assert_allclose(found[[0, 4], 2], -4)  # nine tokens reach over all five
+    np.testing.assert_allclose(found[5, 2], scores[5:10].mean())
+    np.testing.assert_allclose(found[5:, 4], scores[5:].mean())
+
+
+def test_runs_of_hallucinated_tokens_are_found_better_among_their_neighbours() -> None:
+    draw = np.random.default_rng(0)
+    flags = np.tile(np.arange(40) < 10, 60)
+    inputs = (draw.normal(size=(2400, 2)) + 0.7 * flags[:, None]).astype(np.float32)
+    folds = list(KFold(3).split(flags))
+    _, outside = fit_ensemble({"noisy": inputs}, flags, folds, np.arange(2400) // 40)
+    assert roc_auc_score(flags, outside.among) > roc_auc_score(flags, outside.alone) + 0.05
+
+
+def test_every_array_comes_back(fitted) -> None:
+    ensemble, _ = fitted
+    blocks, _ = planted(50, seed=2)
+    again = Ensemble.of(ensemble.arrays(), list(blocks))
+    for kind in ("alone", "among"):
+        found, expected = (getattr(one(blocks), kind) for one in (again, ensemble))
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert list(again.networks) == ["signal", "noise"]
+    assert len(again.networks["signal"]) == 3
+
+
+def test_a_feature_far_outside_says_no_more_than_ten_deviations() -> None:
+    blocks, flags = planted(600)
+    rows = np.arange(600)
+    network = Network.fit(blocks["signal"], flags, rows[:400], rows[400:], seed=0)
+    edge = network.mean + 10 * network.scale
+    np.testing.assert_allclose(network.log_odds(edge[None]), network.log_odds((edge + 1e6)[None]), rtol=1e-4)
+
+
+def test_the_same_seed_gives_the_same_ensemble() -> None:
+    blocks, flags = planted(300)
+    folds = list(KFold(2).split(flags))
+    owner = np.zeros(300, dtype=int)
+    first, second = (fit_ensemble(blocks, flags, folds, owner, seed=3)[1] for _ in range(2))
+    np.testing.assert_array_equal(first.among, second.among)
+
+
+def test_a_column_that_never_changes_is_no_trouble() -> None:
+    blocks, flags = planted(300)
+    still = {"signal": np.concatenate([blocks["signal"], np.ones((300, 1), np.float32)], 1)}
+    _, outside = fit_ensemble(still, flags, list(KFold(2).split(flags)), np.zeros(300, dtype=int))
+    assert np.isfinite(outside.among).all()

@@ -1,0 +1,101 @@
+"""A kind of detector that the package does not have: what there is to write for one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from lrp4rag.classifiers import FittedDetector
+from lrp4rag.classifiers.analysis import analyse
+from lrp4rag.classifiers.card import Card, ModelInput, package_versions
+from lrp4rag.classifiers.folder import FORMAT, MODELS
+from lrp4rag.classifiers.model import Assessment, Model
+from lrp4rag.errors import InputError
+from lrp4rag.features.record import Record
+from lrp4rag.reader import Reader
+from lrp4rag.report.cards import render_card
+from lrp4rag.report.model_card import model_card
+from tests.tiny import bridge_example
+
+
+class NovelWordsInput(ModelInput):
+    kind: Literal["novel words"] = "novel words"
+    shortest: int
+
+    def words(self) -> str:
+        return f"the share of words of at least {self.shortest} letters that no passage has"
+
+
+@dataclass(frozen=True)
+class NovelWords(Model):
+    shortest: int
+    weight: float
+
+    def assess(self, record: Record) -> Assessment:
+        known, used = (self._words(text) for text in (record.encoded.text, record.encoded.response))
+        return Assessment(self.weight * len(used - known) / max(len(used), 1))
+
+    def _words(self, text: str) -> set[str]:
+        return {word for word in re.findall(r"\w+", text.lower()) if len(word) >= self.shortest}
+
+    def arrays(self):
+        return {"weight": np.array(self.weight)}
+
+    @classmethod
+    def load(cls, card, arrays):
+        return cls(card.input.shortest, float(arrays["weight"]))
+
+
+@pytest.fixture
+def detector(tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch) -> FittedDetector:
+    monkeypatch.setitem(MODELS, "novel words", NovelWords)
+    card = Card(
+        format=FORMAT,
+        classifier="novel words",
+        settings="",
+        reader=tiny_reader.identity.as_dict(),
+        composite="attnlrp",
+        target="response",
+        input=NovelWordsInput(shortest=4),
+        feature_version=1,
+        threshold=0.5,
+        rows=0,
+        hallucinated=0,
+        versions=package_versions(),
+    )
+    return FittedDetector(NovelWords(4, 1.0), card)
+
+
+def test_it_judges_and_is_loaded_as_any_other(
+    detector: FittedDetector, tiny_reader: Reader, tmp_path: Path
+) -> None:
+    loaded = FittedDetector.load(detector.save(tmp_path / "d"))
+    assert (loaded.model, loaded.card.input) == (detector.model, detector.card.input)
+    novel = analyse(bridge_example(1, response="Nobody knows that whatsoever."), tiny_reader, loaded)
+    assert novel.verdict.hallucinated
+    assert novel.verdict.probability > 0.5
+    passage = bridge_example(1).passages[0]
+    copied = analyse(bridge_example(1, response=passage), tiny_reader, loaded)
+    assert copied.verdict.probability == 0
+    assert copied.verdict.hallucinated is False
+    assert len(copied.verdict.sentences) >= 1
+    folder = FittedDetector(_Forgetful(4, 1.0), detector.card).save(tmp_path / "other")
+    with pytest.raises(InputError, match="not a novel word detector"):
+        FittedDetector.load(folder)
+
+
+class _Forgetful(NovelWords):
+    def arrays(self):
+        return {}
+
+
+def test_its_card_is_printed(detector: FittedDetector) -> None:
+    page = model_card(detector.card, "novel")
+    assert "# Model card: novel" in page
+    assert detector.card.input.words().startswith("the share of words")
+    render_card(detector.card)
