@@ -95,7 +95,8 @@ def test_the_comparison_is_a_page(run, quick: None, folder: Path, tmp_path: Path
     run(*command, "--cache", tmp_path / "none")  # they are read: nothing is judged again
     assert not list((tmp_path / "none" / "folds").iterdir())
     elsewhere = [*COMPARE, "--store", folder, *READER, "--out", tmp_path / "other", *options]
-    run(*elsewhere, "--anew", "length", "--cache", tmp_path / "more", "--scores", tmp_path / "page" / "scores")
+    known = ["--scores", tmp_path / "page" / "scores"]
+    run(*elsewhere, "--anew", "length", "--cache", tmp_path / "more", *known)
     assert {file.name for file in (tmp_path / "other" / "scores").iterdir()} == scores
     assert len(list((tmp_path / "more" / "folds").iterdir())) == 5  # of the one that was to be run
     assert (tmp_path / "page" / "README.md").read_text() == page.replace("--cache work", "--cache none")

@@ -91,21 +91,15 @@ def test_the_score_of_a_window_is_that_of_its_mean_ratios(rows):
 
 def test_windows_find_the_head_and_the_words(rows):
     learned, others = rows.select(np.arange(30)), rows.select(np.arange(30, 40))
-    lens = LOOKBACK_WINDOWS.fit(learned, Resources())
-    assert lens.chosen.startswith("windows of 8, logistic, C=")
-    assert lens.chosen.endswith((", mean", ", maximum"))
-    assert abs(lens.model[-1].coef_[0]).argmax() == 5
-    assert lens.out_of_fold.rows.tolist() == list(range(30))
-    scores = lens.score(others, Resources())
-    assert [score.flagged for score in scores] == others.labels.tolist()
+    fitted = LOOKBACK_WINDOWS.fit(learned, Resources())
+    assert fitted.chosen.startswith("windows of 8, logistic, C=")
+    assert fitted.chosen.endswith((", mean", ", maximum"))
+    assert abs(fitted.model[-1].coef_[0]).argmax() == 5
+    scores = fitted.score(others, Resources())
     assert [len(score.suspects) for score in scores] == [len(one.response) for one in others.relevances]
     first = np.array([score.suspects[0].score for score in scores])
     assert first[others.labels].min() > first[~others.labels].max()
-    assert [score.suspects[0].marked for score in scores] == (first >= lens.threshold).tolist()
-    assert any(score.suspects[0].marked for score in scores)
-    for score, hallucinated in zip(scores, others.labels, strict=True):
-        if hallucinated:
-            assert np.argmax([one.score for one in score.suspects]) in (0, 1)
+    assert [score.suspects[0].marked for score in scores] == (first >= fitted.threshold).tolist()
 
 
 def test_a_response_shorter_than_a_window_is_one_window(rows):

@@ -85,7 +85,7 @@ def small():
         patch.setattr(ours, "FAST_BLOCKS", ("relevance",))
         trials = {ours.DETECTOR: Trial(("relevance", "state")), ours.FAST: Trial(("relevance",))}
         patch.setattr(ours, "TRIALS", trials)
-        patch.setattr(ensemble, "EPOCHS", 4)
+        patch.setattr(ensemble, "EPOCHS", 2)
         yield patch
 
 
