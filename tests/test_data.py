@@ -67,30 +67,21 @@ def test_one_object(indent: int | None, tmp_path: Path) -> None:
     assert example == Example(**ROW, id="1")
 
 
-def test_blank_lines_count_but_hold_no_example(tmp_path: Path) -> None:
-    examples = load_examples(write(tmp_path, f"\n{jsonl(row())}\n  \n{jsonl(row())}\n"))
-    assert [example.id for example in examples] == ["2", "5"]
-
-
-def test_unusual_line_separators_inside_strings(tmp_path: Path) -> None:
-    """U+2028 and U+0085 are line ends to `str.splitlines`, but not to JSON."""
+def test_lines_of_a_file(tmp_path: Path) -> None:
+    """Blank ones count; U+2028 and U+0085 are line ends to `str.splitlines`, but not to JSON."""
     odd = row(passages=["one\u2028two\u0085three\x0bfour"])
-    examples = load_examples(
-        write(
-            tmp_path, json.dumps(odd, ensure_ascii=False).replace("\\u000b", "\\u000b") + "\n" + jsonl(row())
-        )
-    )
+    examples = load_examples(write(tmp_path, f"\n{jsonl(odd)}\n  \n{jsonl(row())}\n"))
+    assert [example.id for example in examples] == ["2", "5"]
     assert examples[0].passages == ("one\u2028two\u0085three\x0bfour",)
-    assert examples[1].id == "2"
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(jsonl(*THREE).encode()), encoding="ascii"))
+    def give(content: bytes) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="ascii"))
+
+    give(jsonl(*THREE).encode())
     assert [example.id for example in load_examples("-")] == ["a", "2", "c"]
-
-
-def test_errors_in_standard_input_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"{}\n")))
+    give(b"{}\n")
     assert str(error_of("-")).startswith("standard input, line 1, field 'question'")
 
 
@@ -108,12 +99,9 @@ def test_all_fields(tmp_path: Path) -> None:
     assert example.labels == (Label(0, 2, "conflict", True), Label(3, 7))
 
 
-@pytest.mark.parametrize(("labels", "expected"), [(..., None), (None, None), ([], ())])
-def test_labels_that_are_absent_and_labels_that_are_empty(
-    labels: object, expected: object, tmp_path: Path
-) -> None:
-    (example,) = load_examples(write(tmp_path, jsonl(row(labels=labels))))
-    assert example.labels == expected
+def test_labels_that_are_absent_and_labels_that_are_empty(tmp_path: Path) -> None:
+    examples = load_examples(write(tmp_path, jsonl(*(row(labels=each) for each in (..., None, [])))))
+    assert [example.labels for example in examples] == [None, None, ()]
 
 
 def test_sources_are_the_content_where_none_is_given(tmp_path: Path) -> None:
@@ -122,13 +110,14 @@ def test_sources_are_the_content_where_none_is_given(tmp_path: Path) -> None:
 
 
 def test_templates(tmp_path: Path) -> None:
-    """A row's own template or prompt goes before the one that is given."""
-    own = row(template="{question}|{context}")
-    given = row(prompt="It was in 1901. Not later. When?")
-    examples = load_examples(write(tmp_path, jsonl(row(), own, given)), template="T {context} {question}")
+    """The template or prompt of a row goes before the one that is given."""
+    rows = (row(), row(template="{question}|{context}"), row(prompt="It was in 1901. Not later. When?"))
+    path = write(tmp_path, jsonl(*rows))
+    examples = load_examples(path, template="T {context} {question}")
     assert examples[0].prompt == "T passage 1:It was in 1901.\n\npassage 2:Not later. When?"
     assert examples[1].prompt == "When?|passage 1:It was in 1901.\n\npassage 2:Not later."
     assert examples[2].prompt == "It was in 1901. Not later. When?"
+    assert error_of(path, template="Answer!").field == "template"
 
 
 def test_braces_in_passages_are_text(tmp_path: Path) -> None:
@@ -183,59 +172,35 @@ def test_a_bad_row(bad: object, field: str | None, tmp_path: Path) -> None:
     assert error.exit_code == 2
 
 
-def test_a_bad_element_of_an_array(tmp_path: Path) -> None:
-    error = error_of(write(tmp_path, f"[\n{jsonl(row())},\n{jsonl(row(question=...))}]"))
-    assert error.field == "question"
-    assert error.line == 4
-
-
-def test_a_template_given_without_placeholders(tmp_path: Path) -> None:
-    error = error_of(write(tmp_path, jsonl(row())), template="Answer!")
-    assert error.field == "template"
-
-
-@pytest.mark.parametrize("broken", ['{"question": ', "{'question': 1}", "{} {}", "plain text", '{"a": "\t"}'])
-def test_invalid_json_names_the_line(broken: str, tmp_path: Path) -> None:
-    path = write(tmp_path, f"{jsonl(row(), row())}{broken}\n{jsonl(row())}")
-    error = error_of(path)
-    assert (error.path, error.line) == (path, 3)
-    assert "invalid JSON" in str(error)
-
-
-def test_invalid_json_in_an_array_names_the_line(tmp_path: Path) -> None:
-    error = error_of(write(tmp_path, "[\n{},\n{broken}\n]"))
-    assert error.line == 3
-    assert "invalid JSON" in str(error)
-
-
-def test_json_nested_too_deep(tmp_path: Path) -> None:
-    error = error_of(write(tmp_path, jsonl(row()) + "[" * 200_000 + "\n"))
-    assert error.line == 2
+GOOD = jsonl(row(), row())
 
 
 @pytest.mark.parametrize(
-    ("content", "line"), [(b"\xff\xfe{}", 1), (jsonl(row(), row()).encode() + b'{"question": "\xe9"}\n', 3)]
+    ("content", "line", "field", "message"),
+    [
+        (f"[\n{jsonl(row())},\n{jsonl(row(question=...))}]", 4, "question", "required"),
+        *(
+            (f"{GOOD}{broken}\n{GOOD}", 3, None, "invalid JSON")
+            for broken in ('{"question": ', "{'question': 1}", "{} {}", "plain text", '{"a": "\t"}')
+        ),
+        ("[\n{},\n{broken}\n]", 3, None, "invalid JSON"),
+        (jsonl(row()) + "[" * 200_000 + "\n", 2, None, "nested too deeply"),
+        (b"\xff\xfe{}", 1, None, "UTF-8"),
+        (GOOD.encode() + b'{"question": "\xe9"}\n', 3, None, "UTF-8"),
+        # JSON can hold what is no text; tokenizers and files then fail far from the line that has it.
+        (GOOD + '{"question": "\\ud83d", "passages": ["a"], "response": "b"}\n', 3, "question", "surrogate"),
+        # Also between a given id and the line number that stands for an absent one.
+        (jsonl(row(id="a"), row(id="a")), 2, "id", "first on line 1"),
+        (jsonl(row(), row(id="1")), 2, "id", "first on line 1"),
+        (jsonl(row(id="2"), row()), 2, "id", "first on line 1"),
+    ],
+    ids=range(14),
 )
-def test_invalid_utf8_names_the_line(content: bytes, line: int, tmp_path: Path) -> None:
-    error = error_of(write(tmp_path, content))
-    assert error.line == line
-    assert "UTF-8" in str(error)
-
-
-def test_half_a_surrogate_pair(tmp_path: Path) -> None:
-    """JSON can hold what is no text; tokenizers and files then fail far from the line that has it."""
-    error = error_of(
-        write(tmp_path, jsonl(row()) + '{"question": "\\ud83d", "passages": ["a"], "response": "b"}\n')
-    )
-    assert (error.line, error.field) == (2, "question")
-
-
-@pytest.mark.parametrize("ids", [("a", "a"), (..., "1"), ("2", ...)])
-def test_a_duplicate_id(ids: tuple[object, object], tmp_path: Path) -> None:
-    """Also between a given id and the line number that stands for an absent one."""
-    error = error_of(write(tmp_path, jsonl(*(row(id=one) for one in ids))))
-    assert (error.line, error.field) == (2, "id")
-    assert "first on line 1" in str(error)
+def test_a_bad_file(content: str | bytes, line: int, field: str | None, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path, content)
+    error = error_of(path)
+    assert (error.path, error.line, error.field) == (path, line, field)
+    assert message in str(error)
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "[]", "\ufeff"])
@@ -245,10 +210,8 @@ def test_a_file_without_examples(content: str, tmp_path: Path) -> None:
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    assert (
-        str(error_of(tmp_path / "nowhere.jsonl"))
-        == f"{tmp_path / 'nowhere.jsonl'}: no such file or directory"
-    )
+    path = tmp_path / "nowhere.jsonl"
+    assert str(error_of(path)) == f"{path}: no such file or directory"
 
 
 def test_select(tmp_path: Path) -> None:
@@ -345,33 +308,46 @@ def test_ragtruth_passages_that_speak_of_passages(tmp_path: Path) -> None:
     assert example.passages == ("See passage 2: it is better.", "And\nmore lines.")
 
 
-def test_ragtruth_task_that_is_not_supported(tmp_path: Path) -> None:
-    error = error_of(ragtruth(tmp_path, [QA, DATA2TXT], [answer("1", "10"), answer("2", "30")]))
-    assert (error.path, error.line, error.field) == (tmp_path / "source_info.jsonl", 2, "task_type")
-    assert "'Data2txt' is not supported; supported: QA, Summary" in str(error)
+@pytest.mark.parametrize(
+    ("changes", "field", "message"),
+    [
+        (DATA2TXT, "task_type", "'Data2txt' is not supported; supported: QA, Summary"),
+        ({"source_info": None}, "source_info", "must be an object with a question, and passages"),
+        ({"prompt": "When?"}, "source_info", "passages that the prompt has"),
+        (SUMMARY | {"source_info": None}, "source_info", "must be the text"),
+    ],
+)
+def test_ragtruth_source_that_is_not_supported(
+    changes: dict, field: str, message: str, tmp_path: Path
+) -> None:
+    bad = QA | changes | {"source_id": "30"}
+    error = error_of(ragtruth(tmp_path, [QA, bad], [answer("1", "10"), answer("2", "30")]))
+    assert (error.path, error.line, error.field) == (tmp_path / "source_info.jsonl", 2, field)
+    assert message in str(error)
 
 
 @pytest.mark.parametrize(
-    ("responses", "line", "field"),
+    ("file", "rows", "line", "field"),
     [
-        ([answer("1", "10"), answer("2", "99")], 2, "source_id"),
-        ([answer("1", "10"), answer("1", "10")], 2, "id"),
-        ([answer("1", "10", labels=[{"start": 0, "end": 99}])], 1, "labels[0]"),
-        ([answer("1", "10", labels=None)], 1, "labels"),
-        ([answer("1", "10", response="")], 1, "response"),
-        ([{"id": "1"}], 1, "source_id"),
-        ([answer("1", "10"), "text"], 2, None),
+        ("response", [answer("1", "10"), answer("2", "99")], 2, "source_id"),
+        ("response", [answer("1", "10"), answer("1", "10")], 2, "id"),
+        ("response", [answer("1", "10", labels=[{"start": 0, "end": 99}])], 1, "labels[0]"),
+        ("response", [answer("1", "10", labels=None)], 1, "labels"),
+        ("response", [answer("1", "10", response="")], 1, "response"),
+        ("response", [{"id": "1"}], 1, "source_id"),
+        ("response", [answer("1", "10"), "text"], 2, None),
+        ("response", [], None, None),
+        ("source_info", [QA, {"source_id": "11"}], 2, "task_type"),
+        ("source_info", [QA, QA], 2, "source_id"),
     ],
-    ids=["no source", "duplicate", "label", "no labels", "empty", "fields", "no object"],
+    ids=range(10),
 )
-def test_ragtruth_bad_response(responses: list[object], line: int, field: str | None, tmp_path: Path) -> None:
-    error = error_of(ragtruth(tmp_path, [QA], responses))
-    assert (error.path, error.line, error.field) == (tmp_path / "response.jsonl", line, field)
-
-
-def test_ragtruth_bad_source(tmp_path: Path) -> None:
-    error = error_of(ragtruth(tmp_path, [QA, {"source_id": "11"}], [answer("1", "10")]))
-    assert (error.path, error.line, error.field) == (tmp_path / "source_info.jsonl", 2, "task_type")
+def test_ragtruth_bad_rows(
+    file: str, rows: list, line: int | None, field: str | None, tmp_path: Path
+) -> None:
+    files = {"source_info": [QA], "response": [answer("1", "10")]} | {file: rows}
+    error = error_of(ragtruth(tmp_path, *files.values()))
+    assert (error.path, error.line, error.field) == (tmp_path / f"{file}.jsonl", line, field)
 
 
 @pytest.mark.parametrize("missing", ["source_info.jsonl", "response.jsonl"])
@@ -379,7 +355,3 @@ def test_a_folder_that_is_not_ragtruth(missing: str, tmp_path: Path) -> None:
     ragtruth(tmp_path, [QA], [answer("1", "10")])
     (tmp_path / missing).unlink()
     assert str(error_of(tmp_path)) == f"{tmp_path}: not a RAGTruth directory: it has no {missing}"
-
-
-def test_ragtruth_without_responses(tmp_path: Path) -> None:
-    assert "no examples" in str(error_of(ragtruth(tmp_path, [QA], [])))

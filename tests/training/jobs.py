@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
 import time
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from pathlib import Path
 
 import torch
@@ -82,7 +82,7 @@ def _sleep(*_: object) -> dict[str, str]:
 def run_extraction(load: Load, store: str, prompts: int, workers: int) -> None:
     """As `lrp4rag extract` runs it; workers are forked from a server that has imported everything."""
     module.START = "forkserver"
-    multiprocessing.get_context(module.START).set_forkserver_preload(["tests.training.jobs"])
+    forkserver._forkserver.ensure_running = lambda: None  # this process was forked from it
     os.cpu_count = lambda: 2
     rows, reader = [*responses(prompts), TOO_LONG], open_reader(load.folder, load.cache)
     # Tests started in the background of a shell inherit that interrupts are ignored.
