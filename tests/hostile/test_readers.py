@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -96,22 +94,17 @@ def with_code(folder: Path, *names: str) -> Path:
     return trace
 
 
-def test_a_yes_on_standard_input_runs_nothing(folder: Path, tmp_path: Path) -> None:
+def test_a_yes_on_standard_input_runs_nothing(run: Any, folder: Path, tmp_path: Path) -> None:
     trace = with_code(folder, "tokenizer of its own", "model")
     data = tmp_path / "data.json"
     data.write_text('{"question": "Q?", "passages": ["P."], "response": "R."}')
-    options = ["--reader", str(folder), "--detector", "none"]
-    done = subprocess.run(
-        [sys.executable, "-m", "lrp4rag", "analyse", str(data), *options],
-        input="y\n" * 10,
-        capture_output=True,
-        text=True,
-        check=False,
+    options = ["--reader", folder, "--detector", "none"]
+    result = run("analyse", data, *options, code=2, stdin="y\n" * 10)
+    assert result.stdout == ""
+    assert result.stderr.startswith(
+        f"Error: cannot load reader '{folder}': it needs code that comes with its"
     )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith(f"Error: cannot load reader '{folder}': it needs code that comes with its")
-    assert done.stderr.count("\n") == 1
+    assert result.stderr.count("\n") == 1
     assert not trace.exists()
 
 
@@ -280,7 +273,7 @@ def reader_with(tokenizer: PreTrainedTokenizerFast, reader: Reader) -> Reader:
 )
 def test_a_chat_template_that_fails_or_rewrites(template: str, tiny_reader: Reader) -> None:
     reader = reader_with(tiny_tokenizer(template), tiny_reader)
-    with pytest.raises(InputError, match="--no-chat-template"):
+    with pytest.raises(InputError, match="chat_template=False"):
         reader.encode(bridge_example())
 
 

@@ -263,12 +263,12 @@ def test_a_template_that_strips_its_content() -> None:
     ids=["upper", "replace", "cut", "length", "nothing"],
 )
 def test_a_template_that_rewrites_its_content(template: str) -> None:
-    with pytest.raises(InputError, match=r"rewrites the prompt.*--no-chat-template"):
+    with pytest.raises(InputError, match=r"rewrites the prompt.*chat_template=False"):
         encode(bridge_example(), tiny_tokenizer(template))
 
 
 def test_a_tokenizer_without_a_chat_template() -> None:
-    with pytest.raises(InputError, match=r"no chat template.*--no-chat-template"):
+    with pytest.raises(InputError, match=r"no chat template.*chat_template=False"):
         encode(bridge_example(), tiny_tokenizer(None))
     assert encode(bridge_example(), tiny_tokenizer(None), chat_template=False).prompt_ids
 
