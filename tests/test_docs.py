@@ -1,4 +1,4 @@
-"""The documentation: its examples run as they stand, its commands are known, and what it links to is there."""
+"""The documentation: its examples run as they stand, its commands are known, its links lead somewhere."""
 
 from __future__ import annotations
 
