@@ -1,4 +1,4 @@
-"""SHA-256 of what is kept on disk, in hexadecimal digits."""
+"""SHA-256 of contents, JSON values and files, in hexadecimal digits."""
 
 from __future__ import annotations
 

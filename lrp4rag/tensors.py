@@ -1,4 +1,4 @@
-"""Arrays on disk that tell whether they are whole: one safetensors file, with hashes of all that is in it.
+"""Arrays on disk that are checked as they are read: one safetensors file, with hashes of all that is in it.
 
 Its metadata have one entry, named after the kind of file, which holds JSON:
 

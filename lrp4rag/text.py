@@ -1,4 +1,4 @@
-"""Text of users made fit to be shown: no control characters, and no longer than a person reads."""
+"""Text of users, safe to show: no control characters, and no longer than a person reads."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from lrp4rag.lrp.signals import Wanted
 Block = TokenTable | StateBlock
 
 ALONE = tuple(name for name in TOKEN_FEATURES if name != "gain over others")
-"""What can be had of one example: it takes another prompt to tell the gain over others."""
+"""What one example gives: the gain over others takes another prompt."""
 BY_SEGMENT = ("question", "template", "leading passage", "lead", "spread", "agreement", "negative passages")
 PROVENANCE = tuple(name for name, one in TOKEN_FEATURES.items() if one.group == "provenance")
 RELEVANCE_ALONE = tuple(
@@ -57,13 +57,13 @@ def blocks_named(names: Iterable[str]) -> dict[str, Block]:
 
 
 def parts_of(blocks: Mapping[str, Block]) -> tuple[str, ...]:
-    """The parts of a store that they are made of."""
+    """The parts of a store that the blocks are computed from."""
     states = any(isinstance(block, StateBlock) for block in blocks.values())
     return (RELEVANCE, SIGNALS, STATES) if states else (RELEVANCE, SIGNALS)
 
 
 def wanted_by(blocks: Mapping[str, Block]) -> Wanted:
-    """The fewest signals that the blocks can be made of."""
+    """The fewest signals that the blocks can be computed from."""
     tables = [block for block in blocks.values() if isinstance(block, TokenTable)]
     states = [block for block in blocks.values() if isinstance(block, StateBlock)]
     features = {name for table in tables for name in table.features}

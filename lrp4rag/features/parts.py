@@ -1,5 +1,4 @@
-"""The parts of what is kept of a response, by name: vectors say which they are made of, stores have a folder
-of each."""
+"""The parts that are stored of a response, by name: vectors name those they need, a store has a folder each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features of sentences from what is pulled back of each: which prompt tokens it rests on, and their words.
+"""Features of sentences from the relevance pulled back for each: the prompt tokens it rests on, their words.
 
 They are not linear in relevance, so they need a row for each sentence (part sentences).
 """
@@ -62,8 +62,8 @@ def passages_share(pull: Pull) -> float:
 
 
 def overlap(pull: Pull) -> float:
-    own = pull.positive[pull.in_passages]
-    return _share(float(own[pull.repeated[pull.in_passages]].sum()), float(own.sum()))
+    passages = pull.positive[pull.in_passages]
+    return _share(float(passages[pull.repeated[pull.in_passages]].sum()), float(passages.sum()))
 
 
 def focus(pull: Pull) -> float:
@@ -87,8 +87,8 @@ def pulls(record: Record) -> list[Pull]:
     prompt = [_words_at(encoded.text, start, end) for start, end in encoded.prompt_offsets]
     found = []
     for row, (start, end) in zip(record.sentences["sentences"], record.sentences["spans"], strict=True):
-        own = set(words_of(encoded.response[start:end]))
-        repeated = np.array([bool(words & own) for words in prompt])
+        sentence = set(words_of(encoded.response[start:end]))
+        repeated = np.array([bool(words & sentence) for words in prompt])
         positive = np.maximum(np.asarray(row, dtype=np.float64), 0.0)
         found.append(Pull(positive, in_passages, repeated))
     return found
@@ -97,13 +97,13 @@ def pulls(record: Record) -> list[Pull]:
 def sentence_features(record: Record) -> dict[str, float]:
     """`sentences: NAME: mean` and `... lowest`; empty where sentences were not extracted."""
     every = pulls(record)
-    made: dict[str, float] = {}
+    found: dict[str, float] = {}
     for name, feature in SENTENCE_FEATURES.items():
         values = [feature.of(pull) for pull in every]
         if values:
-            made[f"sentences: {name}: mean"] = float(np.mean(values))
-            made[f"sentences: {name}: lowest"] = float(np.min(values))
-    return made
+            found[f"sentences: {name}: mean"] = float(np.mean(values))
+            found[f"sentences: {name}: lowest"] = float(np.min(values))
+    return found
 
 
 def _words_at(text: str, start: int, end: int) -> set[str]:

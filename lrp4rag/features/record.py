@@ -1,4 +1,4 @@
-"""`Record`: what the features of one response are made of."""
+"""`Record`: what the features of one response are computed from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Values = NDArray[np.float64]
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
     """Relevance of t response tokens, and the arrays of their signals, states and sentences by name (see
-    `Signals`, `States` and `Sentences`). `generator` names the model that wrote the response, where told."""
+    `Signals`, `States` and `Sentences`). `generator` names the model that wrote the response, where known."""
 
     relevance: Relevance
     signals: Mapping[str, NDArray[Any]] = field(default_factory=dict)

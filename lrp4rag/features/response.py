@@ -114,7 +114,7 @@ PROMPT_FEATURES: dict[str, PromptFeature] = {one.name: one for one in _PROMPT}
 
 
 POOLED = tuple(name for name in TOKEN_FEATURES if name != "position")
-"""A pooled position would tell of the length alone."""
+"""A pooled position would reveal the length only."""
 
 RESPONSE_FEATURES = (
     *(f"{name}: {pooling}" for name in POOLED for pooling in POOLINGS),

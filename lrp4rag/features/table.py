@@ -21,7 +21,7 @@ PROFILE_WINDOW = 9
 WIDEST = 999
 
 FEATURES = TOKEN_FEATURES | TEXT_FEATURES
-"""All that a table may have; by default it has those that a model tells."""
+"""All that a table may have; by default it has those that a model computes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Features that need no model: how a token's word compares with the passages' words, and the length.
 
-They are not read by the detectors that come with the package: what these add is told against them.
+The bundled detectors do not read them: they are the baseline that detectors are compared with.
 """
 
 from __future__ import annotations

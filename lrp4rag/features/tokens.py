@@ -13,7 +13,7 @@ import numpy as np
 from lrp4rag.features.record import Record, Values
 
 SMALL_LOGIT = 1.0
-"""Ratios are taken to logits of at least this size: near 0 they would tell of the logit alone."""
+"""Ratios are taken to logits of at least this size: near 0 they would reveal the logit only."""
 
 
 @dataclass(frozen=True, slots=True)

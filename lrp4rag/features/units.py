@@ -39,7 +39,7 @@ def sentence_numbers(record: Record) -> NDArray[np.intp]:
 
 def content_tokens(record: Record) -> NDArray[np.bool_]:
     """Which tokens are of content words (t,): words that are no English stop words. Function words are
-    predicted from grammar, whatever the passages say (fragments of SIRG: arXiv 2601.03052)."""
+    predicted from grammar rather than from the passages (fragments of SIRG: arXiv 2601.03052)."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     response = record.encoded.response

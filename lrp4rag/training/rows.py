@@ -26,7 +26,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """R labelled responses whose relevance is stored. Arrays are read when first asked for, then kept."""
+    """R labelled responses whose relevance is stored. Arrays are read on first use, then cached."""
 
     store: Store
     examples: tuple[Example, ...]
@@ -141,7 +141,7 @@ class Rows:
 
 
 def record_of(store: Store, example: Example, relevance: Relevance, *, states: bool = False) -> Record:
-    """What features of a stored response are made of; raises `InputError` where signals are missing."""
+    """What features of a stored response are computed from; raises `InputError` where signals are missing."""
     for part in (SIGNALS, STATES) if states else (SIGNALS,):
         if not store.has(example, part):
             raise InputError(

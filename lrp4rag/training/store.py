@@ -111,7 +111,7 @@ class Store:
         return self.has(example, part) and is_whole(self.path(example, part))
 
     def read(self, example: Example) -> Relevance:
-        """R_response, and whatever else of a `Relevance` is stored; raises `InputError` without the first."""
+        """R_response, and what else of a `Relevance` is stored; raises `InputError` without the first."""
         path = self.path(example)
         if not self.has(example):
             raise InputError(f"no relevance for example '{example.id}'", path=self.folder)

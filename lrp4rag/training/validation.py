@@ -85,12 +85,12 @@ def transferred(
     for candidate in candidates:
         if len(candidate.inputs) != len(labels):
             raise InputError(f"{candidate.label}: {len(candidate.inputs)} inputs for {len(labels)} labels")
-    made, leaks = splits(protocol, labels, groups, train, test)
-    tasks = (delayed(_judged)(candidates, labels, groups, protocol, split) for split in made)
+    folds, leaks = splits(protocol, labels, groups, train, test)
+    tasks = (delayed(_judged)(candidates, labels, groups, protocol, split) for split in folds)
     probabilities = np.full((protocol.repeats, len(labels)), np.nan)
     flagged = np.zeros(probabilities.shape, dtype=bool)
     chosen = []
-    for split, (name, values, flags) in zip(made, Parallel(n_jobs=n_jobs)(tasks), strict=True):
+    for split, (name, values, flags) in zip(folds, Parallel(n_jobs=n_jobs)(tasks), strict=True):
         probabilities[split.repeat, split.test] = values
         flagged[split.repeat, split.test] = flags
         chosen.append(name)
