@@ -7,18 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from lrp4rag.classifiers.card import Card, Interval, Metrics
+from lrp4rag.report.numbers import METRICS, abridged, number
 from lrp4rag.terminal import open_console, say_json
 
-COLUMNS = {
-    "auroc": "AUROC",
-    "auprc": "AUPRC",
-    "accuracy": "acc.",
-    "balanced_accuracy": "bal.acc",
-    "precision": "prec.",
-    "recall": "recall",
-    "f1": "F1",
-    "ece": "ECE",
-}
+COLUMNS = {"auroc": "AUROC", "auprc": "AUPRC"} | METRICS
+COLUMNS |= {"accuracy": "acc.", "balanced_accuracy": "bal.acc", "precision": "prec."}
+"""Short names: eight metrics with intervals must fit a terminal of 80 columns."""
 
 
 def print_card(card: Card, *, as_json: bool = False) -> None:
@@ -46,7 +40,6 @@ def render_card(card: Card) -> RenderableType:
 def metrics_table(title: str, rows: dict[str, Metrics]) -> Table:
     """One row of values per name, each above its interval."""
     columns = [name for name in COLUMNS if any(name in metrics for metrics in rows.values())]
-    # Eight metrics with intervals must fit a terminal of 80 columns.
     table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 1, 0, 0))
     table.add_column("", min_width=14, max_width=14)
     for name in columns:
@@ -59,10 +52,9 @@ def metrics_table(title: str, rows: dict[str, Metrics]) -> Table:
 def _cell(interval: Interval | None) -> Text:
     if interval is None or interval.value is None:
         return Text("-", style="dim")
-    text = Text(f"{interval.value:.3f}", no_wrap=True)
+    text = Text(number(interval.value), no_wrap=True)
     if interval.low is not None and interval.high is not None:
-        low, high = (f"{bound:.2f}".removeprefix("0") for bound in (interval.low, interval.high))
-        text.append(f"\n{low}-{high}", style="dim")
+        text.append(f"\n{abridged(interval.low, interval.high)}", style="dim")
     return text
 
 
@@ -73,7 +65,7 @@ def _facts(card: Card) -> dict[str, str]:
         "reader": f"{reader['name']}, {prompt}, {reader['dtype']} ({reader['digest']})",
         "relevance": f"{card.composite}, target {card.target}",
         "features": card.input.words(),
-        "classifier": f"{card.classifier} ({card.settings}), flags from probability {card.threshold:g}",
+        "classifier": f"{card.classifier} ({card.settings}), threshold {card.threshold:g}",
         "rows": f"{card.rows}, {card.hallucinated} hallucinated",
     }
     if card.training is not None:
@@ -82,5 +74,5 @@ def _facts(card: Card) -> dict[str, str]:
             f"{counts}; {len(card.training.sources)} sources; data {card.training.data_hash[:16]}"
         )
         facts["command"] = card.training.command
-    facts["versions"] = ", ".join(f"{name} {number}" for name, number in card.versions.items())
+    facts["versions"] = ", ".join(f"{name} {version}" for name, version in card.versions.items())
     return facts

@@ -1,18 +1,28 @@
-"""Evaluations as tables of metrics, and as JSON."""
+"""Evaluations as tables of metrics, of responses and of tokens, spans and sentences, and as JSON."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from lrp4rag.classifiers.card import Card
 from lrp4rag.report.cards import metrics_table
-from lrp4rag.report.localisation import print_localisation
+from lrp4rag.report.numbers import METRICS, stacked
 from lrp4rag.terminal import open_console
+from lrp4rag.text import one_line
 from lrp4rag.training.evaluate import Evaluation
-from lrp4rag.training.localisation import lines_record
+from lrp4rag.training.localisation import CONTROLS, Line, Localisation, lines_record
+
+COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
+"""Precision and recall are in the record."""
+
+LONGEST_NAME = 60
+"""Characters of a generator's name."""
+
+RESPONSES = ("auroc", "accuracy", "f1", "ece")
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
@@ -35,7 +45,8 @@ def render_evaluation(evaluation: Evaluation) -> RenderableType:
         note = f"{evaluation.abstained} are unlike the training data: analyse gives no verdict on them."
         parts.append(Text(note, style="yellow"))
     if evaluation.seen:
-        note = f"{evaluation.seen} of these examples share sources with the training data: too good."
+        note = f"{evaluation.seen} of these examples share sources with the training data: "
+        note += "these metrics are too good."
         parts.append(Text(note, style="bold red"))
     if evaluation.failures:
         parts.append(Text(f"{len(evaluation.failures)} examples failed and are left out."))
@@ -61,3 +72,26 @@ def evaluation_record(evaluation: Evaluation, card: Card) -> dict[str, Any]:
         "seen": evaluation.seen,
         "failures": evaluation.failures,
     }
+
+
+def print_localisation(found: Localisation, protocol: str) -> None:
+    """A table for each generator; controls are dim. `protocol` says in words who learned from what."""
+    console = open_console()
+    console.print(f"{protocol}; 95 % bootstrap intervals over sources", style="dim")
+    for generator, lines in found.lines.items():
+        counts = f"{found.rows[generator]} responses, {found.hallucinated[generator]} hallucinated"
+        title = f"{one_line(generator, LONGEST_NAME)}: {counts}"
+        table = Table("", *COLUMNS, title=title, title_justify="left", show_lines=True)
+        for name, line in lines.items():
+            table.add_row(name, *_cells(line), style="dim" if name in CONTROLS else None)
+        console.print(table)
+        whole = Table("whole responses", *(METRICS[name] for name in RESPONSES), show_lines=True)
+        for name, metrics in found.responses[generator].items():
+            cells = [stacked(metrics[metric]) for metric in RESPONSES]
+            whole.add_row(name, *cells, style="dim" if name in CONTROLS else None)
+        console.print(whole)
+
+
+def _cells(line: Line) -> list[str]:
+    values = (line.tokens["auroc"], line.tokens["auprc"], line.spans["f1"], line.sentences["f1"])
+    return [stacked(value) for value in values]

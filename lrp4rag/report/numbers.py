@@ -47,6 +47,11 @@ def bracketed(low: float, high: float, digits: int = 2) -> str:
     return f"[{low:.{digits}f}, {high:.{digits}f}]"
 
 
+def abridged(low: float, high: float) -> str:
+    """.68-.75, for tables that have no room."""
+    return "-".join(f"{bound:.2f}".removeprefix("0") for bound in (low, high))
+
+
 def with_interval(interval: Interval | None) -> str:
     """0.716 [0.68, 0.75]; without bounds where there are none."""
     if interval is None or interval.value is None:

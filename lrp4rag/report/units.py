@@ -89,7 +89,7 @@ def _whole(relevance: UnitRelevance) -> Table:
     table.add_column("response", overflow="fold")  # the numbers are never cut for it
     for unit in relevance.columns:
         table.add_column(_label(unit), justify="right", no_wrap=True)
-    table.add_column("own", justify="right", no_wrap=True)
+    table.add_column("earlier tokens", justify="right", no_wrap=True)
     table.add_column("logit", justify="right", no_wrap=True)
     for unit, row, own, logit in zip(
         relevance.rows, relevance.values, relevance.own, relevance.logits, strict=True

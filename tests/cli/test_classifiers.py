@@ -41,7 +41,7 @@ def test_what_is_trained_can_be_evaluated_and_analysed(
     folder, reader = tmp_path / "d", ["--reader", reader_folder]
     choice = ["--classifier", classifier, "--vector", vector]
     trained = run("train", labelled_file, "--store", store, "--out", folder, *reader, *choice, *FEW)
-    assert f"{classifier} (quick), flags from probability 0.5" in trained.stdout
+    assert f"{classifier} (quick), threshold 0.5" in trained.stdout
     card = json.loads((folder / "card.json").read_text())
     assert (card["classifier"], card["input"]["vector"]) == (classifier, vector)
     assert card["input"]["length"] == length
