@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import select
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from multiprocessing import Pipe
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from benchmarks.peers.environments import PEERS, UnavailableError, python_of, surroundings
+from benchmarks.peers.environments import UnavailableError, python_of, surroundings
 
 STARTUP_SECONDS = 180.0
 
@@ -34,8 +32,7 @@ class Job:
     def cut(self, prompt: int, response: int) -> Job:
         """The same with the first `prompt` and `response` tokens."""
         ids = (*self.prompt_ids, *self.response_ids)
-        kept = ids[:prompt], ids[prompt : prompt + response]
-        return Job(self.model, *kept, self.environments, self.limit)
+        return replace(self, prompt_ids=ids[:prompt], response_ids=ids[prompt : prompt + response])
 
 
 @dataclass(frozen=True)
@@ -51,63 +48,43 @@ class Worker:
     """A peer's process. Raises `UnavailableError` where it cannot start at all."""
 
     def __init__(self, peer: str, job: Job, composite: str = "attnlrp") -> None:
-        process = PEERS[peer]
-        python = python_of(process.environment, job.environments)
-        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed with the process)
-        self._process = subprocess.Popen(
-            [str(python), "-m", f"benchmarks.peers.{process.module}", *process.arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-            env=surroundings(process.environment),
-        )
-        task = {
-            "model": job.model,
-            "prompt_ids": job.prompt_ids,
-            "response_ids": job.response_ids,
-            "composite": composite,
-            "memory_limit": available_bytes(),
-        }
+        python = python_of(peer, job.environments)
         self._limit = job.limit
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed with the process)
+        self._requests, end = Pipe()
+        self._process = subprocess.Popen(
+            [str(python), "-m", "benchmarks.peers.worker", peer, str(end.fileno())],
+            pass_fds=[end.fileno()],
+            stdout=self._log,
+            stderr=self._log,
+            env=surroundings(peer),
+        )
+        end.close()
+        task = {"model": job.model, "prompt_ids": job.prompt_ids, "response_ids": job.response_ids}
         try:
-            self.about = self._exchange(task, STARTUP_SECONDS)
+            self.about = self._exchange({**task, "composite": composite}, STARTUP_SECONDS)
         except PeerError as error:
             self.close()
             raise UnavailableError(str(error)) from error
 
-    def ask(self, do: str, **request: Any) -> Answer:
-        answer = self._exchange({"do": do, **request}, self._limit)
-        return Answer(answer.get("seconds", 0.0), answer["peak_bytes"], answer.get("values"))
+    def ask(self, do: str, **request: int) -> Answer:
+        return Answer(**self._exchange({"do": do, **request}, self._limit))
 
     def close(self) -> None:
         self._process.kill()
-        self._process.communicate()
+        self._process.wait()
+        self._requests.close()
         self._log.close()
 
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _exchange(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         try:
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
+            self._requests.send(request)
+            if not self._requests.poll(seconds):
+                self._process.kill()  # it cannot be asked anything else before it is done
+                raise PeerError(f"took more than {seconds:.0f} s")
+            answer: dict[str, Any] = self._requests.recv()
+        except (EOFError, OSError):
             raise PeerError(self._why_dead()) from None
-        if not select.select([self._process.stdout], [], [], seconds)[0]:
-            self._process.kill()  # it cannot be asked anything else before it is done
-            raise PeerError(f"took more than {seconds:.0f} s")
-        line = self._process.stdout.readline()
-        if not line:
-            raise PeerError(self._why_dead())
-        answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise PeerError(answer["error"])
         return answer
@@ -119,11 +96,3 @@ class Worker:
         self._log.seek(0)
         lines = [line.strip() for line in self._log if line.strip()] or ["no message"]
         return f"ended with code {code}: {lines[-1][:300]}"
-
-
-def available_bytes() -> int | None:
-    """Nine tenths of what the machine could give a process now (Linux only)."""
-    meminfo = Path("/proc/meminfo")
-    if not meminfo.exists():
-        return None
-    return int(meminfo.read_text().partition("MemAvailable:")[2].split()[0]) * 1024 * 9 // 10

@@ -6,10 +6,9 @@ python -m benchmarks.peers.environments [NAME ...]
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+import venv
 from pathlib import Path
 
 import click
@@ -17,31 +16,11 @@ import click
 from lrp4rag.files import write_atomically
 
 FOLDER = Path(__file__).parent
-MAIN = "main"
-"""The environment that the benchmark itself runs in."""
 ALONE = {"lxt": "lxt==2.1", "inseq": None}
-"""Environments, each of its requirements-NAME.txt, and a package that is installed without dependencies."""
+"""Peers with an environment of their requirements-NAME.txt, and a package that is installed without
+dependencies. The others run in the environment of the benchmark itself."""
 COMPLETE = "requirements.txt"
 """Written last: the requirements that an environment was made from."""
-
-
-@dataclass(frozen=True)
-class PeerProcess:
-    """How a peer is started: its module, argument and environment."""
-
-    module: str
-    environment: str = MAIN
-    arguments: tuple[str, ...] = ()
-
-
-PEERS = {
-    "ours": PeerProcess("ours"),
-    "lxt": PeerProcess("lxt_peer", "lxt"),
-    "paper-loop": PeerProcess("paper_loop"),
-    "captum-gradient": PeerProcess("captum_peer", arguments=("captum-gradient",)),
-    "captum-ablation": PeerProcess("captum_peer", arguments=("captum-ablation",)),
-    "inseq": PeerProcess("inseq_peer", "inseq"),
-}
 
 
 class UnavailableError(Exception):
@@ -57,16 +36,16 @@ def requirements(name: str) -> Path:
     return FOLDER / f"requirements-{name}.txt"
 
 
-def python_of(name: str, folder: Path) -> Path:
-    """The Python of an environment; raises `UnavailableError` where it was not made."""
-    if name == MAIN:
+def python_of(peer: str, folder: Path) -> Path:
+    """The Python that a peer runs in; raises `UnavailableError` where its environment was not made."""
+    if peer not in ALONE:
         return Path(sys.executable)
-    mark = folder / name / COMPLETE
-    if not mark.is_file() or mark.read_text() != requirements(name).read_text():
+    mark = folder / peer / COMPLETE
+    if not mark.is_file() or mark.read_text() != requirements(peer).read_text():
         raise UnavailableError(
-            f"no environment; make it with: python -m benchmarks.peers.environments {name}"
+            f"no environment; make it with: python -m benchmarks.peers.environments {peer}"
         )
-    return folder / name / "bin" / "python"
+    return folder / peer / "bin" / "python"
 
 
 def make(name: str, folder: Path) -> None:
@@ -74,24 +53,22 @@ def make(name: str, folder: Path) -> None:
     where = folder / name
     if where.exists() and not (where / "pyvenv.cfg").is_file():
         raise click.ClickException(f"{where} is no virtual environment; name another folder")
-    shutil.rmtree(where, ignore_errors=True)
-    python = str(where / "bin" / "python")
-    install = [python, "-m", "pip", "install", "--quiet"]
+    venv.create(where, clear=True, with_pip=True)
+    install = ["-m", "pip", "install", "--quiet"]
     commands = [
-        [sys.executable, "-m", "venv", str(where)],
         [*install, "--requirement", str(requirements(name))],
         *([[*install, "--no-deps", alone]] if (alone := ALONE[name]) else []),
-        [python, "-c", f"import benchmarks.peers.{name}_peer as peer; peer.load()"],
+        ["-c", f"from benchmarks.peers.methods import PEERS; PEERS[{name!r}].prepare()"],
     ]
     for command in commands:
-        subprocess.run(command, check=True, env=surroundings())
+        subprocess.run([str(where / "bin" / "python"), *command], check=True, env=surroundings(name))
     write_atomically(where / COMPLETE, requirements(name).read_text())
 
 
-def surroundings(environment: str = "") -> dict[str, str]:
-    """Environment variables of a worker: it finds the benchmarks, no hub, and no foreign packages."""
+def surroundings(peer: str) -> dict[str, str]:
+    """Environment variables of a peer: it finds the benchmarks, no hub, and no foreign packages."""
     path = [str(FOLDER.parents[1])]
-    if environment == MAIN and os.environ.get("PYTHONPATH"):
+    if peer not in ALONE and os.environ.get("PYTHONPATH"):
         path.append(os.environ["PYTHONPATH"])
     quiet = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "false"}
     return {**os.environ, **quiet, "PYTHONPATH": os.pathsep.join(path), "PYTHONWARNINGS": "ignore"}
@@ -108,15 +85,14 @@ def main(names: tuple[str, ...], envs: Path | None, anew: bool) -> None:
     none (lrp4rag itself, the paper's loop, captum) run in the environment of this command.
     """
     folder = envs or default_folder()
-    for name in names or tuple(ALONE):
+    for name in names or ALONE:
         try:
-            if anew:
-                make(name, folder)
             python = python_of(name, folder)
         except UnavailableError:
+            python = None
+        if python is None or anew:
             make(name, folder)
-            python = python_of(name, folder)
-        click.echo(f"{name}: {python}")
+        click.echo(f"{name}: {python_of(name, folder)}")
 
 
 if __name__ == "__main__":

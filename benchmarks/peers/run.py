@@ -12,13 +12,12 @@ from typing import Any
 import click
 
 from benchmarks.cells import Cells
-from benchmarks.command import SETTINGS, OutputFile, as_json, count, exit_codes, listed, rounds, table
+from benchmarks.command import SETTINGS, OutputFile, as_json, count, exit_codes, listed, rounds
+from benchmarks.peers import report
 from benchmarks.peers.client import Job
-from benchmarks.peers.environments import PEERS, default_folder
-from benchmarks.peers.plot import plot as save_plot
-from benchmarks.peers.scaling import Sweep, measure_sweep
-from benchmarks.peers.summary import lines, summarise
-from benchmarks.peers.table import measure_table
+from benchmarks.peers.environments import default_folder
+from benchmarks.peers.measure import Sweep, measure_sweep, measure_table
+from benchmarks.peers.methods import PEERS
 from lrp4rag.reader.weights import DEFAULT_READER, resolve, weights_hash
 from lrp4rag.strict_json import read_record
 
@@ -33,16 +32,13 @@ def example_ids(folder: str, length: int) -> list[int]:
     from transformers import AutoTokenizer
 
     vocabulary = AutoTokenizer.from_pretrained(folder, trust_remote_code=False).get_vocab()
-    words = [
+    words = sorted(
         ident
         for token, ident in vocabulary.items()
         if token[0] in "Ġ▁" and token[1:].isascii() and token[1:].isalpha()
-    ]
-    drawn, pools = random.Random(0), (words, list(vocabulary.values()))
-    for pool in pools:
-        if len(pool) >= length:
-            return drawn.sample(sorted(pool), length)
-    return drawn.choices(sorted(vocabulary.values()), k=length)
+    )
+    drawn = random.Random(0)
+    return drawn.sample(words, length) if length <= len(words) else drawn.choices(words, k=length)
 
 
 def measured_setup(folder: str, limit: float) -> dict[str, Any]:
@@ -129,43 +125,18 @@ def main(
     job = Job(folder, ids[:1], ids[1:], envs or default_folder(), limit)
     if scaling:
         window = read_record(Path(folder) / "config.json", "a model's config")["max_position_embeddings"]
-        found = {
-            sweep.side: measure_sweep(job, sweep, peers or SCALED, window, cells, say) for sweep in sweeps
-        }
+        found = {sweep.side: measure_sweep(job, sweep, peers or SCALED, window, cells) for sweep in sweeps}
         if plot is not None:
-            save_plot(found, plot)
+            report.plot(found, plot)
         result: dict[str, Any] = {f"{side}_sweep": sweep for side, sweep in found.items()}
-        text = [line for sweep in found.values() for line in scaling_lines(sweep)]
+        text = [line for sweep in found.values() for line in report.scaling_lines(sweep)]
     else:
         job = job.cut(prompt, response)
-        rows = summarise(*measure_table(job, peers or tuple(PEERS), rounds, cells, say))
-        result = {"prompt": prompt, "response": response, "peers": rows}
+        table = report.summarise(*measure_table(job, peers or tuple(PEERS), rounds, cells))
+        result = {"prompt": prompt, "response": response, "peers": table}
         about = f"{prompt} prompt and {response} response tokens, float32; seconds, ~: extrapolated"
-        text = [about, "", *lines(rows)]
+        text = [about, "", *report.lines(table)]
     click.echo(json.dumps({"setup": setup, **result}, indent=2) if as_json else "\n".join(text))
-
-
-def say(text: str) -> None:
-    click.echo(text, err=True)
-
-
-def scaling_lines(sweep: dict[str, Any]) -> list[str]:
-    """Seconds of every cell, then the exponents."""
-    rows = []
-    for cell in sweep["cells"]:
-        if cell["seconds"] is None:
-            seconds = f"skipped: {cell['skipped']}"
-        else:
-            seconds = f"{'~' if cell['extrapolated'] else ''}{cell['seconds']:.3g}"
-        rows.append((cell["peer"], cell["quantity"], f"{cell['prompt']} + {cell['response']}", seconds))
-    return [
-        *table(("peer", "", "tokens", "seconds"), rows),
-        *(
-            f"{fit['peer']}: {fit['quantity']} grows as {fit['sweep']} length to the {fit['exponent']:.2f}"
-            for fit in sweep["exponents"]
-        ),
-        "",
-    ]
 
 
 if __name__ == "__main__":

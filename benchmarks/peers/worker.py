@@ -1,73 +1,28 @@
-"""A peer in a process of its own: one JSON task on stdin, then one JSON answer per JSON request.
+"""A peer in a process of its own: one task over a pipe, then one answer for each request.
 
-Runs in every environment, so it needs torch and transformers (4.56 or newer) and nothing else. After the
-task, requests are `{"do": ...}` with
+    python -m benchmarks.peers.worker PEER PIPE
 
-    forward            a plain forward pass (sdpa, logits of the response rows only, no gradients)
-    response, prompt   R_response or R_prompt in one pass, for peers that can (`whole` in the first answer);
-                       prompt starts from nothing and keeps what units share (a graph, a replay)
-    units              `count` rows (or columns) of R*, from `first` on
+Runs in every environment, so it needs torch and transformers (4.56 or newer) and nothing else. A request
+is the name of a method of `Peer`, with its arguments (`prompt` starts from nothing), or
+
     forget             free what is kept, and start the peak memory anew
 
-An answer has `seconds`, `peak_bytes` since the last forget, and `values`; or `error`.
+An answer has `seconds`, `peak_bytes` since the last forget, and `values` (nested lists); or `error`.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
-import json
-import os
 import resource
 import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, ClassVar, TextIO
+from typing import Any
 
 import torch
 
-from benchmarks.harness import Example, forget_peak, peak_resident, plain_forward, seconds
-
-
-class Peer:
-    """One way to the relevance of one example: n prompt tokens, t response tokens, R* is t x n."""
-
-    packages: ClassVar[tuple[str, ...]] = ()
-    whole: ClassVar[tuple[str, ...]] = ()
-    """Which of response and prompt it gets without going through R* row by row."""
-    axis: ClassVar[str] = "row"
-    """What a unit is: a row of R* (there are t) or a column (n)."""
-    chunk: ClassVar[int] = 1
-    """Units that it does at a time."""
-    picks: ClassVar[int] = 1
-    """How many times `units` is timed in a round."""
-    extra_units: ClassVar[int] = 0
-    """Passes of a call of `units` that belong to no unit, and are needed once for all of them."""
-    agrees_with: ClassVar[str] = ""
-    """The composite whose relevance this should be; empty where it explains something else."""
-    explains: ClassVar[str] = "the response token's logit"
-
-    def __init__(self, model: Any, example: Example, task: dict[str, Any]) -> None:
-        self.model, self.example, self.task = model, example, task
-        self.n, self.t = len(example.prompt_ids), len(example.response_ids)
-
-    def forward(self) -> torch.Tensor:
-        """The explained logits (t,)."""
-        logits = plain_forward(self.model, self.example)
-        return logits[torch.arange(self.t), list(self.example.response_ids)]
-
-    def response(self) -> torch.Tensor:
-        """R_response (t,)."""
-        raise NotImplementedError
-
-    def prompt(self) -> torch.Tensor:
-        """R_prompt (n,), from nothing; what units share is kept."""
-        raise NotImplementedError
-
-    def units(self, first: int, count: int) -> torch.Tensor:
-        """Rows (count, n) of R*, or columns (t, count)."""
-        raise NotImplementedError
-
-    def forget(self) -> None:
-        """Free what is kept."""
+from benchmarks.harness import Example, forget_peak, peak_resident, seconds
+from benchmarks.peers.methods import PEERS, Peer
 
 
 def load_model(folder: str) -> Any:
@@ -76,17 +31,12 @@ def load_model(folder: str) -> Any:
 
     config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     _old_rope(config)
+    options: dict[str, Any] = {"dtype": torch.float32, "attn_implementation": "sdpa"}
     model: Any = AutoModelForCausalLM.from_pretrained(
-        folder,
-        config=config,
-        dtype=torch.float32,
-        attn_implementation="sdpa",
-        trust_remote_code=False,
+        folder, config=config, trust_remote_code=False, **options
     )
     assert model.dtype == torch.float32
-    model.requires_grad_(False)
-    model.eval()
-    return model
+    return model.eval().requires_grad_(False)
 
 
 def _old_rope(config: Any) -> None:
@@ -99,70 +49,68 @@ def _old_rope(config: Any) -> None:
     config.rope_scaling = None if scaling.get("rope_type", "default") == "default" else scaling
 
 
-def serve(peer_class: type[Peer]) -> None:
-    """Answer requests until stdin ends. What libraries print goes to stderr, not between the answers."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    try:
-        task = json.loads(sys.stdin.readline())
-        _limit_memory(task.get("memory_limit"))
-        peer = _start(peer_class, task)
-        _say(answers, _introduction(peer))
-    except Exception as error:  # whatever a library raises is why this peer is unavailable
-        _say(answers, {"error": _reason(error)})
-        return
-    for line in sys.stdin:
-        try:
-            _say(answers, _answer(peer, json.loads(line)))
-        except Exception as error:
-            _say(answers, {"error": _reason(error)})
-
-
-def _start(peer_class: type[Peer], task: dict[str, Any]) -> Peer:
-    example = Example(tuple(task["prompt_ids"]), tuple(task["response_ids"]))
-    peer = peer_class(load_model(task["model"]), example, task)
+def start(name: str, model: str, prompt_ids: list[int], response_ids: list[int], composite: str) -> Peer:
+    """A peer with its model loaded, from a folder, and called once."""
+    PEERS[name].prepare()
+    example = Example(tuple(prompt_ids), tuple(response_ids))
+    peer = PEERS[name](load_model(model), example, model, composite)
     peer.model(torch.tensor([[1, 2, 3]]), use_cache=False)  # what is set up on the first call is not timed
     forget_peak()
     return peer
 
 
-def _introduction(peer: Peer) -> dict[str, Any]:
+def introduction(peer: Peer) -> dict[str, Any]:
+    names = ("whole", "axis", "chunk", "picks", "extra_units", "agrees_with", "explains")
+    packages = (*peer.packages, "torch", "transformers")
     return {
-        "whole": peer.whole,
-        "axis": peer.axis,
+        **{name: getattr(peer, name) for name in names},
         "units": peer.t if peer.axis == "row" else peer.n,
-        "chunk": peer.chunk,
-        "picks": peer.picks,
-        "extra_units": peer.extra_units,
-        "agrees_with": peer.agrees_with,
-        "explains": peer.explains,
         "threads": torch.get_num_threads(),
-        "versions": {
-            name: importlib.metadata.version(name) for name in (*peer.packages, "torch", "transformers")
-        },
+        "versions": {name: importlib.metadata.version(name) for name in packages},
     }
 
 
-def _answer(peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
-    what = request.pop("do")
-    if what == "forget":
+def answer(peer: Peer, do: str, **request: int) -> dict[str, Any]:
+    if do == "forget":
         peer.forget()
         forget_peak()
-        return {"peak_bytes": peak_resident()}
+        return {"seconds": 0.0, "peak_bytes": peak_resident(), "values": None}
     values: list[torch.Tensor] = []
-    taken = seconds(lambda: values.append(getattr(peer, what)(**request)))
-    peak = peak_resident()
+    taken = seconds(lambda: values.append(getattr(peer, do)(**request)))
+    peak = peak_resident()  # before the values are copied
     return {"seconds": taken, "peak_bytes": peak, "values": values[0].detach().double().tolist()}
 
 
-def _limit_memory(extra: int | None) -> None:
-    """Let allocations fail rather than the machine run out: `extra` bytes on top of what is mapped now."""
-    statm = Path("/proc/self/statm")
-    if extra is None or not statm.exists():
+def main(name: str, pipe: str) -> None:
+    """Answer requests until the other end is closed."""
+    requests = Connection(int(pipe))
+    peer: Peer | None = None
+    while True:
+        try:
+            request = requests.recv()
+        except EOFError:
+            return
+        try:
+            if peer is None:
+                _limit_memory()
+                peer = start(name, **request)
+                requests.send(introduction(peer))
+            else:
+                requests.send(answer(peer, **request))
+        except Exception as error:  # whatever a library raises is why this peer cannot answer
+            requests.send({"error": _reason(error)})
+
+
+def _limit_memory() -> None:
+    """Let allocations fail rather than the machine run out: nine tenths of what is available now may be
+    mapped on top of what is (Linux only)."""
+    meminfo, statm = Path("/proc/meminfo"), Path("/proc/self/statm")
+    if not meminfo.exists() or not statm.exists():
         return
+    available = int(meminfo.read_text().partition("MemAvailable:")[2].split()[0]) * 1024
     mapped = int(statm.read_text().split()[0]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (mapped + extra, hard))
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + available * 9 // 10, hard))
 
 
 def _reason(error: Exception) -> str:
@@ -172,6 +120,5 @@ def _reason(error: Exception) -> str:
     return f"out of memory ({short})" if memory else short
 
 
-def _say(stream: TextIO, answer: dict[str, Any]) -> None:
-    stream.write(json.dumps(answer) + "\n")
-    stream.flush()
+if __name__ == "__main__":
+    main(*sys.argv[1:])

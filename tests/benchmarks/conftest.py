@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from click.testing import CliRunner
 
-from benchmarks.harness import Example
-from benchmarks.peers import run
-from benchmarks.peers.client import Job
 from lrp4rag.reader import Reader
-
-
-@pytest.fixture
-def example(reader_folder: Path) -> Example:
-    ids = run.example_ids(str(reader_folder), 18)
-    return Example(tuple(ids[:11]), tuple(ids[11:]))
-
-
-@pytest.fixture
-def job(reader_folder: Path, example: Example, tmp_path: Path) -> Job:
-    return Job(str(reader_folder), example.prompt_ids, example.response_ids, tmp_path / "none", 60.0)
 
 
 @pytest.fixture
