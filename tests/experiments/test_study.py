@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrp4rag.classifiers import committee
-from lrp4rag.classifiers.pooling import TOPS
+from lrp4rag.classifiers import ensemble
+from lrp4rag.classifiers.decision import TOPS
 from lrp4rag.experiments.study import plan, study
 from lrp4rag.experiments.study.page import write_page
 from lrp4rag.experiments.study.study import ANOTHER
 from lrp4rag.features.blocks import blocks_named
 from lrp4rag.training.localisation import ALL
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.tokens import located, tokens_of, votes_of
-from lrp4rag.training.tokens_on_disk import tokens_on_disk
-from lrp4rag.training.trials import Trial, Workshop
+from lrp4rag.training.token_folds import block_scores, cross_validate_tokens
+from lrp4rag.training.tokens import tokens_of, tokens_on_disk
+from lrp4rag.training.trials import CrossValidation, Trial
 from tests.training.test_localisation import stored
 
 
@@ -29,14 +29,14 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
 
 @pytest.fixture(scope="module")
 def small(monkeypatch_module: pytest.MonkeyPatch) -> None:
-    """Blocks and ways that take seconds; the state is told apart where the words are made up."""
+    """Blocks and ways that take seconds; the state separates hallucinated words."""
     monkeypatch_module.setattr(
         plan, "WAYS", {plan.FULL: Trial(("relevance", "state")), plan.FAST: Trial(("relevance",))}
     )
     monkeypatch_module.setattr(plan, "FULL_BLOCKS", ("relevance", "state"))
     monkeypatch_module.setattr(plan, "FAST_BLOCKS", ("relevance",))
     monkeypatch_module.setattr(plan, "SIZES", (24, 32))
-    monkeypatch_module.setattr(committee, "EPOCHS", 4)
+    monkeypatch_module.setattr(ensemble, "EPOCHS", 4)
 
 
 @pytest.fixture(scope="module")
@@ -111,11 +111,9 @@ def test_what_was_run_is_not_run_again(
     def refuse(*_: object) -> None:
         raise AssertionError("a fold was run again")
 
-    for step in ("votes_of", "read_fold"):
+    for step in ("block_scores", "decide_fold"):
         monkeypatch.setattr(f"lrp4rag.training.trials.{step}", refuse)
-    monkeypatch.setattr(
-        "lrp4rag.classifiers.token_model.sentence_numbers", lambda record: np.zeros(len(record), int)
-    )
+    monkeypatch.setattr("lrp4rag.training.tokens.sentence_numbers", lambda record: np.zeros(len(record), int))
     again = study(rows, folder, jobs=1, resamples=20)
     assert again.ways.responses["g1"][plan.FULL] == result.ways.responses["g1"][plan.FULL]
 
@@ -152,36 +150,38 @@ def test_damaged_features_are_made_again(damage: str, rows: Rows, tmp_path: Path
     assert path.read_bytes() == whole
 
 
-def test_a_model_that_is_not_told_knows_nothing_of_generators(shop: Workshop) -> None:
-    trial = Trial(("likelihood",), told=False)
-    for k, cell in enumerate(shop.reading_cells(trial)):
-        votes = [cells[k] for cells in shop.votes_cells(trial).values()]
-        shop.cache.all(votes, "votes")
+def test_a_model_may_know_nothing_of_generators(validation: CrossValidation) -> None:
+    trial = Trial(("likelihood",), know_generators=False)
+    for k, cell in enumerate(validation.result_cells(trial)):
+        scores = [cells[k] for cells in validation.score_cells(trial).values()]
+        validation.cache.all(scores, "scores")
         tokens = cell.prepare().args[0]
         assert set(tokens.generators) == {""}
-        assert cell.name != shop.reading_cells(Trial(("likelihood",)))[k].name
-    assert set(shop.tokens.generators) == {"g1", "g2"}
+        assert cell.name != validation.result_cells(Trial(("likelihood",)))[k].name
+    assert set(validation.tokens.generators) == {"g1", "g2"}
 
 
 @pytest.fixture
-def shop(rows: Rows, tmp_path: Path) -> Workshop:
-    return Workshop.open(rows, tmp_path, blocks_named(("relevance", "likelihood")), jobs=1)
+def validation(rows: Rows, tmp_path: Path) -> CrossValidation:
+    return CrossValidation.open(rows, tmp_path, blocks_named(("relevance", "likelihood")), jobs=1)
 
 
-def test_votes_that_were_kept_give_what_is_learned_at_once(
-    rows: Rows, shop: Workshop, monkeypatch: pytest.MonkeyPatch
+def test_cached_scores_give_what_is_learned_at_once(
+    rows: Rows, validation: CrossValidation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committee, "EPOCHS", 2)
+    monkeypatch.setattr(ensemble, "EPOCHS", 2)
     made: list[str] = []
 
     def noted(tokens, name, split, seed, learn):
         made.append(name)
-        return votes_of(tokens, name, split, seed, learn)
+        return block_scores(tokens, name, split, seed, learn)
 
-    monkeypatch.setattr("lrp4rag.training.trials.votes_of", noted)
-    found = shop.run({"both": Trial(("relevance", "likelihood")), "one": Trial(("likelihood",))}, "trials")
+    monkeypatch.setattr("lrp4rag.training.trials.block_scores", noted)
+    found = validation.run(
+        {"both": Trial(("relevance", "likelihood")), "one": Trial(("likelihood",))}, "trials"
+    )
     assert sorted(made) == ["likelihood"] * 5 + ["relevance"] * 5  # once for both trials
-    expected = located(tokens_of(rows, shop.blocks), shop.protocol)
+    expected = cross_validate_tokens(tokens_of(rows, validation.blocks), validation.protocol)
     np.testing.assert_allclose(found["both"].alone, expected.alone, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(
         found["both"].outcome.probabilities, expected.outcome.probabilities, rtol=1e-3, atol=1e-4
@@ -189,9 +189,11 @@ def test_votes_that_were_kept_give_what_is_learned_at_once(
     assert np.isfinite(found["one"].log_odds).all()
 
 
-def test_a_left_out_generator_and_its_sources_are_not_learned_from(rows: Rows, shop: Workshop) -> None:
+def test_a_left_out_generator_and_its_sources_are_not_learned_from(
+    rows: Rows, validation: CrossValidation
+) -> None:
     judged: list[int] = []
-    for split in shop.folds(Trial(("relevance",), judged="g2")):
+    for split in validation.folds(Trial(("relevance",), judged="g2")):
         assert set(rows.generators[split.train]) == {"g1"}
         assert set(rows.generators[split.test]) == {"g2"}
         assert not set(rows.groups[split.train]) & set(rows.groups[split.test])
@@ -199,9 +201,9 @@ def test_a_left_out_generator_and_its_sources_are_not_learned_from(rows: Rows, s
     assert sorted(judged) == np.flatnonzero(rows.generators == "g2").tolist()
 
 
-def test_fewer_sources_are_some_of_more(rows: Rows, shop: Workshop) -> None:
+def test_fewer_sources_are_some_of_more(rows: Rows, validation: CrossValidation) -> None:
     learned = [
-        [set(rows.groups[split.train]) for split in shop.folds(Trial(("relevance",), sources=size))]
+        [set(rows.groups[split.train]) for split in validation.folds(Trial(("relevance",), sources=size))]
         for size in (15, 25)
     ]
     for few, many in zip(*learned, strict=True):
@@ -209,20 +211,20 @@ def test_fewer_sources_are_some_of_more(rows: Rows, shop: Workshop) -> None:
         assert few < many
 
 
-def test_cells_differ_where_their_settings_do(shop: Workshop) -> None:
+def test_cells_differ_where_their_settings_do(validation: CrossValidation) -> None:
     trials = [
         Trial(("relevance",)),
         Trial(("likelihood",)),
         Trial(("relevance",), sources=15),
         Trial(("relevance",), judged="g1"),
     ]
-    votes = [cell.name for trial in trials for own in shop.votes_cells(trial).values() for cell in own]
-    read = [cell.name for trial in trials for cell in shop.reading_cells(trial)]
-    assert len({*votes, *read}) == 40
-    other = shop.votes_cells(Trial(("relevance",), learner="boosted trees"))["relevance"]
-    assert not {cell.name for cell in other} & set(votes)
-    both = shop.votes_cells(Trial(("likelihood", "relevance")))
-    assert [cell.name for cell in both["relevance"]] == votes[:5]
+    scores = [cell.name for trial in trials for own in validation.score_cells(trial).values() for cell in own]
+    read = [cell.name for trial in trials for cell in validation.result_cells(trial)]
+    assert len({*scores, *read}) == 40
+    other = validation.score_cells(Trial(("relevance",), learner="boosted trees"))["relevance"]
+    assert not {cell.name for cell in other} & set(scores)
+    both = validation.score_cells(Trial(("likelihood", "relevance")))
+    assert [cell.name for cell in both["relevance"]] == scores[:5]
 
 
 def test_one_generator_has_nothing_to_be_left_out(rows: Rows) -> None:

@@ -11,8 +11,8 @@ from jinja2 import Environment
 
 from lrp4rag.classifiers.card import Interval, Metrics, package_versions
 from lrp4rag.experiments.claim import PAGE, claim
-from lrp4rag.experiments.figures.reliability import draw as draw_reliability
-from lrp4rag.experiments.figures.study import draw_cost, draw_curve
+from lrp4rag.experiments.figures.cost import draw_cost, draw_curve
+from lrp4rag.experiments.figures.results import draw_reliability
 from lrp4rag.experiments.figures.style import save
 from lrp4rag.experiments.study.plan import (
     BASE,
@@ -28,7 +28,7 @@ from lrp4rag.experiments.study.plan import (
 )
 from lrp4rag.experiments.study.study import PROTOCOL, Study
 from lrp4rag.files import write_atomically
-from lrp4rag.report.numbers import number, slug, verdict, with_interval
+from lrp4rag.report.numbers import METRICS, difference, number, slug, verdict, with_interval
 from lrp4rag.report.templates import markdown_templates
 from lrp4rag.training.localisation import ALL, RELEVANCE_VECTOR, Localisation
 from lrp4rag.training.records import rounded, to_json
@@ -36,7 +36,7 @@ from lrp4rag.training.rows import Rows
 
 TEMPLATES = Path(__file__).parent / "templates"
 KIND, RESULTS = "lrp4rag experiments study", "results.json"
-RESPONSES = {"auroc": "AUROC", "accuracy": "accuracy", "f1": "F1", "ece": "ECE"}
+RESPONSES = {name: METRICS[name] for name in ("auroc", "accuracy", "f1", "ece")}
 COSTS = {RELEVANCE_VECTOR: "R_response", FAST: "fast", SEGMENTS: "segments", SIGNALS: "full", FULL: "full"}
 """Which measured cost is whose: names of `benchmarks.verdict`. States come with provenance, at no cost."""
 
@@ -110,15 +110,9 @@ def _aurocs(ways: Localisation) -> dict[str, dict[str, Interval]]:
 @cache
 def _environment() -> Environment:
     environment = markdown_templates(TEMPLATES)
-    environment.filters |= {"interval": with_interval, "number": number, "held": _held, "signed": _signed}
+    environment.filters |= {"interval": with_interval, "number": number, "held": _held, "signed": difference}
     environment.filters["slug"] = slug
     return environment
-
-
-def _signed(interval: Interval) -> str:
-    if interval.value is None or interval.low is None or interval.high is None:
-        return ""
-    return f"{interval.value:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
 
 
 def _held(metrics: Metrics) -> str:

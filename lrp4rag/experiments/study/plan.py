@@ -19,7 +19,7 @@ WAYS: dict[str, Trial] = {
     "state alone": Trial(("state",)),
     "passages' part alone": Trial(("passages",)),
     "full and text": Trial((*FULL_BLOCKS, "text")),
-    "full, generator not told": Trial(FULL_BLOCKS, told=False),
+    "full, generator not told": Trial(FULL_BLOCKS, know_generators=False),
 }
 """From one tangent to all: accuracy against cost."""
 
@@ -40,7 +40,7 @@ PAIRS = (
 )
 
 BY_LEARNER: dict[str, Trial] = {name: Trial(GAIN[WITH_RELEVANCE].blocks, learner=name) for name in LEARNERS}
-"""What judges single tokens, on blocks that all of them learn from in minutes."""
+"""Learners of single tokens, on blocks that all of them learn from in minutes."""
 
 SIZES = (50, 100, 200, 400)
 """Sources to learn from."""
@@ -52,7 +52,7 @@ def curve(sources: int) -> dict[int, Trial]:
 
 
 def left_out(generators: Iterable[str]) -> dict[str, Trial]:
-    """Each generator judged by fast models that did not learn from it; none where there is one generator."""
+    """Fast models tested on each generator that they did not learn from; {} where there is one generator."""
     names = sorted(set(generators))
     return {name: Trial(FAST_BLOCKS, judged=name) for name in names} if len(names) > 1 else {}
 

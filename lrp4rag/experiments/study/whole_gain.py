@@ -9,11 +9,10 @@ from lrp4rag.features.blocks import RELEVANCE_ALONE
 from lrp4rag.features.record import Record
 from lrp4rag.features.response import POOLINGS
 from lrp4rag.features.tokens import TOKEN_FEATURES
+from lrp4rag.training.candidates import lexical_features, logistic
 from lrp4rag.training.folds import Protocol
-from lrp4rag.training.lexical import lexical_features
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.search import Outcome, cross_validated
-from lrp4rag.training.tabular import logistic
+from lrp4rag.training.validation import Outcome, cross_validated
 
 LIKELIHOOD = ("log-probability", "entropy", "log rank")
 PENALTIES = (0.001, 0.01, 0.1, 1.0)
