@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -11,6 +9,7 @@ from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from typing import Any, Literal
 
 from lrp4rag.errors import InputError
+from lrp4rag.hashes import json_hash
 from lrp4rag.text import surrogate_in
 
 # The wording of RAGTruth's question-answering prompts, so that what users render looks like what
@@ -169,7 +168,7 @@ def _require_texts(texts: Mapping[str, str], names: Mapping[str, str]) -> None:
 def content_hash(question: str, passages: Sequence[str]) -> str:
     """SHA-256 (first 16 hex digits) of the question and the passages, white space collapsed."""
     parts = [" ".join(text.split()) for text in (question, *passages)]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    return json_hash(parts)[:16]
 
 
 def render(template: str, question: str, passages: Sequence[str]) -> tuple[str, tuple[Span, ...]]:

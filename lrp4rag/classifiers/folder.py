@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from importlib import resources
@@ -22,6 +21,7 @@ from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.classifiers.vector_model import VectorModel
 from lrp4rag.errors import InputError, first_line
 from lrp4rag.files import check_folder, folder_written_whole, read_bytes
+from lrp4rag.hashes import hash_of
 from lrp4rag.strict_json import read_record, require_seal, sealed
 from lrp4rag.types import first_fault, not_finite
 
@@ -47,7 +47,7 @@ def write(folder: str | Path, card: Card, learned: Mapping[str, NDArray[Any]]) -
     content = save({name: np.asarray(array, order="C") for name, array in sorted(learned.items())})
     with folder_written_whole(folder, replace=True) as new:
         (new / ESTIMATOR).write_bytes(content)
-        card = card.model_copy(update={"estimator_sha256": hashlib.sha256(content).hexdigest()})
+        card = card.model_copy(update={"estimator_sha256": hash_of(content)})
         record = sealed(card.model_dump(mode="json"))
         (new / CARD).write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     return folder
@@ -72,7 +72,7 @@ def _arrays(folder: Path, card: Card) -> dict[str, NDArray[Any]]:
         content = read_bytes(path, LARGEST)
     except OSError as error:
         raise InputError(f"cannot read the detector: {error}", path=folder) from error
-    if hashlib.sha256(content).hexdigest() != card.estimator_sha256:
+    if hash_of(content) != card.estimator_sha256:
         raise InputError("the detector file is corrupt: it does not have the hash in its card", path=path)
     try:
         learned: dict[str, NDArray[Any]] = load(content)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any
+
+from lrp4rag.hashes import json_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class ReaderIdentity:
     @property
     def digest(self) -> str:
         parts = [self.weights, self.config, self.tokenizer, self.template, self.chat_template]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+        return json_hash(parts)[:16]
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "digest": self.digest}

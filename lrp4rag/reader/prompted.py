@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from lrp4rag.errors import InputError
+from lrp4rag.hashes import hash_of
 from lrp4rag.reader.reader import Reader
 
 T = TypeVar("T")
@@ -91,7 +91,7 @@ class Prompted:
         made = []
         for ids in map(tuple, continuations):
             content = json.dumps([seed, met[ids], *self._ids, *ids])
-            made.append(int(hashlib.sha256(content.encode()).hexdigest()[:15], 16))
+            made.append(int(hash_of(content)[:15], 16))
             met[ids] += 1
         return made
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +11,7 @@ from transformers import AutoTokenizer, GenerationConfig
 
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
+from lrp4rag.hashes import json_hash
 from lrp4rag.reader.encoding import Encoded, Truncation, encode, encode_message
 from lrp4rag.reader.identity import ReaderIdentity
 from lrp4rag.reader.weights import (
@@ -256,4 +255,4 @@ def tokenizer_hash(tokenizer: Any) -> str:
 
 
 def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return json_hash(value, sort_keys=True)

@@ -17,6 +17,7 @@ from platformdirs import user_cache_path
 
 from lrp4rag.errors import InputError, LRP4RAGWarning, first_line
 from lrp4rag.files import folder_written_whole, opened, remove_leftovers, require_regular, write_atomically
+from lrp4rag.hashes import hash_of
 from lrp4rag.strict_json import read_record, require_seal, sealed
 from lrp4rag.text import one_line
 
@@ -89,7 +90,7 @@ def weights_hash(folder: Path) -> str:
     files = _weight_files(folder)
     if len(files) == 1:
         return file_hash(files[0])
-    return hashlib.sha256("".join(file_hash(file) for file in files).encode()).hexdigest()
+    return hash_of("".join(file_hash(file) for file in files))
 
 
 def _weight_files(folder: Path) -> list[Path]:
@@ -140,7 +141,7 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file, remembered by path, inode, size and times of change (weights can be gigabytes)."""
     stat = path.stat()
     key = f"{path.resolve()}|{stat.st_ino}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ctime_ns}"
-    memo = cache_dir() / "hashes" / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:24]}.txt"
+    memo = cache_dir() / "hashes" / f"{hash_of(os.fsencode(key))[:24]}.txt"
     if memo.is_file() and re.fullmatch("[0-9a-f]{64}", known := memo.read_text(errors="replace")):
         return known
     with opened(path) as stream:

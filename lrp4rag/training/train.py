@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from lrp4rag.classifiers.features import Features
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.features.blocks import Block, parts_of
+from lrp4rag.hashes import hash_of
 from lrp4rag.training.evidence import cross_validate, located_evidence
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.localisation import CLASSIFIER, localisation
@@ -113,4 +113,4 @@ def data_hash(examples: Sequence[Example]) -> str:
         json.dumps([row.prompt, row.response, [[label.start, label.end] for label in row.labels or ()]])
         for row in examples
     )
-    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+    return hash_of("\n".join(rows))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -13,6 +12,7 @@ from lrp4rag.classifiers.card import package_versions
 from lrp4rag.experiments.claim import claim
 from lrp4rag.experiments.paper.context import Context
 from lrp4rag.files import write_atomically
+from lrp4rag.hashes import hash_of
 from lrp4rag.training.rows import Rows
 
 MANIFEST = "manifest.json"
@@ -41,7 +41,7 @@ def manifest(
 
 
 def sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hash_of(path.read_bytes())
 
 
 def claim_results(folder: Path) -> dict[str, str]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.features import VECTORS, Features
+from lrp4rag.hashes import hash_of
 from lrp4rag.lrp.resample import Mode
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import key_of
@@ -48,7 +48,7 @@ class Subset:
         """Changes with the rows, their labels, and how their store was made."""
 
         def hashed() -> str:
-            return hashlib.sha256(self.rows.digest.encode() + self.labels.tobytes()).hexdigest()[:16]
+            return hash_of(self.rows.digest.encode() + self.labels.tobytes())[:16]
 
         return str(self._remembered("digest", hashed))
 

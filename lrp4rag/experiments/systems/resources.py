@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from lrp4rag.experiments.systems.encoders.embedder import Embedder
 from lrp4rag.experiments.systems.encoders.weights import identified
 from lrp4rag.experiments.systems.facts import Facts
 from lrp4rag.files import read_bytes, remove_leftovers, write_atomically
+from lrp4rag.hashes import hash_of
 from lrp4rag.progress import track
 from lrp4rag.reader.weights import DEFAULT_READER, label_of
 from lrp4rag.strict_json import LARGEST, parse
@@ -152,7 +152,7 @@ class Resources:
         missing: dict[tuple[str, ...], list[Example]] = {}
         cached: dict[str, T] = {}
         content = json.dumps(dict(settings), sort_keys=True)
-        place = f"{name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+        place = f"{name}-{hash_of(content)[:12]}"
         folder = self._measured_folder(place, content)
         for example in examples:
             key = key_of(example)

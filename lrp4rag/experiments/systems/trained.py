@@ -5,7 +5,6 @@ They are cached in the folder of the resources, named after the rows and setting
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,6 +22,7 @@ from lrp4rag.experiments.systems.encoders.training import Item, Training, finetu
 from lrp4rag.experiments.systems.encoders.weights import MINILM, load_encoder
 from lrp4rag.experiments.systems.resources import Choices, Resources
 from lrp4rag.files import folder_written_whole, read_bytes, remove_leftovers, write_atomically
+from lrp4rag.hashes import hash_of
 from lrp4rag.strict_json import LARGEST, parse
 from lrp4rag.training.rows import Rows
 
@@ -70,7 +70,7 @@ def cached_weights(
 ) -> Path:
     """The folder of what `write` writes, written once: whole or not at all."""
     content = json.dumps([settings, rows.digest, resources.seed, UNSEEN, MINILM], sort_keys=True)
-    name = f"{settings['kind']}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+    name = f"{settings['kind']}-{hash_of(content)[:16]}"
     place = resources.weights_folder / name
     if not place.is_dir():
         resources.weights_folder.mkdir(parents=True, exist_ok=True)
