@@ -68,7 +68,7 @@ class Example:
     """
 
     question: str
-    passages: tuple[str, ...]
+    passages: Sequence[str]
     response: str | None = None
     _: KW_ONLY
     prompt: str = ""

@@ -144,9 +144,7 @@ class Detector:
         else:
             if passages is None:
                 raise InputError("at least one passage is needed", field="passages")
-            example = Example(
-                question, tuple(passages) if not isinstance(passages, str) else passages, response
-            )
+            example = Example(question, passages, response)
         return self.judge_many([example])[0]
 
     def judge_many(self, examples: Iterable[Example]) -> list[ExplainedVerdict]:
