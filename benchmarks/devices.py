@@ -1,4 +1,10 @@
-"""The model that a benchmark runs: the default reader, or random weights in a known shape, on any device."""
+"""The model that a benchmark runs, on any device; and whether relevance on a device is that on the CPU.
+
+    python -m benchmarks.devices --device cuda [--json]
+
+Keys of --json: `differences`, of each quantity the largest difference from the CPU, over the CPU's largest
+value; device, device_name, shape. A difference over TOLERANCE is an error.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import torch
 
+from benchmarks import command
+from benchmarks.command import Report, benchmark, table
+from benchmarks.harness import Example, difference, equal_parts
+from lrp4rag.errors import RelevanceError
+from lrp4rag.lrp import relevance_mode, stream
 from lrp4rag.reader import load_reader
 from lrp4rag.reader.reader import DTYPES, check_device
 
@@ -19,6 +31,8 @@ SHAPES = {
     "llama-2-7b": (32000, 4096, 11008, 32, 32, 32),
     "tiny": (300, 64, 160, 2, 4, 2),
 }
+PROMPT, RESPONSE = 150, 12  # the prompt is longer than one block of attention's queries
+TOLERANCE = 1e-3
 
 shape = click.option(
     "--shape",
@@ -60,3 +74,48 @@ def device_name(device: torch.device) -> str:
     lines = info.read_text().splitlines() if info.exists() else []
     model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
     return model or platform.processor() or platform.machine()
+
+
+def quantities(model: Any) -> dict[str, torch.Tensor]:
+    """Relevance of one example, by every way through a model."""
+    example = Example.random(PROMPT, RESPONSE, model.config.vocab_size)
+    other = Example(example.prompt_ids, example.response_ids[::-1][: RESPONSE // 2])
+    parts = equal_parts(PROMPT, 3)
+    with relevance_mode(model) as flow:
+        found = {
+            "by part": flow.push(example, parts),
+            "R_prompt": flow.pull(example, example.mean_response),
+            "R*": flow.pull(example),
+            "shared prefix": torch.cat(flow.push_shared([example, other], parts), 1),
+            "batch": torch.cat(flow.push_batch([example, other], [parts, parts]), 1),
+        }
+        streamed = list(stream(flow, example.prompt_ids, parts, max_new_tokens=4, stop_ids=()))
+    found["stream"] = torch.from_numpy(np.stack([token.relevance for token in streamed]))
+    return {name: values.cpu() for name, values in found.items()}
+
+
+@benchmark
+@shape
+@command.device
+def main(shape: str, device: str) -> Report:
+    """Is relevance on a device what it is on the CPU? R*, prefixes, batches and streams, in float32.
+
+    \b
+    Examples:
+      python -m benchmarks.devices --device cuda                  the default reader, a minute
+      python -m benchmarks.devices --device cuda --shape tiny     random weights, seconds
+    """
+    where = torch.device(check_device(device))
+    model = model_of(shape, "cpu", "float32")
+    here, there = quantities(model), quantities(model.to(where))
+    differences = {name: difference(there[name], values) for name, values in here.items()}
+    wrong = [f"{name} by {value:.0e}" for name, value in differences.items() if not value <= TOLERANCE]
+    if wrong:
+        raise RelevanceError(f"relevance on {where} differs from the CPU's: {', '.join(wrong)}")
+    rows = [(name, f"{value:.0e}") for name, value in differences.items()]
+    about = {"device": str(where), "device_name": device_name(where), "shape": shape}
+    return {"differences": differences, **about}, table(("", f"{about['device_name']}, over the CPU"), rows)
+
+
+if __name__ == "__main__":
+    main()

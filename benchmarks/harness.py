@@ -110,6 +110,12 @@ def ratio(some: Sequence[float], others: Sequence[float]) -> float:
     return statistics.median(a / b for a, b in zip(some, others, strict=True))
 
 
+def difference(found: Tensor | Sequence[float], expected: Tensor | Sequence[float]) -> float:
+    """The largest difference, over the largest expected value."""
+    one, other = (torch.as_tensor(values, dtype=torch.float64) for values in (found, expected))
+    return float((one - other).abs().max() / other.abs().max())
+
+
 def exponent(lengths: Sequence[float], values: Sequence[float]) -> float:
     """The power of the length with which values grow: the slope of their logarithms, by least squares."""
     x, y = [math.log(length) for length in lengths], [math.log(value) for value in values]

@@ -17,8 +17,7 @@ Keys of --json: `device`, `device_name`, `threads`, `rounds`, and `rows`, a list
     mean_error, largest_error       medians over the examples; highest_mean_error: the highest
     finite                          whether every value of every example is
     time_over_float32               seconds of the push (response, segments) or pull (prompt) over those in
-                                    float32 (on the same device, but for --reference): the median over
-                                    rounds and examples
+                                    float32: the median over rounds and examples
     examples                        how many
 
 A row in which something is not finite has null in place of figures.
@@ -26,10 +25,10 @@ A row in which something is not finite has null in place of figures.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,11 +51,12 @@ from lrp4rag.lrp.attribute import prompt_mean, segment_weights
 from lrp4rag.reader import Encoded, load_reader
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-DTYPES = ("float32", "bfloat16", "float16")
-REFERENCE = "reference"
+EXACT, DTYPES = "float32", ("bfloat16", "float16")
 NAMES = {"response": "R_response", "prompt": "R_prompt", "segments": "by segment"}
 
 Array = NDArray[np.float64]
+Run = tuple[Array | None, float]
+"""Relevance, None where it is not finite, and seconds."""
 
 
 def response(flow: Flow, encoded: Encoded) -> torch.Tensor:
@@ -82,21 +82,14 @@ QUANTITIES: dict[str, Callable[[Flow, Encoded], torch.Tensor]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One quantity of one example: its relevance, None where it was not finite, and seconds."""
-
-    values: Array | None
-    seconds: list[float]
-
-    @classmethod
-    def of(cls, flow: Flow, encoded: Encoded, quantity: str) -> Found:
-        """Without seconds."""
-        try:
-            values: Array = QUANTITIES[quantity](flow, encoded).cpu().double().numpy()
-        except RelevanceError:
-            return cls(None, [])
-        return cls(values if np.isfinite(values).all() else None, [])
+def run(flow: Flow, encoded: Encoded, quantity: str) -> Run:
+    found: list[torch.Tensor] = []
+    try:
+        taken = seconds(lambda: found.append(QUANTITIES[quantity](flow, encoded)), flow.model.device)
+    except RelevanceError:
+        return None, math.nan
+    values: Array = found[0].cpu().double().numpy()
+    return (values if np.isfinite(values).all() else None), taken
 
 
 def agreement(found: Array, expected: Array) -> dict[str, float]:
@@ -110,18 +103,20 @@ def agreement(found: Array, expected: Array) -> dict[str, float]:
     }
 
 
-def row(found: list[Found], expected: list[Found]) -> dict[str, Any]:
-    """One row of the table, but for what it is of."""
-    pairs = [
-        (one, other, agreement(one.values, other.values))
-        for one, other in zip(found, expected, strict=True)
-        if one.values is not None and other.values is not None
+def row(found: list[list[Run]], exact: list[list[Run]]) -> dict[str, Any]:
+    """One row of the table, but for what it is of, from the rounds of each example; `exact` is in float32."""
+    pairs = [(one[0][0], other[0][0]) for one, other in zip(found, exact, strict=True)]
+    figures = [agreement(a, b) for a, b in pairs if a is not None and b is not None]
+    finite = len(figures) == len(pairs)
+    ratios = [
+        taken / base
+        for one, other in zip(found, exact, strict=True)
+        for (values, taken), (_, base) in zip(one, other, strict=True)
+        if values is not None
     ]
-    finite = len(pairs) == len(found)
-    ratios = [a / b for one, other, _ in pairs for a, b in zip(one.seconds, other.seconds, strict=True)]
 
     def over(pick: Callable[[list[float]], float], name: str) -> float | None:
-        return pick([figures[name] for *_, figures in pairs]) if finite else None
+        return pick([one[name] for one in figures]) if finite else None
 
     return {
         "correlation": over(statistics.median, "correlation"),
@@ -140,35 +135,11 @@ def cases(needles: int) -> list[Example]:
     return real + [case.example for case in needle_cases(needles, seed=0)]
 
 
-def relevance(
-    flows: dict[str, Flow], encoded: list[Encoded], quantity: str, rounds: int
-) -> dict[str, list[Found]]:
-    """By dtype, one for each example. The dtypes take turns, so that ratios of time hold."""
-    found: dict[str, list[Found]] = {dtype: [] for dtype in flows}
-    for one in encoded:
-        now = {dtype: Found.of(flow, one, quantity) for dtype, flow in flows.items()}
-        ways = {
-            dtype: partial(seconds, partial(QUANTITIES[quantity], flow, one), torch.device(flow.model.device))
-            for dtype, flow in flows.items()
-            if now[dtype].values is not None
-        }
-        taken = in_rounds(ways, rounds, warm_up=False)
-        for dtype in flows:
-            found[dtype].append(Found(now[dtype].values, taken.get(dtype, [])))
-    return found
-
-
 def measure(
-    device: str,
-    reference: str,
-    dtypes: tuple[str, ...],
-    composites: tuple[str, ...],
-    needles: int,
-    rounds: int,
+    device: str, dtypes: tuple[str, ...], composites: tuple[str, ...], needles: int, rounds: int
 ) -> list[dict[str, Any]]:
-    readers = {REFERENCE: load_reader(device=reference, dtype="float32")}
-    readers |= {dtype: load_reader(device=device, dtype=dtype) for dtype in dtypes}
-    encoded = [readers[REFERENCE].encode(example) for example in cases(needles)]
+    readers = {dtype: load_reader(device=device, dtype=dtype) for dtype in dict.fromkeys((EXACT, *dtypes))}
+    encoded = [readers[EXACT].encode(example) for example in cases(needles)]
     rows = {}
     for composite in composites:
         with ExitStack() as modes:
@@ -177,11 +148,17 @@ def measure(
                 for dtype, reader in readers.items()
             }
             for quantity in QUANTITIES:
-                found = relevance(flows, encoded, quantity, rounds)
+                # The dtypes take turns, so that ratios of time hold.
+                found = [
+                    in_rounds(
+                        {name: partial(run, flow, one, quantity) for name, flow in flows.items()}, rounds
+                    )
+                    for one in encoded
+                ]
+                exact = [runs[EXACT] for runs in found]
                 for dtype in dtypes:
                     about = {"composite": composite, "dtype": dtype, "quantity": quantity}
-                    figures = row(found[dtype], found[REFERENCE])
-                    rows[composite, dtype, quantity] = about | figures
+                    rows[composite, dtype, quantity] = about | row([runs[dtype] for runs in found], exact)
     return [rows[c, d, q] for c in composites for d in dtypes for q in QUANTITIES]
 
 
@@ -204,14 +181,12 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
 
 @benchmark
 @command.device
-@click.option("--reference", help="Device of the float32 that is compared with.  [default: the same]")
 @listed("--dtypes", click.Choice(DTYPES), "bfloat16,float16", "Compared with float32.")
 @listed("--composites", click.Choice(list(COMPOSITES)), ",".join(COMPOSITES), "Measured.")
 @count("--needles", 6, "Synthetic prompts beside examples/.", least=0)
 @command.rounds(default=3)
 def main(
     device: str,
-    reference: str | None,
     dtypes: tuple[str, ...],
     composites: tuple[str, ...],
     needles: int,
@@ -228,10 +203,9 @@ def main(
     Examples:
       python -m benchmarks.precision                                            ten minutes on 2 cores
       python -m benchmarks.precision --device cuda                              on a GPU
-      python -m benchmarks.precision --device cuda --reference cpu --dtypes float32      is the GPU right?
       python -m benchmarks.precision --composites attnlrp --needles 0 --rounds 1      a quick look
     """
-    rows = measure(device, reference or device, dtypes, composites, needles, rounds)
+    rows = measure(device, dtypes, composites, needles, rounds)
     about = {"device_name": device_name(torch.device(device)), **threads_and_device(device), "rounds": rounds}
     head = f"{about['device_name']}, {about['threads']} threads, {rows[0]['examples']} examples, medians"
     return {**about, "rows": rows}, [head, "", *lines(rows)]

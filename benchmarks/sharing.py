@@ -29,7 +29,7 @@ import torch
 from benchmarks import command
 from benchmarks.command import Report, benchmark, count, table, threads_and_device
 from benchmarks.devices import DEFAULT, model_of
-from benchmarks.harness import Example, equal_parts, in_rounds, ratio, seconds
+from benchmarks.harness import Example, difference, equal_parts, in_rounds, ratio, seconds
 from lrp4rag.lrp import CP_LRP, Composite, Flow, prefix, relevance_mode
 from lrp4rag.lrp.resample import resampling_matrix
 
@@ -52,12 +52,6 @@ def separate_examples(responses: int, prompt: int, response: int, vocabulary: in
         ids = whole.prompt_ids[k * prompt : end]
         examples.append(Example(ids, whole.response_ids[k * response : (k + 1) * response]))
     return examples
-
-
-def difference(some: list[torch.Tensor], others: list[torch.Tensor]) -> float:
-    """The largest difference, relative to the largest value."""
-    one, other = torch.cat(some, 1), torch.cat(others, 1)
-    return float((one - other).abs().max() / other.abs().max())
 
 
 def stacked(flow: Flow, examples: list[Example], *composites: Composite) -> None:
@@ -104,8 +98,8 @@ def measure(flow: Flow, shared: list[Example], separate: list[Example], rounds: 
         ),
         "all_over_begun": ratio(taken["all"], taken["begun"]),
         **{f"{name}_seconds": statistics.median(taken[name]) for name in ways},
-        "shared_difference": difference(found["shared"], found["separate"]),
-        "batch_difference": difference(found["batch"], found["loop"]),
+        "shared_difference": difference(torch.cat(found["shared"], 1), torch.cat(found["separate"], 1)),
+        "batch_difference": difference(torch.cat(found["batch"], 1), torch.cat(found["loop"], 1)),
         "tokens_over_shared": many * (n + t - 1) / (n + many * (t - 1)),
     }
 

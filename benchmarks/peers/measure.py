@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import click
 
 from benchmarks.cells import Cell, Cells
-from benchmarks.harness import exponent
+from benchmarks.harness import difference, exponent
 from benchmarks.peers.client import Answer, Job, PeerError, Worker
 from benchmarks.peers.environments import UnavailableError
 
@@ -74,17 +74,11 @@ def spread(about: dict[str, Any], chunk: int, calls: int) -> list[tuple[int, int
 
 def timed_units(worker: Worker, parts: list[tuple[int, int]]) -> tuple[list[Unit], list[Answer]]:
     answers = [worker.ask("units", first=first, count=count) for first, count in parts]
-    units = [
+    units: list[Unit] = [
         {"first": first, "count": count, "seconds": answer.seconds}
         for (first, count), answer in zip(parts, answers, strict=True)
     ]
     return units, answers
-
-
-def relative_error(found: Sequence[float], expected: Sequence[float]) -> float:
-    """The largest difference, over the largest expected value."""
-    worst = max(abs(a - b) for a, b in zip(found, expected, strict=True))
-    return worst / max(abs(b) for b in expected)
 
 
 # The table
@@ -172,7 +166,7 @@ def _round(session: Session, peer: str, k: int, rounds: int) -> Cell:
     whole = {what: worker.ask(what) for what in about["whole"]}
     units, answers = timed_units(worker, spread(about, about["chunk"], rounds * about["picks"])[k::rounds])
     after = worker.ask("forward")
-    errors = {"logits": relative_error(before.values, session.ours("attnlrp", "forward"))}
+    errors = {"logits": difference(before.values, session.ours("attnlrp", "forward"))}
     if about["agrees_with"] and peer != "ours":
         rows = {
             j: row
@@ -182,7 +176,7 @@ def _round(session: Session, peer: str, k: int, rounds: int) -> Cell:
         errors |= _agreement(partial(session.ours, about["agrees_with"]), rows)
         if "prompt" in whole:
             expected = session.ours(about["agrees_with"], "prompt")
-            errors["prompt"] = relative_error(whole["prompt"].values, expected)
+            errors["prompt"] = difference(whole["prompt"].values, expected)
     return {
         "about": about,
         "forward": (before.seconds + after.seconds) / 2,
@@ -198,7 +192,7 @@ def _agreement(ours: Callable[..., Any], rows: dict[int, list[float]]) -> dict[s
     largest = max(abs(value) for value in response)
     return {
         "response": max(abs(statistics.fmean(row) - response[j]) / largest for j, row in rows.items()),
-        "row": max(relative_error(row, ours("units", first=j, count=1)[0]) for j, row in rows.items()),
+        "row": max(difference(row, ours("units", first=j, count=1)[0]) for j, row in rows.items()),
     }
 
 

@@ -122,9 +122,13 @@ def plot(sweeps: dict[str, dict[str, Any]], path: Path) -> None:
         grid.map_dataframe(_curve)
     grid.set(xscale="log", yscale="log", ylabel="seconds")
     grid.set_titles("{col_name}")
-    for side, axes in grid.axes_dict.items():
-        axes.set_xlabel(f"{side[0]} tokens")
+    for (side, _), axes in grid.axes_dict.items():
+        lengths = sorted(cells["tokens"][cells["sweep"] == side].unique())
+        axes.set_xlabel(f"{side} tokens")
+        axes.set_xticks(lengths, [f"{length:,}" for length in lengths])
+        axes.set_xticks([], minor=True)
         axes.legend(fontsize=7)
+    grid.tight_layout()
     content = io.BytesIO()
     save_as(grid.figure, content, path.suffix[1:] or "png", dpi=150)
     write_atomically(path, content.getvalue())

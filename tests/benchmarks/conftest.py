@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 import torch
-from click.testing import CliRunner
 
+from benchmarks import devices, long_context, passes, precision, verdict
 from lrp4rag.reader import Reader
 
 
 @pytest.fixture
 def tiny(tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     """Benchmarks load the tiny reader in place of the default one, and start no process."""
-    from benchmarks import devices, long_context, passes, precision, verdict
 
     def load(*_: Any, dtype: str = "float32", **__: Any) -> Reader:
         if dtype == "float32":
@@ -28,11 +26,3 @@ def tiny(tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "load_reader", load)
     for module in (passes, verdict):
         monkeypatch.setattr(module, "apart", lambda function, *arguments: function(*arguments))
-
-
-def measured(command: Any, arguments: str) -> dict[str, Any]:
-    """The JSON that a command prints."""
-    result = CliRunner().invoke(command, [*arguments.split(), "--json"], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found

@@ -16,82 +16,103 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from benchmarks import harness, long_context, passes, precision, sharing, stream, verdict
-from benchmarks.devices import model_of
+from benchmarks import devices, harness, long_context, passes, precision, sharing, stream, verdict
 from lrp4rag.errors import InputError
-from tests.benchmarks.conftest import measured
+
+pytestmark = pytest.mark.usefixtures("tiny")
 
 
-@pytest.mark.usefixtures("tiny")
-def test_stream() -> None:
+def measured(command: Any, arguments: str) -> dict[str, Any]:
+    """The JSON that a command prints."""
+    result = CliRunner().invoke(command, [*arguments.split(), "--json"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_ratios_of_decoding_are_those_of_tokens_per_second() -> None:
     found = measured(stream.main, "--prompt 12 --new 4 --rounds 1 --segments 3")
+    plain = found["generate_first_seconds"] + 3 * found["generate_later_seconds"]
     for way in stream.WAYS:
-        for key in ("over_generate", "later_over_generate", "tokens_per_second", "first_seconds"):
-            assert found[f"{way}_{key}"] > 0
         total = found[f"{way}_first_seconds"] + 3 * found[f"{way}_later_seconds"]
         assert found[f"{way}_tokens_per_second"] == pytest.approx(4 / total)
-    assert found["generate_over_generate"] == found["generate_later_over_generate"] == 1
-    assert (found["prompt"], found["new"], found["segments"]) == (12, 4, 3)
-
-
-def test_a_pace_is_that_of_its_marks() -> None:
+        assert found[f"{way}_over_generate"] == pytest.approx(plain / total)
     pace = stream.Pace.of([10.0, 12.0, 12.5, 13.0])
-    assert (pace.first, pace.later, pace.tokens) == (2.0, 0.5, 3)
-    assert pace.tokens_per_second == pytest.approx(1.0)
+    assert (pace.first, pace.later, pace.tokens, pace.tokens_per_second) == (2.0, 0.5, 3, 1.0)
 
 
-@pytest.mark.usefixtures("tiny")
-def test_sharing() -> None:
+def test_what_is_shared_is_what_is_computed_apart() -> None:
     found = measured(sharing.main, "--prompt 20 --response 4 --responses 3 --rounds 1")
     for key in ("separate_over_shared", "loop_over_batch", "two_stacks_over_one", "all_over_begun"):
         assert found[key] > 0
     assert found["tokens_over_shared"] == pytest.approx(3 * 23 / (20 + 3 * 3))
-    assert found["shared_difference"] < 1e-4
-    assert found["batch_difference"] < 1e-4
+    assert max(found["shared_difference"], found["batch_difference"]) < 1e-4
 
 
-@pytest.mark.usefixtures("tiny")
-def test_precision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [one.id for one in precision.cases(1)][-1] == "needle-0"
+def test_ratios_of_passes(tmp_path: Path) -> None:
+    out = tmp_path / "passes.json"
+    sizes = "--prompt 20 --response 8 --segments 2 --rounds 1"
+    found = measured(passes.main, f"--shape tiny {sizes} --out {out}")
+    assert json.loads(out.read_text()) == found
+    seconds = {one["name"]: one["seconds"] for one in found["passes"]}
+    assert set(seconds) == set(passes.TITLES)
+    assert found["peak_memory_over_forward"] > 0
+    assert found["backwards_over_push"] == pytest.approx(8 * seconds["backward_row"] / seconds["R_response"])
+    whole = seconds["R_prompt"] + 7 * seconds["pull_row"]
+    assert found["rows_over_matrix"] == pytest.approx(8 * seconds["forward_backward_row"] / whole)
+
+
+def test_a_verdicts_signals_over_a_forward() -> None:
+    found = measured(verdict.main, "--prompt 30 --response 18 --rounds 1")
+    for way in ("forward", "R_response", "fast", "segments", "full"):
+        ratio = found[f"{way}_seconds"] / found["forward_seconds"]
+        assert found[f"{way}_over_forward"] == pytest.approx(ratio)
+        assert min(found[f"{way}_processor_over_forward"], found[f"{way}_peak_bytes"]) > 0
+
+
+def test_half_precision_against_float32(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "EXAMPLES", tmp_path)  # the real ones exceed the tiny reader's window
     rows = measured(precision.main, "--composites attnlrp --needles 2 --rounds 1")["rows"]
-    assert {(row["dtype"], row["quantity"]) for row in rows} == {
-        (dtype, quantity) for dtype in ("bfloat16", "float16") for quantity in precision.QUANTITIES
-    }
+    found = [(row["dtype"], row["quantity"]) for row in rows]
+    assert found == [(dtype, quantity) for dtype in precision.DTYPES for quantity in precision.QUANTITIES]
     for row in rows:
-        assert row["finite"]
+        assert (row["finite"], row["examples"]) == (True, 2)
         assert 0.9 < row["lowest_correlation"] <= row["correlation"] <= 1
         assert 0 < row["mean_error"] <= row["highest_mean_error"] < 0.5
-        assert 0 < row["largest_error"] < 0.5
         assert row["time_over_float32"] > 0
 
 
 def test_agreement_by_hand() -> None:
     found = precision.agreement(np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 3.0]))
-    assert found["mean_error"] == pytest.approx(1 / 6)
-    assert found["largest_error"] == pytest.approx(1 / 3)
-    assert found["correlation"] == pytest.approx(3 / math.sqrt(2 * 14 / 3))
+    expected = {"mean_error": 1 / 6, "largest_error": 1 / 3, "correlation": 3 / math.sqrt(2 * 14 / 3)}
+    assert found == pytest.approx(expected)
 
 
 def test_what_is_not_finite_has_no_figures() -> None:
-    good = precision.Found(np.array([[1.0, 2.0]]), [1.0])
-    row = precision.row([good, precision.Found(None, [])], [good, good])
-    assert not row["finite"]
-    assert row["correlation"] is None
-    assert row["time_over_float32"] == 1
+    good = [(np.array([[1.0, 2.0]]), 1.0)]
+    row = precision.row([good, [(None, 9.0)]], [good, good])
+    assert (row["finite"], row["correlation"], row["time_over_float32"]) == (False, None, 1)
     assert "| no |" in precision.lines([row | {"composite": "x", "dtype": "y", "quantity": "prompt"}])[-1]
 
 
-@pytest.mark.usefixtures("tiny")
+def test_a_device_is_compared_with_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = measured(devices.main, "--shape tiny --device cpu")["differences"]
+    assert set(found) == {"by part", "R_prompt", "R*", "shared prefix", "batch", "stream"}
+    assert max(found.values()) < 1e-5
+    monkeypatch.setattr(devices, "difference", lambda *_: math.nan)
+    wrong = CliRunner().invoke(devices.main, ["--shape", "tiny"])
+    assert wrong.exit_code == 1
+    assert "differs from the CPU's: by part by nan" in wrong.stderr
+
+
 @pytest.mark.parametrize("what", ["push", "pull"])
 @pytest.mark.parametrize("room", [None, 400 * 10**6])
 def test_a_cell_of_long_context(what: str, room: int | None) -> None:
     limit = room and room + harness.peak_resident()
     found = long_context.run_here(long_context.Cell(what, 300, 4, limit))
     assert found["error"] is None
-    assert found["seconds"] > 0
     assert found["peak_bytes"] >= found["resident_bytes"] > 0
-    assert found["estimate_bytes"] > 0
+    assert min(found["estimate_bytes"], found["seconds"]) > 0
     assert set(found["sizes"]) == {"queries", "tangents", "cotangents", "positions", "tape"}
 
 
@@ -110,30 +131,6 @@ def test_cells_that_fail_and_exponents(error: Exception, monkeypatch: pytest.Mon
     assert [fit["exponent"] for fit in found["exponents"]] == pytest.approx([1.5, 1.5])
 
 
-@pytest.mark.usefixtures("tiny")
-def test_passes(tmp_path: Path) -> None:
-    out = tmp_path / "passes.json"
-    sizes = "--prompt 20 --response 8 --segments 2 --rounds 1"
-    found = measured(passes.main, f"--shape tiny {sizes} --out {out}")
-    assert json.loads(out.read_text()) == found
-    seconds = {one["name"]: one["seconds"] for one in found["passes"]}
-    assert set(seconds) == set(passes.TITLES)
-    assert min(seconds.values()) > 0
-    assert found["peak_memory_over_forward"] > 0
-    assert found["backwards_over_push"] == pytest.approx(8 * seconds["backward_row"] / seconds["R_response"])
-    whole = seconds["R_prompt"] + 7 * seconds["pull_row"]
-    assert found["rows_over_matrix"] == pytest.approx(8 * seconds["forward_backward_row"] / whole)
-
-
-@pytest.mark.usefixtures("tiny")
-def test_verdict() -> None:
-    found = measured(verdict.main, "--prompt 30 --response 18 --rounds 1")
-    for way in ("forward", "R_response", "fast", "segments", "full"):
-        for key in ("over_forward", "processor_over_forward", "seconds", "peak_bytes"):
-            assert found[f"{way}_{key}"] > 0
-    assert found["forward_over_forward"] == 1
-
-
 def test_the_first_call_of_a_way_does_not_count() -> None:
     calls = {"a": iter([9, 1, 2]), "b": iter([9, 3, 4])}
     found = harness.in_rounds({name: values.__next__ for name, values in calls.items()}, 2)
@@ -141,18 +138,11 @@ def test_the_first_call_of_a_way_does_not_count() -> None:
     assert harness.ratio([2, 6, 4], [1, 2, 4]) == 2
 
 
-def test_an_exponent_is_the_slope_of_the_logarithms() -> None:
-    lengths = [10, 20, 40, 80]
-    assert harness.exponent(lengths, [3 * length**1.7 for length in lengths]) == pytest.approx(1.7)
-
-
 def test_random_models_have_the_dtype() -> None:
-    assert model_of("tiny", "cpu", "bfloat16").dtype == torch.bfloat16
+    assert devices.model_of("tiny", "cpu", "bfloat16").dtype == torch.bfloat16
     assert torch.get_default_dtype() == torch.float32
 
 
-@pytest.mark.parametrize("command", [long_context, passes, precision, sharing, stream, verdict])
-def test_help_teaches(command: Any) -> None:
-    text = CliRunner().invoke(command.main, ["--help"]).output
-    assert "Examples:" in text
-    assert f"python -m {command.__name__}" in text
+@pytest.mark.parametrize("command", [devices, long_context, passes, precision, sharing, stream, verdict])
+def test_help_shows_examples(command: Any) -> None:
+    assert f"python -m {command.__name__}" in CliRunner().invoke(command.main, ["--help"]).output
