@@ -94,7 +94,7 @@ def analyse(
     if len(examples) > 1 and outputs:
         raise InputError(f"--html and --png show one example and there are {len(examples)}; add --id")
 
-    from lrp4rag.classifiers.analysis import analyse as run
+    from lrp4rag.classifiers.analysis import analysing
     from lrp4rag.progress import track
 
     started = time.perf_counter()
@@ -102,29 +102,27 @@ def analyse(
     opened = reader.open(detector)
     load = time.perf_counter() - started
 
-    def analysed(example: Example) -> Analysis:
-        analysis = run(
-            example,
-            opened,
-            detector,
-            composite=reader.composite,
-            rows=bool(outputs),
-            tokens=tokens,
-            truncation=reader.truncate,
-            max_new_tokens=max_new_tokens,
-            max_memory=reader.max_memory,
-            follow=track,
-        )
-        return replace(analysis, seconds={"load": load, **analysis.seconds})
+    with analysing(opened, detector, composite=reader.composite, max_memory=reader.max_memory) as analyse_one:
 
-    if len(examples) == 1:
-        analysis = analysed(examples[0])
-        _print_one(analysis, as_json)
-        named = f"{choice.detector_name} ({detector.card.classifier})" if detector else None
-        _write_files(analysis, named, html_path, png_path)
-        flagged, code = bool(analysis.verdict.hallucinated), 0
-    else:
-        flagged, code = _print_many(examples, analysed, as_json)
+        def analysed(example: Example) -> Analysis:
+            analysis = analyse_one(
+                example,
+                rows=bool(outputs),
+                tokens=tokens,
+                truncation=reader.truncate,
+                max_new_tokens=max_new_tokens,
+                follow=track,
+            )
+            return replace(analysis, seconds={"load": load, **analysis.seconds})
+
+        if len(examples) == 1:
+            analysis = analysed(examples[0])
+            _print_one(analysis, as_json)
+            named = f"{choice.detector_name} ({detector.card.classifier})" if detector else None
+            _write_files(analysis, named, html_path, png_path)
+            flagged, code = bool(analysis.verdict.hallucinated), 0
+        else:
+            flagged, code = _print_many(examples, analysed, as_json)
     ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
 
 
