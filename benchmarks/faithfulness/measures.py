@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from benchmarks.faithfulness.methods import Array, Attributor
-from benchmarks.faithfulness.replay import Replay
-from benchmarks.faithfulness.sample import Mask, Sample
+from benchmarks.faithfulness.sample import Mask, Replay, Sample
 from lrp4rag.reader import Reader
 
 TOP = 0.1
@@ -37,20 +36,21 @@ Measure = Callable[[Sample, Attributor, list[str]], dict[str, Row]]
 
 
 def measure_needle(sample: Sample, attributor: Attributor, methods: list[str]) -> dict[str, Row]:
-    """Mass, pointing and recall of each method, for the mean of the answer's logits."""
-    weights = sample.answer_mean()
-    return {name: scores(sample, attributor.relevance(name, sample.encoded, weights)) for name in methods}
+    """Mass, pointing and recall of each method, for the mean of the answer's logits.
 
-
-def scores(sample: Sample, relevance: Array) -> Row:
-    """Everything among the passages only: some methods leave out the rest by construction."""
+    Everything among the passages only: some methods leave out the rest by construction.
+    """
     (planted,) = sample.case.planted
     passages = [sample.passage(k) for k in range(sample.encoded.passages)]
-    return {
-        "mass": mass(relevance, passages[planted], sample.content),
-        "pointing": pointing([float(relevance[passage].sum()) for passage in passages], planted),
-        "recall": top_recall(relevance, sample.gold, sample.content),
-    }
+    rows: dict[str, Row] = {}
+    for name in methods:
+        relevance = attributor.relevance(name, sample.encoded, sample.answer_mean())
+        rows[name] = {
+            "mass": mass(relevance, passages[planted], sample.content),
+            "pointing": pointing([float(relevance[passage].sum()) for passage in passages], planted),
+            "recall": top_recall(relevance, sample.gold, sample.content),
+        }
+    return rows
 
 
 def mass(relevance: Array, inside: Mask, among: Mask) -> float:

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmarks.faithfulness.replay import Replay
+from benchmarks.faithfulness.sample import Replay
 from lrp4rag.errors import RelevanceError
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.reader import Encoded, Reader
