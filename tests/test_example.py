@@ -254,7 +254,5 @@ def test_with_response() -> None:
 
 def test_a_passage_that_the_question_holds_too() -> None:
     prompt = "Question: Is Paris the capital?\nContext: Paris"
-    example = Example(
-        question="Is Paris the capital?", passages=["Paris"], prompt=prompt, response="Yes."
-    )
+    example = Example(question="Is Paris the capital?", passages=["Paris"], prompt=prompt, response="Yes.")
     assert {(span.kind, span.start) for span in example.spans} == {("question", 10), ("passage", 41)}

@@ -4,13 +4,7 @@ import sys
 
 import pytest
 
-from lrp4rag.files import (
-    _host,
-    folder_written_whole,
-    remove_leftovers,
-    write_atomically,
-    written_atomically,
-)
+from lrp4rag.files import _host, folder_written_whole, remove_leftovers, write_atomically, written_atomically
 
 
 def leftover(process, host=None, random="a" * 16):

@@ -38,51 +38,44 @@ def row(**changes: Any) -> str:
     return json.dumps({**GOOD, **changes})
 
 
+BAD_LABELS: list[tuple[dict[str, Any], str]] = [
+    ({"kind": "\ud800"}, "lone surrogate"),
+    ({"kind": "x" * 2000}, "2,000 characters"),
+    *(({"start": value}, "integer") for value in (True, 0.0, "0")),
+    ({"implicit_true": "yes"}, "boolean"),
+    *((span, "lies outside") for span in ({"start": -1}, {"start": 2, "end": 1}, {"end": 10**30})),
+]
+BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
+    *(({"question": text}, "the question is empty") for text in ("", " \n\t")),
+    ({"template": ""}, "must contain {context} exactly once"),
+    *(
+        ({name: "a\udfff"}, "lone surrogate")
+        for name in ("id", "source_id", "generator", "question", "response", "prompt")
+    ),
+    ({"passages": ["\ud800"]}, "lone surrogate"),
+    ({"template": "\ud800{context}{question}"}, "lone surrogate"),
+    ({"id": "x" * (LONGEST_NAME + 1)}, "1,001 characters"),
+    *(({name: "x" * 10**6}, "1,000,000 characters") for name in ("source_id", "generator")),
+    ({"passages": ["x" * (LONGEST_EXAMPLE + 1)]}, "at most 10,000,000 are read"),
+    ({"x" * 10**6: 1}, "not permitted"),
+    *(({"labels": [{"start": 0, "end": 2, **label}]}, message) for label, message in BAD_LABELS),
+]
+PASSAGES_AND = '{"passages": ["x"], "question": %s}'
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"question": "a", "question": "b", "passages": ["x"]}', "'question' stands twice"),
-        (
-            '{"question": "a", "passages": ["x"], "labels": [{"start": 0, "end": 1, "end": 2}]}',
-            "'end' stands twice",
-        ),
-        ('{"question": NaN, "passages": ["x"]}', "NaN is no number"),
-        ('{"question": -Infinity, "passages": ["x"]}', "-Infinity is no number"),
-        ('{"question": 1e999, "passages": ["x"]}', "too large for a number"),
-        (f'{{"question": {"9" * 5000}, "passages": ["x"]}}', "invalid JSON"),
-        (f'{{"question": {DEEP}}}', "nested too deeply"),
-        (f'[{{"question": "a", "passages": {DEEP}}}]', "nested too deeply"),
-        (row(question=""), "the question is empty"),
-        (row(question=" \n\t"), "the question is empty"),
-        (row(template=""), "must contain {context} exactly once"),
-        (row(template="{question}{question}{context}"), "exactly once"),
-        (row(id="\ud800"), "lone surrogate"),
-        (row(source_id="a\udfff"), "lone surrogate"),
-        (row(generator="\udc80b"), "lone surrogate"),
-        (row(labels=[{"start": 0, "end": 2, "kind": "\ud800"}]), "lone surrogate"),
-        (row(question="\ud800"), "lone surrogate"),
-        (row(passages=["\ud800"]), "lone surrogate"),
-        (row(response="\ud800"), "lone surrogate"),
-        (row(prompt="\ud800"), "lone surrogate"),
-        (row(template="\ud800{context}{question}"), "lone surrogate"),
-        (row(id="x" * (LONGEST_NAME + 1)), "1,001 characters"),
-        (row(source_id="x" * 10**6), "1,000,000 characters"),
-        (row(generator="x" * 10**6), "1,000,000 characters"),
-        (row(labels=[{"start": 0, "end": 2, "kind": "x" * 2000}]), "2,000 characters"),
-        (row(passages=["x" * (LONGEST_EXAMPLE + 1)]), "at most 10,000,000 are read"),
-        (row(**{"x" * 10**6: 1}), "not permitted"),
-        (row(id=3), "string"),
-        (row(id=None, labels=[{"start": True, "end": 2}]), "integer"),
-        (row(labels=[{"start": 0.0, "end": 2}]), "integer"),
-        (row(labels=[{"start": "0", "end": 2}]), "integer"),
-        (row(labels=[{"start": 0, "end": 2, "implicit_true": "yes"}]), "boolean"),
-        (row(labels=[{"start": -1, "end": 2}]), "lies outside"),
-        (row(labels=[{"start": 2, "end": 1}]), "lies outside"),
-        (row(labels=[{"start": 0, "end": 10**30}]), "lies outside"),
-        (row(labels="none"), "list"),
-        (b'\xff\xfe{"question"', "invalid UTF-8"),
+        (PASSAGES_AND % '"a", "question": "b"', "'question' stands twice"),
+        (PASSAGES_AND % '"a", "labels": [{"start": 0, "end": 1, "end": 2}]', "'end' stands twice"),
+        (PASSAGES_AND % "NaN", "NaN is no number"),
+        (PASSAGES_AND % "-Infinity", "-Infinity is no number"),
+        (PASSAGES_AND % "1e999", "too large for a number"),
+        (PASSAGES_AND % ("9" * 5000), "invalid JSON"),
+        (PASSAGES_AND % DEEP, "nested too deeply"),
+        (f"[{PASSAGES_AND % DEEP}]", "nested too deeply"),
         (b"\x00", "invalid JSON"),
-        ("[[]]", "expected a JSON object"),
+        *((row(**change), message) for change, message in BAD_FIELDS),
     ],
 )
 def test_a_bad_row_is_refused(content: str | bytes, message: str, tmp_path: Path) -> None:
@@ -106,87 +99,18 @@ def test_messages_show_odd_names_and_obey_none(tmp_path: Path) -> None:
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
 def test_any_json_is_a_row_or_refused(value: Any) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "data.json"
-        path.write_text(json.dumps({**GOOD, "labels": value}))
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        Path(file.name).write_text(json.dumps({**GOOD, "labels": value}))
         with suppress(InputError):
-            load_examples(path)
+            load_examples(file.name)
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_rows_or_refused(content: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "data.json"
-        path.write_bytes(content)
-        with pytest.raises(InputError, match=r"data\.json"):
-            load_examples(path)
-
-
-# RAGTruth.
-
-SOURCE = {
-    "source_id": "1",
-    "task_type": "QA",
-    "source_info": {"question": "When?", "passages": "passage 1:In 1874."},
-    "prompt": "When? passage 1:In 1874.",
-}
-LABEL = {"start": 0, "end": 2, "label_type": "Evident Conflict", "implicit_true": False}
-RESPONSE = {"id": "1", "source_id": "1", "model": "m", "labels": [LABEL], "response": "It was 1874."}
-
-
-def ragtruth(folder: Path, sources: list[Any], responses: list[Any]) -> Path:
-    for name, rows in (("source_info.jsonl", sources), ("response.jsonl", responses)):
-        (folder / name).write_text("".join(json.dumps(one) + "\n" for one in rows))
-    return folder
-
-
-def test_ragtruth_as_it_is(tmp_path: Path) -> None:
-    (example,) = load_examples(ragtruth(tmp_path, [SOURCE], [RESPONSE]))
-    assert example.labels == (Label(0, 2, "Evident Conflict"),)
-
-
-@pytest.mark.parametrize(
-    ("label", "field"),
-    [
-        ({"start": "0"}, "labels[0].start"),
-        ({"start": 0.0}, "labels[0].start"),
-        ({"end": 2.5}, "labels[0].end"),
-        ({"start": False}, "labels[0].start"),
-        ({"implicit_true": "yes"}, "labels[0].implicit_true"),
-        ({"implicit_true": 1}, "labels[0].implicit_true"),
-        ({"label_type": 3}, "labels[0].label_type"),
-        ({"label_type": "\ud800"}, "labels[0].kind"),
-        ({"start": -1}, "labels[0]"),
-        ({"end": 99}, "labels[0]"),
-    ],
-)
-def test_ragtruths_labels_are_strict(label: dict[str, Any], field: str, tmp_path: Path) -> None:
-    folder = ragtruth(tmp_path, [SOURCE], [{**RESPONSE, "labels": [{**LABEL, **label}]}])
-    with pytest.raises(InputError) as caught:
-        load_examples(folder)
-    assert caught.value.field == field
-    assert caught.value.line == 1
-
-
-@pytest.mark.parametrize(
-    ("sources", "responses", "message"),
-    [
-        ([SOURCE, SOURCE], [RESPONSE], "duplicate source_id '1' (first on line 1)"),
-        ([SOURCE], [RESPONSE, RESPONSE], "duplicate id '1' (first on line 1)"),
-        ([SOURCE], [{**RESPONSE, "source_id": "2"}], "no source '2'"),
-        ([SOURCE], [{**RESPONSE, "model": "\ud800"}], "lone surrogate"),
-        ([SOURCE], [{**RESPONSE, "id": "\ud800"}], "lone surrogate"),
-        ([{**SOURCE, "task_type": "\x1b[2J"}], [RESPONSE], "is not supported"),
-        ([{**SOURCE, "source_info": 3}], [RESPONSE], "this must be"),
-        ([{**SOURCE, "prompt": None}], [RESPONSE], "string"),
-        ([], [RESPONSE], "no source"),
-        ([SOURCE], [], "no examples"),
-    ],
-)
-def test_ragtruths_rows(sources: list[Any], responses: list[Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        load_examples(ragtruth(tmp_path, sources, responses))
-    assert message in str(caught.value)
+def test_any_bytes_are_refused(content: bytes) -> None:
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        Path(file.name).write_bytes(content)
+        with pytest.raises(InputError, match=file.name):
+            load_examples(file.name)
 
 
 # Files that are none; see test_damaged for more.

@@ -24,9 +24,7 @@ from lrp4rag.report.plots import png
 from lrp4rag.report.templates import markdown_templates
 from lrp4rag.report.units import heatmap
 from lrp4rag.text import visible
-from tests.experiments.hostile.written import (
-    renamed,
-)
+from tests.experiments.hostile.written import renamed
 from tests.hostile.pages import harmless, known, safe_links, shown, structure, words
 from tests.hostile.strings import CONTROLS, HOSTILE, IN_PAGES, MARKDOWN, MATHEMATICS
 from tests.report import samples
