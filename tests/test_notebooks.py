@@ -1,15 +1,15 @@
-"""The notebooks run, and the committed ones are their scripts with outputs."""
+"""The committed notebooks are their scripts with outputs. `pytest -m slow` executes them on a tiny reader."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
-import matplotlib.pyplot as plt
 import nbformat
 import pytest
 
@@ -30,56 +30,6 @@ def _load(path: Path) -> ModuleType:
 
 build = _load(FOLDER / "build.py")
 SCRIPTS = {path.stem: path for path in build.scripts()}
-# On a small sample; what a script does not have is left out.
-SMALL = {"QUESTIONS": 14, "LENGTHS": (20, 60), "REPEATS": 1}
-
-
-@pytest.fixture(scope="module")
-def long_tiny_reader(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Its tokenizer knows few words, so prompts are long."""
-    return str(save_tiny_reader(tmp_path_factory.mktemp("readers") / "long", window=4096))
-
-
-def run(script: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Run the code cells one after the other, as a kernel does; `settings` replace those of the script."""
-    namespace: dict[str, Any] = {}
-    for number, cell in enumerate(build.cells_of(script.read_text(encoding="utf-8")), 1):
-        if cell.kind == "markdown":
-            continue
-        tree = ast.parse(cell.source)
-        shown = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, f"{script.name}, cell {number}", "exec"), namespace)
-        if isinstance(shown, ast.Expr):
-            last = ast.Expression(shown.value)
-            value = eval(compile(last, f"{script.name}, cell {number}", "eval"), namespace)
-            assert repr(value)
-        assigned = {
-            target.id
-            for statement in tree.body
-            if isinstance(statement, ast.Assign)
-            for target in statement.targets
-            if isinstance(target, ast.Name)
-        }
-        namespace |= {name: value for name, value in settings.items() if name in assigned}
-        plt.close("all")
-    return namespace
-
-
-@pytest.fixture
-def in_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a kernel starts; and what a notebook sets must not stay set."""
-    monkeypatch.chdir(FOLDER)
-    settings = plt.rcParams.copy()
-    monkeypatch.setattr(plt, "rcParams", plt.rcParams)
-    yield
-    plt.rcParams.update(settings)
-
-
-@pytest.mark.usefixtures("in_notebooks")
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_runs_on_a_tiny_reader(name: str, long_tiny_reader: str) -> None:
-    namespace = run(SCRIPTS[name], {**SMALL, "READER": long_tiny_reader})
-    assert namespace["READER"] == long_tiny_reader
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -103,6 +53,15 @@ def test_the_committed_notebook_was_executed_in_order(name: str) -> None:
     figures = [output.data for output in outputs if "<Figure" in output.get("data", {}).get("text/plain", "")]
     assert len(figures) >= 2
     assert all("image/png" in data for data in figures)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_what_a_script_imports_exists(name: str) -> None:
+    for node in ast.walk(ast.parse(SCRIPTS[name].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lrp4rag"):
+            module = importlib.import_module(node.module or "")
+            for imported in node.names:
+                assert hasattr(module, imported.name), f"{node.module} has no {imported.name}"
 
 
 def test_no_notebook_lacks_its_script() -> None:
@@ -151,3 +110,20 @@ def test_progress_is_left_out() -> None:
 def test_what_should_not_be_committed_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build.refuse_unfit(text, "notebook")
+
+
+# On a small sample; what a script does not have is left out.
+SMALL = {"QUESTIONS": 14, "LENGTHS": (20, 60), "REPEATS": 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_runs_on_a_tiny_reader(name: str, tmp_path: Path) -> None:
+    # Its tokenizer knows few words, so prompts are long.
+    reader = save_tiny_reader(tmp_path / "long", window=4096)
+    script = SCRIPTS[name].read_text(encoding="utf-8")
+    for setting, value in {**SMALL, "READER": str(reader)}.items():
+        script = re.sub(rf"^{setting} = .*", f"{setting} = {value!r}", script, flags=re.MULTILINE)
+    assert str(reader) in script
+    notebook = build.executed(build.notebook_of(build.cells_of(script)))
+    assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
