@@ -5,81 +5,69 @@ from __future__ import annotations
 import re
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from lrp4rag.example import Example, Label
 from lrp4rag.experiments.systems import trained
-from lrp4rag.experiments.systems.encoders.entailment import Pair
+from lrp4rag.experiments.systems.redeep_scores import RedeepScores
 from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.features.text import words_of
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Configuration, Store
 from tests.classifiers.samples import READER
+from tests.training.labelled import extraction
 
 SIZE = 64
 
 
-def couples(count: int, first: int = 0) -> list[Example]:
+def couples(count, first=0):
     """To each source a faithful response, and one with an annotated sentence that is in no passage."""
     made = []
     for k in range(first, first + count):
-        said = f"The old bridge {k} is red."
-        passages = (f"{said} It was a stone bridge.", f"The river {k} is blue. Nobody lives near.")
-        responses = {
-            f"{said} It was a stone bridge.": (),
-            f"{said} A dragon burned it.": (Label(len(said) + 1, len(said) + 20),),
-        }
-        made += [
-            Example(
-                question=f"What of bridge {k}?",
-                passages=passages,
-                response=response,
-                labels=labels,
-                id=f"bridge-{k}-{bool(labels)}",
-                generator="g",
-            )
-            for response, labels in responses.items()
-        ]
+        said, more = f"The old bridge {k} is red.", "It was a stone bridge."
+        passages = (f"{said} {more}", f"The river {k} is blue. Nobody lives near.")
+        wrong = (Label(len(said) + 1, len(said) + 20),)
+        for name, second, labels in (("False", more, ()), ("True", "A dragon burned it.", wrong)):
+            one = Example(question=f"What of bridge {k}?", passages=passages, response=f"{said} {second}")
+            made.append(replace(one, labels=labels, id=f"bridge-{k}-{name}", generator="g"))
     return made
 
 
-def towns(count: int = 30, first: int = 0) -> list[Example]:
+def towns(count=30, first=0):
     """No two sources share a content word. Each response has two sentences: what the second one of every
     other says is in no passage, and annotated."""
     made = []
     for k in range(first, first + count):
         said, more = f"Alpha{k} beta{k} gamma{k}.", f"Delta{k} epsilon{k} zeta{k}."
         second = f"Dragon{k} burned{k} castles{k}." if k % 2 else more
-        made.append(
-            Example(
-                question=f"What of town {k}?",
-                passages=(f"{said} {more}", f"Theta{k} iota{k} kappa{k}."),
-                response=f"{said} {second}",
-                labels=(Label(len(said) + 1, len(said) + 1 + len(second)),) if k % 2 else (),
-                id=f"town-{k}",
-                generator="g",
-            )
-        )
+        labels = (Label(len(said) + 1, len(said) + 1 + len(second)),) if k % 2 else ()
+        passages = (f"{said} {more}", f"Theta{k} iota{k} kappa{k}.")
+        one = Example(question=f"What of town {k}?", passages=passages, response=f"{said} {second}")
+        made.append(replace(one, labels=labels, id=f"town-{k}", generator="g"))
     return made
 
 
-def rows_of(examples: Iterable[Example], folder: Path | None = None) -> Rows:
+def rows_of(examples, folder=None):
     """Rows of a store that holds nothing of them, or of none."""
     store: Any = None if folder is None else Store.open(folder, Configuration(READER, "attnlrp"))
     return Rows(store, tuple(examples))
 
 
-def unlabelled(rows: Rows) -> Rows:
+def extracted(examples, folder):
+    """Rows of a store that holds their relevance."""
+    return Rows(extraction(examples, folder).store, tuple(examples))
+
+
+def unlabelled(rows):
     return Rows(rows.store, tuple(replace(one, labels=None) for one in rows.examples))
 
 
-def words_as_tokens(text: str, **_: Any) -> dict[str, list[tuple[int, int]]]:
+def words_as_tokens(text, **_):
     return {"offset_mapping": [match.span() for match in re.finditer(r"\S+", text)]}
 
 
@@ -90,7 +78,7 @@ class WordVectors:
     tokenizer: Any = words_as_tokens
     calls: list[list[str]] = field(default_factory=list)
 
-    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+    def __call__(self, texts):
         self.calls.append(list(texts))
         vectors = np.zeros((len(texts), SIZE), np.float32)
         for k, text in enumerate(texts):
@@ -105,16 +93,16 @@ class WordSupport:
     it was given."""
 
     name: str = "words"
-    pairs: list[Pair] = field(default_factory=list)
+    pairs: list[tuple[str, str]] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
 
-    def __call__(self, pairs: Sequence[Pair]) -> np.ndarray:
+    def __call__(self, pairs):
         self.pairs.extend(pairs)
         self.calls.append(len(pairs))
         return np.array([_share(words_of(text), set(words_of(premise))) for premise, text in pairs])
 
 
-def _share(words: list[str], known: set[str]) -> float:
+def _share(words, known):
     return sum(word in known for word in words) / max(len(words), 1)
 
 
@@ -131,14 +119,12 @@ class ScriptedChat:
     options: list[tuple[int, float, int]] = field(default_factory=list)
     _times: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
-    def choose(self, messages: Sequence[str], answers: tuple[str, str]) -> list[float | None]:
+    def choose(self, messages, answers):
         self.asked.append(list(messages))
         self.answers.append(answers)
         return [self.chosen(message) for message in messages]
 
-    def replies(
-        self, messages: Sequence[str], *, max_tokens: int, temperature: float, seed: int
-    ) -> list[str]:
+    def replies(self, messages, *, max_tokens, temperature, seed):
         self.asked.append(list(messages))
         self.options.append((max_tokens, temperature, seed))
         said = []
@@ -148,6 +134,21 @@ class ScriptedChat:
         return said
 
 
+def redeep_scores(_reader, _embed, example):
+    """Of three layers with two heads; the fourth to sixth word, which are tokens, of a response with a dragon
+    are read from weights rather than context."""
+    draw, words = np.random.default_rng(len(example.response)), example.response.split(" ")
+    ends = np.cumsum([len(word) + 1 for word in words]) - 1
+    ecs, pks = draw.normal(0, 0.05, (3, 2, len(words))), draw.uniform(0, 0.05, (3, len(words)))
+    if "Dragon" in example.response:
+        ecs[1, 1, 3:6] -= 1
+        pks[2, 3:6] += 0.5
+    of_response = (scores.mean(-1, keepdims=True) for scores in (ecs, pks))
+    arrays = [scores.astype(np.float32) for scores in (ecs, pks, *of_response)]
+    tokens = [(end - len(word), end) for word, end in zip(words, ends, strict=True)]
+    return RedeepScores(*arrays, np.array(tokens), np.array([(0, len(example.response))]))
+
+
 @dataclass(frozen=True, eq=False)
 class StandIn(Resources):
     """Resources without weights; `speaker` is the model that judges."""
@@ -155,20 +156,20 @@ class StandIn(Resources):
     speaker: Any = None
 
     @property
-    def chat(self) -> Any:
+    def chat(self):
         return self.speaker
 
     @property
-    def vectors(self) -> WordVectors:
+    def vectors(self):
         return self.once("embedder", WordVectors)
 
     @property
-    def model(self) -> WordSupport:
+    def model(self):
         """The entailment model that `no_training` hands out."""
         return self.once("entailment", WordSupport, of="stand-in")
 
 
-def stand_in(folder: Path | None = None, speaker: Any = None, name: str = "words", **models: Any) -> StandIn:
+def stand_in(folder=None, speaker=None, name="words", **models):
     """`models` are those of other kinds that would be trained in a fold."""
     found = StandIn(folder, speaker=speaker)
     found.once("embedder", WordVectors)
@@ -177,7 +178,7 @@ def stand_in(folder: Path | None = None, speaker: Any = None, name: str = "words
     return found
 
 
-def no_training(patch: pytest.MonkeyPatch, seen: Iterable[str] = ()) -> None:
+def no_training(patch, seen=()):
     """Weights of folds are the models of `stand_in`, which have learned from the sources `seen`."""
     patch.setattr(trained, "cached_weights", lambda *_: Path("stand-in"))
     patch.setattr(trained, "seen_sources", lambda rows, seed: np.array(sorted(seen), dtype=str))

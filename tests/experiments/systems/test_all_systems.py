@@ -4,27 +4,23 @@ of what it judges, and calibrates on rows that its models have not seen."""
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
 from lrp4rag.errors import InputError
-from lrp4rag.example import Example
 from lrp4rag.experiments.systems import redeep, selfcheck
 from lrp4rag.experiments.systems.encoders.token_classifier import TokenScores
 from lrp4rag.experiments.systems.ragulator import sentences
-from lrp4rag.experiments.systems.redeep_scores import RedeepScores
 from lrp4rag.experiments.systems.registry import BASELINES
 from lrp4rag.experiments.systems.selfcheck import Samples
 from lrp4rag.training.rows import Rows
 from tests.experiments.systems.stand_ins import (
     ScriptedChat,
-    StandIn,
     no_training,
+    redeep_scores,
     stand_in,
     towns,
     unlabelled,
@@ -43,7 +39,7 @@ PARTS = {
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+def rows(tmp_path_factory):
     """Hallucinated responses are longer too, and every signal of the reader tells them."""
     made = [
         replace(one, response=f"{one.response} It was so, and it is so.") if one.labels else one
@@ -71,7 +67,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     return Rows(store, tuple(made))
 
 
-def said(message: str, _: int) -> str:
+def said(message, _):
     """Of any prompt's reply: that something is not supported where a dragon is mentioned."""
     if "Numbered sentences" in message:
         return "none" if "Statement: Dragon" in message else "1"
@@ -79,7 +75,7 @@ def said(message: str, _: int) -> str:
     return f"{'FAIL' if flag else 'PASS'}: it is so.\nVerdict: {'Yes' if flag else 'No'}"
 
 
-def chosen(message: str) -> float:
+def chosen(message):
     """Of "Yes" where a sample is asked about, of "No" where a response is."""
     if "Text:\n" in message:
         text, statement = message.split("Statement: ")
@@ -87,7 +83,7 @@ def chosen(message: str) -> float:
     return 0.9 if "Dragon" in message else 0.2
 
 
-def token_scores(windows: Any) -> list[TokenScores]:
+def token_scores(windows):
     """Of words: dragons are hallucinated."""
     found = []
     for window in windows:
@@ -98,29 +94,12 @@ def token_scores(windows: Any) -> list[TokenScores]:
     return found
 
 
-def made_scores(_reader: Any, _embed: Any, example: Example) -> RedeepScores:
-    draw, words = np.random.default_rng(len(example.response)), example.response.split(" ")
-    ends = np.cumsum([len(word) + 1 for word in words]) - 1
-    ecs, pks = draw.normal(0, 0.05, (3, 2, len(words))), draw.uniform(0, 0.05, (3, len(words)))
-    if example.labels or "Dragon" in example.response:
-        ecs[1, 1, 3:6] -= 1
-        pks[2, 3:6] += 0.5
-    return RedeepScores(
-        ecs.astype(np.float32),
-        pks.astype(np.float32),
-        ecs.mean(-1, keepdims=True).astype(np.float32),
-        pks.mean(-1, keepdims=True).astype(np.float32),
-        np.array([(end - len(word), end) for word, end in zip(words, ends, strict=True)]),
-        np.array([(0, len(example.response))]),
-    )
-
-
 class Named(SimpleNamespace):
-    def __call__(self, given: Any) -> Any:
+    def __call__(self, given):
         return self.of(given)
 
 
-def everything(folder: Path | None = None) -> StandIn:
+def everything(folder=None):
     odds = Named(name="lora", of=lambda group: np.array([float("Dragon" in one.response) for one in group]))
     marker = Named(name="lettuce", of=token_scores, longest=512)
     found = stand_in(folder, ScriptedChat(said, chosen), lettuce=marker, lora=odds)
@@ -130,25 +109,22 @@ def everything(folder: Path | None = None) -> StandIn:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick(rows: Rows):
+def quick(rows):
     """Tiny models everywhere; those that are trained have seen the first sources."""
     with pytest.MonkeyPatch.context() as patch:
         no_training(patch, rows.groups[:SEEN].tolist())
         patch.setattr(sentences, "FOREST_TREES", (10,))
         patch.setattr(sentences, "FOREST_DEPTHS", (5,))
         patch.setattr(sentences, "BOOSTING", ((20, 0.1),))
-        patch.setattr(redeep, "redeep_scores", made_scores)
-        patch.setattr(
-            selfcheck, "samples_of", lambda examples, _: [Samples(one.passages) for one in examples]
-        )
+        patch.setattr(redeep, "redeep_scores", redeep_scores)
+        drawn = lambda examples, _: [Samples(one.passages) for one in examples]  # noqa: E731
+        patch.setattr(selfcheck, "samples_of", drawn)
         patch.setattr(selfcheck, "sample_settings", lambda _: {})
         yield
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_planted_hallucinations_are_found_without_looking_at_their_labels(
-    name: str, rows: Rows, tmp_path: Path
-) -> None:
+def test_planted_hallucinations_are_found_without_looking_at_their_labels(name, rows, tmp_path):
     baseline, resources = BASELINES[name], everything(tmp_path)
     learned, judged = rows.select(range(LEARN)), rows.select(range(LEARN, len(rows)))
     fitted = baseline.fit(learned, resources)
@@ -177,14 +153,14 @@ def test_planted_hallucinations_are_found_without_looking_at_their_labels(
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_too_few_sources_are_refused(name: str, rows: Rows) -> None:
+def test_too_few_sources_are_refused(name, rows):
     few = rows.select(range(SEEN, SEEN + 4))
     with pytest.raises(InputError, match="5 folds need at least 5 sources"):
         BASELINES[name].fit(few, everything())
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_facts_say_what_it_is_and_what_it_needs(name: str) -> None:
+def test_facts_say_what_it_is_and_what_it_needs(name):
     facts = BASELINES[name].facts
     assert facts.title
     assert facts.training

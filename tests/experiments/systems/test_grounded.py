@@ -23,58 +23,49 @@ from lrp4rag.experiments.systems.grounded_chunks import Chunker, word_starts
 from tests.experiments.systems.stand_ins import WordSupport, WordVectors
 from tests.tiny import bridge_example, tiny_tokenizer
 
-
-def pieces(text, longest, overlap=0):
-    return [text[start:end] for start, end in Chunker(word_starts, longest, overlap)(text)]
+THREE = "One two three. Four five six. Seven eight nine."
 
 
 @pytest.mark.parametrize(
-    ("text", "longest", "expected"),
+    ("text", "longest", "overlap", "expected"),
     [
-        ("One two. Three four.", 4, ["One two. Three four."]),
-        ("a b\nc d\n\ne f", 4, ["a b\nc d", "e f"]),  # paragraphs before lines
-        ("a b\nc d\ne f", 4, ["a b\nc d", "e f"]),
-        ("One two three. Four, five six. Seven.", 4, ["One two three.", "Four, five six. Seven."]),
-        ("one two three four, five six", 5, ["one two three four,", "five six"]),  # clauses
-        ("one two three four five", 2, ["one two", "three four", "five"]),
+        # At the coarsest places that do: paragraphs before lines, sentences, clauses and words.
+        ("One two. Three four.", 4, 0, ["One two. Three four."]),
+        ("a b\nc d\n\ne f", 4, 0, ["a b\nc d", "e f"]),
+        ("a b\nc d\ne f", 4, 0, ["a b\nc d", "e f"]),
+        ("One two three. Four, five six. Seven.", 4, 0, ["One two three.", "Four, five six. Seven."]),
+        ("one two three four, five six", 5, 0, ["one two three four,", "five six"]),
+        ("one two three four five", 2, 0, ["one two", "three four", "five"]),
         # What is cut finer than its neighbours is not put together with them.
-        (
-            "One two. Three four five six seven. Eight.",
-            3,
-            ["One two.", "Three four five", "six seven.", "Eight."],
-        ),
-        ("  \n one \n ", 1, ["one"]),
+        ("Ah ah. Go on at it now. Hi.", 3, 0, ["Ah ah.", "Go on at", "it now.", "Hi."]),
+        ("  \n one \n ", 1, 0, ["one"]),
+        # Pieces overlap by whole parts.
+        (THREE, 6, 3, ["One two three. Four five six.", "Four five six. Seven eight nine."]),
+        (THREE, 6, 2, ["One two three. Four five six.", "Seven eight nine."]),
+        ("a b c d e", 3, 1, ["a b c", "c d e"]),
+        ("a b c d e", 2, 5, ["a b", "b c", "c d", "d e"]),
     ],
 )
-def test_a_text_is_cut_at_the_coarsest_places_that_do(text, longest, expected):
-    assert pieces(text, longest) == expected
-
-
-def test_pieces_overlap_by_whole_parts():
-    text = "One two three. Four five six. Seven eight nine."
-    assert pieces(text, 6, 3) == ["One two three. Four five six.", "Four five six. Seven eight nine."]
-    assert pieces(text, 6, 2) == ["One two three. Four five six.", "Seven eight nine."]
-    assert pieces("a b c d e", 3, 1) == ["a b c", "c d e"]
-    assert pieces("a b c d e", 2, 5) == ["a b", "b c", "c d", "d e"]
+def test_pieces_of_a_text(text, longest, overlap, expected):
+    assert [text[start:end] for start, end in Chunker(word_starts, longest, overlap)(text)] == expected
 
 
 def test_a_long_text_is_covered_by_short_pieces():
     generator = np.random.default_rng(0)
     ends = ["", "", "", ",", ".", ".\n", "\n\n"]
-    words = [f"w{k}{generator.choice(ends)}" for k in range(500)]
-    text = " ".join(words)
+    text = " ".join(f"w{k}{generator.choice(ends)}" for k in range(500))
     spans = Chunker(word_starts, 12, 4)(text)
     assert max(len(text[start:end].split()) for start, end in spans) <= 12
-    places = [k for start, end in spans for k in range(start, end)]
-    assert {k for k, sign in enumerate(text) if not sign.isspace()} <= set(places)
+    places = {k for start, end in spans for k in range(start, end)}
+    assert {k for k, sign in enumerate(text) if not sign.isspace()} <= places
     shared = [len(text[second[0] : first[1]].split()) for first, second in pairwise(spans)]
     assert 0 < max(shared) <= 4
 
 
 def test_a_word_that_is_too_long_stays_whole():
-    chunker = Chunker(lambda text: range(len(text)), 3)  # letters are tokens
-    text = "abcdef g h"
-    assert [text[start:end] for start, end in chunker(text)] == ["abcdef", "g h"]
+    text = "abcdef g h"  # whose letters are tokens
+    spans = Chunker(lambda text: range(len(text)), 3)(text)
+    assert [text[start:end] for start, end in spans] == ["abcdef", "g h"]
 
 
 @pytest.mark.parametrize(
@@ -112,18 +103,22 @@ def test_as_many_of_the_best_chunks_are_retrieved_as_fit():
     assert retrieved(similarity, lengths + 1000, 10).tolist() == [1]  # one at least
 
 
-def test_unsupported_claims_weigh_three_times_as_much():
-    assert aggregated(np.array([0.9, 0.8, 0.2])) == pytest.approx([(0.9 + 0.8 + 3 * 0.2) / 5, 0.2])
-    assert aggregated(np.array([0.9, 0.7])) == pytest.approx([0.8, 0.7])
-    assert aggregated(np.array([0.5])).tolist() == [0.5, 0.5]
+@pytest.mark.parametrize(
+    ("support", "expected"),
+    [
+        ([0.9, 0.8, 0.2], [(0.9 + 0.8 + 3 * 0.2) / 5, 0.2]),
+        ([0.9, 0.7], [0.8, 0.7]),
+        ([0.5], [0.5, 0.5]),
+        ([], [1, 1]),
+    ],
+)
+def test_unsupported_claims_weigh_three_times_as_much(support, expected):
+    assert aggregated(np.array(support)) == pytest.approx(expected)
 
 
 def test_where_nothing_is_claimed_nothing_is_unsupported():
-    assert aggregated(np.zeros(0)).tolist() == [1, 1]
-    model = WordSupport()
-    (found,) = measure_group(
-        [bridge_example(0, response="Unable to answer based on given passages.")], model, WordVectors()
-    )
+    model, example = WordSupport(), bridge_example(response="Unable to answer based on given passages.")
+    (found,) = measure_group([example], model, WordVectors())
     assert found.numbers.tolist() == [1, 1]
     assert found.suspicion.spans.tolist() == [[0, 41]]
     assert found.suspicion.scores.tolist() == [0]
@@ -133,24 +128,17 @@ def test_where_nothing_is_claimed_nothing_is_unsupported():
 def test_claims_are_read_with_what_they_retrieve():
     passages = [" ".join(f"{name}{k}" for k in range(90)) + "." for name in "abcdefg"]
     first, second = "a0 " * 39 + "a1 unheard.", "b0 " * 39 + "b1 b2."
-    made = [
-        bridge_example(0, passages=passages, response=f"Sure!\n\n{first} {second}"),
-        bridge_example(0, passages=passages, response="c0 c1 c2 unknown."),
-    ]
+    said = (f"Sure!\n\n{first} {second}", "c0 c1 c2 unknown.")
     model, vectors = WordSupport(), WordVectors()
+    made = [bridge_example(0, passages=passages, response=text) for text in said]
     one, other = measure_group(made, model, vectors)
     assert model.calls == [3]
     assert len(vectors.calls) == 1
     for premise, claim in model.pairs:
         assert passages["abc".index(claim[0])] in premise
         # Chunks have 90 tokens: so many that another one would be too much.
-        room = BUDGET - SPECIAL - len(claim.split())
-        assert len(premise.split()) == room // 90 * 90
-    assert one.suspicion.spans.tolist() == [
-        [0, 5],
-        [7, 7 + len(first)],
-        [8 + len(first), 8 + len(first + second)],
-    ]
+        assert len(premise.split()) == (BUDGET - SPECIAL - len(claim.split())) // 90 * 90
+    assert [said[0][start:end] for start, end in one.suspicion.spans] == ["Sure!", first, second]
     assert one.suspicion.scores == pytest.approx([0, 1 / 41, 0])
     assert one.numbers == pytest.approx([(40 / 41 + 1) / 2, 40 / 41])
     assert other.numbers == pytest.approx([3 / 4, 3 / 4])
@@ -158,8 +146,8 @@ def test_claims_are_read_with_what_they_retrieve():
 
 
 def test_tokens_are_those_of_the_embedder():
-    tokenizer = tiny_tokenizer()
-    starts = starts_of(WordVectors(tokenizer))("the old bridge, opened")
-    assert len(starts) == len(tokenizer("the old bridge, opened", add_special_tokens=False)["input_ids"])
+    tokenizer, text = tiny_tokenizer(), "the old bridge, opened"
+    starts = starts_of(WordVectors(tokenizer))(text)
+    assert len(starts) == len(tokenizer(text, add_special_tokens=False)["input_ids"])
     assert starts == sorted(starts)
     assert starts[0] == 0

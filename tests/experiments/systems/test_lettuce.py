@@ -3,116 +3,85 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from lrp4rag.classifiers.verdict import merged_spans
-from lrp4rag.example import Example, Label
+from lrp4rag.example import Label
 from lrp4rag.experiments.systems import lettuce
 from lrp4rag.experiments.systems.baseline import TrainedModel
 from lrp4rag.experiments.systems.comparison.folds import over_tokens
 from lrp4rag.experiments.systems.encoders.token_classifier import TokenClassifier
 from lrp4rag.experiments.systems.lettuce import LETTUCE, measure, windows_of
-from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.experiments.systems.scoring import threshold_of
-from lrp4rag.training.rows import Rows
-from tests.experiments.systems.encoders.tiny import (
-    Marker,
-    tiny_wordpiece,
-)
-from tests.experiments.systems.stand_ins import WordVectors, stand_in
+from tests.experiments.systems.encoders.tiny import Marker, tiny_wordpiece
+from tests.experiments.systems.stand_ins import WordVectors, rows_of, stand_in
 from tests.tiny import bridge_example
 
-
-def long_example(**changes: Any) -> Example:
-    """Passages and response of several sentences each, on two things."""
-    passages = [
+LONG = bridge_example(
+    question="What is?",
+    passages=[
         "The old bridge is red. It stands here still. Cats sleep on warm stones.",
         "Dogs bark at night. Cats hunt grey mice. Nobody sees the bridge.",
-    ]
-    response = "The old bridge is red today.\nCats sleep and hunt mice. Dogs bark.  The end of it is near us."
-    return bridge_example(**({"passages": passages, "response": response, "question": "What is?"} | changes))
+    ],
+    response="The old bridge is red today.\nCats sleep and hunt mice. Dogs bark.  The end of it is near us.",
+)
 
 
-# Windows.
-
-
-def test_a_prompt_that_fits_is_read_whole() -> None:
-    example, vectors = long_example(), WordVectors()
-    (window,) = windows_of(example, 512, vectors)
-    assert (window.context, window.piece, window.start) == (example.prompt, example.response, 0)
+def test_a_prompt_that_fits_is_read_whole():
+    vectors = WordVectors()
+    (window,) = windows_of(LONG, 512, vectors)
+    assert (window.context, window.piece, window.start) == (LONG.prompt, LONG.response, 0)
     assert not vectors.calls
-    words = len(f"{example.prompt} {example.response}".split())
-    assert len(windows_of(example, int(1.5 * words) + 1, vectors)) == 1
-    assert windows_of(example, int(1.5 * words), vectors)[0].context != example.prompt
+    words = len(f"{LONG.prompt} {LONG.response}".split())
+    assert len(windows_of(LONG, int(1.5 * words) + 1, vectors)) == 1
+    assert windows_of(LONG, int(1.5 * words), vectors)[0].context != LONG.prompt
 
 
 @pytest.mark.parametrize("words", [1, 3, 6, 9, 14, 100])
-def test_windows_cover_every_character_of_the_response_once(
-    monkeypatch: pytest.MonkeyPatch, words: int
-) -> None:
+def test_windows_cover_every_character_of_the_response_once(monkeypatch, words):
     monkeypatch.setattr(lettuce, "PIECE_WORDS", words)
-    example = long_example()
-    covered = np.zeros(len(example.response), dtype=int)
-    for window in windows_of(example, 30, WordVectors()):
+    covered = np.zeros(len(LONG.response), dtype=int)
+    for window in windows_of(LONG, 30, WordVectors()):
         end = window.start + len(window.piece)
-        assert example.response[window.start : end] == window.piece
+        assert LONG.response[window.start : end] == window.piece
         covered[window.start : end] += 1
     assert covered.max() == 1
-    blanks = [letter.isspace() for letter in example.response]
+    blanks = [letter.isspace() for letter in LONG.response]
     assert np.all(covered + blanks >= 1)  # white space between pieces has no tokens
 
 
-def test_a_piece_is_read_with_the_question_and_the_chunks_most_like_it_in_their_order(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_piece_is_read_with_the_question_and_the_chunks_most_like_it_in_their_order(monkeypatch):
     monkeypatch.setattr(lettuce, "PIECE_WORDS", 6)
     monkeypatch.setattr(lettuce, "CONTEXT_WORDS", 5)
-    example = long_example()
-    first, second, *_ = windows_of(example, 27, WordVectors())
+    first, second, *_ = windows_of(LONG, 27, WordVectors())
     # 27 / 1.5 = 18 words, less 6 of the piece and 2 of the question: chunks of 5 and 4 words fit in 10.
     assert first.piece == "The old bridge is red today."
-    assert first.context.split("\n") == [
-        "What is?",
-        "The old bridge is red.",
-        "Nobody sees the bridge.",
-    ]
+    assert first.context == "What is?\nThe old bridge is red.\nNobody sees the bridge."
     # Its three words are in the chunk that comes later.
     assert second.piece == "Cats sleep and hunt mice."
-    assert second.context.split("\n") == [
-        "What is?",
-        "Cats sleep on warm stones.",
-        "Cats hunt grey mice.",
-    ]
-
-
-def test_at_least_one_chunk_is_read_however_little_room_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lettuce, "PIECE_WORDS", 6)
-    monkeypatch.setattr(lettuce, "CONTEXT_WORDS", 5)
-    first, second, *_ = windows_of(long_example(), 3, WordVectors())
+    assert second.context == "What is?\nCats sleep on warm stones.\nCats hunt grey mice."
+    # However little room there is, one chunk is read.
+    first, second, *_ = windows_of(LONG, 3, WordVectors())
     assert first.context == "What is?\nThe old bridge is red."
     assert second.context.count("\n") == 1
-
-
-# What is measured.
 
 
 TOKENIZER = tiny_wordpiece()
 WORTH = {"dragon": 0.9, "burned": 0.5, "red": 0.49}
 
 
-def marker(**changes: Any) -> TokenClassifier:
+def marker(**changes):
     return TokenClassifier("marker", Marker(WORTH, **changes), TOKENIZER)
 
 
-def measured(example: Example, model: TokenClassifier) -> Any:
-    (found,) = measure(Rows(None, (example,)), stand_in(), model)
+def measured(example, model):
+    (found,) = measure(rows_of([example]), stand_in(), model)
     return found
 
 
-def test_a_response_is_as_suspect_as_its_highest_token() -> None:
+def test_a_response_is_as_suspect_as_its_highest_token():
     model = marker()
     example = bridge_example(response="It was red. A dragon burned it.")
     found = measured(example, model)
@@ -126,7 +95,7 @@ def test_a_response_is_as_suspect_as_its_highest_token() -> None:
     assert model.model.seen[0][1 : len(ids) + 1] == ids
 
 
-def test_pieces_are_put_together_in_the_characters_of_the_response(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_are_put_together_in_the_characters_of_the_response(monkeypatch):
     monkeypatch.setattr(lettuce, "PIECE_WORDS", 4)
     example = bridge_example(response="It was red. It is old.\nA dragon burned it.")
     whole, pieces = measured(example, marker()), measured(example, marker(longest=90))
@@ -136,45 +105,42 @@ def test_pieces_are_put_together_in_the_characters_of_the_response(monkeypatch: 
     assert pieces.numbers == pytest.approx(whole.numbers)
 
 
-def test_a_response_without_tokens_has_no_answer() -> None:
+def test_a_response_without_tokens_has_no_answer():
     found = measured(bridge_example(response="\u200b"), marker())
     assert np.isnan(found.numbers).all()
     assert len(found.suspicion.scores) == 0
 
 
-def marked(rows: Rows, _: Resources) -> TrainedModel:
+def marked(rows, _):
     return TrainedModel(marker(), np.ones(len(rows), dtype=bool))
 
 
-def labelled(count: int) -> list[Example]:
-    """Of bridges, in turn red and burned by a dragon."""
-    texts = ("It was red. It is old.", "It was red. A dragon burned it.")
-    return [
-        bridge_example(k, response=texts[k % 2], labels=(Label(7, 10), Label(12, 31)) if k % 2 else ())
-        for k in range(count)
-    ]
+TEXTS = ("It was red. It is old.", "It was red. A dragon burned it.")
+WRONG = ((), (Label(7, 10), Label(12, 31)))
+GIVEN = [bridge_example(k, response=TEXTS[k % 2], labels=WRONG[k % 2]) for k in range(12)]
 
 
-def test_tokens_are_marked_from_one_half_on_whatever_the_rows_say() -> None:
-    given, resources = labelled(12), stand_in()
-    scorer = replace(LETTUCE, model_of=marked).fit(Rows(None, tuple(given)), resources)
+@pytest.fixture(scope="module")
+def scorer():
+    return replace(LETTUCE, model_of=marked).fit(rows_of(GIVEN), stand_in())
+
+
+def test_tokens_are_marked_from_one_half_on_whatever_the_rows_say(scorer):
     # Of these rows' tokens, "red" would be marked too: of two responses 3 of 4 rightly, against 2 of 2.
-    suspicions = [measured(example, marker()).suspicion for example in given]
-    assert threshold_of(suspicions, given) == pytest.approx(0.49)
+    suspicions = [measured(example, marker()).suspicion for example in GIVEN]
+    assert threshold_of(suspicions, GIVEN) == pytest.approx(0.49)
     assert scorer.threshold == 0.5
-    (score,) = scorer.score(Rows(None, (replace(given[1], id="x", labels=None),)), resources)
+    (score,) = scorer.score(rows_of([replace(GIVEN[1], id="x", labels=None)]), stand_in())
     assert [part.marked for part in score.suspects] == [False] * 5 + [True, True, False, False]
     assert score.flagged
-    (faithful,) = scorer.score(Rows(None, (given[0],)), resources)
+    (faithful,) = scorer.score(rows_of(GIVEN[:1]), stand_in())
     assert not faithful.flagged
     assert not any(part.marked for part in faithful.suspects)
 
 
-def test_marked_tokens_make_the_spans_that_their_own_offsets_make() -> None:
-    given, resources = labelled(12), stand_in()
-    scorer = replace(LETTUCE, model_of=marked).fit(Rows(None, tuple(given)), resources)
-    text = given[1].response
-    (score,) = scorer.score(Rows(None, (given[1],)), resources)
+def test_marked_tokens_make_the_spans_that_their_own_offsets_make(scorer):
+    text = GIVEN[1].response
+    (score,) = scorer.score(rows_of([GIVEN[1]]), stand_in())
     own = merged_spans(
         np.array([part.marked for part in score.suspects]),
         [(part.start, part.end) for part in score.suspects],

@@ -10,7 +10,6 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems import entailment
 from lrp4rag.experiments.systems.judge import RETRY_TEMPERATURE
 from lrp4rag.experiments.systems.ragulator import features, labels, sentences
 from lrp4rag.experiments.systems.ragulator.features import Context, stems
@@ -22,11 +21,19 @@ from lrp4rag.experiments.systems.ragulator.sentences import (
     RAGULATOR_PROMPTED,
 )
 from lrp4rag.sentences import sentences_of
-from lrp4rag.training.rows import Rows
-from tests.experiments.systems.stand_ins import ScriptedChat, WordSupport, no_training, stand_in, towns
+from tests.experiments.systems.stand_ins import ScriptedChat, no_training, rows_of, stand_in, towns
 from tests.tiny import bridge_example
 
 CONTEXT = Context.of(["The red bridge was opened.", "The bridge is old."])
+
+
+@pytest.fixture(autouse=True)
+def models(monkeypatch):
+    no_training(monkeypatch)
+
+
+def features_of(examples, resources):
+    return features.features_of(examples, resources.model, resources)
 
 
 def test_words_are_stemmed_and_stop_words_left_out():
@@ -41,9 +48,8 @@ def test_precision_is_the_share_of_words_that_the_context_has():
 def test_unigram_perplexity_is_that_of_the_smoothed_context():
     # 5 words, 4 distinct: p(bridg) = (2 + 1) / (5 + 5), p(burn) = (0 + 1) / 10.
     assert CONTEXT.unigram_perplexity(stems("bridge burned")) == pytest.approx((0.3 * 0.1) ** -0.5)
-    assert sum(
-        1 / CONTEXT.unigram_perplexity([word]) for word in ["red", "bridg", "open", "old", "unknown"]
-    ) == pytest.approx(1)
+    words = ["red", "bridg", "open", "old", "unknown"]
+    assert sum(1 / CONTEXT.unigram_perplexity([word]) for word in words) == pytest.approx(1)
 
 
 def test_bigram_perplexity_is_that_of_the_smoothed_pairs_within_sentences():
@@ -58,12 +64,8 @@ def test_bigram_perplexity_is_that_of_the_smoothed_pairs_within_sentences():
 
 def test_five_features_of_each_sentence():
     (town,) = towns(1, first=1)
-    resources = stand_in()
-    (found,) = features.features_of([town], resources.model, resources)
-    assert [town.response[start:end] for start, end in found.spans] == [
-        "Alpha1 beta1 gamma1.",
-        "Dragon1 burned1 castles1.",
-    ]
+    (found,) = features_of([town], stand_in())
+    assert [town.response[start:end] for start, end in found.spans] == sentences_of(town.response)
     first, dragon = found.numbers
     assert len(features.FEATURES) == len(first) == 5
     # Nine words in the context, each once: p = 2/19 and 1/19; every pair of the first sentence occurs once,
@@ -75,18 +77,12 @@ def test_five_features_of_each_sentence():
 
 def test_only_the_chunks_most_like_a_sentence_are_reranked_and_the_best_counts():
     passages = ["Grey cats sleep.", "Black cats run far away.", "Black dogs run.", "Rain falls."]
-    made = [
-        bridge_example(0, passages=passages, response=text)
-        for text in ("Black cats run.", "Rain falls. Cats sleep.")
-    ]
+    said = ("Black cats run.", "Rain falls. Cats sleep.")
     resources = stand_in()
-    found = features.features_of(made, resources.model, resources)
+    found = features_of([bridge_example(0, passages=passages, response=text) for text in said], resources)
     assert resources.model.calls == [3 * features.RERANKED]  # one call for all responses of the source
     assert len(resources.vectors.calls) == 1
-    assert {premise for premise, text in resources.model.pairs if text == "Black cats run."} == {
-        "Black cats run far away.",
-        "Black dogs run.",
-    }
+    assert {premise for premise, text in resources.model.pairs if text == said[0]} == set(passages[1:3])
     assert [list(one.numbers[:, 4]) for one in found] == [[1.0], [1.0, 1.0]]
 
 
@@ -103,65 +99,40 @@ class KnowsItsGroups(ClassifierMixin, BaseEstimator):
 
 
 def test_no_sentence_is_scored_by_a_model_that_learned_from_its_group():
-    numbers = np.repeat(np.arange(12.0), 2)
-    inputs = np.column_stack([numbers, np.linspace(0, 1, 24)])
-    found = labels.LabelledSentences(
-        inputs, np.tile([False, True], 12), numbers.astype(str), np.arange(12.0).astype(str)
-    )
-    found = sentences.outside_scores(KnowsItsGroups(), found, np.split(inputs, 12), 0)
-    assert np.concatenate(found) == pytest.approx(inputs[:, 1])
-    assert {len(one) for one in found} == {2}
-
-
-def test_windows_run_over_passages_and_are_short():
-    sentence = "word " * 49 + "end."
-    example = bridge_example(0, passages=[" ".join([sentence] * 3), " ".join([sentence] * 4)])
-    lengths = [len(window.split()) for window in entailment.windows_of(example)]
-    assert lengths == [200, 150]
-    assert max(lengths) <= entailment.WINDOW_WORDS
-
-
-def test_the_encoder_measures_the_highest_of_the_sentences():
-    made = towns(2)
-    made[1] = replace(made[0], response="Alpha0 beta0 unknown unheard. Theta0 iota0 kappa0 unheard.")
-    model = WordSupport()
-    first, second = entailment.measure_group(made, model)
-    assert first.numbers.tolist() == [0]
-    assert second.suspicion.scores == pytest.approx([1 / 2, 1 / 4])
-    assert second.numbers == pytest.approx([1 / 2])
-    assert model.calls == [4]  # all fits one window
-    assert second.suspicion.spans[1].tolist() == [30, 58]
-
-
-@pytest.fixture(autouse=True)
-def models(monkeypatch):
-    no_training(monkeypatch)
+    numbers = np.arange(12.0)
+    inputs = np.column_stack([np.repeat(numbers, 2), np.linspace(0, 1, 24)])
+    flags, groups = np.tile([False, True], 12), np.repeat(numbers, 2).astype(str)
+    found = labels.LabelledSentences(inputs, flags, groups, numbers.astype(str))
+    scores = sentences.outside_scores(KnowsItsGroups(), found, np.split(inputs, 12), 0)
+    assert np.array(scores) == pytest.approx(inputs[:, 1].reshape(12, 2))
 
 
 def test_of_a_model_that_labels_nothing_nothing_is_learned():
     resources = stand_in(speaker=ScriptedChat(lambda *_: "As I said, some of them."))
-    scorer = RAGULATOR_PROMPTED.fit(Rows(None, tuple(towns(40))), resources)
+    scorer = RAGULATOR_PROMPTED.fit(rows_of(towns(40)), resources)
     assert scorer.chosen.startswith("nothing")
-    for one in scorer.score(Rows(None, tuple(towns(6, first=100))), resources):
-        assert not one.answered
-        assert one.suspects is None
+    for one in scorer.score(rows_of(towns(6, first=100)), resources):
+        assert (one.answered, one.suspects) == (False, None)
         assert one.probability == 0.5  # how often those learned from are hallucinated
 
 
 def test_without_the_library_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(InputError, match=r"pip install 'lrp4rag\[baselines\]'"):
-        RAGULATOR_LIGHTGBM.fit(Rows(None, tuple(towns(12))), stand_in())
+        RAGULATOR_LIGHTGBM.fit(rows_of(towns(12)), stand_in())
 
 
-def test_too_few_couples_are_told():
-    with pytest.raises(
-        InputError, match=r"^8 sources are fresh .* takes two: 5 folds .* there are 4; extract"
-    ):
-        RAGULATOR_FOREST.fit(Rows(None, tuple(towns(8))), stand_in())
-    for baseline in (RAGULATOR_ANNOTATED, RAGULATOR_PROMPTED):  # which pair nothing
-        with pytest.raises(InputError, match=r"^4 sources are fresh to the cross-encoder: 5 folds .* ext"):
-            baseline.fit(Rows(None, tuple(towns(4))), stand_in(speaker=ScriptedChat(lambda *_: "1")))
+@pytest.mark.parametrize(
+    ("baseline", "count", "words"),
+    [
+        (RAGULATOR_FOREST, 8, r"^8 sources are fresh .* takes two: 5 folds .* there are 4; extract"),
+        (RAGULATOR_ANNOTATED, 4, r"^4 sources are fresh to the cross-encoder: 5 folds .* ext"),
+        (RAGULATOR_PROMPTED, 4, r"^4 sources are fresh to the cross-encoder: 5 folds .* ext"),
+    ],
+)
+def test_too_few_sources_are_counted(baseline, count, words):
+    with pytest.raises(InputError, match=words):
+        baseline.fit(rows_of(towns(count)), stand_in(speaker=ScriptedChat(lambda *_: "1")))
 
 
 def test_couples_have_every_source_once():
@@ -186,9 +157,9 @@ def test_sentences_go_to_other_sources_of_those_given_only(count):
         assert len(one.own) == min(SENTENCES, 2)
 
 
-def test_simulated_found_look_at_no_label():
+def test_simulated_labels_look_at_no_annotation():
     given, resources = towns(6), stand_in()
-    own = features.features_of(given, resources.model, resources)
+    own = features_of(given, resources)
     found = labels.from_simulated(given, own, resources.model, resources)
     assert found.labels.tolist() == [False] * 12 + [True] * 12
     assert (found.inputs[:12] == np.concatenate([one.numbers for one in own])).all()
@@ -201,11 +172,9 @@ def test_simulated_found_look_at_no_label():
     assert (again.labels == found.labels).all()
 
 
-def test_annotated_found_are_the_sentences_that_a_span_touches():
+def test_annotated_labels_are_the_sentences_that_a_span_touches():
     given, resources = towns(2), stand_in()
-    found = labels.from_spans(
-        given, features.features_of(given, resources.model, resources), resources.model, resources
-    )
+    found = labels.from_spans(given, features_of(given, resources), resources.model, resources)
     assert found.labels.tolist() == [False, False, False, True]
     assert found.groups.tolist() == [given[0].source] * 2 + [given[1].source] * 2
 
@@ -217,32 +186,29 @@ def test_annotated_found_are_the_sentences_that_a_span_touches():
         (" 1, 3,2. ", (1, 3, 2)),
         ("None.", ()),
         ("none", ()),
-        ("0", None),
-        ("4", None),
-        ("1, 9", None),
-        ("", None),
-        ("sentence 2", None),
-        ("2 and 3", None),
-        ("none, 2", None),
-        ("-1", None),
+        *((reply, None) for reply in ("0", "4", "1, 9", "", "sentence 2", "2 and 3", "none, 2", "-1")),
     ],
 )
 def test_only_numbers_in_range_or_none_are_read(reply, expected):
     assert read_indices(reply, 3) == expected
 
 
-def test_replies_become_labels_and_unusable_ones_become_none():
-    town = towns(1)[0].with_response("Alpha is. Beta is. Gamma is. Delta is.")
-    said = {"Alpha is.": "1", "Beta is.": "none", "Gamma is.": "2, 3", "Delta is.": "7"}
+def answering(said, unsure=()):
+    """Replies by the statement asked about, and to those in `unsure` uselessly at first."""
 
     def reply(message, time):
         statement = message.partition("Statement: ")[2].partition("\n")[0]
-        return "who knows" if statement == "Gamma is." and time == 0 else said[statement]
+        return "who knows" if statement in unsure and time == 0 else said[statement]
 
-    chat = ScriptedChat(reply)
+    return ScriptedChat(reply)
+
+
+def test_replies_become_labels_and_unusable_ones_become_none():
+    town = towns(1)[0].with_response("Alpha is. Beta is. Gamma is. Delta is.")
+    said = {"Alpha is.": "1", "Beta is.": "none", "Gamma is.": "2, 3", "Delta is.": "7"}
+    chat = answering(said, unsure=("Gamma is.",))
     (asked,) = ask([town], chat)  # the context has three sentences
-    assert asked.out.tolist()[:3] == [0, 1, 0]
-    assert np.isnan(asked.out[3])
+    assert asked.out == pytest.approx([0, 1, 0, np.nan], nan_ok=True)
     assert [len(messages) for messages in chat.asked] == [4, 2]
     assert [temperature for _, temperature, _ in chat.options] == [0.0, RETRY_TEMPERATURE]
 
@@ -251,9 +217,8 @@ def test_sentences_without_a_usable_reply_are_left_out():
     given = towns(2)
     texts = [text for one in given for text in sentences_of(one.response)]
     said = dict(zip(texts, ["1", "what?", "2", "none"], strict=True))
-    reply = lambda message, _: said[message.partition("Statement: ")[2].partition("\n")[0]]  # noqa: E731
-    resources = stand_in(speaker=ScriptedChat(reply))
-    known = features.features_of(given, resources.model, resources)
+    resources = stand_in(speaker=answering(said))
+    known = features_of(given, resources)
     found = labels.from_replies(given, known, resources.model, resources)
     assert found.labels.tolist() == [False, False, True]
     assert (found.inputs == np.concatenate([one.numbers for one in known])[[0, 2, 3]]).all()

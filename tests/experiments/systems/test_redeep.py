@@ -20,7 +20,6 @@ from lrp4rag.experiments.systems.redeep import (
     correlations,
 )
 from lrp4rag.experiments.systems.redeep_scores import (
-    RedeepScores,
     divergence,
     external_context,
     most_attended,
@@ -29,18 +28,13 @@ from lrp4rag.experiments.systems.redeep_scores import (
     trace_of,
 )
 from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.reader import load_reader
 from lrp4rag.sentences import split_sentences
-from lrp4rag.training.rows import Rows
-from tests.tiny import bridge_example, save_tiny_reader
-from tests.training.labelled import examples, extraction
+from tests.experiments.systems import stand_ins
+from tests.experiments.systems.stand_ins import rows_of, towns
+from tests.tiny import bridge_example
 
 RESPONSE = "It was opened in 1901. The café stands near the river."
-
-
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory):
-    return load_reader(str(save_tiny_reader(tmp_path_factory.mktemp("reader"))), device="cpu")
+EXAMPLE = bridge_example(1, response=RESPONSE)
 
 
 def embed(texts):
@@ -49,9 +43,10 @@ def embed(texts):
     return counts / np.linalg.norm(counts, axis=1, keepdims=True)
 
 
-def plain(model, ids, n):
+def plain(model, encoded):
     """Attention (L, H, 1 + t, n), last states, and divergences (L, 1 + t), from the prompt's last token
     on, as transformers and scipy give them."""
+    ids, n = [*encoded.prompt_ids, *encoded.response_ids], len(encoded.prompt_ids)
     added = []
     hooks = [
         layer.self_attn.register_forward_hook(lambda *call: added.append(call[2][0][0]))
@@ -73,20 +68,20 @@ def plain(model, ids, n):
     return attention, output.hidden_states[-1][0].numpy(), np.array(knowledge)
 
 
-def hooks_of(model):
-    return [[*module._forward_hooks, *module._forward_pre_hooks] for module in model.modules()]
-
-
 def cosine(first, second):
     return first @ second / np.linalg.norm(first) / np.linalg.norm(second)
 
 
-def test_scores_are_those_of_a_plain_computation(reader):
-    example = bridge_example(1, response=RESPONSE)
-    encoded = reader.encode(example)
+@pytest.fixture(scope="module")
+def measured(tiny_reader):
+    """Of one response: its encoding, what the plain computation gives, and what is measured."""
+    encoded = tiny_reader.encode(EXAMPLE)
+    return encoded, plain(tiny_reader.model, encoded), redeep_scores(tiny_reader, embed, EXAMPLE)
+
+
+def test_scores_are_those_of_a_plain_computation(measured):
+    encoded, (attention, final, knowledge), scores = measured
     n, t = len(encoded.prompt_ids), len(encoded.response_ids)
-    attention, final, knowledge = plain(reader.model, [*encoded.prompt_ids, *encoded.response_ids], n)
-    scores = redeep_scores(reader, embed, example)
     assert scores.ecs.shape == (2, 6, t)
     for layer, head, token in np.ndindex(scores.ecs.shape):
         read = np.argsort(-attention[layer, head, token])[: n // 10]
@@ -97,13 +92,8 @@ def test_scores_are_those_of_a_plain_computation(reader):
     assert scores.tokens.tolist() == [list(span) for span in encoded.response_offsets]
 
 
-def test_chunks_are_paired_by_mean_attention(reader):
-    example = bridge_example(1, response=RESPONSE)
-    encoded = reader.encode(example)
-    n = len(encoded.prompt_ids)
-    ids = [*encoded.prompt_ids, *encoded.response_ids]
-    attention, _, knowledge = plain(reader.model, ids, n)
-    scores = redeep_scores(reader, embed, example)
+def test_chunks_are_paired_by_mean_attention(measured):
+    encoded, (attention, _, knowledge), scores = measured
     assert scores.spans.tolist() == [list(span) for span in split_sentences(RESPONSE)]
     sources = passage_sentences(encoded)
     for k, (start, end) in enumerate(scores.spans):
@@ -118,24 +108,25 @@ def test_chunks_are_paired_by_mean_attention(reader):
             assert scores.chunk_ecs[layer, head, k] == pytest.approx(expected, abs=1e-4)
 
 
-def test_sources_are_sentences_of_passages_alone(reader):
+def test_sources_are_sentences_of_passages_alone(tiny_reader):
     example = bridge_example(1, passages=["One is here. Two is there.", "Three"])
-    encoded = reader.encode(example)
+    encoded = tiny_reader.encode(example)
     found = passage_sentences(encoded)
     assert [unit.label.strip() for unit in found] == ["One is here.", "Two is there.", "Three"]
     assert all(encoded.segments[token] >= 2 for unit in found for token in unit.tokens)
 
 
-def test_the_reader_is_as_it_was_also_after_an_error(reader):
-    example = bridge_example(1)
-    encoded = reader.encode(example)
-    weights = torch.ones(1, len(encoded.response_ids)), torch.ones(1, len(encoded.prompt_ids))
-    before, hooks = reader.model.config._attn_implementation, hooks_of(reader.model)
-    redeep_scores(reader, embed, example)
+def test_the_reader_is_as_it_was_also_after_an_error(tiny_reader):
+    def hooks():
+        return [[*one._forward_hooks, *one._forward_pre_hooks] for one in model.modules()]
+
+    model = tiny_reader.model
+    before, usual = model.config._attn_implementation, hooks()
+    redeep_scores(tiny_reader, embed, EXAMPLE)
     with pytest.raises(IndexError):
-        trace_of(reader.model, torch.tensor([[10**6] * 5]), *weights)
-    assert reader.model.config._attn_implementation == before != "eager"
-    assert hooks_of(reader.model) == hooks
+        trace_of(model, torch.tensor([[10**6] * 5]), torch.ones(1, 2), torch.ones(1, 3))
+    assert model.config._attn_implementation == before != "eager"
+    assert hooks() == usual
 
 
 def test_another_layout_is_refused():
@@ -198,70 +189,48 @@ def test_sums_of_heads_and_layers_share_one_weight_each():
     assert weights[3:] == pytest.approx([1 / inputs[:, 3:].sum(axis=1).std()] * 2)  # there are no nine
 
 
-def made_up(example):
-    """Scores that tell odd bridges, whose name is annotated, from even ones; a word is a token."""
-    odd, noise = int(example.id[-1]) % 2, np.random.default_rng(len(example.response))
-    words = example.response.split()
-    ends = np.cumsum([len(word) + 1 for word in words]) - 1
-    ecs, pks = noise.normal(0, 0.05, (3, 2, len(words))), noise.uniform(0, 0.05, (3, len(words)))
-    ecs[1, 1, 0] -= odd
-    pks[2, 0] += odd / 2
-    return RedeepScores(
-        ecs=ecs.astype(np.float32),
-        pks=pks.astype(np.float32),
-        chunk_ecs=ecs.mean(-1, keepdims=True).astype(np.float32),
-        chunk_pks=pks.mean(-1, keepdims=True).astype(np.float32),
-        tokens=np.array([(end - len(word), end) for word, end in zip(words, ends, strict=True)]),
-        spans=np.array([(0, len(example.response))]),
-    )
-
-
-@pytest.fixture
-def rows(tmp_path):
-    made = examples(40)
-    return Rows(extraction(made, tmp_path / "s").store, tuple(made))
-
-
 @pytest.fixture
 def resources(tmp_path, monkeypatch):
-    """Measures nothing: its reader has a name only."""
+    """Measures nothing: its reader has a name only. `asked` is how often it would have."""
     asked = []
-    monkeypatch.setattr(redeep, "redeep_scores", lambda _, __, one: asked.append(one.id) or made_up(one))
-    resources = Resources(tmp_path / "resources")
+    measure = lambda *given: asked.append(1) or stand_ins.redeep_scores(*given)  # noqa: E731
+    monkeypatch.setattr(redeep, "redeep_scores", measure)
+    resources = Resources(tmp_path)
     identity = SimpleNamespace(name="none", digest="0", dtype="float32")
     resources.once("reader", lambda: SimpleNamespace(identity=identity))
     resources.once("embedder", lambda: embed)
     return resources, asked
 
 
-def test_tokens_and_sentences_share_what_was_measured(rows, resources):
+ROWS = rows_of(towns(40))
+
+
+def test_tokens_and_sentences_share_what_was_measured(resources):
     resources, asked = resources
-    REDEEP_TOKEN.fit(rows, resources)
-    fitted = REDEEP_CHUNK.fit(rows, resources)
+    REDEEP_TOKEN.fit(ROWS, resources)
+    fitted = REDEEP_CHUNK.fit(ROWS, resources)
     assert fitted.chosen.endswith(" to 1")
     assert len(asked) == 40
-    chunks = fitted.score(rows, resources)
-    assert [[part.marked for part in one.suspects] for one in chunks] == [[flag] for flag in rows.labels]
+    chunks = fitted.score(ROWS, resources)
+    assert [[part.marked for part in one.suspects] for one in chunks] == [[flag] for flag in ROWS.labels]
 
 
-def test_a_response_is_as_suspect_as_its_parts_are_on_average(rows, resources):
+def test_a_response_is_as_suspect_as_its_parts_are_on_average(resources):
     resources, _ = resources
-    tokens = REDEEP_TOKEN.fit(rows, resources)
-    own = rows.select([1])
-    (score,) = tokens.score(own, resources)
-    scores = made_up(own.examples[0])
-    inputs = np.concatenate([scores.ecs.reshape(-1, len(scores.tokens)), scores.pks])
-    by_hand = [float(tokens.model @ inputs[:, k]) for k in range(len(scores.tokens))]
-    assert [part.score for part in score.suspects] == pytest.approx(by_hand)
-    expected = tokens.calibration.probabilities(np.array([np.mean(by_hand)]), own.generators)
-    assert score.probability == pytest.approx(expected[0])
+    fitted = REDEEP_TOKEN.fit(ROWS, resources)
+    own = ROWS.select([1])
+    (score,) = fitted.score(own, resources)
+    by_hand = Parts.tokens(stand_ins.redeep_scores(None, None, own.examples[0])).inputs @ fitted.model
+    assert [part.score for part in score.suspects] == pytest.approx(by_hand, rel=1e-5)
+    expected = fitted.calibration.probabilities(np.array([np.mean(by_hand)]), own.generators)
+    assert score.probability == pytest.approx(expected[0], rel=1e-5)
     # Context counts against suspicion, knowledge for it.
-    assert (tokens.model[:6] <= 0).all()
-    assert (tokens.model[6:] >= 0).all()
+    assert (fitted.model[:6] <= 0).all()
+    assert (fitted.model[6:] >= 0).all()
 
 
 def test_parts_hold_heads_then_layers():
-    scores = made_up(bridge_example(1, response="a bb ccc"))
+    scores = stand_ins.redeep_scores(None, None, bridge_example(1, response="a bb ccc"))
     parts = Parts.tokens(scores)
     assert (parts.inputs.shape, parts.heads) == ((3, 9), 6)
     assert parts.inputs[2, 1 * 2 + 1] == scores.ecs[1, 1, 2]

@@ -20,42 +20,51 @@ from lrp4rag.experiments.systems.lookback import (
 from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.experiments.systems.saplma import SAPLMA_LINEAR, SAPLMA_MLP, network
 from lrp4rag.training.candidates import logistic
-from lrp4rag.training.rows import Rows
-from tests.training.labelled import examples, extraction
+from tests.experiments.systems.stand_ins import extracted
+from tests.training.labelled import examples
 
-LAYERS, HEADS = 2, 3
+
+def rows_with(folder, layers):
+    """40 rows. Head 2 of layer 1 looks back less at the first two words where they are annotated; the last
+    token's state after layer 12 knows the label, if there are so many."""
+    made = examples(40)
+    made[3] = replace(made[3], response="Bridge3 It was")  # shorter than a window
+    rows = extracted(made, folder)
+    generator = np.random.default_rng(0)
+    for example in made:
+        length, flag = len(example.response.split()), bool(example.hallucinated)
+        ratios = generator.uniform(0.48, 0.52, (2, 3, length))
+        states = generator.normal(size=(2, layers + 1, 5))
+        if flag:
+            ratios[1, 2, :2] = 0.05
+        if layers >= 12:
+            states[1, 12] += 4 * flag
+        arrays = {"lookback": ratios, "hidden_mean": states[0], "hidden_last": states[1]}
+        arrays = {name: one.astype(np.float16) for name, one in arrays.items()}
+        rows.store.write_arrays(example, "signals", arrays | {"by_segment": np.zeros((4, length))})
+    return rows
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    """40 rows; head 2 of layer 1 looks back less at the first two words where they are annotated."""
-    made = examples(40)
-    made[3] = replace(made[3], response="Bridge3 It was")  # shorter than a window
-    store = extraction(made, tmp_path_factory.mktemp("lookback") / "s").store
-    generator = np.random.default_rng(0)
-    for example in made:
-        length = len(example.response.split())
-        ratios = generator.uniform(0.48, 0.52, (LAYERS, HEADS, length))
-        if example.hallucinated:
-            ratios[1, 2, :2] = 0.05
-        arrays = {"lookback": ratios.astype(np.float16), "by_segment": np.zeros((4, length))}
-        store.write_arrays(example, "signals", arrays)
-    return Rows(store, tuple(made))
+    return rows_with(tmp_path_factory.mktemp("states") / "s", 16)
 
 
-def test_windows_begin_so_that_the_last_one_ends_with_the_response():
-    assert starts(20, 8).tolist() == [0, 8, 12]
-    assert starts(16, 8).tolist() == [0, 8]
-    assert starts(10, 1).tolist() == [0, 1, 2]
-    assert starts(8, 1).tolist() == starts(5, 8).tolist() == [0]
+@pytest.mark.parametrize(
+    ("tokens", "stride", "expected"),
+    [(20, 8, [0, 8, 12]), (16, 8, [0, 8]), (10, 1, [0, 1, 2]), (8, 1, [0]), (5, 8, [0])],
+)
+def test_windows_begin_so_that_the_last_one_ends_with_the_response(tokens, stride, expected):
+    assert starts(tokens, stride).tolist() == expected
 
 
 @pytest.mark.parametrize("stride", [1, 8])
-@pytest.mark.parametrize("tokens", range(1, 27))
-def test_every_token_is_in_a_window(tokens, stride):
-    inside = {token for start in starts(tokens, stride) for token in range(start, start + 8)}
-    assert set(range(tokens)) <= inside
-    assert max(starts(tokens, stride)) == max(tokens - 8, 0)
+def test_every_token_is_in_a_window(stride):
+    for tokens in range(1, 27):
+        found = starts(tokens, stride)
+        inside = {token for start in found for token in range(start, start + 8)}
+        assert set(range(tokens)) <= inside
+        assert max(found) == max(tokens - 8, 0)
 
 
 def test_a_window_has_the_mean_of_its_tokens():
@@ -80,7 +89,7 @@ def test_a_token_is_as_suspect_as_its_windows_on_average():
 
 def test_the_score_of_a_window_is_that_of_its_mean_ratios(rows):
     ratios = list(ratios_of(rows))
-    assert ratios[0].shape == (len(rows.relevances[0].response), LAYERS * HEADS)
+    assert ratios[0].shape == (len(rows.relevances[0].response), 2 * 3)
     assert np.array_equal(ratios[0][:, 5], rows.signal("lookback")[0][1, 2])
     inputs = np.concatenate([window_means(one, 8) for one in ratios])
     labels = inputs[:, 5] < np.median(inputs[:, 5])
@@ -100,58 +109,31 @@ def test_windows_find_the_head_and_the_words(rows):
     first = np.array([score.suspects[0].score for score in scores])
     assert first[others.labels].min() > first[~others.labels].max()
     assert [score.suspects[0].marked for score in scores] == (first >= fitted.threshold).tolist()
-
-
-def test_a_response_shorter_than_a_window_is_one_window(rows):
-    short = rows.select([3])
-    (score,) = LOOKBACK_WINDOWS.fit(rows, Resources()).score(short, Resources())
+    # A response that is shorter than a window is one window.
+    (score,) = fitted.score(rows.select([3]), Resources())
     assert len({one.score for one in score.suspects}) == 1
     assert [(one.start, one.end) for one in score.suspects] == [(0, 7), (8, 10), (11, 14)]
 
 
-DEPTH, SIZE = 16, 5
-
-
-def rows_with(folder, layers):
-    """40 rows; the last token's state after layer 12 knows the label, and nothing else does."""
-    made = examples(40)
-    store = extraction(made, folder).store
-    generator = np.random.default_rng(0)
-    for example in made:
-        states = generator.normal(size=(2, layers + 1, SIZE))
-        if layers >= 12:
-            states[1, 12] += 4 * bool(example.hallucinated)
-        arrays = {"hidden_mean": states[0], "hidden_last": states[1]}
-        store.write_arrays(example, "signals", {name: a.astype(np.float16) for name, a in arrays.items()})
-    return Rows(store, tuple(made))
-
-
-@pytest.fixture(scope="module")
-def states(tmp_path_factory):
-    return rows_with(tmp_path_factory.mktemp("states") / "s", DEPTH)
-
-
-def test_layers_contend_from_the_middle_to_the_last(states, tmp_path):
-    found = network(states)
+def test_layers_contend_from_the_middle_to_the_last(rows, tmp_path):
+    found, few = network(rows), network(rows_with(tmp_path / "few", 2))
     # 16, 20, 24, 28 and 32 of 32 layers in the paper.
-    assert [one.name for one in found] == [
-        f"hidden state of layer {k}, last token" for k in (8, 10, 12, 14, 16)
-    ]
-    arrays = states.store.arrays(states.examples[7], "signals", ["hidden_last"])["hidden_last"]
+    for candidates, layers in ((found, (8, 10, 12, 14, 16)), (few, (1, 2))):
+        names = [f"hidden state of layer {k}, last token" for k in layers]
+        assert [one.name for one in candidates] == names
+    arrays = rows.store.arrays(rows.examples[7], "signals", ["hidden_last"])["hidden_last"]
     assert np.array_equal(found[2].inputs[7], arrays[12])
-    few = network(rows_with(tmp_path / "few", 2))
-    assert [one.name for one in few] == [f"hidden state of layer {k}, last token" for k in (1, 2)]
 
 
-def test_the_network_is_the_papers_and_its_few_epochs_do_not_warn(states):
-    (first, *_) = network(states, seed=3)
-    model = fit(first.estimator, first.inputs, states.labels, states.groups)[-1]
+def test_the_network_is_the_papers_and_its_few_epochs_do_not_warn(rows):
+    (first, *_) = network(rows, seed=3)
+    model = fit(first.estimator, first.inputs, rows.labels, rows.groups)[-1]
     assert [len(one) for one in model.intercepts_] == [256, 128, 64, 1]
     assert (model.activation, model.out_activation_, model.solver) == ("relu", "logistic", "adam")
     assert (model.n_iter_, model.random_state) == (5, 3)
 
 
 @pytest.mark.parametrize("baseline", [SAPLMA_LINEAR, SAPLMA_MLP])
-def test_the_layer_that_knows_is_chosen(states, baseline):
-    fitted = baseline.fit(states.select(np.arange(30)), Resources())
+def test_the_layer_that_knows_is_chosen(rows, baseline):
+    fitted = baseline.fit(rows.select(np.arange(30)), Resources())
     assert fitted.chosen.startswith("hidden state of layer 12, last token")
