@@ -54,34 +54,19 @@ def test_what_is_being_written_here_is_no_leftover(tmp_path):
     assert (tmp_path / "a.txt").read_bytes() == b"x"
 
 
-def test_a_folder_is_written_whole(tmp_path):
-    place = tmp_path / "new" / "model"
-    with folder_written_whole(place) as partial:
-        (partial / "a").write_text("1")
-        assert not place.exists()
-    assert [path.name for path in place.parent.iterdir()] == ["model"]
-    assert (place / "a").read_text() == "1"
-
-
-def test_a_folder_takes_the_place_of_an_empty_one_only(tmp_path):
+def test_a_folder_is_written_whole_and_takes_the_place_of_an_empty_one_only(tmp_path):
     def write(content):
-        with folder_written_whole(tmp_path / "model") as partial:
+        with folder_written_whole(tmp_path / "new" / "model") as partial:
             (partial / "a").write_text(content)
+            if content == "fail":
+                raise RuntimeError
 
-    (tmp_path / "model").mkdir()
+    with pytest.raises(RuntimeError):
+        write("fail")
+    assert list((tmp_path / "new").iterdir()) == []
+    (tmp_path / "new" / "model").mkdir()
     write("1")
     with pytest.raises(OSError, match="not empty"):
         write("2")
-    assert (tmp_path / "model" / "a").read_text() == "1"
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-def test_of_a_failure_no_folder_is_left(tmp_path):
-    def fail():
-        with folder_written_whole(tmp_path / "model") as partial:
-            (partial / "a").write_text("1")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert list(tmp_path.iterdir()) == []
+    assert (tmp_path / "new" / "model" / "a").read_text() == "1"
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["model"]

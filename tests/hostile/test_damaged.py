@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from lrp4rag.training.inventory import inventory, merge
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Store, is_whole
 from tests.hostile.damage import BYTES, NO_JSON, NO_RECORD, PLACES, flipped, often, put, replaced
+from tests.test_data import QA, answer, ragtruth
 from tests.tiny import save_tiny_reader
 from tests.training.labelled import examples
 from tests.training.stored import CONFIGURATION, store_of
@@ -45,58 +46,47 @@ class Kind:
     required: bool = True
 
 
-# Examples to analyse.
-
-ROW = {"id": "1", "question": "When?", "passages": ["In 1874."], "response": "It was 1874."}
-SOURCE = {
-    "source_id": "1",
-    "task_type": "QA",
-    "source_info": {"question": "When?", "passages": "passage 1:In 1874."},
-    "prompt": "When? passage 1:In 1874.",
-}
-RESPONSE = {"id": "1", "source_id": "1", "model": "m", "labels": [], "response": "It was 1874."}
-
-
 def data_file(folder: Path) -> Path:
     path = folder / "data.jsonl"
-    path.write_text(json.dumps(ROW))
+    path.write_text('{"question": "When?", "passages": ["In 1874."], "response": "It was 1874."}')
     return path
 
 
-def ragtruth(name: str, folder: Path) -> Path:
-    (folder / "source_info.jsonl").write_text(json.dumps(SOURCE))
-    (folder / "response.jsonl").write_text(json.dumps(RESPONSE))
-    return folder / name
-
-
-# Readers.
-
-
-def of_reader(name: str, folder: Path) -> Path:
-    return save_tiny_reader(folder / "tiny") / name
-
-
-def index_of_reader(folder: Path) -> Path:
-    weights = of_reader("model.safetensors", folder)
-    weights.rename(weights.with_name("model-1.safetensors"))
-    index = weights.with_name("model.safetensors.index.json")
-    index.write_text(json.dumps({"metadata": {}, "weight_map": {"lm_head.weight": "model-1.safetensors"}}))
-    return index
+def of_ragtruth(name: str, contents: Sequence[bytes]) -> Kind:
+    read = [lambda path: load_examples(path.parent)]
+    return Kind(lambda folder: ragtruth(folder, [QA], [answer()]) / name, read, contents)
 
 
 def open_reader(path: Path) -> None:
     load_reader(str(path.parent))
 
 
-# Stores.
+def of_reader(name: str, contents: Sequence[bytes], *, required: bool = True) -> Kind:
+    return Kind(
+        lambda folder: save_tiny_reader(folder / "tiny") / name, [open_reader], contents, required=required
+    )
 
 
-def of_store(name: str, folder: Path) -> Path:
-    return store_of(folder / "s", ROWS, PARTS).folder / name
+def index_of_reader(folder: Path) -> Path:
+    weights = save_tiny_reader(folder / "tiny") / "model.safetensors"
+    weights.rename(weights.with_name("model-1.safetensors"))
+    index = weights.with_name("model.safetensors.index.json")
+    index.write_text(json.dumps({"metadata": {}, "weight_map": {"lm_head.weight": "model-1.safetensors"}}))
+    return index
 
 
-def array_file(part: str, folder: Path) -> Path:
-    return store_of(folder / "s", ROWS, PARTS).path(ROWS[0], part)
+def of_store(name: str, contents: Sequence[bytes], *, exact: bool = False) -> Kind:
+    return Kind(
+        lambda folder: store_of(folder / "s", ROWS, PARTS).folder / name, STORE_READERS, contents, exact
+    )
+
+
+def array_file(part: str) -> Kind:
+    return Kind(
+        lambda folder: store_of(folder / "s", ROWS, PARTS).path(ROWS[0], part),
+        [partial(read_array, part)],
+        exact=True,
+    )
 
 
 def read_array(part: str, path: Path) -> object:
@@ -134,37 +124,24 @@ STORE_READERS = [
 KINDS = {
     "data": Kind(data_file, [load_examples], NO_RECORD),
     # Without sources, the responses are what is wrong.
-    "source_info": Kind(
-        partial(ragtruth, "source_info.jsonl"),
-        [lambda path: load_examples(path.parent)],
-        [one for one in NO_RECORD if one not in (b"", b"[]")],
-    ),
-    "response": Kind(
-        partial(ragtruth, "response.jsonl"), [lambda path: load_examples(path.parent)], NO_RECORD
-    ),
-    "configuration": Kind(partial(of_reader, "config.json"), [open_reader], [*NO_RECORD, b"{}"]),
-    "tokenizer": Kind(
-        partial(of_reader, "tokenizer.json"), [open_reader], [*NO_JSON[:5], *NO_JSON[9:], b"{}"]
-    ),
-    "settings of the tokenizer": Kind(
-        partial(of_reader, "tokenizer_config.json"), [open_reader], [b"{"], required=False
-    ),
-    "weights": Kind(
-        partial(of_reader, "model.safetensors"), [open_reader], [b"", b"x" * 100, b"\xff" * 8 + b"{"]
-    ),
+    "source_info": of_ragtruth("source_info.jsonl", [one for one in NO_RECORD if one not in (b"", b"[]")]),
+    "response": of_ragtruth("response.jsonl", NO_RECORD),
+    "configuration": of_reader("config.json", [*NO_RECORD, b"{}"]),
+    "tokenizer": of_reader("tokenizer.json", [*NO_JSON[:5], *NO_JSON[9:], b"{}"]),
+    "settings of the tokenizer": of_reader("tokenizer_config.json", [b"{"], required=False),
+    "weights": of_reader("model.safetensors", [b"", b"x" * 100, b"\xff" * 8 + b"{"]),
     "index of weights": Kind(
         index_of_reader,
         [open_reader],
         [*NO_RECORD, *(b'{"weight_map": %s}' % one for one in (b"null", b"[]", b'"x"', b"{}"))],
         required=False,
     ),
-    "manifest": Kind(
-        partial(of_store, "manifest.json"),
-        STORE_READERS,
+    "manifest": of_store(
+        "manifest.json",
         [*NO_RECORD, b"{}", b'{"format": 3}', b'{"format": 3, "reader": ' + b"[" * 900 + b"]" * 900 + b"}"],
     ),
-    "examples": Kind(partial(of_store, "examples.jsonl"), STORE_READERS, NO_RECORD, exact=True),
-    **{part: Kind(partial(array_file, part), [partial(read_array, part)], [], exact=True) for part in PARTS},
+    "examples": of_store("examples.jsonl", NO_RECORD, exact=True),
+    **{part: array_file(part) for part in PARTS},
 }
 EXACT = [name for name, kind in KINDS.items() if kind.exact]
 
@@ -174,14 +151,7 @@ Whole = Callable[[str], Path]
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     """A file of each kind, made once."""
-    made: dict[str, Path] = {}
-
-    def of(name: str) -> Path:
-        if name not in made:
-            made[name] = KINDS[name].make(tmp_path_factory.mktemp("whole"))
-        return made[name]
-
-    return of
+    return cache(lambda name: KINDS[name].make(tmp_path_factory.mktemp("whole")))
 
 
 @pytest.fixture(autouse=True)
@@ -257,7 +227,7 @@ def test_any_flipped_bit(name: str, place: float, whole: Whole) -> None:
 
 
 @often
-@given(name=st.sampled_from([RELEVANCE, SIGNALS]), data=st.data())
+@given(name=st.sampled_from(EXACT), data=st.data())
 def test_any_bytes_in_the_place_of_others(name: str, data: st.DataObject, whole: Whole) -> None:
     path = whole(name)
     content = path.read_bytes()
