@@ -76,22 +76,28 @@ def tiny_llama(
     """A Llama whose weights are large enough that every non-linearity is far from linear."""
     config = config or tiny_config(attention_bias=biased, mlp_bias=biased)
     model = LlamaForCausalLM(config).to(dtype).eval()
+    randomise(model, seed)
+    return model
+
+
+def randomise(model: torch.nn.Module, seed: int = 0, *, embeddings: float = 1.0, others: float = 1.5) -> None:
+    """Random weights: `embeddings` is the embeddings' scale, `others` that of what matrices put out."""
     generator = torch.Generator().manual_seed(seed)
 
     def noise(like: torch.Tensor) -> torch.Tensor:
         return torch.randn(like.shape, generator=generator, dtype=torch.float64)
 
+    gemma = type(model).__name__.startswith("Gemma")  # whose norms multiply by 1 + weight
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            if name.endswith("norm.weight"):
-                weight.copy_(1 + 0.3 * noise(weight))  # not 1, or a forgotten norm weight goes unseen
+            if name.endswith("norm.weight"):  # not 1, or a forgotten norm weight goes unseen
+                weight.copy_((0 if gemma else 1) + 0.3 * noise(weight))
             elif name.endswith("bias"):
                 weight.copy_(0.5 * noise(weight))
             elif "embed_tokens" in name:
-                weight.copy_(noise(weight))
-            else:
-                weight.copy_(1.5 * noise(weight) / weight.shape[1] ** 0.5)
-    return model
+                weight.copy_(embeddings * noise(weight))
+            else:  # experts are 3-D: the last dimension is what a matrix reads
+                weight.copy_(others * noise(weight) / weight.shape[-1] ** 0.5)
 
 
 def tiny_tokenizer(

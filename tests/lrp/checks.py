@@ -41,7 +41,7 @@ def model_of(name: str):
 def reference_of(name: str, composite: str) -> tuple[Tokens, Tensor, Tensor]:
     """Tokens (17, 5), their logits and R* over all columns, by autograd on detach arithmetic."""
     tokens = random_tokens(17, 5)
-    logits, rows = reference_rows(model_of(name), tokens.prompt_ids, tokens.response_ids, composite)
+    logits, rows = reference_rows(model_of(name), tokens, composite)
     return tokens, logits, rows
 
 

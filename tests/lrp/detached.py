@@ -3,51 +3,61 @@
 Nothing of `lrp4rag.lrp` is used. Normalisation, gated MLPs, attention, mixtures of experts and
 soft-capping are written out in float64, where a composite changes only what autograd sees: holding a
 factor constant is `x.detach()`, a share of 1/2 for each factor of a computed product c is
-`0.5 c + 0.5 c.detach()`. Linear layers, rotary embeddings, residuals and the embeddings' scale run as
-they are. Relevance is then Gradient x Input, one backward pass for each response token; a bias gets none.
-
-The causal and sliding masks are the ones the model makes for its own eager attention.
+`0.5 c + 0.5 c.detach()`. All else runs as it is. Relevance is then Gradient x Input, one backward pass
+for each response token. The masks are the ones that the model makes for its own eager attention.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
+from tests.tiny import Tokens
+
 COMPOSITES = ("paper", "attnlrp", "cp_lrp")
-_ABSENT = object()
+Explain = Callable[[Tensor], Tensor]
 
 
 def reference_rows(
-    model: Any, prompt_ids: tuple[int, ...], response_ids: tuple[int, ...], composite: str
+    model: Any, tokens: Tokens, composite: str, explain: Explain | None = None, layer: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Explained logits (t) and relevance over all N = n + t - 1 columns (t, N), in logits."""
+    """`gradient_times_input` under a composite."""
     with detached(model, composite):
-        return gradient_times_input(model, prompt_ids, response_ids)
+        return gradient_times_input(model, tokens, explain, layer)
 
 
 def gradient_times_input(
-    model: Any, prompt_ids: tuple[int, ...], response_ids: tuple[int, ...]
+    model: Any, tokens: Tokens, explain: Explain | None = None, layer: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Logit of each response token (t) and <e, dz/de> of each column (t, N), of the model as it stands."""
-    ids = torch.tensor([[*prompt_ids, *response_ids[:-1]]])
-    # What the embedding layer puts out: Gemma's scales inside, and <e, dz/de> is the same on either side.
-    embeddings = model.get_input_embeddings()(ids).detach().requires_grad_()
-    logits = model(inputs_embeds=embeddings, use_cache=False).logits[0, len(prompt_ids) - 1 :]
-    explained = logits.gather(1, torch.tensor(response_ids)[:, None])[:, 0]
+    """Explained values (t), by default the response's logits, and <x, dz/dx> of each column (t, N).
+
+    x is the input of a decoder layer, of the model as it stands.
+    """
+    inputs: list[Tensor] = []
+    hook = model.model.layers[layer].register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
+    embeddings = model.get_input_embeddings()(tokens.ids).detach().requires_grad_()
+    logits = model(inputs_embeds=embeddings, use_cache=False).logits[0, len(tokens.prompt_ids) - 1 :]
+    hook.remove()
+    explained = explain(logits) if explain else of_tokens(logits, tokens.response_ids)
     rows = [
-        (embeddings * torch.autograd.grad(logit, embeddings, retain_graph=True)[0])[0].sum(-1)
-        for logit in explained
+        (inputs[0] * torch.autograd.grad(one, inputs[0], retain_graph=True)[0])[0].sum(-1)
+        for one in explained
     ]
     return explained.detach(), torch.stack(rows).detach()
+
+
+def of_tokens(logits: Tensor, ids: Sequence[int]) -> Tensor:
+    """The logit of one token at each position (t), from logits (t, vocabulary)."""
+    return logits.gather(1, torch.tensor(ids)[:, None])[:, 0]
 
 
 @contextmanager
@@ -55,34 +65,25 @@ def detached(model: Any, composite: str) -> Iterator[None]:
     """Let autograd on `model`, a float64 model, see the composite; everything is restored on exit."""
     if composite not in COMPOSITES or model.dtype != torch.float64:
         raise ValueError(f"no reference for composite '{composite}' in {model.dtype}")
-    replaced: list[tuple[nn.Module, str, object]] = []
-
-    def replace(module: nn.Module, name: str, value: object) -> None:
-        replaced.append((module, name, module.__dict__.get(name, _ABSENT)))
-        module.__dict__[name] = value
-
-    try:
+    with pytest.MonkeyPatch.context() as patch:
         # Configurations may be shared between models: modules get copies.
-        replace(model.model, "config", _config(model, _attn_implementation="eager"))  # decides the masks
+        body_config = _config(model, _attn_implementation="eager")  # decides the masks
+        patch.setitem(model.model.__dict__, "config", body_config)
         for module in model.modules():
             if hasattr(module, "o_proj"):
-                replace(module, "config", _config(module, _attn_implementation=f"detached_{composite}"))
-            else:
-                forward = _forward_of(module, composite)
-                if forward is not None:
-                    replace(module, "forward", forward)
+                own_config = _config(module, _attn_implementation=f"detached_{composite}")
+                patch.setitem(module.__dict__, "config", own_config)
+            elif (forward := _forward_of(module, composite)) is not None:
+                patch.setitem(module.__dict__, "forward", forward)
         cap = getattr(model.config, "final_logit_softcapping", None)
         if cap is not None:
             # The model caps the logits in its own forward: capped by the head, it must not cap again.
-            replace(model, "config", _config(model, final_logit_softcapping=None))
-            replace(model.lm_head, "forward", _capped_head(model.lm_head, cap, composite))
+            patch.setitem(model.__dict__, "config", _config(model, final_logit_softcapping=None))
+            head = model.lm_head
+            patch.setitem(
+                head.__dict__, "forward", lambda x: soft_cap(F.linear(x, head.weight), cap, composite)
+            )
         yield
-    finally:
-        for module, name, previous in reversed(replaced):
-            if previous is _ABSENT:
-                del module.__dict__[name]
-            else:
-                module.__dict__[name] = previous
 
 
 def _config(module: Any, **changes: Any) -> Any:
@@ -124,18 +125,12 @@ def soft_cap(x: Tensor, cap: float, composite: str) -> Tensor:
     return x * torch.where(x == 0, 1.0, capped / x).detach()
 
 
-def _capped_head(head: nn.Linear, cap: float, composite: str) -> Callable[[Tensor], Tensor]:
-    return lambda x: soft_cap(F.linear(x, head.weight), cap, composite)
-
-
 def activation_ratio(name: str, x: Tensor) -> Tensor:
     """f(x) / x in closed form, by the class name of the activation."""
     if name in ("SiLU", "SiLUActivation"):
         return torch.sigmoid(x)
     if name == "GELUTanh":
         return 0.5 * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-    if name == "GELUActivation":
-        return 0.5 * (1 + torch.erf(x / math.sqrt(2)))
     raise ValueError(f"no ratio for the activation {name}")
 
 
@@ -166,8 +161,8 @@ def mixture_of_experts(block: Any, x: Tensor, composite: str) -> Tensor:
     for expert in range(experts.num_experts):
         gate, up = F.linear(x, experts.gate_up_proj[expert]).chunk(2, dim=-1)
         hidden = gated_product(experts.act_fn, gate, up, composite)
-        own = F.linear(hidden, experts.down_proj[expert])
-        out = out + product(weights[..., expert, None] * own, composite)
+        output = F.linear(hidden, experts.down_proj[expert])
+        out = out + product(weights[..., expert, None] * output, composite)
     return out
 
 

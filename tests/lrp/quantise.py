@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import bitsandbytes as bnb
@@ -38,19 +39,15 @@ def linears(model: nn.Module, head: bool) -> dict[str, nn.Linear]:
     return layers
 
 
-def int8(model: Any, head: bool = False) -> Any:
+def int8(model: Any, head: bool = False, config: Any = ao.Int8WeightOnlyConfig) -> Any:
     """Int8 weights with one scale per row, which a tied embedding does not share."""
     names = linears(model, head)
-    ao.quantize_(model, ao.Int8WeightOnlyConfig(), lambda _, name: name in names)
+    ao.quantize_(model, config(), lambda _, name: name in names)
     return model
 
 
-def dynamic_int8(model: Any, head: bool = False) -> Any:
-    """Int8 weights and int8 inputs."""
-    names = linears(model, head)
-    config = ao.Int8DynamicActivationInt8WeightConfig()
-    ao.quantize_(model, config, lambda _, name: name in names)
-    return model
+dynamic_int8 = partial(int8, config=ao.Int8DynamicActivationInt8WeightConfig)
+"""Int8 weights and int8 inputs."""
 
 
 def nf4(model: Any, head: bool = False, *, exact: bool = False, double: bool = False) -> Any:

@@ -9,7 +9,7 @@ import pytest
 
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp import Relevance, attribute, relevance_mode, resample
-from lrp4rag.lrp.attribute import segment_weights, span_weights
+from lrp4rag.lrp.attribute import span_weights
 from lrp4rag.lrp.resample import MODES
 from lrp4rag.reader import Encoded, Reader
 from tests.lrp.checks import composites
@@ -62,7 +62,7 @@ def test_every_part_is_that_of_the_matrix(composite: str, tiny_reader: Reader, e
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("shape", [(3, 20), (20, 3), (4, 4), (200, 30)])
+@pytest.mark.parametrize("shape", [(3, 20), (200, 30), (4, 4)])
 @pytest.mark.parametrize("with_matrix", [False, True], ids=["alone", "with matrix"])
 def test_resampled_is_the_matrix_resampled(
     mode: str,
@@ -106,24 +106,9 @@ def test_a_kept_replay_is_not_repeated(
     assert len(replays) == (1 if keep else 2)
 
 
-def test_truncated_passages_are_attributed(tiny_reader: Reader) -> None:
-    long = bridge_example(passages=["word " * 400, "The end of it."])
-    encoded = tiny_reader.encode(long, truncation="passages")
-    relevance = attribute(tiny_reader, encoded, prompt=True)
-    assert encoded.dropped > 0
-    assert len(relevance.prompt) == len(relevance.prompt_tokens) == len(encoded.prompt_ids)
-
-
 def test_a_response_without_tokens_is_an_error(tiny_reader: Reader, encoded: Encoded) -> None:
     with pytest.raises(InputError, match="response has no tokens"):
         attribute(tiny_reader, replace(encoded, response_ids=(), response_offsets=()))
-
-
-def test_segment_weights_are_a_partition(encoded: Encoded) -> None:
-    weights = segment_weights(encoded).numpy()
-    assert weights.shape == (5, len(encoded.prompt_ids))
-    assert (weights.sum(0) == 1).all()
-    assert (weights.argmax(0) == np.array(encoded.segments)).all()
 
 
 def test_span_weights_are_means_over_the_tokens_of_a_span(encoded: Encoded) -> None:

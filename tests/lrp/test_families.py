@@ -6,6 +6,7 @@ adapter's names still fit.
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from lrp4rag.lrp.families import FAMILIES, supported_architectures
 from tests.lrp import tiny_families
 from tests.lrp.checks import (
     BIASED,
+    COMPOSITES,
     NAMES,
     assert_close,
     composites,
@@ -54,14 +56,23 @@ def test_push_and_pull_agree_with_the_reference_and_each_other(name: str, compos
         pushed = flow.push(tokens, weights)
         assert_close(flow.explained_logits, logits, 1e-10)
         matrix = flow.pull(tokens, all_columns=True)
-        assert_close(flow.pull(tokens, rows, all_columns=True), rows @ matrix, 1e-10)
+        pulled = flow.pull(tokens, rows, all_columns=True)
         cached = flow.prefix(tokens.prompt_ids, weights[:, :17])
         assert_close(cached.push(tokens.response_ids, weights[:, 17:]), pushed, 1e-6)
     assert_close(matrix, expected, 1e-10)
     assert_close(pushed, weights @ expected.T, 1e-10)
-    assert_close(pushed, weights @ matrix.T, 1e-10)
+    assert_close(pulled, rows @ matrix, 1e-10)
+    assert_close(pulled @ weights.T, rows @ pushed.T, 1e-10)  # one is the other's adjoint
     for j in range(5):  # no relevance from later tokens
         assert not matrix[j, 17 + j :].any()
+
+
+@families
+def test_composites_differ(name: str) -> None:
+    """Or one that changed nothing would pass for another."""
+    relevance = [reference_of(name, composite)[2] for composite in COMPOSITES]
+    for one, other in itertools.combinations(relevance, 2):
+        assert (one - other).abs().max() > 0.05 * other.abs().max()
 
 
 @families

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 from dataclasses import replace
 
@@ -19,7 +20,6 @@ TOKENS = random_tokens(13, 4)  # N = 16: more than the families' windows
 SIZES = {
     "ones": Sizes(queries=1, tangents=1, cotangents=1, positions=1, tape="inputs"),
     "odd": Sizes(queries=5, tangents=2, cotangents=3, positions=6),
-    "two passes": Sizes(positions=15, tape="inputs"),
     "one pass": Sizes(positions=16, tape="inputs"),
 }
 
@@ -196,22 +196,6 @@ def test_rotary_embeddings_that_depend_on_the_length_are_not_chunked(rope: str) 
         assert_close(flow.pull(tokens), pulled, 1e-10)
 
 
-def bytes_of(value: object, seen: set[int]) -> int:
-    """Storage that a tape keeps alive, each counted once."""
-    if isinstance(value, torch.Tensor):
-        storage = value.untyped_storage()
-        new = storage.data_ptr() not in seen
-        seen.add(storage.data_ptr())
-        return storage.nbytes() if new else 0
-    if isinstance(value, dict):
-        return sum(bytes_of(one, seen) for one in value.values())
-    if isinstance(value, list | tuple):
-        return sum(bytes_of(one, seen) for one in value)
-    if hasattr(value, "__dataclass_fields__"):
-        return sum(bytes_of(getattr(value, name, None), seen) for name in value.__dataclass_fields__)
-    return 0
-
-
 @pytest.mark.parametrize("tape", ["rules", "inputs"])
 @pytest.mark.parametrize("name", ["llama", "gemma3"])
 def test_a_tape_does_not_keep_the_tangents_alive(name: str, tape: str) -> None:
@@ -219,7 +203,8 @@ def test_a_tape_does_not_keep_the_tangents_alive(name: str, tape: str) -> None:
     for tangents in (1, 8):
         with relevance_mode(model_of(name), sizes=Sizes(tape=tape)) as flow:
             flow.push(TOKENS, random_weights(tangents, 13), keep=True)
-            held.append(bytes_of(flow._tape, set()))
+            torch.save(flow._tape, buffer := io.BytesIO())  # whole storages, each once
+            held.append(len(buffer.getvalue()))
     assert held[1] <= 1.01 * held[0]
 
 

@@ -12,19 +12,18 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from lrp4rag.errors import InputError, LRP4RAGError, RelevanceError
 from lrp4rag.lrp import relevance_mode, rules
-from tests.lrp.checks import assert_close, composites, llama_of, logits_of, random_weights, state_of, variants
+from tests.lrp.checks import assert_close, composites, logits_of, random_weights, state_of
 from tests.tiny import Tokens, random_tokens, tiny_config, tiny_llama
 
 
 @composites
-@variants
 @pytest.mark.parametrize("length", [1, 61, 62, 130])
 def test_patched_logits_equal_the_models_own(
-    composite: str, biased: bool, length: int, monkeypatch: pytest.MonkeyPatch
+    biased_llama, composite: str, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also those of a batch, and those that are explained."""
     monkeypatch.setattr(rules, "QUERY_BLOCK", 64)  # of which these lengths, and 3 more, see several
-    model, tokens = llama_of(biased), random_tokens(length, 4)
+    model, tokens = biased_llama, random_tokens(length, 4)
     ids = torch.cat([tokens.ids, random_tokens(length, 4, seed=2).ids])
     expected = logits_of(model, ids)
     own = expected[0, length - 1 :].gather(1, torch.tensor(tokens.response_ids)[:, None])[:, 0]
@@ -37,40 +36,31 @@ def test_patched_logits_equal_the_models_own(
 
 
 @composites
-def test_generation_with_a_cache_is_unchanged_by_the_patch(composite: str) -> None:
-    model, ids = llama_of(False), random_tokens(9, 1).ids
-    options = {
-        "attention_mask": torch.ones_like(ids),
-        "max_new_tokens": 6,
-        "do_sample": False,
-        "pad_token_id": 0,
-    }
-    expected = model.generate(ids, **options)
-    with relevance_mode(model, composite):
-        assert torch.equal(model.generate(ids, **options), expected)
+def test_generation_with_a_cache_is_unchanged_by_the_patch(llama, composite: str) -> None:
+    ids = random_tokens(9, 1).ids
+    mask = torch.ones_like(ids)
+    options = {"attention_mask": mask, "max_new_tokens": 6, "do_sample": False, "pad_token_id": 0}
+    expected = llama.generate(ids, **options)
+    with relevance_mode(llama, composite):
+        assert torch.equal(llama.generate(ids, **options), expected)
 
 
 @composites
-@variants
-def test_the_model_is_restored_also_after_an_exception(composite: str, biased: bool, tokens: Tokens) -> None:
-    model = tiny_llama(biased=biased)
+def test_the_model_is_restored_also_after_an_exception(composite: str, tokens: Tokens) -> None:
+    model = tiny_llama(biased=True)
     before, expected = state_of(model), logits_of(model, tokens.ids)
 
     def fail_inside() -> None:
         with relevance_mode(model, composite) as flow:
             assert state_of(model) != before
-            flow.push(tokens, random_weights(2, 11), keep=True)
-            flow.pull(tokens)
+            assert not flow.push(tokens, random_weights(2, 11), keep=True).requires_grad  # no graph is held
+            assert not flow.pull(tokens).requires_grad
             raise KeyError
 
     with pytest.raises(KeyError):
         fail_inside()
     assert state_of(model) == before
     assert torch.equal(logits_of(model, tokens.ids), expected)
-    with relevance_mode(model, composite) as flow:
-        assert not flow.push(tokens, random_weights(1, 11)).requires_grad  # no graph is held
-        assert not flow.pull(tokens).requires_grad
-    assert state_of(model) == before
 
 
 def test_the_model_is_restored_when_a_replay_fails_inside(tokens: Tokens) -> None:
@@ -148,19 +138,24 @@ def test_entering_the_same_model_twice_is_an_error(tokens: Tokens) -> None:
     assert state_of(model) == before
 
 
-def test_unsupported_architecture_is_named_with_the_supported_ones() -> None:
-    gpt = GPT2LMHeadModel(GPT2Config(vocab_size=31, n_embd=16, n_layer=1, n_head=2, n_positions=16)).eval()
-    before = state_of(gpt)
-    named = pytest.raises(InputError, match=r"GPT2LMHeadModel.*supported: .*LlamaForCausalLM")
-    with named, relevance_mode(gpt):
-        pass
-    assert state_of(gpt) == before
+GPT = GPT2Config(vocab_size=31, n_embd=16, n_layer=1, n_head=2, n_positions=16)
 
 
-def test_unsupported_activation_is_named_with_the_supported_ones() -> None:
-    model = tiny_llama(tiny_config(hidden_act="relu"))
-    with pytest.raises(InputError, match=r"'relu'.*supported: .*silu"), relevance_mode(model):
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: GPT2LMHeadModel(GPT), r"GPT2LMHeadModel.*supported: .*LlamaForCausalLM"),
+        (lambda: tiny_llama(tiny_config(hidden_act="relu")), r"'relu'.*supported: .*silu"),
+        (lambda: tiny_llama(tiny_config(use_bidirectional_attention=True)), "it must be causal"),
+    ],
+    ids=["architecture", "activation", "attention"],
+)
+def test_models_without_rules_are_refused_by_name(build, message: str) -> None:
+    model = build()
+    before = state_of(model)
+    with pytest.raises(InputError, match=message), relevance_mode(model):
         pass
+    assert state_of(model) == before
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
@@ -194,11 +189,10 @@ class Opaque(nn.Module):
         return self.packed[0](x)
 
 
-@variants
 @pytest.mark.parametrize("name", ["mlp.down_proj", "mlp.gate_proj", "self_attn.v_proj", "self_attn.o_proj"])
-def test_push_needs_no_weight_matrix_and_pull_says_so(name: str, biased: bool, tokens: Tokens) -> None:
+def test_push_needs_no_weight_matrix_and_pull_says_so(name: str, tokens: Tokens) -> None:
     """Tangents get no bias, though quantised layers keep theirs in full precision."""
-    model, weights = tiny_llama(biased=biased), random_weights(2, 11)
+    model, weights = tiny_llama(biased=True), random_weights(2, 11)
     with relevance_mode(model) as flow:
         expected = flow.push(tokens, weights)
     layer = model.model.layers[1]

@@ -7,8 +7,8 @@ import torch
 from transformers import DynamicCache
 
 from lrp4rag.errors import LRP4RAGError
-from lrp4rag.lrp import prefix, relevance_mode
-from lrp4rag.lrp.cache import ROOM, fork, new_cache
+from lrp4rag.lrp import cache, prefix, relevance_mode
+from lrp4rag.lrp.cache import fork, new_cache
 from tests.lrp.checks import assert_close, composites, model_of, random_weights, some_families
 from tests.tiny import Tokens, random_tokens
 
@@ -32,20 +32,6 @@ def test_a_padded_batch_equals_the_loop(name: str, composite: str) -> None:
 
 
 @some_families
-def test_a_prefix_that_is_extended_equals_one_read_at_once(name: str) -> None:
-    """Also with weights of the response's own tokens; it stays where it is."""
-    tokens, weights = Tokens(PROMPT, RESPONSES[0]), random_weights(2, 24)
-    with relevance_mode(model_of(name)) as flow:
-        expected = flow.push(tokens, weights)
-        prefix = flow.prefix(PROMPT[:11], weights[:, :11])
-        prefix.extend(PROMPT[11:12], weights[:, 11:12])
-        prefix.extend(PROMPT[12:], weights[:, 12:19])
-        assert prefix.length == 19
-        for _ in range(2):
-            assert_close(prefix.push(tokens.response_ids, weights[:, 19:]), expected, 1e-6)
-
-
-@some_families
 @composites
 def test_responses_that_share_a_prompt_equal_the_loop(name: str, composite: str, monkeypatch) -> None:
     """Tangents join where they begin: all at once, one after the other, later, and out of order."""
@@ -56,8 +42,13 @@ def test_responses_that_share_a_prompt_equal_the_loop(name: str, composite: str,
         staged[row, :start] = 0
     batch = [Tokens(PROMPT, response) for response in RESPONSES]
     with relevance_mode(model_of(name), composite) as flow:
-        for part in (weights, staged, staged[1:], staged.flip(0)):
-            expected = [flow.push(tokens, part) for tokens in batch]
+        together, apart = ([flow.push(tokens, one) for tokens in batch] for one in (weights, staged))
+        for part, expected in (
+            (weights, together),
+            (staged, apart),
+            (staged[1:], [one[1:] for one in apart]),
+            (staged.flip(0), [one.flip(0) for one in apart]),
+        ):
             for actual, one in zip(flow.push_shared(batch, part), expected, strict=True):
                 assert_close(actual, one, 1e-6)
 
@@ -74,8 +65,19 @@ def test_stages_end_with_all_tangents(monkeypatch) -> None:
     assert prefix.stages(torch.zeros(0, 9)) == [(0, slice(0, 9))]
 
 
-def test_what_a_prefix_refuses(llama) -> None:
+def test_what_is_refused(llama) -> None:
+    nothing, weights = Tokens(PROMPT, ()), random_weights(1, 19)
     with relevance_mode(llama) as flow:
+        for run in (
+            lambda: flow.push(nothing, weights),
+            lambda: flow.pull(nothing),
+            lambda: flow.push_batch([nothing], [weights]),
+            lambda: flow.prefix(PROMPT, weights).push(()),
+        ):
+            with pytest.raises(LRP4RAGError, match="response has no tokens"):
+                run()
+        with pytest.raises(LRP4RAGError, match="at_once must be 1"):
+            flow.push_batch([Tokens(PROMPT, (1,))], [weights], at_once=0)
         with pytest.raises(LRP4RAGError, match="one prompt, not 2"):
             flow.push_shared([random_tokens(5, 2), random_tokens(6, 2)], torch.ones(1, 5))
         with pytest.raises(LRP4RAGError, match="at least one token"):
@@ -84,38 +86,23 @@ def test_what_a_prefix_refuses(llama) -> None:
         for shape in ((2, 1), (1, 3), (2, 4)):
             with pytest.raises(LRP4RAGError, match=r"weights must be \(2, 3\)"):
                 prefix.extend((1, 2, 3), torch.ones(shape))
-        with pytest.raises(LRP4RAGError, match="response has no tokens"):
-            prefix.push(())
-
-
-def test_nothing_to_explain_is_an_error(llama) -> None:
-    nothing, weights = Tokens(PROMPT, ()), random_weights(1, 19)
-    with relevance_mode(llama) as flow:
-        for run in (
-            lambda: flow.push(nothing, weights),
-            lambda: flow.pull(nothing),
-            lambda: flow.push_batch([nothing], [weights]),
-        ):
-            with pytest.raises(LRP4RAGError, match="response has no tokens"):
-                run()
-        with pytest.raises(LRP4RAGError, match="at_once must be 1"):
-            flow.push_batch([Tokens(PROMPT, (1,))], [weights], at_once=0)
 
 
 # The cache holds what Hugging Face's own holds, and its branches do not disturb each other.
 
 
-def read(model, cache: DynamicCache, ids: tuple[int, ...]) -> torch.Tensor:
+def read(model, held: DynamicCache, ids: tuple[int, ...]) -> torch.Tensor:
     with torch.no_grad():
-        return model(torch.tensor([ids]), past_key_values=cache, use_cache=True).logits[0, -1]
+        return model(torch.tensor([ids]), past_key_values=held, use_cache=True).logits[0, -1]
 
 
-def test_the_cache_holds_what_hugging_faces_holds(llama) -> None:
+def test_the_cache_holds_what_hugging_faces_holds(llama, monkeypatch) -> None:
     """Long parts and single tokens, past the end of the room and back to long parts."""
-    ids = random_tokens(2 * ROOM + 40, 1).prompt_ids
+    monkeypatch.setattr(cache, "ROOM", 8)
+    ids = random_tokens(40, 1).prompt_ids
     ours, theirs = new_cache(llama.config), DynamicCache(config=llama.config)
     start = 0
-    for end in [7, *range(8, 9 + ROOM + 5), ROOM + 30, *range(ROOM + 31, len(ids) + 1)]:
+    for end in [7, *range(8, 22), 30, *range(31, 41)]:
         assert torch.equal(read(llama, ours, ids[start:end]), read(llama, theirs, ids[start:end]))
         start = end
     for one, other in zip(ours.layers, theirs.layers, strict=True):

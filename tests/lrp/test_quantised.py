@@ -13,6 +13,7 @@ Three arithmetics occur, each with its tolerance relative to the largest relevan
 from __future__ import annotations
 
 import copy
+from functools import partial
 
 import pytest
 import torch
@@ -34,18 +35,14 @@ from tests.tiny import Tokens, random_tokens, tiny_llama
 families = pytest.mark.parametrize("name", ["llama", "qwen2", "phi3", "gemma2", "qwen3_moe"])
 
 FLOAT32, BFLOAT16, EIGHT_BITS = 3e-5, 0.1, 0.2
+TOKENS = random_tokens(17, 5)
 
 
-def exact_nf4(model, head: bool = False):
-    return nf4(model, head, exact=True)
-
-
-def double_nf4(model, head: bool = False):
-    return nf4(model, head, exact=True, double=True)
-
-
-exact_kernels = pytest.mark.parametrize("quantised_by", [int8, exact_nf4, double_nf4])
-rounding_kernels = pytest.mark.parametrize("quantised_by", [llm_int8, dynamic_int8])
+exact_nf4 = partial(nf4, exact=True)
+double_nf4 = partial(nf4, exact=True, double=True)
+exact_kernels = pytest.mark.parametrize(
+    "quantised_by", [int8, exact_nf4, double_nf4], ids=["int8", "nf4", "double nf4"]
+)
 
 
 def pair(name: str, quantised_by, head: bool = False, **changes):
@@ -55,19 +52,14 @@ def pair(name: str, quantised_by, head: bool = False, **changes):
     return quantised, twin(quantised, original)
 
 
-@pytest.fixture
-def tokens() -> Tokens:
-    return random_tokens(17, 5)
-
-
-def push_of(model, composite: str, tokens: Tokens) -> torch.Tensor:
+def push_of(model, composite: str = "attnlrp") -> torch.Tensor:
     with relevance_mode(model, composite) as flow:
-        return flow.push(tokens, random_weights(3, 21))
+        return flow.push(TOKENS, random_weights(3, 21))
 
 
 @families
 @exact_kernels
-def test_push_equals_that_of_the_dequantised_model(name: str, quantised_by, tokens: Tokens) -> None:
+def test_push_equals_that_of_the_dequantised_model(name: str, quantised_by) -> None:
     """And patched logits are the model's own; it is restored, also after an exception."""
     quantised, plain = pair(name, quantised_by, head=True)
     ids = random_tokens(30, 1).ids
@@ -77,52 +69,47 @@ def test_push_equals_that_of_the_dequantised_model(name: str, quantised_by, toke
     def fail_inside(composite: str, pushed: torch.Tensor) -> None:
         with relevance_mode(quantised, composite) as flow:
             assert_close(logits_of(quantised, ids), expected, 2e-6)
-            assert_close(flow.push(tokens, random_weights(3, 21)), pushed, FLOAT32)
+            assert_close(flow.push(TOKENS, random_weights(3, 21)), pushed, FLOAT32)
             raise KeyError
 
     for composite in COMPOSITES:
         with pytest.raises(KeyError):
-            fail_inside(composite, push_of(plain, composite, tokens))
+            fail_inside(composite, push_of(plain, composite))
     assert state_of(quantised) == before
     assert torch.equal(logits_of(quantised, ids), expected)
 
 
+@pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("head", [False, True])
-@pytest.mark.parametrize("name", ["llama", "gemma2", "smollm3"])
-def test_an_untied_or_tied_head_does_not_matter(name: str, head: bool, tokens: Tokens) -> None:
-    for tied in (False, True):
-        quantised, plain = pair(name, int8, head, tie_word_embeddings=tied)
-        assert (quantised.lm_head.weight is quantised.model.embed_tokens.weight) == (tied and not head)
-        with relevance_mode(plain) as flow:
-            expected = flow.push(tokens, random_weights(2, 17))
-        with relevance_mode(quantised) as flow:
-            assert_close(flow.push(tokens, random_weights(2, 17)), expected, FLOAT32)
+@pytest.mark.parametrize("name", ["llama", "gemma2"])
+def test_an_untied_or_tied_head_does_not_matter(name: str, head: bool, tied: bool) -> None:
+    quantised, plain = pair(name, int8, head, tie_word_embeddings=tied)
+    assert (quantised.lm_head.weight is quantised.model.embed_tokens.weight) == (tied and not head)
+    assert_close(push_of(quantised), push_of(plain), FLOAT32)
 
 
-@families
-def test_push_through_the_bfloat16_kernel_of_the_processor(name: str, tokens: Tokens) -> None:
-    quantised, plain = pair(name, nf4, head=True)
+@pytest.mark.parametrize(
+    ("name", "quantised_by", "tolerance"),
+    [
+        *((name, nf4, BFLOAT16) for name in ("llama", "qwen2", "phi3", "gemma2", "qwen3_moe")),
+        *(("qwen2", kernel, EIGHT_BITS) for kernel in (llm_int8, dynamic_int8)),
+    ],
+)
+def test_kernels_that_round_their_inputs_are_near(name: str, quantised_by, tolerance: float) -> None:
+    """Among them NF4 in bfloat16, where the processor has it."""
+    quantised, plain = pair(name, quantised_by, head=quantised_by is nf4)
     for composite in COMPOSITES:
-        expected = push_of(plain, composite, tokens)
-        assert_close(push_of(quantised, composite, tokens), expected, BFLOAT16)
-
-
-@rounding_kernels
-def test_kernels_that_round_their_inputs_are_near(quantised_by, tokens: Tokens) -> None:
-    quantised, plain = pair("qwen2", quantised_by)
-    for composite in COMPOSITES:
-        expected = push_of(plain, composite, tokens)
-        assert_close(push_of(quantised, composite, tokens), expected, EIGHT_BITS)
+        assert_close(push_of(quantised, composite), push_of(plain, composite), tolerance)
 
 
 @exact_kernels
-def test_other_targets_read_a_quantised_head(quantised_by, tokens: Tokens) -> None:
+def test_other_targets_read_a_quantised_head(quantised_by) -> None:
     quantised, plain = pair("gemma2", quantised_by, head=True)
     targets = ["largest", "mean", "response-mean", "response-largest"]
     with relevance_mode(plain) as flow:
-        expected = flow.read(tokens, random_weights(2, 17), targets)
+        expected = flow.read(TOKENS, random_weights(2, 17), targets)
     with relevance_mode(quantised) as flow:
-        assert_close(flow.read(tokens, random_weights(2, 17), targets), expected, FLOAT32)
+        assert_close(flow.read(TOKENS, random_weights(2, 17), targets), expected, FLOAT32)
 
 
 @pytest.mark.parametrize("quantised_by", [int8, exact_nf4, double_nf4, llm_int8])
@@ -139,14 +126,14 @@ def test_the_matrix_of_a_kernel(quantised_by, biased: bool) -> None:
 
 
 @exact_kernels
-def test_a_shared_prompt_and_a_stream_equal_a_replay(quantised_by, tokens: Tokens) -> None:
+def test_a_shared_prompt_and_a_stream_equal_a_replay(quantised_by) -> None:
     quantised, plain = pair("qwen2", quantised_by)
     weights = random_weights(3, 17)
     with relevance_mode(quantised) as flow:
-        streamed = list(stream(flow, tokens.prompt_ids, weights, max_new_tokens=5))
-        written = Tokens(tokens.prompt_ids, tuple(one.id for one in streamed))
-        shared = flow.push_shared([tokens, written], weights)
-        assert_close(shared[0], flow.push(tokens, weights), FLOAT32)
+        streamed = list(stream(flow, TOKENS.prompt_ids, weights, max_new_tokens=5))
+        written = Tokens(TOKENS.prompt_ids, tuple(one.id for one in streamed))
+        shared = flow.push_shared([TOKENS, written], weights)
+        assert_close(shared[0], flow.push(TOKENS, weights), FLOAT32)
     with relevance_mode(plain) as flow:
         expected = flow.push(written, weights)
     relevance = torch.stack([torch.from_numpy(one.relevance) for one in streamed], dim=1)
@@ -156,18 +143,18 @@ def test_a_shared_prompt_and_a_stream_equal_a_replay(quantised_by, tokens: Token
 
 
 @pytest.mark.parametrize("quantised_by", [int8, nf4, exact_nf4])
-def test_a_bias_reaches_the_primal_row_only(quantised_by, tokens: Tokens) -> None:
+def test_a_bias_reaches_the_primal_row_only(quantised_by) -> None:
     quantised, _ = pair("qwen2", quantised_by)
     attention = quantised.model.layers[1].self_attn
     with torch.no_grad():
         for layer in (attention.q_proj, attention.k_proj, attention.v_proj):
             assert float(layer.bias.abs().max()) > 0.5
         with relevance_mode(quantised) as flow:
-            assert not flow.push(tokens, torch.zeros(2, 17)).any()
+            assert not flow.push(TOKENS, torch.zeros(2, 17)).any()
             before = flow.explained_logits
         attention.v_proj.bias += 1
         with relevance_mode(quantised) as flow:
-            flow.push(tokens, torch.zeros(2, 17))
+            flow.push(TOKENS, torch.zeros(2, 17))
             assert float((flow.explained_logits - before).abs().max()) > 0.01
 
 
@@ -178,7 +165,7 @@ class OwnKernel(nn.Linear):
         return super().forward(x)
 
 
-def test_a_large_bias_costs_the_tangents_no_digits(tokens: Tokens) -> None:
+def test_a_large_bias_costs_the_tangents_no_digits() -> None:
     """W dx + b - b has none of them left in bfloat16, where biases are large, as some keys' are."""
     plain = tiny_llama(biased=True, dtype=torch.bfloat16)
     with torch.no_grad():
@@ -188,19 +175,17 @@ def test_a_large_bias_costs_the_tangents_no_digits(tokens: Tokens) -> None:
         new = OwnKernel(layer.in_features, layer.out_features, dtype=torch.bfloat16)
         new.load_state_dict(layer.state_dict())
         other.set_submodule(name, new)
-    with relevance_mode(plain) as flow:
-        expected = flow.push(tokens, random_weights(2, 17))
-    with relevance_mode(other) as flow:
-        assert torch.equal(flow.push(tokens, random_weights(2, 17)), expected)
-        with pytest.raises(LRP4RAGError, match=r"OwnKernel.*push"):  # it may do more than its weight says
-            flow.pull(tokens)
+    assert torch.equal(push_of(other), push_of(plain))
+    refused = pytest.raises(LRP4RAGError, match=r"OwnKernel.*push")  # it may do more than its weight says
+    with relevance_mode(other) as flow, refused:
+        flow.pull(TOKENS)
 
 
 @pytest.mark.parametrize(
     ("quantised_by", "named"),
     [(int8, "Linear with Int8Tensor weights"), (nf4, "Linear4bit"), (llm_int8, "Linear8bitLt")],
 )
-def test_pull_names_the_layer_and_push_before_any_replay(quantised_by, named: str, tokens: Tokens) -> None:
+def test_pull_names_the_layer_and_push_before_any_replay(quantised_by, named: str) -> None:
     quantised, _ = pair("phi3", quantised_by)
 
     def replayed(*_: object, **__: object) -> None:
@@ -209,18 +194,16 @@ def test_pull_names_the_layer_and_push_before_any_replay(quantised_by, named: st
     with relevance_mode(quantised) as flow:
         handle = quantised.model.layers[0].register_forward_pre_hook(replayed)
         with pytest.raises(LRP4RAGError, match=rf"{named} gives no derivatives.*Use push"):
-            flow.pull(tokens)
+            flow.pull(TOKENS)
         handle.remove()
 
 
-def test_pull_works_where_only_the_head_is_quantised(tokens: Tokens) -> None:
+def test_pull_works_where_only_the_head_is_quantised() -> None:
     original = build("llama")
     quantised = copy.deepcopy(original)
-    quantise.ao.quantize_(
-        quantised, quantise.ao.Int8WeightOnlyConfig(), lambda layer, _: layer is quantised.lm_head
-    )
-    plain = twin(quantised, original)
-    with relevance_mode(plain) as flow:
-        expected = flow.pull(tokens)
+    config = quantise.ao.Int8WeightOnlyConfig()
+    quantise.ao.quantize_(quantised, config, lambda layer, _: layer is quantised.lm_head)
+    with relevance_mode(twin(quantised, original)) as flow:
+        expected = flow.pull(TOKENS)
     with relevance_mode(quantised) as flow:
-        assert_close(flow.pull(tokens), expected, FLOAT32)
+        assert_close(flow.pull(TOKENS), expected, FLOAT32)

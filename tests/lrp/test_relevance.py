@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -17,8 +19,6 @@ from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp import Relevance
 from lrp4rag.reader import Encoded
 from lrp4rag.strict_json import sealed
-
-ARRAYS = ("logits", "response", "by_segment", "prompt", "matrix", "resampled")
 
 
 def relevance(**changes: object) -> Relevance:
@@ -49,9 +49,9 @@ def relevance(**changes: object) -> Relevance:
 
 def full() -> Relevance:
     matrix = np.arange(6, dtype=np.float32).reshape(3, 2) / 7
-    return relevance(
-        matrix=matrix, prompt=matrix.mean(0), by_segment=matrix.T.copy(), resampled=matrix[:2].T.copy().T
-    )
+    extremes = np.array([1e-45, -0.0, 3.4e38], dtype=np.float32)
+    parts = {"by_segment": matrix.T.copy(), "resampled": matrix[:2].T.copy().T, "own": extremes}
+    return relevance(matrix=matrix, prompt=matrix.mean(0), **parts)
 
 
 @pytest.mark.parametrize("one", [relevance(), full()], ids=["small", "full"])
@@ -65,23 +65,14 @@ def test_round_trip(one: Relevance, tmp_path: Path) -> None:
     assert isinstance(again.encoded.prompt_offsets[0], tuple)
     assert hash(again.encoded) == hash(one.encoded)
     assert (again.composite, again.target, again.reader) == (one.composite, one.target, one.reader)
-    for name in ARRAYS:
-        before, after = getattr(one, name), getattr(again, name)
-        if before is None:
-            assert after is None
-        else:
-            assert (after.dtype, after.shape) == (np.float32, before.shape)
-            assert after.tobytes() == before.tobytes()
+    assert again._arrays().keys() == one._arrays().keys()
+    for name, array in again._arrays().items():
+        before = getattr(one, name)
+        assert (array.dtype, array.shape, array.tobytes()) == (np.float32, before.shape, before.tobytes())
     content = path.read_bytes()
     again.save(path)
     assert path.read_bytes() == content
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_the_smallest_and_largest_numbers_survive(tmp_path: Path) -> None:
-    odd = np.array([1e-45, -0.0, 3.4e38], dtype=np.float32)
-    relevance(response=odd).save(tmp_path / "odd")
-    assert Relevance.load(tmp_path / "odd").response.tobytes() == odd.tobytes()
 
 
 @pytest.mark.parametrize("fault", ["NaN", "Inf", "no JSON", "a full disk"])
@@ -104,107 +95,74 @@ def test_a_failed_save_keeps_the_old_file_and_leaves_nothing_else(
     assert (tmp_path / "one").read_bytes() == before
 
 
-def cut(kept: int) -> Callable[[bytes], bytes]:
-    return lambda content: content[:kept]
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        *(cut(kept) for kept in (0, 1, 7, 8, 60, -5)),
-        *(lambda _, content=content: content for content in (b"hello, this is text", b"{}\n")),
-        *(lambda _, content=content: content for content in (b"\x00" * 64, b"\xff" * 64, b"PK\x03\x04\x00")),
-    ],
-)
-def test_a_truncated_or_another_file(damaged: Callable[[bytes], bytes], tmp_path: Path) -> None:
-    path = tmp_path / "other.safetensors"
-    full().save(path)
-    path.write_bytes(damaged(path.read_bytes()))
-    with pytest.raises(InputError, match=r"other\.safetensors"):
-        Relevance.load(path)
-
-
-def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nowhere"):
-        Relevance.load(tmp_path / "nowhere")
-    with pytest.raises(InputError, match=str(tmp_path)):
-        Relevance.load(tmp_path)
-
-
-def header(path: Path) -> dict[str, object]:
+def description(path: Path) -> dict[str, Any]:
     content = path.read_bytes()
     size = int.from_bytes(content[:8], "little")
     return json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["relevance"])
 
 
-def changed(record: dict, **changes: object) -> dict:
-    return {key: value for key, value in (record | changes).items() if value is not None}
+def write(path: Path, text: str | None, names: Sequence[str] = ("logits", "response")) -> None:
+    """A safetensors file of these arrays, with this description."""
+    known = relevance()._arrays()
+    arrays = {name: known.get(name, np.zeros(3, dtype=np.float32)) for name in names}
+    save_file(arrays, path, metadata={"relevance": text} if text else {"other": "1"})
 
 
-def rewritten(path: Path, arrays: dict[str, np.ndarray], description: dict) -> None:
-    """The file with other arrays, and with a description whose hash is right."""
-    save_file(arrays, path, metadata={"relevance": json.dumps(sealed(description), sort_keys=True)})
+def without(fields: dict[str, Any], **changes: object) -> dict[str, Any]:
+    """The fields with these changes, and without those that are changed to None."""
+    return {key: value for key, value in (fields | changes).items() if value is not None}
+
+
+CUT = [lambda path, end=end: path.write_bytes(path.read_bytes()[:end]) for end in (0, 1, 7, 8, 60, -5)]
+CONTENTS = [b"hello, this is text", b"{}\n", b"\x00" * 64, b"\xff" * 64, b"PK\x03\x04\x00"]
+OTHER = [lambda path, content=content: path.write_bytes(content) for content in CONTENTS]
+METADATA = [lambda path, text=text: write(path, text) for text in (None, "no JSON", "[]")]
+VERSION = [
+    (lambda path, format=format: write(path, json.dumps(without(description(path), format=format))), message)
+    for format, message in (
+        (1, "format 1, and this version reads 2; compute it again"),
+        (999, "format 999, and this version reads 2"),
+        (None, r"damaged \(it does not hold relevance as it was written"),
+    )
+]
+# From here on the hashes are right.
+ARRAYS = [
+    lambda path, names=names: write(path, json.dumps(sealed(description(path)), sort_keys=True), names)
+    for names in (["logits"], ["logits", "response", "weight"], ["logits", "own"])
+]
+CHANGES = [{"composite": None}, {"layer": None}, {"encoded": None}, {"encoded": []}, {"encoded": 3}]
+CHANGES += [{"encoded": {"prompt_ids": [1]}}]
+
+
+def with_record(path: Path, change: dict[str, object]) -> None:
+    whole = description(path)
+    whole["record"] = without(whole["record"], **change)
+    write(path, json.dumps(sealed(whole), sort_keys=True))
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("damage", "message"),
     [
-        {"composite": None},
-        {"layer": None},
-        {"encoded": None},
-        {"encoded": []},
-        {"encoded": 3},
-        {"encoded": {"prompt_ids": [1]}},
+        *((damage, "") for damage in (*CUT, *OTHER, *METADATA)),
+        *VERSION,
+        *((damage, r"damaged \(arrays were added or are gone") for damage in ARRAYS),
+        *((partial(with_record, change=change), "not a relevance file") for change in CHANGES),
     ],
-    ids=str,
 )
-def test_a_safetensors_file_with_another_record(change: dict[str, object], tmp_path: Path) -> None:
-    path = tmp_path / "foreign.safetensors"
+def test_a_damaged_or_another_file(damage: Callable[[Path], object], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "one.safetensors"
     relevance().save(path)
-    description = header(path)
-    arrays = {name: getattr(relevance(), name) for name in ("logits", "response")}
-    rewritten(path, arrays, description)
+    with_record(path, {})
     assert Relevance.load(path).encoded == relevance().encoded
-    rewritten(path, arrays, description | {"record": changed(description["record"], **change)})
-    with pytest.raises(InputError, match=r"foreign\.safetensors: not a relevance file"):
+    damage(path)
+    with pytest.raises(InputError, match=rf"one\.safetensors: {message}"):
         Relevance.load(path)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"format": 1}, "format 1, and this version reads 2; compute it again"),
-        ({"format": 999}, "format 999, and this version reads 2"),
-        ({"format": None}, r"damaged \(it does not hold relevance as it was written"),
-    ],
-    ids=str,
-)
-def test_a_file_of_another_version(change: dict[str, object], message: str, tmp_path: Path) -> None:
-    path = tmp_path / "old.safetensors"
-    relevance().save(path)
-    arrays = {name: getattr(relevance(), name) for name in ("logits", "response")}
-    record = json.dumps(changed(header(path), **change))
-    save_file(arrays, path, metadata={"relevance": record})
-    with pytest.raises(InputError, match=rf"old\.safetensors: {message}"):
-        Relevance.load(path)
-
-
-@pytest.mark.parametrize("metadata", [None, {"other": "1"}, {"relevance": "no JSON"}, {"relevance": "[]"}])
-def test_a_safetensors_file_of_something_else(metadata: dict[str, str] | None, tmp_path: Path) -> None:
-    path = tmp_path / "weights.safetensors"
-    save_file({"response": np.zeros(3, dtype=np.float32)}, path, metadata=metadata)
-    with pytest.raises(InputError, match=r"weights\.safetensors"):
-        Relevance.load(path)
-
-
-@pytest.mark.parametrize("arrays", [["logits"], ["logits", "response", "weight"], ["logits", "own"]])
-def test_a_record_with_other_arrays(arrays: list[str], tmp_path: Path) -> None:
-    path = tmp_path / "arrays.safetensors"
-    relevance().save(path)
-    tensors = {name: np.zeros(3, dtype=np.float32) for name in arrays}
-    rewritten(path, tensors, header(path))
-    with pytest.raises(InputError, match=r"arrays\.safetensors: damaged \(arrays were added or are gone"):
-        Relevance.load(path)
+def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+    for path in (tmp_path / "nowhere", tmp_path):
+        with pytest.raises(InputError, match=str(path)):
+            Relevance.load(path)
 
 
 # captum.

@@ -14,6 +14,11 @@ from tests.tiny import Tokens, random_tokens
 
 PROMPT = random_tokens(19, 1).prompt_ids
 OPTIONS = {"max_new_tokens": 8, "do_sample": False, "pad_token_id": 0}
+IDS = torch.tensor([PROMPT])
+
+
+def generate(model, ids: torch.Tensor = IDS, **options) -> torch.Tensor:
+    return model.generate(ids, **(OPTIONS | {"attention_mask": torch.ones_like(ids)} | options))
 
 
 def assert_equal(actual: np.ndarray, expected: torch.Tensor) -> None:
@@ -25,14 +30,13 @@ def assert_equal(actual: np.ndarray, expected: torch.Tensor) -> None:
 @some_families
 @composites
 def test_stream_and_recording_equal_generation_and_the_replay_of_it(name: str, composite: str) -> None:
-    model, weights, ids = model_of(name), random_weights(3, 19), torch.tensor([PROMPT])
-    options = OPTIONS | {"attention_mask": torch.ones_like(ids)}
-    expected = model.generate(ids, **options)
+    model, weights = model_of(name), random_weights(3, 19)
+    expected = generate(model)
     written = tuple(expected[0, 19:].tolist())
     with relevance_mode(model, composite) as flow:
         tokens = list(stream(flow, PROMPT, weights, max_new_tokens=8))
         with recording(flow, weights) as record:
-            assert torch.equal(model.generate(ids, stopping_criteria=[record], **options), expected)
+            assert torch.equal(generate(model, stopping_criteria=[record]), expected)
         whole = flow.push(Tokens(PROMPT, written), weights)
         logits = flow.explained_logits.numpy()
     assert tuple(token.id for token in tokens) == written
@@ -53,21 +57,20 @@ def test_recording_of_a_left_padded_batch(name: str) -> None:
     padded = torch.nn.functional.pad(weights[1], (7, 0))
     with relevance_mode(model) as flow:
         with recording(flow, torch.stack([weights[0], padded], 1)) as record:
-            output = model.generate(ids, attention_mask=mask, stopping_criteria=[record], **OPTIONS)
+            output = generate(model, ids, attention_mask=mask, stopping_criteria=[record])
         for row, prompt in enumerate((PROMPT, short)):
             whole = flow.push(Tokens(prompt, tuple(output[row, 19:].tolist())), weights[row])
             assert_equal(record.relevance[:, row], whole)
 
 
 def test_sampling_inside_generate_and_its_batch(llama) -> None:
-    ids, weights = torch.tensor([PROMPT]), random_weights(2, 19)
-    options = OPTIONS | {"do_sample": True, "num_return_sequences": 3, "attention_mask": torch.ones_like(ids)}
+    weights, options = random_weights(2, 19), {"do_sample": True, "num_return_sequences": 3}
     with relevance_mode(llama) as flow:
         torch.manual_seed(0)
-        expected = llama.generate(ids, **options)
+        expected = generate(llama, **options)
         torch.manual_seed(0)
         with recording(flow, weights) as record:
-            output = llama.generate(ids, stopping_criteria=[record], **options)
+            output = generate(llama, stopping_criteria=[record], **options)
         assert torch.equal(output, expected)
         for row in range(3):
             whole = flow.push(Tokens(PROMPT, tuple(output[row, 19:].tolist())), weights)
@@ -75,13 +78,10 @@ def test_sampling_inside_generate_and_its_batch(llama) -> None:
 
 
 def test_a_recorded_generation_can_be_stopped(llama) -> None:
-    ids = torch.tensor([PROMPT])
     with relevance_mode(llama) as flow:
         stop = lambda relevance: relevance.shape[-1] == 3  # noqa: E731
         with recording(flow, random_weights(1, 19), stop=stop) as record:
-            output = llama.generate(
-                ids, attention_mask=torch.ones_like(ids), stopping_criteria=[record], **OPTIONS
-            )
+            output = generate(llama, stopping_criteria=[record])
     assert output.shape[1] == 19 + 3
     assert record.relevance.shape == (1, 1, 3)
 
@@ -92,8 +92,8 @@ def test_after_the_end_of_a_sequence_relevance_is_nan(
 ) -> None:
     """The end-of-sequence token is that of the model's configuration, or of this call."""
     ids = torch.tensor([PROMPT, PROMPT[::-1]])
-    options = OPTIONS | {"attention_mask": torch.ones_like(ids)}
-    first = llama.generate(ids, **options)[:, 19:]
+    options = {}
+    first = generate(llama, ids)[:, 19:]
     end = next(token for token in first[0].tolist() if token not in first[1].tolist())
     if given:
         options["eos_token_id"] = end
@@ -104,7 +104,7 @@ def test_after_the_end_of_a_sequence_relevance_is_nan(
         relevance_mode(llama) as flow,
         recording(flow, random_weights(1, 19), stop_ids=stop_ids) as record,
     ):
-        llama.generate(ids, stopping_criteria=[record], **options)
+        generate(llama, ids, stopping_criteria=[record], **options)
     known = np.isfinite(record.relevance[0])
     last = first[0].tolist().index(end)
     assert last < 7
@@ -113,12 +113,11 @@ def test_after_the_end_of_a_sequence_relevance_is_nan(
 
 
 def test_the_model_is_restored_and_plain_after_a_recording(llama) -> None:
-    ids = torch.tensor([PROMPT])
     before = state_of(llama)
     with relevance_mode(llama) as flow:
         with recording(flow, random_weights(1, 19)):
             pass
-        assert llama(ids.expand(3, -1)).logits.shape[0] == 3
+        assert llama(IDS.expand(3, -1)).logits.shape[0] == 3
     assert state_of(llama) == before
 
 
@@ -156,48 +155,39 @@ def test_sampling_is_seeded_and_follows_the_distribution(llama) -> None:
     ],
 )
 def test_what_cannot_be_recorded_is_refused(llama, options, message: str) -> None:
-    ids = torch.tensor([PROMPT])
-    with relevance_mode(llama) as flow, recording(flow, random_weights(1, 19)) as record:
-        arguments = OPTIONS | {"attention_mask": torch.ones_like(ids)} | options
-        with pytest.raises(LRP4RAGError, match=message):
-            llama.generate(ids, stopping_criteria=[record], **arguments)
+    refused = pytest.raises(LRP4RAGError, match=message)
+    with relevance_mode(llama) as flow, recording(flow, random_weights(1, 19)) as record, refused:
+        generate(llama, stopping_criteria=[record], **options)
 
 
-BAD = [
-    *(Sampling(temperature) for temperature in (-1, float("nan"), float("inf"))),
-    Sampling(1, top_p=0),
-    Sampling(1, top_p=1.1),
-    Sampling(1, -1),
-]
-
-
-@pytest.mark.parametrize("bad", BAD)
-def test_sampling_out_of_range(llama, bad: Sampling) -> None:
+@pytest.mark.parametrize(
+    ("temperature", "top_k", "top_p"),
+    [(-1, 0, 1), (float("nan"), 0, 1), (float("inf"), 0, 1), (1, 0, 0), (1, 0, 1.1), (1, -1, 1)],
+)
+def test_sampling_out_of_range(llama, temperature: float, top_k: int, top_p: float) -> None:
+    sampling = Sampling(temperature, top_k, top_p)
     with relevance_mode(llama) as flow, pytest.raises(InputError, match="top-p"):
-        next(stream(flow, PROMPT, random_weights(1, 19), sampling=bad))
+        next(stream(flow, PROMPT, random_weights(1, 19), sampling=sampling))
 
 
 @pytest.mark.parametrize("width", [12, 18, 20, 26])
 def test_weights_that_do_not_fit_the_prompt_are_refused(llama, width: int) -> None:
-    ids = torch.tensor([PROMPT])
-    options = OPTIONS | {"attention_mask": torch.ones_like(ids)}
     named = pytest.raises(LRP4RAGError, match=f"weights of {width} tokens for a prompt of 19")
     with relevance_mode(llama) as flow, recording(flow, random_weights(1, width)) as record, named:
-        llama.generate(ids, stopping_criteria=[record], **options)
+        generate(llama, stopping_criteria=[record])
 
 
 @pytest.mark.parametrize("length", [1, 19])
 def test_a_recording_is_of_one_generate(llama, length: int) -> None:
     ids = torch.tensor([PROMPT[:length]])
-    arguments = OPTIONS | {"attention_mask": torch.ones_like(ids)}
     with relevance_mode(llama) as flow:
         with recording(flow, random_weights(1, length)) as record:
-            llama.generate(ids, stopping_criteria=[record], **arguments)
+            generate(llama, ids, stopping_criteria=[record])
             with pytest.raises(LRP4RAGError, match=r"one generate|one greedy search"):
-                llama.generate(ids, stopping_criteria=[record], **arguments)
+                generate(llama, ids, stopping_criteria=[record])
         with pytest.raises(LRP4RAGError, match="nothing was recorded"):
-            llama.generate(ids, stopping_criteria=[record], **arguments)
+            generate(llama, ids, stopping_criteria=[record])
         with recording(flow, random_weights(1, length)) as record:
             flow.push(random_tokens(5, 2), random_weights(1, 5))
             with pytest.raises(LRP4RAGError, match="nothing was recorded"):
-                llama.generate(ids, stopping_criteria=[record], **arguments)
+                generate(llama, ids, stopping_criteria=[record])

@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 import transformers
-from torch import Tensor, nn
+
+from tests.tiny import randomise
 
 WINDOW = 7
 FULL, SLIDING = "full_attention", "sliding_attention"
@@ -137,25 +138,6 @@ def build(name: str, dtype: torch.dtype = torch.float64, seed: int = 0, **config
     options = copy.deepcopy(COMMON | family.options | config_changes)
     config = getattr(transformers, family.config)(**options)
     model = getattr(transformers, family.model)(config).to(dtype).eval()
-    _randomise(model, family.embedding_scale, seed)
+    # Such that non-linearities are far from linear, and float32 norms agree to 1e-6.
+    randomise(model, seed, embeddings=family.embedding_scale, others=1.2)
     return model
-
-
-def _randomise(model: nn.Module, embedding_scale: float, seed: int) -> None:
-    """Weights large enough that non-linearities are far from linear, and float32 norms agree to 1e-6."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def noise(like: Tensor) -> Tensor:
-        return torch.randn(like.shape, generator=generator, dtype=torch.float64)
-
-    gemma = type(model).__name__.startswith("Gemma")
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            if name.endswith("norm.weight"):  # Gemma's norms multiply by 1 + weight
-                weight.copy_((0 if gemma else 1) + 0.3 * noise(weight))
-            elif name.endswith("bias"):
-                weight.copy_(0.5 * noise(weight))
-            elif "embed_tokens" in name:
-                weight.copy_(embedding_scale * noise(weight))
-            else:  # experts are 3-D: the last dimension is what a matrix reads
-                weight.copy_(1.2 * noise(weight) / weight.shape[-1] ** 0.5)
