@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import PreTrainedTokenizerFast
 
 from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.example import Example
@@ -34,24 +34,21 @@ class EvilConfig(LlamaConfig):
 class EvilModel(LlamaForCausalLM):
     config_class = EvilConfig
 """
-MAPS: dict[str, dict[str, Any]] = {
-    "tokenizer": {"tokenizer_config.json": {"auto_map": {"AutoTokenizer": ["evil.Evil", "evil.Evil"]}}},
-    "tokenizer of its own": {
-        "tokenizer_config.json": {
-            "auto_map": {"AutoTokenizer": [None, "evil.Evil"]},
-            "tokenizer_class": "Evil",
-        }
-    },
-    "configuration": {"config.json": {"auto_map": {"AutoConfig": "evil.EvilConfig"}, "model_type": "evil"}},
-    "model": {
-        "config.json": {
-            "auto_map": {"AutoConfig": "evil.EvilConfig", "AutoModelForCausalLM": "evil.EvilModel"},
-            "model_type": "evil",
-            "architectures": ["EvilModel"],
-        }
-    },
-    "known model": {"config.json": {"auto_map": {"AutoModelForCausalLM": "evil.EvilModel"}}},
-    "elsewhere": {"tokenizer_config.json": {"auto_map": {"AutoTokenizer": "someone/evil--evil.Evil"}}},
+TOKENIZER, CONFIG = "tokenizer_config.json", "config.json"
+EVIL_CONFIG, EVIL_MODEL = {"AutoConfig": "evil.EvilConfig"}, {"AutoModelForCausalLM": "evil.EvilModel"}
+MAPS: dict[str, tuple[str, dict[str, Any]]] = {
+    "tokenizer": (TOKENIZER, {"auto_map": {"AutoTokenizer": ["evil.Evil", "evil.Evil"]}}),
+    "tokenizer of its own": (
+        TOKENIZER,
+        {"auto_map": {"AutoTokenizer": [None, "evil.Evil"]}, "tokenizer_class": "Evil"},
+    ),
+    "configuration": (CONFIG, {"auto_map": EVIL_CONFIG, "model_type": "evil"}),
+    "model": (
+        CONFIG,
+        {"auto_map": EVIL_CONFIG | EVIL_MODEL, "model_type": "evil", "architectures": ["EvilModel"]},
+    ),
+    "known model": (CONFIG, {"auto_map": EVIL_MODEL}),
+    "elsewhere": (TOKENIZER, {"auto_map": {"AutoTokenizer": "someone/evil--evil.Evil"}}),
 }
 
 
@@ -88,9 +85,8 @@ def with_code(folder: Path, *names: str) -> Path:
     """The reader with code of its own, and the file that it makes where it runs."""
     trace = folder.parent / "trace"
     (folder / "evil.py").write_text(CODE.format(trace=str(trace)))
-    for name in names:
-        for file, changes in MAPS[name].items():
-            edit(folder / file, **changes)
+    for file, changes in map(MAPS.get, names):
+        edit(folder / file, **changes)
     return trace
 
 
@@ -252,10 +248,6 @@ def test_a_model_that_answers_in_tuples_is_asked_for_more(folder: Path) -> None:
 # Tokenizers and chat templates.
 
 
-def reader_with(tokenizer: PreTrainedTokenizerFast, reader: Reader) -> Reader:
-    return Reader(reader.model, tokenizer, reader.identity)
-
-
 @pytest.mark.parametrize(
     "template",
     [
@@ -266,43 +258,29 @@ def reader_with(tokenizer: PreTrainedTokenizerFast, reader: Reader) -> Reader:
         "{{ messages | no_such_filter }}",
         "{{ ''.__class__.__mro__[1].__subclasses__() }}",
         "{% for i in range(10 ** 9) %}x{% endfor %}",
-        "{{ messages[0].content | upper }}",
-        "nothing of it",
-        "{{ messages[0].content }}{{ messages[0].content }}",
     ],
 )
-def test_a_chat_template_that_fails_or_rewrites(template: str, tiny_reader: Reader) -> None:
-    reader = reader_with(tiny_tokenizer(template), tiny_reader)
+def test_a_chat_template_that_fails(template: str, tiny_reader: Reader) -> None:
     with pytest.raises(InputError, match="chat_template=False"):
-        reader.encode(bridge_example())
+        replace(tiny_reader, tokenizer=tiny_tokenizer(template)).encode(bridge_example())
 
 
 def test_a_tokenizer_that_is_larger_than_the_embeddings(tiny_reader: Reader) -> None:
-    large = tiny_tokenizer(vocabulary=420, extra=tuple(f"<|x{k}|>" for k in range(300)))
-    text = "The bridge was opened in 1901. " * 5
-    reader = reader_with(large, tiny_reader)
-    rows = tiny_reader.model.get_input_embeddings().weight.shape[0]
-    example = Example(question="Q?", passages=[text], response="It <|x1|> was.")
-    ids = reader.tokenizer(text)["input_ids"]
-    if max(ids) < rows:  # the control tokens come first: cut the embeddings instead
-        small = tiny_llama(dtype=torch.float32)
-        small.resize_token_embeddings(40)
-        reader = Reader(small, large, tiny_reader.identity)
-    with pytest.raises(InputError, match=r"token \d+, and its model has \d+ embeddings"):
-        reader.encode(example)
+    small = tiny_llama(dtype=torch.float32)
+    small.resize_token_embeddings(40)
+    with pytest.raises(InputError, match=r"token \d+, and its model has 40 embeddings"):
+        replace(tiny_reader, model=small).encode(bridge_example())
 
 
-@pytest.mark.parametrize("where", ["passage", "response", "question", "prompt"])
+@pytest.mark.parametrize("where", ["passages", "response", "question", "prompt"])
 def test_text_that_no_window_holds_is_refused_before_it_is_cut_into_tokens(
     where: str, tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = "The bridge was opened in 1901. " * 200_000
-    given: dict[str, Any] = {"question": "Q?", "passages": ["P."], "response": "R."}
-    if where == "prompt":
-        given["prompt"] = f"{long} Q? P."
-    else:
-        given["passages" if where == "passage" else where] = [long] if where == "passage" else long
-    example = Example(**given)
+    change: dict[str, Any] = {"passages": [long], "prompt": f"{long} Q? P."}
+    example = Example(
+        **{"question": "Q?", "passages": ["P."], "response": "R.", where: change.get(where, long)}
+    )
     called: list[str] = []
     monkeypatch.setattr("lrp4rag.reader.reader.encode", lambda *_, **__: called.append("tokens"))
     started = time.perf_counter()
@@ -385,6 +363,10 @@ def test_a_damaged_note_too(converted: tuple[Path, Path], monkeypatch: pytest.Mo
         (folder / "lrp4rag_files.json").write_bytes(content)
         with pytest.warns(LRP4RAGWarning, match="made again"):
             assert resolve(str(gguf)) == folder
+    (folder / "lrp4rag_files.json").unlink()  # which comes last: the conversion was killed
+    (folder / "model.safetensors").write_bytes(b"half")
+    assert resolve(str(gguf)) == folder
+    assert (folder / "model.safetensors").read_bytes() == files["model.safetensors"]
 
 
 @pytest.mark.usefixtures("_cache")
@@ -396,11 +378,3 @@ def test_a_damaged_memory_of_a_hash_is_not_believed(content: bytes, tmp_path: Pa
     (memo,) = (Path(os.environ["LRP4RAG_CACHE"]) / "hashes").iterdir()
     memo.write_bytes(content)
     assert file_hash(path) == digest
-
-
-def test_hashing_is_done_once(converted: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    gguf, folder = converted
-    assert weights_hash(folder) == file_hash(gguf)
-    monkeypatch.setattr("hashlib.file_digest", None)
-    assert resolve(str(gguf)) == folder
-    assert weights_hash(folder) == file_hash(gguf)

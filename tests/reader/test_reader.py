@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,6 +20,8 @@ from lrp4rag.errors import InputError
 from lrp4rag.reader import DEFAULT_READER, Reader, encode, load_reader
 from lrp4rag.reader.reader import tokenizer_hash
 from tests.tiny import CHATML, bridge_example, tiny_tokenizer
+
+DTYPES = ("float32", "bfloat16", "float16")
 
 
 @pytest.fixture
@@ -47,12 +50,7 @@ def test_a_folder(reader_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "chosen"),
-    [
-        *((name, name) for name in ("float32", "bfloat16", "float16")),
-        ("auto", "bfloat16"),
-        ("auto", "float32"),
-    ],
+    ("dtype", "chosen"), [*((name, name) for name in DTYPES), ("auto", "bfloat16"), ("auto", "float32")]
 )
 def test_dtypes(dtype: str, chosen: str, reader_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ "auto" takes the one that the device is fast in."""
@@ -134,42 +132,39 @@ def test_the_digest_is_the_same_across_dtypes_names_and_loads(reader_folder: Pat
     assert first.as_dict()["digest"] == first.digest
 
 
-def add_a_token(folder: Path) -> None:
-    tiny_tokenizer(extra=("<|tool|>",)).save_pretrained(folder)
-
-
 def change_a_weight(folder: Path) -> None:
     weights = load_file(folder / "model.safetensors")
     weights["model.norm.weight"][0] += 1e-3
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def change_the_merges(folder: Path) -> None:
-    path = folder / "tokenizer.json"
-    content = json.loads(path.read_text())
-    content["model"]["merges"].reverse()
-    path.write_text(json.dumps(content))
-
-
 def change_the_template(folder: Path) -> None:
     tiny_tokenizer(CHATML.replace("assistant", "model")).save_pretrained(folder)
 
 
-def change_the_rotary_base(folder: Path) -> None:
-    """The same weights compute something else."""
-    path = folder / "config.json"
-    config = json.loads(path.read_text())
-    config["rope_parameters"]["rope_theta"] *= 10
-    path.write_text(json.dumps(config))
+def in_json(name: str, change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        content = json.loads((folder / name).read_text())
+        change(content)
+        (folder / name).write_text(json.dumps(content))
+
+    return edit
 
 
-CHANGES = [add_a_token, change_a_weight, change_the_merges, change_the_template, change_the_rotary_base]
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "another token": lambda folder: tiny_tokenizer(extra=("<|tool|>",)).save_pretrained(folder),
+    "another weight": change_a_weight,
+    "other merges": in_json("tokenizer.json", lambda content: content["model"]["merges"].reverse()),
+    "another template": change_the_template,
+    # The same weights compute something else.
+    "another rotary base": in_json("config.json", lambda c: c["rope_parameters"].update(rope_theta=1e5)),
+}
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_the_digest_differs_with(change: Callable[[Path], None], copied: Path) -> None:
+def test_the_digest_differs_with(change: str, copied: Path) -> None:
     before = load(copied).identity.digest
-    change(copied)
+    CHANGES[change](copied)
     assert load(copied).identity.digest != before
 
 
@@ -210,13 +205,12 @@ def test_an_unknown_model(name: str) -> None:
     assert time.monotonic() - started < 5
 
 
-@pytest.mark.parametrize("dtype", ["float64", "fp16", ""])
-def test_an_unknown_dtype(reader_folder: Path, dtype: str) -> None:
-    with pytest.raises(InputError, match=f"'{dtype}'.*float32, bfloat16, float16"):
-        load(reader_folder, dtype=dtype)
-
-
-def test_a_device_that_is_unknown_or_not_there(reader_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dtype_or_device_that_is_unknown_or_not_there(
+    reader_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for dtype in ("float64", "fp16", ""):
+        with pytest.raises(InputError, match=f"'{dtype}'.*float32, bfloat16, float16"):
+            load(reader_folder, dtype=dtype)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     unknown = {device: f"unknown device '{device}'" for device in ("gpu", "cpu:x", "")}
     for device, message in {**unknown, "cuda:0": "no CUDA device"}.items():
@@ -224,19 +218,14 @@ def test_a_device_that_is_unknown_or_not_there(reader_folder: Path, monkeypatch:
             load_reader(str(reader_folder), device=device)
 
 
-def test_a_folder_without_safetensors(copied: Path) -> None:
-    """Weights that are pickled only are not loaded."""
-    weights = load_file(copied / "model.safetensors")
-    (copied / "model.safetensors").unlink()
+def test_a_folder_without_safetensors_or_without_a_weight(copied: Path) -> None:
+    """Weights that are pickled only are not loaded; transformers would fill in random numbers."""
+    path = copied / "model.safetensors"
+    weights = load_file(path)
+    path.unlink()
     torch.save(weights, copied / "pytorch_model.bin")
     with pytest.raises(InputError, match="copy"):
         load(copied)
-
-
-def test_a_folder_that_lacks_a_weight(copied: Path) -> None:
-    """transformers would fill it with random numbers, and only log it."""
-    path = copied / "model.safetensors"
-    weights = load_file(path)
     del weights["model.layers.1.mlp.up_proj.weight"]
     save_file(weights, path, metadata={"format": "pt"})
     with pytest.raises(InputError, match=r"up_proj"):

@@ -23,34 +23,25 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-@pytest.fixture
-def conversions(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The GGUF files that were converted."""
-    done: list[Path] = []
-    real = weights._convert
-
-    def counted(gguf: Path, folder: Path) -> None:
-        done.append(gguf)
-        real(gguf, folder)
-
-    monkeypatch.setattr(weights, "_convert", counted)
-    return done
-
-
 # GGUF.
 
 
-def test_a_gguf_file_is_converted_once(cache: Path, conversions: list[Path], tmp_path: Path) -> None:
+def test_a_gguf_file_is_converted_and_hashed_once(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gguf = save_tiny_gguf(tmp_path / "tiny.gguf")
     folder = resolve(str(gguf))
     assert folder.is_relative_to(cache)
-    assert resolve(str(gguf)) == folder
-    assert len(conversions) == 1
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    assert weights_hash(folder) == file_hash(gguf)
+    with monkeypatch.context() as patch:
+        for name in ("hashlib.file_digest", "lrp4rag.reader.weights._convert"):
+            patch.setattr(name, lambda *_: pytest.fail("done again"))
+        assert resolve(str(gguf)) == folder
+        assert weights_hash(folder) == file_hash(gguf)
     # Another file is another reader, also under the same name.
     other = save_tiny_gguf(tmp_path / "tiny.gguf", seed=1)
     assert resolve(str(other)) != folder
-    assert len(conversions) == 2
 
 
 def test_a_gguf_reader_has_the_files_weights_tokenizer_and_hash(cache: Path, tmp_path: Path) -> None:
@@ -88,17 +79,6 @@ def test_a_failed_conversion_leaves_nothing_and_is_repeated(
     assert (resolve(str(gguf)) / "model.safetensors").is_file()
 
 
-def test_a_half_converted_folder_is_replaced(cache: Path, conversions: list[Path], tmp_path: Path) -> None:
-    """As a run killed by an older version may have left it: files, but not the note that comes last."""
-    gguf = save_tiny_gguf(tmp_path / "tiny.gguf")
-    folder = resolve(str(gguf))
-    (folder / "lrp4rag_files.json").unlink()
-    (folder / "model.safetensors").write_bytes(b"half")
-    assert resolve(str(gguf)) == folder
-    assert len(conversions) == 2
-    assert (folder / "model.safetensors").stat().st_size > 1000
-
-
 @pytest.mark.parametrize(
     "content", [b"", b"this is no GGUF file", b"GGUF", b"GGUF" + b"\x03\x00\x00\x00" * 6]
 )
@@ -108,6 +88,8 @@ def test_a_file_that_is_not_a_gguf(content: bytes, cache: Path, tmp_path: Path) 
     with pytest.raises(InputError, match=r"fake\.gguf"):
         load_reader(str(path))
     assert list((cache / "readers").iterdir()) == []
+    with pytest.raises(InputError, match=r"no such GGUF file: .*nowhere\.gguf"):
+        resolve(str(tmp_path / "nowhere.gguf"))
 
 
 def test_a_gguf_file_that_lacks_weights(cache: Path, tmp_path: Path) -> None:
@@ -118,11 +100,6 @@ def test_a_gguf_file_that_lacks_weights(cache: Path, tmp_path: Path) -> None:
     path.write_bytes(content.replace(b"blk.0.ffn_up.weight", b"blk.0.other.weighty"))
     with pytest.raises(InputError, match=r"up_proj"):
         load_reader(str(path))
-
-
-def test_a_gguf_file_that_is_not_there(cache: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no such GGUF file: .*nowhere\.gguf"):
-        resolve(str(tmp_path / "nowhere.gguf"))
 
 
 # The default reader.
