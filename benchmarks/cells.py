@@ -49,10 +49,12 @@ class Cells:
 def _read(path: Path, setup: dict[str, Any]) -> dict[str, Cell]:
     content = read_record(path, WHAT)
     known, cells = content.get("setup"), content.get("cells")
-    if not isinstance(known, dict) or not isinstance(cells, dict):
-        raise InputError(f"not {WHAT}: it has no setup and cells", path=path)
-    if not all(isinstance(cell, dict) for cell in cells.values()):
-        raise InputError(f"not {WHAT}: a cell is no object", path=path)
+    if (
+        not isinstance(known, dict)
+        or not isinstance(cells, dict)
+        or any(type(cell) is not dict for cell in cells.values())
+    ):
+        raise InputError(f"not {WHAT}: it has no setup, or no cells", path=path)
     for name in sorted({*known, *setup}):
         if known.get(name) != setup.get(name):
             why = f"measured with {name} {known.get(name)}, not {setup.get(name)}; name another output"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from lrp4rag.files import check_output, write_atomically
 from lrp4rag.reader.reader import DTYPES
 
 Report = tuple[dict[str, Any], list[str]]
-"""Results for --json, and Markdown lines for people."""
+"""Results for --json, and Markdown lines for people; the settings are added to both."""
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 SETTINGS = {"max_content_width": 110, "help_option_names": ["-h", "--help"]}
@@ -60,7 +61,9 @@ def listed(name: str, item: click.ParamType[Any], default: str, help: str) -> De
 rounds = functools.partial(count, "--rounds", help="Rounds of all ways.")
 device = click.option("--device", default="cpu", show_default=True, help="cpu, cuda or cuda:K.")
 dtype = click.option("--dtype", default="float32", show_default=True, type=click.Choice(list(DTYPES)))
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON; the source's head has the keys.")
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON; benchmarks/README.md has the keys."
+)
 
 
 def benchmark(function: Callable[..., Report]) -> click.Command:
@@ -74,10 +77,13 @@ def benchmark(function: Callable[..., Report]) -> click.Command:
         silence()
         with exit_codes():
             values, text = function(**options)
-        content = json.dumps(values, indent=2)
+        settings = {"threads": torch.get_num_threads(), "device": "cpu", **options}
+        settings["device_name"] = device_name(torch.device(settings["device"]))
+        content = json.dumps(values | settings, indent=2)
         if out is not None:
             write_atomically(out, content + "\n")
-        click.echo(content if as_json else "\n".join(text))
+        about = ", ".join(f"{name} {value}" for name, value in settings.items())
+        click.echo(content if as_json else "\n".join([about, "", *text]))
 
     return main
 
@@ -101,6 +107,10 @@ def gigabytes(count: float) -> str:
     return f"{count / 1e9:.2f} GB"
 
 
-def threads_and_device(device: str = "cpu") -> dict[str, Any]:
-    """Settings that every result names."""
-    return {"threads": torch.get_num_threads(), "device": device}
+def device_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return model or platform.processor() or platform.machine()

@@ -34,8 +34,8 @@ class Example:
     response_ids: tuple[int, ...]
 
     @classmethod
-    def random(cls, prompt: int, response: int, vocabulary: int) -> Example:
-        generator = torch.Generator().manual_seed(0)
+    def random(cls, prompt: int, response: int, vocabulary: int, seed: int = 0) -> Example:
+        generator = torch.Generator().manual_seed(seed)
         ids = torch.randint(vocabulary, (prompt + response,), generator=generator).tolist()
         return cls(tuple(ids[:prompt]), tuple(ids[prompt:]))
 
@@ -93,10 +93,10 @@ def seconds(function: Callable[[], object], device: torch.device = CPU) -> float
     return float(events[0].elapsed_time(events[1])) / 1000
 
 
-def in_rounds(ways: Mapping[str, Callable[[], T]], rounds: int, warm_up: bool = True) -> dict[str, list[T]]:
+def in_rounds(ways: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
     """What every way returns in every round. A round runs each way once, so that ratios within rounds hold
     on a noisy machine. The first call of a way chooses kernels and takes memory, and does not count."""
-    for way in ways.values() if warm_up else ():
+    for way in ways.values():
         way()
     found: dict[str, list[T]] = {name: [] for name in ways}
     for _ in range(rounds):
@@ -120,6 +120,26 @@ def exponent(lengths: Sequence[float], values: Sequence[float]) -> float:
     """The power of the length with which values grow: the slope of their logarithms, by least squares."""
     x, y = [math.log(length) for length in lengths], [math.log(value) for value in values]
     return statistics.linear_regression(x, y).slope
+
+
+def exponents(
+    cells: Sequence[dict[str, Any]], by: Sequence[str], length: str, value: str, least: int
+) -> list[dict[str, Any]]:
+    """The exponent of `value` over `length` for the cells that share what they are named `by`, where at least
+    so many have a value that is not zero."""
+    points: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
+    for cell in cells:
+        if cell.get(value):
+            points.setdefault(tuple(cell[name] for name in by), []).append((cell[length], cell[value]))
+    return [
+        {
+            **dict(zip(by, key, strict=True)),
+            "points": len(found),
+            "exponent": exponent(*zip(*found, strict=True)),
+        }
+        for key, found in points.items()
+        if len(found) >= least
+    ]
 
 
 def apart(function: Callable[..., T], *arguments: object) -> T:

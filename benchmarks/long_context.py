@@ -1,28 +1,4 @@
-"""Peak memory and time of push and pull as prompts grow, and how well memory is planned.
-
-    python -m benchmarks.long_context [--json]
-
-Every cell runs in a fresh process, whose peak is VmHWM (Linux) while it pushes once, model included.
-`estimate` is what `lrp4rag.lrp.memory` expects a pass to allocate at the sizes that were planned;
-`allocated` is the peak less what the process held before the pass.
-
-Keys of --json: `cells`, a list of
-
-    what                 push, or pull (of one R_prompt cotangent, its replay included)
-    prompt, response     tokens
-    limit_bytes          `max_memory` of `relevance_mode`; null: default sizes
-    seconds              of the pass
-    peak_bytes           of the process
-    resident_bytes       of the process before the pass
-    allocated_bytes      peak less resident
-    estimate_bytes       by memory.push_bytes or memory.pull_bytes
-    estimate_over_allocated
-    sizes                what was planned: queries, tangents, cotangents, positions, tape
-    error                why there is nothing else, or null
-
-and `exponents`, a list of {what, limit_bytes, exponent}: the power of the prompt's length with which
-`allocated_bytes` grows (least squares on logarithms; 2 would be the square); and `threads`, `tangents`.
-"""
+"""Peak memory and time of push and pull as prompts grow, and how well memory is planned."""
 
 from __future__ import annotations
 
@@ -32,10 +8,9 @@ from functools import partial
 from typing import Any
 
 import click
-import torch
 
 from benchmarks.command import Report, benchmark, count, gigabytes, listed, table
-from benchmarks.harness import Example, apart, exponent, forget_peak, peak_resident, seconds
+from benchmarks.harness import Example, apart, exponents, forget_peak, peak_resident, seconds
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp import Flow, relevance_mode
 from lrp4rag.lrp.memory import Budget, Shape, Sizes, pull_bytes, push_bytes
@@ -105,22 +80,6 @@ def run_apart(cell: Cell) -> dict[str, Any]:
         return about | {"error": str(error)}
 
 
-def exponents(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The power with which allocated memory grows, for each kind of pass with two lengths or more."""
-    fits = []
-    for what, limit in dict.fromkeys((cell["what"], cell["limit_bytes"]) for cell in cells):
-        chosen = [
-            (cell["prompt"], cell["allocated_bytes"])
-            for cell in cells
-            if (cell["what"], cell["limit_bytes"], cell["error"]) == (what, limit, None)
-            and cell["allocated_bytes"] > 0
-        ]
-        if len(chosen) > 1:
-            power = exponent(*zip(*chosen, strict=True))
-            fits.append({"what": what, "limit_bytes": limit, "exponent": power})
-    return fits
-
-
 def line(cell: dict[str, Any]) -> tuple[str, ...]:
     limit = "default sizes" if cell["limit_bytes"] is None else f"within {cell['limit_bytes'] / GB:g} GB"
     start = (f"{cell['what']}, {limit}", str(cell["prompt"]))
@@ -160,13 +119,12 @@ def main(
     for cell in [*planned, *(Cell("pull", n, response, int(pull_limit * GB)) for n in prompts)]:
         cells.append(run_apart(cell))
         click.echo(" ".join(line(cells[-1])), err=True)  # while the table grows
-    fits = exponents(cells)
+    fits = exponents(cells, ("what", "limit_bytes"), "prompt", "allocated_bytes", least=2)
     head = ("", "tokens", "seconds", "peak", "of it allocated", "estimate over that", "sizes")
     powers = [f"{fit['what']}, {fit['limit_bytes']}: {fit['exponent']:.2f}" for fit in fits]
     about = "allocated memory grows with the prompt's length to the power of: " + "; ".join(powers)
     text = [*table(head, [line(cell) for cell in cells]), "", about]
-    rest = {"exponents": fits, "threads": torch.get_num_threads(), "tangents": tangents}
-    return {"cells": cells, **rest}, text
+    return {"cells": cells, "exponents": fits}, text
 
 
 if __name__ == "__main__":

@@ -1,23 +1,4 @@
-"""Time and memory of push and pull against plain forward and backward passes, in one run.
-
-    python -m benchmarks.passes [--json]                      the default reader in float32 on a CPU
-    python -m benchmarks.passes --shape llama-2-7b --device cuda --dtype bfloat16
-
-Keys of --json:
-
-    push_over_forward          R_response of all t tokens, over a plain Hugging Face forward (sdpa, logits of
-                               the response rows only)
-    backwards_over_push        t one-token backward passes (one graph kept, sdpa, gradients of the embeddings
-                               only), over that push
-    pull_row_over_forward      one row of the full R*, on average, over the plain forward
-    rows_over_matrix           t rows by autograd, each with its forward, over the full R*
-    peak_memory_over_forward   peak memory of a process (or its GPU) that pushes, over that of one that runs
-                               the forward; forward_peak_bytes, push_peak_bytes
-    passes    a list of {name, seconds, over_forward}: forward, R_response (one pushed tangent), per_passage
-              (`segments` tangents), R_prompt (one pulled cotangent, replay included), pull_row (one row of
-              R*), backward_row (one row by autograd on a kept graph), forward_backward_row (with its forward)
-    device_name, threads, device, dtype, shape, prompt, response, segments, cotangents, rounds    the settings
-"""
+"""Time and memory of push and pull against plain forward and backward passes, in one run."""
 
 from __future__ import annotations
 
@@ -31,8 +12,8 @@ import torch
 from torch import Tensor
 
 from benchmarks import command
-from benchmarks.command import Report, benchmark, count, gigabytes, table, threads_and_device
-from benchmarks.devices import device_name, model_of, shape
+from benchmarks.command import Report, benchmark, count, gigabytes, table
+from benchmarks.devices import model_of, shape
 from benchmarks.harness import Example, apart, equal_parts, in_rounds, peak_of, plain_forward, seconds
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.memory import Sizes
@@ -184,18 +165,12 @@ def main(
         "passes": [{"name": name, **one} for name, one in passes.items()],
         "forward_peak_bytes": memory["forward"],
         "push_peak_bytes": memory["push"],
-        "device_name": device_name(torch.device(device)),
-        **threads_and_device(device),
-        **{"dtype": dtype, "shape": shape, "prompt": prompt, "response": response, "segments": segments},
-        **{"cotangents": cotangents, "rounds": rounds},
     }
     rows = [
         (TITLES[name], f"{one['seconds'] * 1000:.1f}", f"{one['over_forward']:.2f}")
         for name, one in passes.items()
     ]
     text = [
-        f"{result['device_name']}, {result['threads']} threads: {shape} in {dtype}, {prompt} prompt and "
-        f"{response} response tokens, {segments} segments; medians of {rounds} rounds",
         f"peak memory: {gigabytes(memory['forward'])} of a forward, {gigabytes(memory['push'])} of a push",
         "",
         *table(("pass", "ms", "plain forwards"), rows),

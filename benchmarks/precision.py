@@ -1,27 +1,4 @@
-"""What half precision does to relevance: agreement with float32, and time, for each composite.
-
-    python -m benchmarks.precision [--json]
-
-Relevance in bfloat16 and float16 is compared with relevance in float32 of the same reader on the same
-examples (examples/*.json and synthetic prompts with a planted passage). Of each example and quantity:
-
-    correlation       Pearson, between the two vectors
-    mean_error        mean |a - b| over mean |b|: the mean error, relative to the mean size
-    largest_error     max |a - b| over max |b|
-
-Keys of --json: `device`, `device_name`, `threads`, `rounds`, and `rows`, a list of
-
-    composite, dtype, quantity      quantity: response (R_response), prompt (R_prompt), segments (relevance
-                                    of each segment for each response token)
-    correlation                     median over the examples; lowest_correlation: the lowest
-    mean_error, largest_error       medians over the examples; highest_mean_error: the highest
-    finite                          whether every value of every example is
-    time_over_float32               seconds of the push (response, segments) or pull (prompt) over those in
-                                    float32: the median over rounds and examples
-    examples                        how many
-
-A row in which something is not finite has null in place of figures.
-"""
+"""What half precision does to relevance: agreement with float32, and time, for each composite."""
 
 from __future__ import annotations
 
@@ -39,8 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks import command
-from benchmarks.command import Report, benchmark, count, listed, table, threads_and_device
-from benchmarks.devices import device_name
+from benchmarks.command import Report, benchmark, count, listed, table
 from benchmarks.faithfulness.cases import needle_cases
 from benchmarks.harness import in_rounds, seconds
 from lrp4rag.data import load_examples
@@ -59,14 +35,6 @@ Run = tuple[Array | None, float]
 """Relevance, None where it is not finite, and seconds."""
 
 
-def response(flow: Flow, encoded: Encoded) -> torch.Tensor:
-    return flow.push(encoded, prompt_mean(encoded))
-
-
-def segments(flow: Flow, encoded: Encoded) -> torch.Tensor:
-    return flow.push(encoded, segment_weights(encoded))
-
-
 def prompt(flow: Flow, encoded: Encoded) -> torch.Tensor:
     length = len(encoded.response_ids)
     try:
@@ -76,9 +44,9 @@ def prompt(flow: Flow, encoded: Encoded) -> torch.Tensor:
 
 
 QUANTITIES: dict[str, Callable[[Flow, Encoded], torch.Tensor]] = {
-    "response": response,
+    "response": lambda flow, encoded: flow.push(encoded, prompt_mean(encoded)),
     "prompt": prompt,
-    "segments": segments,
+    "segments": lambda flow, encoded: flow.push(encoded, segment_weights(encoded)),
 }
 
 
@@ -206,9 +174,7 @@ def main(
       python -m benchmarks.precision --composites attnlrp --needles 0 --rounds 1      a quick look
     """
     rows = measure(device, dtypes, composites, needles, rounds)
-    about = {"device_name": device_name(torch.device(device)), **threads_and_device(device), "rounds": rounds}
-    head = f"{about['device_name']}, {about['threads']} threads, {rows[0]['examples']} examples, medians"
-    return {**about, "rows": rows}, [head, "", *lines(rows)]
+    return {"rows": rows}, lines(rows)
 
 
 if __name__ == "__main__":

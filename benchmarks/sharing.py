@@ -1,20 +1,4 @@
-"""Several responses at once against one by one: a shared prompt, and batches, in one run.
-
-    python -m benchmarks.sharing [--json]
-
-Keys of --json (each ratio is taken within rounds; the median is reported):
-
-    separate_over_shared       seconds of one push a response, over those of one `push_shared`
-    loop_over_batch            the same for responses with prompts of their own, over `push_batch`
-    two_stacks_over_one        pushing tangents of attnlrp and of cp_lrp one after the other, over one stack
-    all_over_begun             R*, every bin's tangent from the first token, over from where its bin begins
-    shared_seconds, separate_seconds, batch_seconds, loop_seconds    what the first ratios are made of
-    shared_difference, batch_difference    largest difference from the separate pushes, relative to the
-                                           largest relevance
-    tokens_over_shared         tokens that separate pushes read, over those that the shared one reads:
-                               what the first ratio would be if time went with tokens
-    responses, prompt, response, rounds, threads, device, dtype    the settings
-"""
+"""Several responses at once against one by one: a shared prompt, and batches, in one run."""
 
 from __future__ import annotations
 
@@ -27,31 +11,13 @@ from unittest import mock
 import torch
 
 from benchmarks import command
-from benchmarks.command import Report, benchmark, count, table, threads_and_device
+from benchmarks.command import Report, benchmark, count, table
 from benchmarks.devices import DEFAULT, model_of
 from benchmarks.harness import Example, difference, equal_parts, in_rounds, ratio, seconds
 from lrp4rag.lrp import CP_LRP, Composite, Flow, prefix, relevance_mode
 from lrp4rag.lrp.resample import resampling_matrix
 
 BINS = 16
-
-
-def shared_examples(responses: int, prompt: int, response: int, vocabulary: int) -> list[Example]:
-    """Several responses to one prompt."""
-    whole = Example.random(prompt, responses * response, vocabulary)
-    parts = [whole.response_ids[k * response : (k + 1) * response] for k in range(responses)]
-    return [Example(whole.prompt_ids, part) for part in parts]
-
-
-def separate_examples(responses: int, prompt: int, response: int, vocabulary: int) -> list[Example]:
-    """As many, each with a prompt of its own, of lengths that differ by up to a fifth."""
-    whole = Example.random(responses * prompt, responses * response, vocabulary)
-    examples = []
-    for k in range(responses):
-        end = (k + 1) * prompt - k * prompt // (5 * responses)
-        ids = whole.prompt_ids[k * prompt : end]
-        examples.append(Example(ids, whole.response_ids[k * response : (k + 1) * response]))
-    return examples
 
 
 def stacked(flow: Flow, examples: list[Example], *composites: Composite) -> None:
@@ -125,11 +91,13 @@ def main(responses: int, prompt: int, response: int, rounds: int, device: str, d
       python -m benchmarks.sharing --prompt 50 --response 10       a quick look
     """
     model = model_of(DEFAULT, device, dtype)
-    sizes = (responses, prompt, response, model.config.vocab_size)
+    # Several responses to one prompt; and as many, each with its prompt, whose lengths differ by a fifth.
+    some = [Example.random(prompt, response, model.config.vocab_size, seed) for seed in range(responses)]
+    shared = [Example(some[0].prompt_ids, one.response_ids) for one in some]
+    lengths = [prompt - k * prompt // (5 * responses) for k in range(responses)]
+    separate = [Example(one.prompt_ids[:n], one.response_ids) for one, n in zip(some, lengths, strict=True)]
     with relevance_mode(model) as flow:
-        result = measure(flow, shared_examples(*sizes), separate_examples(*sizes), rounds)
-    result |= {"responses": responses, "prompt": prompt, "response": response, "rounds": rounds}
-    result |= threads_and_device(device) | {"dtype": dtype}
+        result = measure(flow, shared, separate, rounds)
     rows = [
         (
             title,
@@ -140,16 +108,13 @@ def main(responses: int, prompt: int, response: int, rounds: int, device: str, d
         )
         for title, slow, fast in (("one prompt", "separate", "shared"), ("a prompt each", "loop", "batch"))
     ]
-    about = (
-        f"{responses} responses of {response} tokens, prompts of {prompt}, {dtype} on {device}, "
-        f"{result['threads']} threads; sharing reads {result['tokens_over_shared']:.2f} times fewer tokens"
-    )
     head = ("", "one by one", "at once", "times faster", "largest difference")
     also = (
+        f"sharing reads {result['tokens_over_shared']:.2f} times fewer tokens; "
         f"R*'s tangents from where they begin: {result['all_over_begun']:.2f} times faster; "
         f"two composites in one stack: {result['two_stacks_over_one']:.2f} times"
     )
-    return result, [about, "", *table(head, rows), "", also]
+    return result, [*table(head, rows), "", also]
 
 
 if __name__ == "__main__":

@@ -1,24 +1,4 @@
-"""Speed of generating with relevance against plain generation, in one run.
-
-    python -m benchmarks.stream [--json]
-
-The ways; ratios are taken within rounds, and medians over the rounds are reported:
-
-    generate            plain Hugging Face `generate`, greedy
-    stream              `lrp4rag.lrp.stream` with one tangent (R_response)
-    recording           `lrp4rag.lrp.recording` inside `generate`, one tangent
-    stream_segments     `stream` with one tangent for each of several segments
-    recording_segments  `recording` with the same
-
-Keys of --json, WAY being any of these:
-
-    WAY_over_generate             tokens per second over those of `generate`, prompt included
-    WAY_later_over_generate       seconds of a token after the first, over those of `generate`
-    WAY_tokens_per_second         prompt included
-    WAY_first_seconds             from the call to the first token: the prompt is read
-    WAY_later_seconds             a later token, on average
-    prompt, new, segments, rounds, threads, device, dtype, shape    the settings
-"""
+"""Speed of generating with relevance against plain generation, in one run."""
 
 from __future__ import annotations
 
@@ -32,7 +12,7 @@ import torch
 from transformers import StoppingCriteria
 
 from benchmarks import command
-from benchmarks.command import Report, benchmark, count, table, threads_and_device
+from benchmarks.command import Report, benchmark, count, table
 from benchmarks.devices import model_of, shape
 from benchmarks.harness import Example, equal_parts, in_rounds, now, ratio
 from lrp4rag.lrp import recording, relevance_mode, stream
@@ -124,8 +104,7 @@ def measure(task: Task, rounds: int) -> dict[str, Any]:
         result[f"{name}_tokens_per_second"] = statistics.median(rates[name])
         result[f"{name}_first_seconds"] = statistics.median(one.first for one in found)
         result[f"{name}_later_seconds"] = statistics.median(later[name])
-    settings = {"prompt": len(task.prompt_ids), "new": task.new, "segments": task.segments, "rounds": rounds}
-    return result | settings
+    return result
 
 
 @benchmark
@@ -154,7 +133,7 @@ def main(shape: str, device: str, dtype: str, prompt: int, new: int, segments: i
     """
     model = model_of(shape, device, dtype)
     task = Task(model, Example.random(prompt, 1, model.config.vocab_size).prompt_ids, new, segments)
-    result = measure(task, rounds) | threads_and_device(device) | {"dtype": dtype, "shape": shape}
+    result = measure(task, rounds)
     rows = [
         (
             name,
@@ -167,11 +146,7 @@ def main(shape: str, device: str, dtype: str, prompt: int, new: int, segments: i
         for name in WAYS
     ]
     head = ("", "tokens/s", "/ generate", "first token", "later token", "/ generate")
-    about = (
-        f"{prompt} prompt and {new} new tokens, {shape} in {dtype} on {device}, {result['threads']} threads, "
-        f"medians of {rounds} rounds"
-    )
-    return result, [about, "", *table(head, rows)]
+    return result, table(head, rows)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,5 @@
 """What one more response costs each system that `lrp4rag experiments compare` compares: seconds, peak memory,
-and plain forwards of the reader in the same process.
-
-    python -m benchmarks.systems --store STORE --out FILE [--system NAME ...]
-
-Each system runs in a process of its own, with its models loaded and nothing kept between responses. It learns
-from the responses to a few of the store's sources first: one more costs the same whatever was learned.
-Baselines on the reader's states are charged an eager forward that keeps states and attention.
-
-Keys of --out:
-
-    systems       by name: seconds and forwards of a response (the median), peak_bytes; those that are there
-                  already are not measured again unless they are named
-    conditions    reader, precision, threads and number of responses, in words
-"""
+and plain forwards of the reader in the same process."""
 
 from __future__ import annotations
 

@@ -1,23 +1,4 @@
-"""What the signals of one response cost that a verdict on it rests on, against a plain forward, in one run.
-
-    python -m benchmarks.verdict [--dtype bfloat16] [--out FILE] [--json]
-
-Of each way the fastest round counts. The ways:
-
-    forward     the fastest plain Hugging Face forward (sdpa, logits of the response rows only)
-    R_response  one tangent, no signals
-    fast        `PromptSignals(..., FAST)`: the passages together, contrasts, likelihood, lookback, states
-    segments    each segment, and the likelihood without passages
-    full        `PromptSignals(..., FULL)`: provenance too
-
-Keys of --out and --json, WAY being any of these:
-
-    WAY_over_forward                                    its seconds over those of the forward
-    WAY_processor_over_forward                          the same of the processor's time, which other work on
-                                                        the machine disturbs less
-    WAY_seconds, WAY_peak_bytes                         the latter of a fresh process, its weights included
-    prompt, response, dtype, rounds, threads, device    the settings
-"""
+"""What the signals of one response cost, which a verdict rests on, against a plain forward, in one run."""
 
 from __future__ import annotations
 
@@ -28,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks import command
-from benchmarks.command import Report, benchmark, count, gigabytes, table, threads_and_device
+from benchmarks.command import Report, benchmark, count, gigabytes, table
 from benchmarks.harness import Example, apart, in_rounds, peak_of, plain_forward, seconds
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.attribute import prompt_mean
@@ -97,8 +78,7 @@ def measure(prompt: int, response: int, dtype: str, rounds: int) -> dict[str, An
         result[f"{name}_processor_over_forward"] = processor / best["forward"][1]
         result[f"{name}_seconds"] = elapsed
         result[f"{name}_peak_bytes"] = apart(peak_bytes, name, prompt, response, dtype)
-    settings = {"prompt": prompt, "response": response, "dtype": dtype, "rounds": rounds}
-    return result | settings | threads_and_device()
+    return result
 
 
 @benchmark
@@ -126,8 +106,7 @@ def main(prompt: int, response: int, dtype: str, rounds: int) -> Report:
         for name in ("forward", "R_response", "fast", "segments", "full")
     ]
     head = ("", "seconds", "plain forwards", "by processor time", "peak memory")
-    about = f"{prompt} + {response} tokens, {dtype}, {result['threads']} threads, best of {rounds} rounds"
-    return result, [about, "", *table(head, rows)]
+    return result, table(head, rows)
 
 
 if __name__ == "__main__":

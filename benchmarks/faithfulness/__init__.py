@@ -1,4 +1,1 @@
-"""Is the relevance faithful? Needle, perturbation and passage ablation, against other methods.
-
-Run with `python -m benchmarks.faithfulness --help`; the keys of `--json` are documented in `__main__.py`.
-"""
+"""Is the relevance faithful? Run with `python -m benchmarks.faithfulness --help`."""

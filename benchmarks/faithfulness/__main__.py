@@ -1,28 +1,4 @@
-"""Is the relevance faithful? Needle, perturbation and passage ablation, against other methods.
-
-    python -m benchmarks.faithfulness [--samples 120] [--out DIR] [--json]
-
-Written to DIR: cells.json (what was measured of each experiment, sample and method; a killed run resumes from
-there), report.md, results.json and figures (PNG). Keys of --json (and of results.json):
-
-    configuration              what the rows share: reader (its digest), seed, data, prompt limit, ...
-    samples                    {experiment: how many prompts}
-    needle.mass                positive relevance on the planted passage, as a share of all passages'
-    needle.pointing            share of prompts whose planted passage has the largest summed relevance
-    needle.recall              gold tokens among the top 10 % of the passages' tokens
-    perturbation.area          area between the LeRF and MoRF curves of the target logit, in logits
-    ablation.spearman          rank correlation of passage relevance and drop in log-probability,
-                               within each prompt, mean over prompts
-    ablation.pooled            the same over all passages, each prompt's mean subtracted from both
-
-Each of the measures holds (more is better in all of them):
-
-    methods                    {method: {value, low, high}}: 95 % bootstrap interval over prompts
-    differences                {method: {value, low, high}}: the best of our composites minus it, paired
-    ours, other                the best of our composites, and the best of the other methods
-    verdict                    "best", "level" or "worse": ours against that other; best and worse where the
-                               interval of their difference excludes 0
-"""
+"""Is the relevance faithful? Needle, perturbation and passage ablation, against other methods."""
 
 from __future__ import annotations
 
@@ -69,7 +45,7 @@ def benchmark(
 ) -> tuple[dict[str, Any], str]:
     """Run what is missing in `folder`, and write tables, JSON and figures there.
 
-    Returns the results (`__main__` documents the keys) and the report in Markdown.
+    Returns the results (benchmarks/README.md has the keys) and the report in Markdown.
     """
     reader.model.requires_grad_(False)
     check_folder(folder).mkdir(parents=True, exist_ok=True)

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import textwrap
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from benchmarks.command import table
 from benchmarks.faithfulness.measures import EXPERIMENTS, FRACTIONS
 from benchmarks.faithfulness.methods import METHODS, OURS, Array
 from benchmarks.faithfulness.statistics import Comparison
+from lrp4rag.experiments.figures.style import DPI, blank, themed
 from lrp4rag.files import write_atomically
 from lrp4rag.report.figure_text import png_of
 from lrp4rag.report.markdown import text
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 RESAMPLES = 500
-DPI = 150
 
 
 def markdown(results: dict[str, dict[str, Comparison]], note: str) -> str:
@@ -73,7 +67,8 @@ def colours() -> dict[str, Any]:
 
 def bars(experiment: str, comparisons: dict[str, Comparison], path: Path) -> None:
     """A panel a measure; our composites are filled, the others pale. The best is on top."""
-    with _figure((4.4 * len(comparisons), 3.4), path) as drawn:
+    with themed():
+        drawn = blank((4.4 * len(comparisons), 3.4))
         axes = drawn.subplots(1, len(comparisons), squeeze=False)[0]
         for ax, (measure, comparison) in zip(axes, comparisons.items(), strict=True):
             ranked = sorted(comparison.methods, key=lambda name: comparison.methods[name].value)
@@ -95,6 +90,7 @@ def bars(experiment: str, comparisons: dict[str, Comparison], path: Path) -> Non
             ax.set_xlabel(measure)
             ax.spines[["top", "right", "left"]].set_visible(False)
         drawn.supxlabel("filled: our composites; pale: other methods; lines: 95 % intervals", fontsize=8)
+        write_atomically(path, png_of(drawn, DPI))
 
 
 def perturbation_curves(rows: dict[str, list[dict[str, Any]]], path: Path) -> None:
@@ -103,7 +99,8 @@ def perturbation_curves(rows: dict[str, list[dict[str, Any]]], path: Path) -> No
         "morf": "Most relevant first (MoRF, lower is better)",
         "lerf": "Least relevant first (LeRF, higher is better)",
     }
-    with _figure((10.5, 4.4), path) as drawn:
+    with themed():
+        drawn = blank((10.5, 4.4))
         axes = drawn.subplots(1, 2, sharey=True)
         for ax, (curve, title) in zip(axes, orders.items(), strict=True):
             for name, found in rows.items():
@@ -115,6 +112,7 @@ def perturbation_curves(rows: dict[str, list[dict[str, Any]]], path: Path) -> No
             ax.spines[["top", "right"]].set_visible(False)
         axes[0].set_ylabel("change of the logit of the answer's first token")
         drawn.legend(*axes[1].get_legend_handles_labels(), loc="outside right center", frameon=False)
+        write_atomically(path, png_of(drawn, DPI))
 
 
 def _curve(ax: Axes, values: Array, name: str) -> None:
@@ -125,20 +123,6 @@ def _curve(ax: Axes, values: Array, name: str) -> None:
     colour, x = colours()[name], 100 * FRACTIONS
     ax.plot(x, values.mean(0), color=colour, label=_label(name), **style)
     ax.fill_between(x, low, high, color=colour, alpha=0.1, lw=0)
-
-
-@contextmanager
-def _figure(size: tuple[float, float], path: Path) -> Iterator[Figure]:
-    """A figure to draw in, which is written in the end."""
-    import seaborn as sns
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with sns.axes_style("whitegrid"), sns.plotting_context("paper"):
-        drawn = Figure(figsize=size, layout="constrained")
-        FigureCanvasAgg(drawn)
-        yield drawn
-        write_atomically(path, png_of(drawn, DPI))
 
 
 def _label(name: str) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lrp4rag.training.metrics import bootstrap
 
 RESAMPLES = 2000
 
@@ -50,39 +52,23 @@ def mean_of(values: list[float]) -> Statistic:
     return lambda draw: float(array[draw].mean())
 
 
-def compare(
-    statistics: Mapping[str, Statistic], samples: int, ours: tuple[str, ...], seed: int = 0
-) -> Comparison:
+def compare(statistics: Mapping[str, Statistic], samples: int, ours: tuple[str, ...]) -> Comparison:
     """Compare methods by a statistic of which more is better, over `samples` samples."""
-    generator = np.random.default_rng(seed)
-    draws = [generator.integers(samples, size=samples) for _ in range(RESAMPLES)]
-    whole = np.arange(samples)
+    whole: Any = np.arange(samples)
     values = {name: statistic(whole) for name, statistic in statistics.items()}
-    drawn = {name: np.array([statistic(d) for d in draws]) for name, statistic in statistics.items()}
     mine = max((name for name in values if name in ours), key=values.__getitem__, default=None)
     other = max((name for name in values if name not in ours), key=values.__getitem__, default=None)
-    differences = {}
-    if mine is not None:
-        differences = {
-            name: _estimate(values[mine] - values[name], drawn[mine] - drawn[name])
-            for name in values
-            if name != mine
-        }
-    return Comparison(
-        methods={name: _estimate(values[name], drawn[name]) for name in values},
-        differences=differences,
-        ours=mine,
-        other=other,
-        verdict=None if mine is None or other is None else _verdict(differences[other]),
-    )
+    gains = {} if mine is None else {name: f"{mine} - {name}" for name in values if name != mine}
 
+    def measured(draw: Draw) -> dict[str, float]:
+        found = {name: statistic(draw) for name, statistic in statistics.items()}
+        return found | {gain: found[mine or ""] - found[name] for name, gain in gains.items()}
 
-def _estimate(value: float, drawn: NDArray[np.float64]) -> Estimate:
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return Estimate(float(value), float(low), float(high))
-
-
-def _verdict(difference: Estimate) -> Verdict:
-    if difference.low > 0:
-        return "best"
-    return "worse" if difference.high < 0 else "level"
+    found = bootstrap(measured, whole, resamples=RESAMPLES)
+    estimates = {name: Estimate(**interval.model_dump()) for name, interval in found.items()}
+    differences = {name: estimates[gain] for name, gain in gains.items()}
+    verdict: Verdict | None = None
+    if mine is not None and other is not None:
+        low, high = differences[other].low, differences[other].high
+        verdict = "best" if low > 0 else "worse" if high < 0 else "level"
+    return Comparison({name: estimates[name] for name in values}, differences, mine, other, verdict)

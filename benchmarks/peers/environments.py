@@ -77,8 +77,7 @@ def surroundings(peer: str) -> dict[str, str]:
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(list(ALONE)))
 @click.option("--envs", type=click.Path(path_type=Path), help="Folder of the environments.")
-@click.option("--anew", is_flag=True, help="Also make again what is there.")
-def main(names: tuple[str, ...], envs: Path | None, anew: bool) -> None:
+def main(names: tuple[str, ...], envs: Path | None) -> None:
     """Make the pinned environments NAMES (default: all) that the peers run in.
 
     About 1 GB each; they go to ~/.cache/lrp4rag/peers unless --envs says otherwise. The peers that need
@@ -87,10 +86,8 @@ def main(names: tuple[str, ...], envs: Path | None, anew: bool) -> None:
     folder = envs or default_folder()
     for name in names or ALONE:
         try:
-            python = python_of(name, folder)
+            python_of(name, folder)
         except UnavailableError:
-            python = None
-        if python is None or anew:
             make(name, folder)
         click.echo(f"{name}: {python_of(name, folder)}")
 

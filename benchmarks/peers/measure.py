@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import click
 
 from benchmarks.cells import Cell, Cells
-from benchmarks.harness import difference, exponent
+from benchmarks.harness import difference, exponent, exponents
 from benchmarks.peers.client import Answer, Job, PeerError, Worker
 from benchmarks.peers.environments import UnavailableError
 
@@ -229,7 +229,8 @@ def measure_sweep(job: Job, sweep: Sweep, peers: Sequence[str], window: int, cel
                 quantities = [{"seconds": None, "skipped": str(error), "quantity": one} for one in QUANTITIES]
             base = {"peer": peer, "sweep": sweep.side, "prompt": n, "response": t}
             records += [base | one for one in quantities]
-    return {"cells": records, "exponents": _exponents(records, sweep.side)}
+    fits = exponents(records, ("peer", "sweep", "quantity"), sweep.side, "seconds", least=3)
+    return {"cells": records, "exponents": fits}
 
 
 def _cell(job: Job, peer: str, smaller: list[Cell]) -> Cell:
@@ -299,18 +300,3 @@ def _records(cell: Cell) -> list[dict[str, Any]]:
             record |= {"seconds": None, "skipped": cell["skipped"].get(request, "not measured")}
         records.append(record)
     return records
-
-
-def _exponents(records: Sequence[dict[str, Any]], side: str) -> list[dict[str, Any]]:
-    """The power of the length that each peer's time grows with, where at least three cells were timed."""
-    points: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for record in records:
-        if record["seconds"]:
-            key = record["peer"], record["quantity"]
-            points.setdefault(key, []).append((record[side], record["seconds"]))
-    return [
-        {"peer": peer, "sweep": side, "quantity": what, "points": len(found)}
-        | {"exponent": exponent(*zip(*found, strict=True))}
-        for (peer, what), found in points.items()
-        if len(found) >= 3
-    ]
