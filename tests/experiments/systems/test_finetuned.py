@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -27,7 +25,6 @@ from lrp4rag.experiments.systems.finetuned import (
 from lrp4rag.experiments.systems.resources import Choices, Resources
 from lrp4rag.experiments.systems.trained import seen_sources
 from lrp4rag.reader import reader as readers
-from lrp4rag.reader.weights import file_hash
 from tests.experiments.systems.stand_ins import couples, rows_of
 from tests.tiny import bridge_example, tiny_tokenizer
 
@@ -35,37 +32,31 @@ pytest.importorskip("peft")
 
 
 # peft asks transformers by a name that is about to go.
-
-
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
-
-
 EXAMPLES = couples(6)
 
 
 @pytest.fixture(autouse=True)
-def exact(monkeypatch: pytest.MonkeyPatch, hash_cache: Path) -> None:
-    monkeypatch.setenv("LRP4RAG_CACHE", str(hash_cache))
+def exact(monkeypatch):
     monkeypatch.setattr(readers, "fastest_dtype", lambda device: "float32")
     monkeypatch.setattr(finetuned, "TRAINING", Training(epochs=1, rate=1e-2, batch=4))
 
 
-def resources_of(reader: Path | str, folder: Path, **options: Any) -> Resources:
+def resources_of(reader, folder, **options):
     return Resources(folder, Choices(reader=str(reader), device="cpu", dtype="float32"), **options)
 
 
 @pytest.fixture
-def resources(reader_folder: Path, tmp_path: Path) -> Resources:
+def resources(reader_folder, tmp_path):
     return resources_of(reader_folder, tmp_path / "resources")
 
 
 @pytest.fixture
-def models(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def models(monkeypatch):
     """The models as they were trained."""
-    found: list[Any] = []
-    save = trained.save
+    found, save = [], trained.save
 
-    def spy(model: Any, tokenizer: Any, folder: Path) -> None:
+    def spy(model, tokenizer, folder):
         found.append(model)
         save(model, tokenizer, folder)
 
@@ -73,7 +64,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
-def test_prompt_and_response_are_read_as_they_are_replayed(resources: Resources) -> None:
+def test_prompt_and_response_are_read_as_they_are_replayed(resources):
     example = bridge_example()
     encoded, item = resources.reader.encode(example), item_of(example, resources.reader)
     assert item["input_ids"] == [*encoded.prompt_ids, *encoded.response_ids]
@@ -84,9 +75,7 @@ def test_prompt_and_response_are_read_as_they_are_replayed(resources: Resources)
         item_of(bridge_example(response="It was opened long ago. " * 100), resources.reader)
 
 
-def test_what_is_learned_is_saved_and_read_again(
-    resources: Resources, tmp_path: Path, models: list[Any]
-) -> None:
+def test_what_is_learned_is_saved_and_read_again(resources, tmp_path, models):
     folder = tmp_path / "kept"
     finetuned.train_llm(EXAMPLES, resources, folder)
     (model,) = models
@@ -109,15 +98,12 @@ def test_what_is_learned_is_saved_and_read_again(
     assert abs(untrained - expected).max() > 0.01
 
 
-def test_the_readers_weights_stay_as_they_are(
-    resources: Resources, reader_folder: Path, tmp_path: Path, models: list[Any]
-) -> None:
+def test_the_readers_weights_stay_as_they_are(resources, reader_folder, tmp_path, models):
     file = reader_folder / "model.safetensors"
-    digest, before = file_hash(file), file.read_bytes()
+    before = file.read_bytes()
     plain = {name: value.clone() for name, value in resources.reader.model.state_dict().items()}
     finetuned.train_llm(EXAMPLES[:4], resources, tmp_path / "kept")
     assert file.read_bytes() == before
-    assert file_hash(file) == digest
     assert all(torch.equal(value, plain[name]) for name, value in resources.reader.model.state_dict().items())
     (model,) = models
     held = {
@@ -129,7 +115,7 @@ def test_the_readers_weights_stay_as_they_are(
     assert all(torch.equal(value, plain[name]) for name, value in held.items())
 
 
-def test_the_same_seed_makes_the_same_model(reader_folder: Path, tmp_path: Path) -> None:
+def test_the_same_seed_makes_the_same_model(reader_folder, tmp_path):
     found = []
     for name, seed, drawn in (("a", 0, 0), ("b", 0, 9), ("c", 1, 0)):
         resources = resources_of(reader_folder, tmp_path, seed=seed)
@@ -140,9 +126,7 @@ def test_the_same_seed_makes_the_same_model(reader_folder: Path, tmp_path: Path)
     assert found[0].tolist() != found[2].tolist()
 
 
-def test_log_odds_are_those_of_the_last_token_whatever_is_padded(
-    resources: Resources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_odds_are_those_of_the_last_token_whatever_is_padded(resources, tmp_path, monkeypatch):
     finetuned.train_llm(EXAMPLES[:4], resources, tmp_path)
     model = finetuned.load_llm(tmp_path, resources)
     rows = [bridge_example(), bridge_example(response="It was opened. Nobody knows when."), *EXAMPLES[:2]]
@@ -161,9 +145,7 @@ def test_log_odds_are_those_of_the_last_token_whatever_is_padded(
     assert one.suspicion is None
 
 
-def test_the_rows_given_are_learned_from_and_not_all_training_rows(
-    resources: Resources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_rows_given_are_learned_from_and_not_all_training_rows(resources, tmp_path, monkeypatch):
     given, others = (rows_of(couples(*one), tmp_path / "s") for one in ((10,), (2, 60)))
     wider = resources_of(resources.choices.reader, tmp_path / "r", training_rows=others)
     found = classifier_of(given, wider)
@@ -174,36 +156,24 @@ def test_the_rows_given_are_learned_from_and_not_all_training_rows(
     assert classifier_of(given, wider).model is found.model
 
 
-def test_a_rule_that_one_word_tells_is_learned(
-    resources: Resources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rule_that_one_word_tells_is_learned(resources, tmp_path, monkeypatch):
     monkeypatch.setattr(finetuned, "TRAINING", Training(epochs=6, rate=2e-2, batch=4))
     finetuned.train_llm(EXAMPLES, resources, tmp_path)
     odds = finetuned.load_llm(tmp_path, resources)(couples(3, first=80))
     assert odds[1::2].min() > odds[::2].max()
 
 
-def test_a_reader_without_the_projections_is_refused(tmp_path: Path) -> None:
+def test_a_reader_without_the_projections_is_refused(tmp_path):
     tokenizer = tiny_tokenizer()
-    config = Phi3Config(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=512,
-        pad_token_id=0,
-    )
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = Phi3Config(vocab_size=len(tokenizer), max_position_embeddings=512, pad_token_id=0, **sizes)
     Phi3ForCausalLM(config).save_pretrained(tmp_path / "fused")
     tokenizer.save_pretrained(tmp_path / "fused")
     with pytest.raises(InputError, match=r"LoRA cannot adapt fused \(.*target_modules"):
         finetuned.train_llm(EXAMPLES, resources_of(tmp_path / "fused", tmp_path), tmp_path / "out")
 
 
-def test_without_peft_it_says_what_to_install(
-    resources: Resources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_peft_it_says_what_to_install(resources, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(InputError, match=r"this baseline needs peft: pip install 'lrp4rag\[baselines\]'"):
         FINE_TUNED.fit(rows_of(EXAMPLES, tmp_path / "s"), resources)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -33,22 +29,20 @@ from tests.tiny import bridge_example
 
 SETTINGS = {"kind": "test", "size": 1}
 QUICK = Training(epochs=6, rate=5e-3, batch=8)
-PREMISE = "The old bridge 77 is red. It was a stone bridge."
-TEXTS = ["It was a stone bridge.", "The old bridge 77 is red.", "A dragon burned it."]
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+def rows(tmp_path_factory):
     return rows_of(couples(10), tmp_path_factory.mktemp("rows") / "s")
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+def tiny(tmp_path_factory):
     return save_tiny_encoder(tmp_path_factory.mktemp("minilm") / "bert", initializer_range=0.1)
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch, tiny: str) -> None:
+def quick(monkeypatch, tiny):
     """A tiny encoder for MiniLM, and vectors of words for its embeddings."""
     monkeypatch.setattr(trained, "MINILM", tiny)
     monkeypatch.setattr(Embedder, "load", lambda **_: WordVectors())
@@ -57,21 +51,18 @@ def quick(monkeypatch: pytest.MonkeyPatch, tiny: str) -> None:
     monkeypatch.setattr(reader, "fastest_dtype", lambda device: "float32")
 
 
-# What is cached.
-
-
 class Maker:
-    """Writes a file, and counts how often."""
+    """Writes a file, and keeps where."""
 
-    def __init__(self) -> None:
-        self.folders: list[Path] = []
+    def __init__(self):
+        self.folders = []
 
-    def __call__(self, folder: Path) -> None:
+    def __call__(self, folder):
         self.folders.append(folder)
         write_atomically(folder / "weights", str(len(self.folders)))
 
 
-def test_weights_are_written_once(rows: Rows, tmp_path: Path) -> None:
+def test_weights_are_written_once(rows, tmp_path):
     make = Maker()
     first = cached_weights(Resources(tmp_path), rows, SETTINGS, make)
     assert first.parent == tmp_path / "weights"
@@ -84,8 +75,8 @@ def test_weights_are_written_once(rows: Rows, tmp_path: Path) -> None:
     assert list(first.parent.iterdir()) == [first]
 
 
-def test_a_failure_leaves_nothing_behind(rows: Rows, tmp_path: Path) -> None:
-    def broken(folder: Path) -> None:
+def test_a_failure_leaves_nothing_behind(rows, tmp_path):
+    def broken(folder):
         Maker()(folder)
         raise RuntimeError("out of memory")
 
@@ -95,8 +86,8 @@ def test_a_failure_leaves_nothing_behind(rows: Rows, tmp_path: Path) -> None:
     assert (cached_weights(Resources(tmp_path), rows, SETTINGS, Maker()) / "weights").is_file()
 
 
-def test_where_another_process_was_faster_its_weights_are_taken(rows: Rows, tmp_path: Path) -> None:
-    def slow(folder: Path) -> None:
+def test_where_another_process_was_faster_its_weights_are_taken(rows, tmp_path):
+    def slow(folder):
         theirs = cached_weights(Resources(tmp_path / "elsewhere"), rows, SETTINGS, Maker())
         theirs.rename(folder.parent / theirs.name)
         (folder / "weights").write_text("ours")
@@ -106,20 +97,20 @@ def test_where_another_process_was_faster_its_weights_are_taken(rows: Rows, tmp_
     assert list(place.parent.iterdir()) == [place]
 
 
-def test_other_rows_labels_settings_and_seeds_are_other_folders(rows: Rows, tmp_path: Path) -> None:
+def test_other_rows_labels_settings_and_seeds_are_other_folders(rows, tmp_path):
     make, resources = Maker(), Resources(tmp_path)
-    turned = [replace(one, labels=(Label(0, 3),)) for one in rows.examples]
+    turned = Rows(rows.store, tuple(replace(one, labels=(Label(0, 3),)) for one in rows.examples))
     found = {
         cached_weights(resources, rows, SETTINGS, make),
         cached_weights(resources, rows.select(np.arange(19)), SETTINGS, make),
-        cached_weights(resources, Rows(rows.store, tuple(turned)), SETTINGS, make),
+        cached_weights(resources, turned, SETTINGS, make),
         cached_weights(resources, rows, {**SETTINGS, "size": 2}, make),
         cached_weights(Resources(tmp_path, seed=1), rows, SETTINGS, make),
     }
     assert len(found) == len(make.folders) == 5
 
 
-def test_without_a_folder_weights_last_as_long_as_the_resources(rows: Rows) -> None:
+def test_without_a_folder_weights_last_as_long_as_the_resources(rows):
     make, resources = Maker(), Resources()
     place = cached_weights(resources, rows, SETTINGS, make)
     of_another_fold = replace(resources, training_rows=rows)
@@ -128,10 +119,7 @@ def test_without_a_folder_weights_last_as_long_as_the_resources(rows: Rows) -> N
     assert cached_weights(Resources(), rows, SETTINGS, make).parent != place.parent
 
 
-# What is learned from.
-
-
-def test_four_fifths_of_the_sources_are_learned_from(rows: Rows) -> None:
+def test_four_fifths_of_the_sources_are_learned_from(rows):
     seen = seen_sources(rows, 0)
     assert len(seen) == len(set(seen)) == 8
     assert set(seen) < set(rows.groups)
@@ -140,28 +128,21 @@ def test_four_fifths_of_the_sources_are_learned_from(rows: Rows) -> None:
     assert {tuple(sorted(seen_sources(rows, seed))) for seed in range(5)} != {tuple(sorted(seen))}
 
 
-@pytest.mark.parametrize(
-    ("module", "model_of", "train", "save_tiny"),
-    [
-        (entailment, entailment.entailment_of, "train_entailment", save_tiny_classifier),
-        (lettuce, lettuce.classifier_of, "train_classifier", save_tiny_marker),
-    ],
-    ids=["entailment", "lettuce"],
-)
-def test_the_training_rows_less_some_sources_are_learned_from(
-    rows: Rows,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    module: Any,
-    model_of: Callable[..., Any],
-    train: str,
-    save_tiny: Callable[[Path], str],
-) -> None:
-    ids: list[list[str]] = []
+MODELS = [
+    (entailment, entailment.entailment_of, "train_entailment", save_tiny_classifier),
+    (lettuce, lettuce.classifier_of, "train_classifier", save_tiny_marker),
+]
 
-    def stand_in(examples: Any, _: Resources, folder: Path) -> None:
+
+@pytest.mark.parametrize(("module", "model_of", "train", "save"), MODELS, ids=["entailment", "lettuce"])
+def test_the_training_rows_less_some_sources_are_learned_from(
+    rows, tmp_path, monkeypatch, module, model_of, train, save
+):
+    ids = []
+
+    def stand_in(examples, _, folder):
         ids.append([one.id for one in examples])
-        save_tiny(folder)
+        save(folder)
 
     monkeypatch.setattr(module, train, stand_in)
     fitted = Rows(rows.store, (*rows.examples[4:12], *couples(3, first=50)))
@@ -171,7 +152,7 @@ def test_the_training_rows_less_some_sources_are_learned_from(
     assert found.unseen.tolist() == [one.source not in seen for one in fitted.examples]
     assert found.unseen[-6:].all()
     assert not found.unseen.all()
-    # Another baseline, with other rows, takes the same weights.
+    # Another system, with other rows, takes the same weights.
     again = model_of(rows.select(np.arange(6)), Resources(tmp_path, training_rows=rows))
     assert len(ids) == 1
     assert again.model.name == found.model.name == next((tmp_path / "weights").iterdir()).name
@@ -182,7 +163,7 @@ def test_the_training_rows_less_some_sources_are_learned_from(
     assert alone.unseen.sum() == 2
 
 
-def test_a_published_model_has_seen_nothing(rows: Rows, tmp_path: Path, monkeypatch) -> None:
+def test_a_published_model_has_seen_nothing(rows, tmp_path, monkeypatch):
     monkeypatch.setattr(trained, "finetune", None)
     folder = save_tiny_marker(tmp_path / "published")
     resources = Resources(tmp_path / "r", Choices(token_classifier=folder))
@@ -193,44 +174,42 @@ def test_a_published_model_has_seen_nothing(rows: Rows, tmp_path: Path, monkeypa
     assert not (tmp_path / "r" / "weights").exists()
 
 
-# Training.
-
-
-def test_a_cross_encoder_learns_what_is_annotated_and_is_saved_as_safetensors(tmp_path: Path) -> None:
+def test_a_cross_encoder_learns_what_is_annotated_and_is_saved_as_safetensors(tmp_path):
     rows, resources = rows_of(couples(30), tmp_path / "s"), Resources(tmp_path / "r")
+    said = ["It was a stone bridge.", "The old bridge 77 is red.", "A dragon burned it."]
+    pairs = [("The old bridge 77 is red. It was a stone bridge.", text) for text in said]
     found = entailment.entailment_of(rows, resources)
     assert entailment.entailment_of(rows, resources).model is found.model  # loaded once
     (folder,) = (tmp_path / "r" / "weights").iterdir()
     assert {file.suffix for file in folder.iterdir()} == {".json", ".safetensors"}
     assert (found.model.name, found.model.support) == (folder.name, 1)
     assert found.model.model.config.id2label == entailment.LABELS
-    support = found.model([(PREMISE, text) for text in TEXTS])
-    assert support[2] < support[:2].min()
-    assert support[2] < 0.5
+    support = found.model(pairs)
+    assert support[2] < min(*support[:2], 0.5)
     # The same rows and seed make the same weights.
     again = entailment.entailment_of(rows, Resources(tmp_path / "again")).model
-    assert again([(PREMISE, text) for text in TEXTS]).tolist() == support.tolist()
+    assert again(pairs).tolist() == support.tolist()
     # They may be chosen by name later, but not for what they have seen.
     seen = seen_sources(rows, 0)
-    learned = [one for one in rows.examples if one.source in seen]
     choices = Choices(entailment=str(folder))
     refuse_seen(choices, [one for one in rows.examples if one.source not in seen])
-    with pytest.raises(InputError, match=rf"from {len(learned)} of the responses .* --entailment out"):
+    learned = sum(one.source in seen for one in rows.examples)
+    with pytest.raises(InputError, match=rf"from {learned} of the responses .* --entailment out"):
         refuse_seen(choices, rows.examples)
 
 
-def test_a_sentence_that_exceeds_what_is_read_is_cut_off(tmp_path: Path) -> None:
+def test_a_sentence_that_exceeds_what_is_read_is_cut_off(tmp_path):
     long = [replace(one, response=one.response + " " + "it was red " * 200) for one in couples(2)]
     entailment.train_entailment(long, Resources(tmp_path), tmp_path)
     assert CrossEncoder.load(str(tmp_path))([("it", "it was red")]).shape == (1,)
 
 
 @pytest.fixture
-def items(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def items(monkeypatch):
     """What a model would learn from."""
-    given: list[Any] = []
+    given = []
 
-    def stand_in(model: Any, _tokenizer: Any, made: Any, *_: Any) -> Any:
+    def stand_in(model, _tokenizer, made, *_):
         given.extend(made)
         return model
 
@@ -238,9 +217,7 @@ def items(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return given
 
 
-def test_a_cross_encoder_learns_from_premise_and_sentence(
-    tmp_path: Path, items: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cross_encoder_learns_from_premise_and_sentence(tmp_path, items, monkeypatch):
     monkeypatch.setattr(entailment, "LONGEST", 40)
     entailment.train_entailment(couples(4), Resources(tmp_path), tmp_path)
     texts = [tiny_wordpiece().decode(item["input_ids"]) for item in items]
@@ -251,15 +228,12 @@ def test_a_cross_encoder_learns_from_premise_and_sentence(
     assert all(len(item["input_ids"]) == len(item["token_type_ids"]) <= 40 for item in items)
 
 
-def test_a_token_classifier_learns_from_all_windows_with_the_labels_of_their_tokens(
-    tmp_path: Path, items: list[Any]
-) -> None:
+def test_a_token_classifier_learns_from_all_windows_with_the_labels_of_their_tokens(tmp_path, items):
     lettuce.train_classifier(couples(1), Resources(tmp_path / "r"), tmp_path / "out")
     faithful, hallucinated = items
     assert set(faithful["labels"]) == {IGNORED, 0}
-    found = np.array(hallucinated["labels"]) == 1
-    words = tiny_wordpiece().convert_ids_to_tokens(np.array(hallucinated["input_ids"])[found].tolist())
-    assert words == ["a", "dragon", "burned", "it", "."]
+    found = np.array(hallucinated["input_ids"])[np.array(hallucinated["labels"]) == 1]
+    assert tiny_wordpiece().convert_ids_to_tokens(found.tolist()) == ["a", "dragon", "burned", "it", "."]
     # What does not fit becomes several items, of which each has its own tokens' labels.
     items.clear()
     text = " ".join(["It was old."] * 90) + " A dragon burned it."
@@ -270,7 +244,7 @@ def test_a_token_classifier_learns_from_all_windows_with_the_labels_of_their_tok
     assert sum(one != IGNORED for item in items for one in item["labels"]) == 4 * 90 + 5
 
 
-def test_a_trained_token_classifier_marks_what_was_annotated(tmp_path: Path) -> None:
+def test_a_trained_token_classifier_marks_what_was_annotated(tmp_path):
     given = rows_of(couples(25), tmp_path / "s")
     judged = rows_of(couples(3, first=60), tmp_path / "s")
     resources = Resources(tmp_path / "r")
@@ -282,5 +256,5 @@ def test_a_trained_token_classifier_marks_what_was_annotated(tmp_path: Path) -> 
         assert "bridge" not in marks
     # Measurements are cached under the name of the weights.
     (folder,) = (tmp_path / "r" / "weights").iterdir()
-    assert re.match("lettuce-", folder.name)
+    assert folder.name.startswith("lettuce-")
     assert folder.name in next((tmp_path / "r" / "measured").glob("lettuce-*/settings.json")).read_text()

