@@ -21,7 +21,7 @@ REASONS = {
     "agreement": "tokens with the leading passage of the token before: {}",
     "negative passages": "relevance from passages that speak against it {} logits",
     "over the mean logit": "relevance from the passages beyond that for the average token {} logits",
-    "over the largest logit": "relevance from the passages beyond that for the reader's first choice {} logits",
+    "over the largest logit": "relevance from the passages beyond that for the reader's choice {} logits",
     "share of the logit": "share of the logit from the passages {}",
     "cp passages": "share of the logit from the passages {} (cp_lrp)",
     "cp question": "share of the logit from the question {} (cp_lrp)",
