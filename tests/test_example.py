@@ -12,6 +12,11 @@ from lrp4rag.example import DEFAULT_TEMPLATE, Example, Label, Span, content_hash
 
 QUESTION = "When was it opened?"
 PASSAGES = ["The bridge was opened in 1901.", "The river runs under it."]
+NO_CONTEXT = ("no placeholders", "{question} only", "{context} {context} {question}")
+NO_QUESTION = ("{context} only", "{question} {context} {question}", "{ question } {context}")
+IN_PASSAGE = {"passages": ["It opened."], "prompt": "It opened. Really"}
+EMPTY = ("", " ", "\n\t ")
+TEXTS = ("question", "response", "prompt", "template")
 
 
 def create(**changes: object) -> Example:
@@ -71,22 +76,6 @@ def test_a_prompt_rendered_is_found_again() -> None:
     assert set(locate(example.prompt, QUESTION, PASSAGES)) == set(example.spans)
 
 
-@pytest.mark.parametrize(
-    ("template", "name"),
-    [
-        ("no placeholders", "context"),
-        ("{question} only", "context"),
-        ("{context} only", "question"),
-        ("{context} {context} {question}", "context"),
-        ("{question} {context} {question}", "question"),
-        ("{ question } {context}", "question"),
-    ],
-)
-def test_a_template_without_its_placeholders(template: str, name: str) -> None:
-    with pytest.raises(InputError, match=rf"field 'template': .*\{{{name}\}} exactly once"):
-        create(template=template)
-
-
 def test_a_given_prompt_wins_over_a_template() -> None:
     prompt = f"{PASSAGES[0]} {PASSAGES[1]} {QUESTION}"
     assert create(prompt=prompt, template="broken").prompt == prompt
@@ -106,100 +95,66 @@ def test_parts_are_located_in_a_given_prompt() -> None:
     }
 
 
-def test_equal_passages_are_located_one_after_the_other() -> None:
-    example = create(question="", passages=["same", "same"], prompt="same same same")
-    assert [(span.start, span.end) for span in example.spans] == [(0, 4), (5, 9)]
-
-
-def test_a_passage_inside_another_is_located_after_it() -> None:
-    example = create(question="", passages=["the bridge", "bridge"], prompt="the bridge bridge")
-    assert [(span.start, span.end) for span in example.spans] == [(0, 10), (11, 17)]
-
-
-@pytest.mark.parametrize("prompt", ["opened? It opened. opened?", "It opened. opened?"])
-def test_a_question_is_located_outside_the_passages(prompt: str) -> None:
-    example = create(question="opened", passages=["It opened."], prompt=prompt)
-    question = next(span for span in example.spans if span.kind == "question")
-    assert question.start == prompt.replace("It opened.", "##########").index("opened")
-
-
-def test_a_question_that_overlaps_a_passage_only() -> None:
-    with pytest.raises(InputError, match=r"field 'question': .*outside the passages"):
-        create(question="opened", passages=["It opened."], prompt="It opened.")
-    with pytest.raises(InputError, match="field 'question'"):
-        create(question="opened. Really", passages=["It opened."], prompt="It opened. Really")
-
-
-def test_a_question_that_is_not_in_the_prompt() -> None:
-    with pytest.raises(InputError, match=r"field 'question': .*does not occur"):
-        create(prompt=" ".join(PASSAGES))
-
-
-def test_a_passage_that_is_not_in_the_prompt() -> None:
-    with pytest.raises(InputError, match=r"field 'passages\[1\]': passage 2 does not occur") as caught:
-        create(prompt=f"{QUESTION} {PASSAGES[0]}")
-    assert "after the passage before it" not in str(caught.value)
-
-
-def test_passages_in_another_order_than_in_the_prompt() -> None:
-    with pytest.raises(InputError, match=r"field 'passages\[1\]': .*after the passage before it"):
-        create(prompt=f"{QUESTION} {PASSAGES[1]} {PASSAGES[0]}")
+@pytest.mark.parametrize(
+    ("question", "passages", "prompt", "starts"),
+    [
+        ("", ["same", "same"], "same same same", [0, 5]),  # one after the other
+        ("", ["the bridge", "bridge"], "the bridge bridge", [0, 11]),  # not inside one another
+        ("opened", ["It opened."], "opened? It opened. opened?", [8, 0]),
+        ("opened", ["It opened."], "It opened. opened?", [0, 11]),
+        ("Is Paris the capital?", ["Paris"], "Question: Is Paris the capital?\nContext: Paris", [41, 10]),
+    ],
+)
+def test_each_part_has_a_place_for_itself(
+    question: str, passages: list[str], prompt: str, starts: list[int]
+) -> None:
+    spans = sorted(create(question=question, passages=passages, prompt=prompt).spans, key=lambda s: s.kind)
+    assert [span.start for span in spans if span.end > span.start] == starts
 
 
 # Checks.
 
+HALF = "half \ud83d"
+FAULTS: list[tuple[dict[str, object], str]] = [
+    *(({"template": text}, r"field 'template': .*\{context\} exactly once") for text in NO_CONTEXT),
+    *(({"template": text}, r"field 'template': .*\{question\} exactly once") for text in NO_QUESTION),
+    ({"question": "opened"} | IN_PASSAGE, r"field 'question': .*outside the passages"),
+    ({"question": "opened. Really"} | IN_PASSAGE, "field 'question'"),
+    ({"prompt": " ".join(PASSAGES)}, r"field 'question': .*does not occur"),
+    ({"prompt": f"{QUESTION} {PASSAGES[0]}"}, r"field 'passages\[1\]': passage 2 does not occur( in .*)?$"),
+    (
+        {"prompt": f"{QUESTION} {PASSAGES[1]} {PASSAGES[0]}"},
+        r"field 'passages\[1\]': .*after the passage before it",
+    ),
+    ({"passages": []}, "field 'passages': at least one"),
+    *(({"passages": ["one", text]}, r"field 'passages\[1\]': .*empty") for text in EMPTY),
+    *(({"response": text}, r"field 'response': .*empty") for text in EMPTY),
+    *(({name: HALF}, rf"field '{name}': .*surrogate at character 5") for name in TEXTS),
+    ({"passages": ["whole 🗼", HALF]}, r"field 'passages\[1\]': .*surrogate at character 5"),
+    *(
+        (
+            {"labels": (Label(0, 8), Label(*span))},
+            r"'labels\[1\]': span {}\.\.{} .*8 characters".format(*span),
+        )
+        for span in ((-1, 2), (0, 9), (8, 9), (3, 3), (4, 3))
+    ),
+    *(
+        ({"response": None, "labels": labels}, r"field 'labels': .*need a response")
+        for labels in ((), (Label(0, 1),))
+    ),
+]
 
-def test_no_passages() -> None:
-    with pytest.raises(InputError, match="field 'passages': at least one"):
-        create(passages=[])
 
-
-@pytest.mark.parametrize("empty", ["", " ", "\n\t "])
-def test_an_empty_passage(empty: str) -> None:
-    with pytest.raises(InputError, match=r"field 'passages\[1\]': .*empty"):
-        create(passages=["one", empty])
-
-
-@pytest.mark.parametrize("empty", ["", " ", "\n\t "])
-def test_an_empty_response(empty: str) -> None:
-    with pytest.raises(InputError, match=r"field 'response': .*empty"):
-        create(response=empty)
-    with pytest.raises(InputError, match=r"field 'response': .*empty"):
-        create().with_response(empty)
-
-
-@pytest.mark.parametrize(
-    ("field", "change"),
-    [
-        ("question", {"question": "half \ud83d"}),
-        ("response", {"response": "half \ud83d"}),
-        ("passages[1]", {"passages": ["whole 🗼", "half \ud83d"]}),
-        ("prompt", {"prompt": "half \ud83d"}),
-        ("template", {"template": "half \ud83d"}),
-    ],
-)
-def test_half_a_surrogate_pair(field: str, change: dict[str, object]) -> None:
-    with pytest.raises(InputError) as caught:
+@pytest.mark.parametrize(("change", "message"), FAULTS, ids=str)
+def test_what_is_wrong_is_named(change: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         create(**change)
-    assert caught.value.field == field
-    assert "surrogate at character 5" in str(caught.value)
 
 
-def test_half_a_surrogate_pair_in_another_response() -> None:
-    with pytest.raises(InputError, match=r"field 'response': .*surrogate"):
-        create().with_response("half \ud83d")
-
-
-@pytest.mark.parametrize(("start", "end"), [(-1, 2), (0, 9), (8, 9), (3, 3), (4, 3)])
-def test_a_label_outside_the_response(start: int, end: int) -> None:
-    with pytest.raises(InputError, match=rf"field 'labels\[1\]': span {start}\.\.{end} .*8 characters"):
-        create(labels=(Label(0, 8), Label(start, end)))
-
-
-def test_labels_without_a_response() -> None:
-    for labels in ((), (Label(0, 1),)):
-        with pytest.raises(InputError, match=r"field 'labels': .*need a response"):
-            create(response=None, labels=labels)
+def test_another_response_is_checked_too() -> None:
+    for text, message in ((" ", "empty"), (HALF, "surrogate")):
+        with pytest.raises(InputError, match=rf"field 'response': .*{message}"):
+            create().with_response(text)
 
 
 def test_labels() -> None:
@@ -250,9 +205,3 @@ def test_with_response() -> None:
     assert other.labels is None
     assert (other.prompt, other.spans, other.id) == (example.prompt, example.spans, example.id)
     assert example.response == "In 1901."
-
-
-def test_a_passage_that_the_question_holds_too() -> None:
-    prompt = "Question: Is Paris the capital?\nContext: Paris"
-    example = Example(question="Is Paris the capital?", passages=["Paris"], prompt=prompt, response="Yes.")
-    assert {(span.kind, span.start) for span in example.spans} == {("question", 10), ("passage", 41)}

@@ -13,13 +13,14 @@ from lrp4rag.classifiers.verdict import judge
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.generation import from_passages, generate, generating
 from lrp4rag.lrp import COMPOSITES, attribute
-from lrp4rag.lrp.stream import Sampling, running_below
-from lrp4rag.reader import Reader, load_reader
+from lrp4rag.lrp.stream import running_below
+from lrp4rag.reader import Reader
 from tests.lrp.checks import state_of
+from tests.reader.test_reader import windowed
 from tests.scripted import make_it_say
-from tests.tiny import bridge_example, save_tiny_reader
+from tests.tiny import bridge_example
 
-TEXT = "naïve café 🗼 東京"
+TEXT = "naïve café. 🗼 東京."
 
 
 @pytest.mark.parametrize("composite", COMPOSITES)
@@ -53,41 +54,29 @@ def test_tokens_come_one_by_one_and_are_those_of_the_result(tiny_reader: Reader)
     followed = []
     generation = generate(bridge_example(), tiny_reader, max_new_tokens=5, follow=followed.append)
     assert followed == list(generation.tokens)
+    before = state_of(tiny_reader.model)
     first = generating(bridge_example(), tiny_reader, max_new_tokens=5)
     token = next(first)
+    assert state_of(tiny_reader.model) != before
     first.close()
+    assert state_of(tiny_reader.model) == before
     assert token.id == followed[0].id
     assert list(token.relevance) == ["template", "question", "passage 1", "passage 2", "passage 3"]
     assert token.total == pytest.approx(sum(token.relevance.values()), rel=1e-5)
     np.testing.assert_allclose(generation.by_segment, generation.relevance.by_segment.sum(1), rtol=1e-5)
 
 
-def test_closing_the_iterator_restores_the_model(tiny_reader: Reader) -> None:
-    before = state_of(tiny_reader.model)
-    tokens = generating(bridge_example(), tiny_reader)
-    next(tokens)
-    assert state_of(tiny_reader.model) != before
-    tokens.close()
-    assert state_of(tiny_reader.model) == before
-
-
-def test_characters_of_several_tokens(tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_characters_of_several_tokens_and_what_takes_a_replay(
+    tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     ids = tiny_reader.tokenizer(TEXT)["input_ids"]
     make_it_say(monkeypatch, ids)
     generation = generate(bridge_example(), tiny_reader)
     assert [token.id for token in generation.tokens] == ids
     assert generation.response == "".join(token.text for token in generation.tokens) == TEXT
-    encoded = tiny_reader.encode(bridge_example(response=TEXT))
-    assert generation.relevance.encoded == encoded
-
-
-def test_what_takes_a_replay_takes_it(
-    tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    make_it_say(monkeypatch, tiny_reader.tokenizer("It was opened. The river runs.")["input_ids"])
-    relevance = generate(bridge_example(), tiny_reader).relevance
-    sentences = judge(relevance).sentences
-    assert [(s.start, s.end) for s in sentences] == [(0, 14), (15, 30)]
+    relevance = generation.relevance
+    assert relevance.encoded == tiny_reader.encode(bridge_example(response=TEXT))
+    assert [(s.start, s.end) for s in judge(relevance).sentences] == [(0, 11), (12, 17)]
     relevance.save(tmp_path / "made.safetensors")
     loaded = type(relevance).load(tmp_path / "made.safetensors")
     np.testing.assert_array_equal(loaded.by_segment, relevance.by_segment)
@@ -142,24 +131,15 @@ def test_it_ends_before_an_end_token(tiny_reader: Reader, monkeypatch: pytest.Mo
         generate(bridge_example(), tiny_reader, max_new_tokens=8)
 
 
-def test_it_ends_with_the_window(tmp_path: Path, tiny_reader: Reader) -> None:
+def test_it_ends_with_the_window(tiny_reader: Reader) -> None:
+    """What a prompt leaves no room for is in tests/reader/test_reader.py."""
     n = len(tiny_reader.encode_prompt(bridge_example()).prompt_ids)
-    reader = load_reader(str(save_tiny_reader(tmp_path / "tight", window=n + 3)), device="cpu")
-    generation = generate(bridge_example(), reader)
+    generation = generate(bridge_example(), windowed(tiny_reader, n + 3))
     assert (len(generation.tokens), generation.ending) == (3, "window")
-    full = load_reader(str(save_tiny_reader(tmp_path / "full", window=n)), device="cpu")
     with pytest.raises(InputError, match=f"prompt of {n} tokens leaves no room"):
-        generate(bridge_example(), full)
-    cut = generate(bridge_example(), full, max_new_tokens=4, truncation="passages")
+        generate(bridge_example(), windowed(tiny_reader, n))
+    cut = generate(bridge_example(), windowed(tiny_reader, n), max_new_tokens=4, truncation="passages")
     assert len(cut.tokens) <= cut.relevance.encoded.dropped == 4
-
-
-def test_sampling_is_passed_on(tiny_reader: Reader) -> None:
-    def ids(seed: int) -> list[int]:
-        made = generate(bridge_example(), tiny_reader, max_new_tokens=8, sampling=Sampling(1.5, seed=seed))
-        return [token.id for token in made.tokens]
-
-    assert ids(1) == ids(1) != ids(2)
 
 
 def test_its_own_response_is_ignored(tiny_reader: Reader) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError
 from lrp4rag.training.cache import Cache, Cell
-from lrp4rag.training.records import UNREADABLE, from_json
 from tests.hostile.damage import NO_RECORD, PLACES, put
 
 CELL = Cell({"what": "test"}, NDArray[np.float64], lambda: lambda: np.array([1.0, 2.0]))
@@ -58,22 +56,3 @@ def test_a_cache_is_a_folder(kind: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         Cache.open(path)
     assert caught.value.path == path
-
-
-@pytest.mark.parametrize(
-    ("kind", "data"),
-    [
-        *((int, data) for data in ("1", 1.5, True)),
-        *((float, data) for data in ("1", [1])),
-        *((str, data) for data in (1, None)),
-        (bool, 1),
-        *((dict[str, int], data) for data in ([1], {"a": "b"})),
-        *((tuple[int, ...], data) for data in ("12", {"a": 1})),
-        (tuple[int, int], [1]),
-        (NDArray[np.float64], "12"),
-        (NDArray[np.bool_], {"a": 1}),
-    ],
-)
-def test_a_value_of_another_type_is_not_read(kind: Any, data: Any) -> None:
-    with pytest.raises(UNREADABLE):
-        from_json(kind, data)

@@ -61,13 +61,13 @@ def test_what_was_done_before_a_failure_is_kept(tmp_path):
     assert Cache.open(tmp_path).holds(cells[0])
 
 
-@pytest.mark.parametrize("harm", ["damaged", "edited", "of another cell"])
+@pytest.mark.parametrize("harm", ["edited", "of another cell"])
 def test_a_file_that_is_not_as_it_was_written_is_computed_again(harm, tmp_path):
     cache, one, other = Cache.open(tmp_path), cell(2), cell(3)
     cache.all([one, other], "squares")
     edited = cache.path(one).read_text().replace("1.333333", "1.333334")
     assert edited != cache.path(one).read_text()
-    harmed = {"damaged": '{"value": [1', "edited": edited, "of another cell": cache.path(other).read_text()}
+    harmed = {"edited": edited, "of another cell": cache.path(other).read_text()}
     cache.path(one).write_text(harmed[harm])
     again = Cache.open(tmp_path)
     assert again.holds(other)
@@ -82,12 +82,6 @@ def test_a_file_says_what_it_is_and_how_long_it_took(tmp_path):
     assert record["key"] == {"what": "square", "number": 2}
     assert cache.seconds([one, one, cell(9)]) == record["seconds"]
     assert cell(2).name == one.name != cell(3).name
-
-
-def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
-    (tmp_path / "c").write_text("")
-    with pytest.raises(InputError, match="this is no folder"):
-        Cache.open(tmp_path / "c")
 
 
 # Records.
@@ -147,17 +141,16 @@ def test_what_is_not_finite_is_none_and_comes_back_as_nan_in_arrays_only():
 @pytest.mark.parametrize(
     ("kind", "data"),
     [
-        (float, "1"),
-        (float, True),
-        (int, 1.5),
-        (str, 1),
+        *((int, data) for data in ("1", 1.5, True)),
+        *((float, data) for data in ("1", [1], True)),
+        *((str, data) for data in (1, None)),
         (bool, 1),
         (Literal["a"], "b"),
-        (tuple[int, ...], {"a": 1}),
+        *((tuple[int, ...], data) for data in ("12", {"a": 1})),
         (tuple[int, int], [1]),
-        (dict[str, int], [1]),
-        (NDArray[np.float64], {"a": 1}),
-        (NDArray[np.float64], ["x"]),
+        *((dict[str, int], data) for data in ([1], {"a": "b"})),
+        *((NDArray[np.float64], data) for data in ("12", {"a": 1}, ["x"])),
+        (NDArray[np.bool_], {"a": 1}),
         (Inner, {"values": []}),
         (Interval, {"value": "x"}),
     ],
