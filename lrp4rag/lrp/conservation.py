@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -62,9 +63,8 @@ class Conservation:
         return sorted(self.steps, key=lambda step: -abs(step.lost))[:count]
 
 
-@dataclass(frozen=True, slots=True)
-class _Probe:
-    """Tokens to check on, where the caller has none of his own."""
+class _Probe(NamedTuple):
+    """Tokens to check on, where the caller has none."""
 
     prompt_ids: tuple[int, ...]
     response_ids: tuple[int, ...]
@@ -76,23 +76,25 @@ def check_conservation(
 ) -> Conservation:
     """Follow the mean logit of a response's tokens back through `model`, and say where relevance is lost.
 
-    Without `tokens`, 24 random ones. Relevance of a state is <state, cotangent>, summed over
-    positions. Biases, Jacobians of norms and of the softmax lose or make some; `cp_lrp` conserves
-    exactly on a model without biases, and where it does not, an adapter is wrong.
+    Without `tokens`, 24 random ones. Relevance of a state is <state, cotangent>, summed over positions.
+    `cp_lrp` conserves exactly on a model without biases: where it does not, an adapter is wrong.
     """
-    tokens = tokens or _random_tokens(model.config.vocab_size)
+    if tokens is None:
+        generator = torch.Generator().manual_seed(0)
+        ids = torch.randint(model.config.vocab_size, (24,), generator=generator).tolist()
+        tokens = _Probe(tuple(ids[:16]), tuple(ids[16:]))
     rows = torch.full((1, len(tokens.response_ids)), 1 / len(tokens.response_ids))
     arrived: list[float] = []
     with relevance_mode(model, composite) as flow:
         states = _residual_states(flow.replayer.blocks, flow.pull, tokens)
 
         def visit(layer: int, part: str, c: Tensor) -> None:
-            arrived.append(_dot(states[layer][part], c))
+            state = states[layer][part][: c.shape[1]]
+            arrived.append(float((accumulate(c[0]) * accumulate(state)).sum()))
 
         relevance = flow.pull(tokens, rows, all_columns=True, visit=visit)
         logit = float(flow.explained_logits.mean())
-        count = len(flow.replayer.blocks)
-        name = flow.composite.name
+        count, name = len(flow.replayer.blocks), flow.composite.name
     places = [(count, "readout")]
     places += [(layer, part) for layer in reversed(range(count)) for part in ("mlp", "attention")]
     totals = [logit, *arrived, float(relevance.sum())]
@@ -108,35 +110,18 @@ def _residual_states(blocks: Sequence[Any], pull: Any, tokens: Tokens) -> list[d
     states: list[dict[str, Tensor]] = [{} for _ in blocks]
     hooks = []
 
-    def note(layer: int, part: str, x: Any) -> None:
-        states[layer].setdefault(part, x[0])
+    def before_mlp(seen: dict[str, Tensor], _module: Any, inputs: tuple[Tensor, ...]) -> None:
+        seen.setdefault("attention", inputs[0][0])
 
-    for k, block in enumerate(blocks):
-        hooks.append(
-            block.norms["mlp_norm"].register_forward_pre_hook(
-                lambda _module, inputs, k=k: note(k, "attention", inputs[0])
-            )
-        )
-        hooks.append(
-            block.layer.register_forward_hook(
-                lambda _module, _inputs, output, k=k: note(
-                    k, "mlp", output if isinstance(output, Tensor) else output[0]
-                )
-            )
-        )
+    def after(seen: dict[str, Tensor], _module: Any, _inputs: Any, output: Any) -> None:
+        seen.setdefault("mlp", output[0] if isinstance(output, Tensor) else output[0][0])
+
+    for block, seen in zip(blocks, states, strict=True):
+        hooks.append(block.norms["mlp_norm"].register_forward_pre_hook(partial(before_mlp, seen)))
+        hooks.append(block.layer.register_forward_hook(partial(after, seen)))
     try:
         pull(tokens, torch.zeros(1, len(tokens.response_ids)))
     finally:
         for hook in hooks:
             hook.remove()
     return states
-
-
-def _dot(state: Tensor, c: Tensor) -> float:
-    return float((accumulate(c[0]) * accumulate(state[: c.shape[1]])).sum())
-
-
-def _random_tokens(vocabulary: int) -> _Probe:
-    generator = torch.Generator().manual_seed(0)
-    ids = torch.randint(vocabulary, (24,), generator=generator).tolist()
-    return _Probe(tuple(ids[:16]), tuple(ids[16:]))

@@ -54,12 +54,11 @@ def norm_forward(
     stack: Stack, norm: Any, family: Family, composite: Composite, place: tuple[int, str]
 ) -> Forward:
     layer, which = place
-    of_heads = which in ("query_norm", "key_norm")
+    turned = family.heads_first and which in ("query_norm", "key_norm")
 
     def forward(x: Tensor) -> Tensor:
         rule, output = _push_norm(stack, norm, family, composite, x)
-        if stack.tapes is not None and layer in stack.tapes:
-            turned = of_heads and family.heads_first
+        if layer in stack.tapes:
             stack.tapes[layer].norms[which] = rule.heads_second() if turned else rule
         result: Tensor = output
         return result
@@ -89,7 +88,7 @@ def mlp_forward(stack: Stack, layer: int, block: Block, composite: Composite, ac
         gate, dgate = stack.split(mixed)
         up, dup = stack.split(ups)
         rule = GateRule.at(gate, up, composite, activation)
-        if stack.tapes is not None and layer in stack.tapes:
+        if layer in stack.tapes:
             stack.tapes[layer].mlp = rule
         rules = {composite: rule}
         for one, which in runs(stack.composites or (composite,) * len(dgate)):
@@ -106,7 +105,7 @@ def mlp_forward(stack: Stack, layer: int, block: Block, composite: Composite, ac
 def experts_forward(stack: Stack, layer: int, experts: Experts, composite: Composite) -> Forward:
     def forward(x: Tensor) -> Tensor:
         output, rule = ExpertsRule.primal_and_push(experts, x, stack.rows or len(x), composite)
-        if stack.tapes is not None and layer in stack.tapes:
+        if layer in stack.tapes:
             stack.tapes[layer].mlp = rule
         return output
 
@@ -133,7 +132,7 @@ def attention_forward(stack: Stack, layer: int, composite: Composite) -> Callabl
         if stack.observer is not None:
             watched = replace(rule, watch=partial(stack.observer.attention, layer))
         out = watched.primal_and_push(dq, dk, dv, stack.composites)
-        if stack.tapes is not None and layer in stack.tapes:
+        if layer in stack.tapes:
             if len(dq):  # views would keep the tangents' rows alive with them
                 rule = replace(rule, q=q.clone(), k=k.clone(), v=v.clone())
             stack.tapes[layer].attention = rule

@@ -76,14 +76,12 @@ class Shape:
         config = model.config
         head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         kv = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-        top = getattr(config, "num_experts_per_tok", None)
         mlp = config.intermediate_size
-        if top:
+        if top := getattr(config, "num_experts_per_tok", None):
             mlp = top * (getattr(config, "moe_intermediate_size", None) or mlp)
         size = model.get_input_embeddings().weight.element_size()
-        return cls(
-            config.num_hidden_layers, config.hidden_size, config.num_attention_heads, head, kv, mlp, size
-        )
+        layers, hidden, heads = config.num_hidden_layers, config.hidden_size, config.num_attention_heads
+        return cls(layers, hidden, heads, head, kv, mlp, size)
 
     @property
     def attention(self) -> int:
@@ -105,9 +103,7 @@ def push_bytes(shape: Shape, length: int, tangents: int, sizes: Sizes, *, cached
     # The widest layer and its products, attention's stacked keys and values, and one block of scores.
     layer = rows * positions * (2 * shape.mlp + 2 * shape.hidden + shape.attention)
     stacked = rows * length * 4 * shape.kv * shape.head
-    cache = (
-        0 if positions == length and not cached else rows * length * 2 * shape.kv * shape.head * shape.layers
-    )
+    cache = rows * length * 2 * shape.kv * shape.head * shape.layers if cached or positions < length else 0
     scores = 4 * shape.heads * min(sizes.block, positions) * length
     final = rows * length * shape.hidden
     return _OVERHEAD + shape.bytes * (layer + stacked + cache + final) + 4 * scores
@@ -168,41 +164,34 @@ class Budget:
         return plan(needs, self._max_memory - used_bytes(self._device), self.sizes)
 
     def fitting(self, attempt: Callable[[Sizes], Result], needs: Callable[[Sizes], int]) -> Result:
-        """Run `attempt` at sizes that fit, and at smaller ones where memory runs out all the same."""
-        return retrying(attempt, self.plan(needs), needs)
+        """Run `attempt` at sizes that fit, and at smaller ones each time that memory runs out all the same.
 
-
-def retrying(attempt: Callable[[Sizes], Result], sizes: Sizes, needs: Callable[[Sizes], int]) -> Result:
-    """`attempt(sizes)`, with smaller sizes each time that memory runs out.
-
-    Raises `LRP4RAGError` with what would have fitted when the smallest do not.
-    """
-    while True:
-        try:
-            return attempt(sizes)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-        smaller = sizes.halved()
-        if smaller is None:
-            raise LRP4RAGError(
-                "out of memory, also at the smallest sizes, which need about "
-                f"{gigabytes(needs(sizes))} beside the model; shorten the prompt, use a smaller dtype "
-                "or reader, or a machine with that much free"
-            )
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        sizes = smaller
+        Raises `LRP4RAGError` with what would have fitted when the smallest do not.
+        """
+        sizes = self.plan(needs)
+        while True:
+            try:
+                return attempt(sizes)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+            smaller = sizes.halved()
+            if smaller is None:
+                raise LRP4RAGError(
+                    "out of memory, also at the smallest sizes, which need about "
+                    f"{gigabytes(needs(sizes))} beside the model; shorten the prompt, use a smaller dtype "
+                    "or reader, or a machine with that much free"
+                )
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            sizes = smaller
 
 
 def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    text = str(error).lower()
-    return any(
-        part in text
-        for part in ("can't allocate memory", "not enough memory", "out of memory", "alloc_failed")
-    )
+    parts = ("can't allocate memory", "not enough memory", "out of memory", "alloc_failed")
+    return any(part in str(error).lower() for part in parts)
 
 
 def used_bytes(device: torch.device) -> int:
@@ -218,13 +207,8 @@ def return_memory_early() -> None:
     It otherwise keeps them for later, in pieces that fit nothing new: at 4,000 tokens twice the memory.
     The price is about an eighth of the time, so this is for runs whose memory is limited.
     """
-    if sys.platform == "linux":
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # only glibc has it
-        if mallopt is not None:
-            mallopt(_MMAP_THRESHOLD, 4 * 2**20)
-
-
-_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):  # only glibc has it
+        libc.mallopt(-3, 4 * 2**20)  # M_MMAP_THRESHOLD of malloc.h
 
 
 def gigabytes(count: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -44,16 +44,14 @@ def patched(model: Any, composite: Composite) -> Iterator[tuple[Family, Stack]]:
     family, stack = family_of(model), Stack()
     if any(HOOK in module.__dict__ for module in model.modules()):
         raise LRP4RAGError("this model is in relevance mode already; leave it before entering again")
-    replaced: list[tuple[nn.Module, str, object]] = []
-    hooks: list[Any] = []
+    with ExitStack() as undo:
 
-    def replace(module: nn.Module, name: str, value: object) -> None:
-        replaced.append((module, name, module.__dict__.get(name, _ABSENT)))
-        module.__dict__[name] = value
+        def replace(module: nn.Module, name: str, value: object) -> None:
+            undo.callback(_put, module, name, module.__dict__.get(name, _ABSENT))
+            _put(module, name, value)
 
-    try:
         body = family.part(model, "body")
-        hooks.append(body.register_forward_pre_hook(_padding_hook(stack), with_kwargs=True))
+        undo.callback(body.register_forward_pre_hook(_padding_hook(stack), with_kwargs=True).remove)
         replace(body, "config", _with_attention(body.config))
         blocks = list(family.blocks(model))
         if not blocks:
@@ -62,19 +60,19 @@ def patched(model: Any, composite: Composite) -> Iterator[tuple[Family, Stack]]:
             for module, name, value in _replacements(model, family, stack, k, block, composite):
                 replace(module, name, value)
             enter = _enter_hook(stack, k, block.rotary)
-            hooks.append(block.layer.register_forward_pre_hook(enter, with_kwargs=True))
-            hooks.append(block.layer.register_forward_hook(_leave_hook(stack, k)))
+            undo.callback(block.layer.register_forward_pre_hook(enter, with_kwargs=True).remove)
+            undo.callback(block.layer.register_forward_hook(_leave_hook(stack, k)).remove)
         norm = family.part(model, "final_norm")
         replace(norm, "forward", final_norm_forward(stack, norm, family, composite))
         yield family, stack
-    finally:
-        for hook in hooks:
-            hook.remove()
-        for module, name, previous in reversed(replaced):
-            if previous is _ABSENT:
-                del module.__dict__[name]
-            else:
-                module.__dict__[name] = previous
+
+
+def _put(module: nn.Module, name: str, value: object) -> None:
+    """Set an attribute of the instance alone, or delete it."""
+    if value is _ABSENT:
+        del module.__dict__[name]
+    else:
+        module.__dict__[name] = value
 
 
 def _replacements(
@@ -135,7 +133,7 @@ def _enter_hook(stack: Stack, k: int, rotary: bool) -> Callable[..., tuple[tuple
             # A view would keep the tangents' rows alive with it.
             stack.inputs[k].hidden.append(primal.clone() if len(hidden) > len(primal) else primal)
             stack.inputs[k].rotary.append((cos, sin))
-        if stack.tapes is not None and k in stack.tapes and rotary:
+        if k in stack.tapes and rotary:
             stack.tapes[k].rotary = (cos, sin)
         if stack.source is not None and k == stack.start:
             tangents = stack.source(hidden)
@@ -152,11 +150,9 @@ def _enter_hook(stack: Stack, k: int, rotary: bool) -> Callable[..., tuple[tuple
 
 def _require_stacked(cache: Any, k: int, rows: int) -> None:
     """Raise `LRP4RAGError` for a cache that does not grow with the stack, row by row."""
-    if cache is None:
-        return
     if getattr(cache, "is_compileable", False):
         raise LRP4RAGError("static caches are not supported in relevance mode; use a dynamic one")
-    held = getattr(cache.layers[k], "keys", None) if k < len(cache.layers) else None
+    held = getattr(cache.layers[k], "keys", None) if cache is not None and k < len(cache.layers) else None
     if held is not None and held.numel() and len(held) != rows:
         raise LRP4RAGError(
             f"the cache holds {len(held)} rows and the stack has {rows}: it was filled outside this mode, or "
@@ -175,6 +171,6 @@ def _leave_hook(stack: Stack, k: int) -> Callable[..., None]:
             stack.sums.append(hidden)
             return
         # One sum finds NaN and Inf, since both survive it, and costs less than a test of each value.
-        stack.sums.append(hidden.sum(dtype=torch.float64 if hidden.dtype == torch.float64 else torch.float32))
+        stack.sums.append(hidden.sum(dtype=torch.promote_types(hidden.dtype, torch.float32)))
 
     return hook

@@ -49,8 +49,14 @@ class Prefix:
             weights = torch.zeros(0, len(ids))
         else:
             check_weights(weights, len(ids))
-        if composites is not None:
-            _require_one_stack(replayer, composites, len(weights))
+        if composites is not None and len(composites) != len(weights):
+            raise LRP4RAGError(
+                f"{len(weights)} tangents need {len(weights)} composites, got {len(composites)}"
+            )
+        for one in composites or ():
+            if not one_stack(replayer.model, replayer.composite, one):
+                names = f"'{one.name}' and '{replayer.composite.name}'"
+                raise InputError(f"{names} cannot share one stack on this model")
         if not ids:
             raise LRP4RAGError("a prefix needs at least one token")
         if after is not None and after.tangents:
@@ -147,17 +153,6 @@ class Prefix:
         state = self.states(response_ids, weights)
         explained = self._replayer.explain(state, 0, slice(None), response_ids)
         return explained.read(state.tangents[:, 0]) * state.scale
-
-
-def _require_one_stack(replayer: Replayer, composites: Sequence[Composite], tangents: int) -> None:
-    """Raise `InputError` where a composite cannot be pushed in the same stack as the replayer's."""
-    if len(composites) != tangents:
-        raise LRP4RAGError(f"{tangents} tangents need {tangents} composites, got {len(composites)}")
-    for one in composites:
-        if not one_stack(replayer.model, replayer.composite, one):
-            raise InputError(
-                f"'{one.name}' and '{replayer.composite.name}' cannot share one stack on this model"
-            )
 
 
 def stages(weights: Tensor) -> list[tuple[int, slice]]:

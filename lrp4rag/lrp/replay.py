@@ -154,8 +154,9 @@ class Replayer:
             self.stack.require_finite(len(self.blocks), embeddings.dtype)
         finally:
             self.stack.reset()
-        primal = torch.cat([one for one, _ in states], 1) if len(states) > 1 else states[0][0]
-        tangents = torch.cat([one for _, one in states], 2) if len(states) > 1 else states[0][1]
+        primal, tangents = states[0]
+        if len(states) > 1:
+            primal, tangents = (torch.cat(parts, -2) for parts in zip(*states, strict=True))
         return FinalState(primal, tangents, scale.to(accumulate(primal)))
 
     def record(
@@ -167,8 +168,7 @@ class Replayer:
         layers = {k: LayerTape() for k in range(len(self.blocks))} if keep_rules else {}
         inputs = None if keep_rules else [LayerInput() for _ in self.blocks]
         norms: list[NormRule] = []
-        self.stack.tapes, self.stack.inputs = layers if keep_rules else None, inputs
-        self.stack.keep_final = norms.append
+        self.stack.tapes, self.stack.inputs, self.stack.keep_final = layers, inputs, norms.append
         # Rules must cover all positions at once; inputs are put together again.
         whole = replace(sizes, positions=None) if keep_rules else sizes
         state = self.run(embeddings[None], weights[:, None], whole, layer=layer)

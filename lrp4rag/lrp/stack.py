@@ -1,9 +1,8 @@
 """`Stack`: what the patched modules of one model share while primal and tangent rows run through it.
 
-The stack is [primal, tangent 1, .. tangent T] on the batch axis, (1 + T) x B rows for B examples,
-primal first. It is built at the input of one decoder layer (the first, unless relevance at a later
-layer is asked for) and taken apart after the final norm, so that everything around the layers, such
-as Hugging Face's `generate`, sees its own batch.
+The stack is [primal, tangent 1, .. tangent T] on the batch axis, (1 + T) x B rows for B examples. It is
+built at the input of one decoder layer and taken apart after the final norm, so that everything around
+the layers, such as Hugging Face's `generate`, sees its own batch.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class Stack:
     source: Callable[[Tensor], Tensor] | None = None  # hidden (B, n, d) -> tangents (T, B, n, d)
     start: int = 0  # the layer at whose input the tangents are built
     rows: int = 0  # B, once the stack is built
-    tapes: dict[int, LayerTape] | None = None
+    tapes: dict[int, LayerTape] = field(default_factory=dict)  # of the layers that are recorded
     inputs: list[LayerInput] | None = None
     keep_final: Callable[[NormRule], None] | None = None  # given the final norm's rule
     final: tuple[Tensor, Tensor] | None = None  # after the final norm: (B, n, d) and (T, B, n, d)
@@ -87,9 +86,7 @@ class Stack:
 
     def reset(self) -> None:
         """Forget the replay, so that the next call of the model is a plain one."""
-        fresh = Stack()
-        for name in self.__dataclass_fields__:
-            setattr(self, name, getattr(fresh, name))
+        self.__dict__.update(Stack().__dict__)
 
     def require_finite(self, layers: int, dtype: torch.dtype) -> None:
         """Raise `RelevanceError` naming the first layer whose output held NaN or Inf."""

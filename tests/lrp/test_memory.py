@@ -11,7 +11,7 @@ import torch
 
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp import relevance_mode
-from lrp4rag.lrp.memory import Shape, Sizes, plan, pull_bytes, push_bytes, retrying, tape_bytes
+from lrp4rag.lrp.memory import Budget, Shape, Sizes, plan, pull_bytes, push_bytes, tape_bytes
 from tests.lrp import tiny_families
 from tests.lrp.checks import assert_close, composites, model_of, random_weights, some_families, state_of
 from tests.tiny import random_tokens, tiny_llama
@@ -134,7 +134,7 @@ def test_memory_that_never_suffices_is_reported_with_what_would() -> None:
                 run()
 
 
-def test_other_errors_are_not_taken_for_memory() -> None:
+def test_other_errors_are_not_taken_for_memory(llama) -> None:
     tried = []
 
     def attempt(sizes: Sizes) -> None:
@@ -142,7 +142,7 @@ def test_other_errors_are_not_taken_for_memory() -> None:
         raise RuntimeError("shape mismatch")
 
     with pytest.raises(RuntimeError, match="shape mismatch"):
-        retrying(attempt, Sizes(), lambda _: 0)
+        Budget(llama).fitting(attempt, lambda _: 0)
     assert len(tried) == 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -149,12 +150,9 @@ class Family:
             return Projection(query), Projection(key), Projection(value)
         fused, size = attrgetter(self.fused_qkv)(layer), attrgetter(self.attention)(layer).head_dim
         first = config.num_attention_heads * size
-        second = first + config.num_key_value_heads * size
-        return (
-            Projection(fused, slice(0, first)),
-            Projection(fused, slice(first, second)),
-            Projection(fused, slice(second, None)),
-        )
+        rows = (0, first, first + config.num_key_value_heads * size, None)
+        query, key, value = (Projection(fused, slice(*ends)) for ends in pairwise(rows))
+        return query, key, value
 
     def _dense(self, layer: Any) -> tuple[Projection, Projection, Projection]:
         down = Projection(attrgetter(self.down)(layer))
