@@ -13,15 +13,16 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.errors import InputError, LRP4RAGWarning
-from lrp4rag.example import Example, Label
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example
 from lrp4rag.lrp import attribute, relevance_mode
 from lrp4rag.lrp.prefix import Prefix
-from lrp4rag.reader import Encoded, Reader
+from lrp4rag.reader import Reader
 from lrp4rag.training import extract as module
 from lrp4rag.training.extract import extract
 from lrp4rag.training.extractor import Extractor, Sentences, pull_sentences
 from lrp4rag.training.store import Store
+from tests.hostile.damage import flipped, put
 from tests.tiny import bridge_example
 from tests.training.jobs import PARTS, TOO_LONG, contents, responses
 
@@ -85,19 +86,37 @@ def close(actual: np.ndarray, expected: np.ndarray, tolerance: float = 1e-5) -> 
 
 # What is stored.
 
+ANSWERS = {
+    "one sentence": "It was opened in 1900.",
+    "three": "It was opened in 1900. The river runs under it.  Nobody knows more!",
+    "one token": "no",
+    "around white space": "  It was opened. \n\n Or was it?  ",
+}
+
 
 @pytest.mark.parametrize("composite", ["paper", "attnlrp", "cp_lrp"])
-def test_what_is_stored_is_the_relevance(composite: str, tiny_reader: Reader, tmp_path: Path) -> None:
-    examples = examples_of(2)
-    done = extract(examples, tiny_reader, tmp_path, composite=composite)
+def test_relevance_prompt_and_sentences_of_every_composite(
+    composite: str, tiny_reader: Reader, tmp_path: Path
+) -> None:
+    """R_prompt is pulled alone first; later its equal is the mean of the sentences."""
+    answer = ANSWERS["three"]
+    rows = [bridge_example(0), bridge_example(1, response=answer)]
+    done = extract(rows, tiny_reader, tmp_path, composite=composite, parts=["relevance", "prompt"])
     assert (done.computed, done.present, done.failures) == (2, 0, {})
-    for example in examples:
-        stored = done.store.read(example)
-        expected = attribute(tiny_reader, tiny_reader.encode(example), composite=composite)
+    extract(rows, tiny_reader, tmp_path, composite=composite, parts=["sentences"])
+    for row in rows:
+        stored, found = done.store.read(row), Sentences(**done.store.arrays(row, "sentences"))
+        expected = attribute(tiny_reader, tiny_reader.encode(row), composite=composite, prompt=True)
         assert stored.encoded == expected.encoded
         assert (stored.composite, stored.target) == (composite, "response")
         close(stored.response, expected.response)
         close(stored.logits, expected.logits)
+        close(stored.prompt, expected.prompt, 1e-3)  # kept in float16
+        close(found.prompt, expected.prompt, 1e-3)
+    texts = [answer[start:end].strip() for start, end in found.spans]
+    assert texts == ["It was opened in 1900.", "The river runs under it.", "Nobody knows more!"]
+    assert found.sentences.shape == (3, len(stored.encoded.prompt_ids))
+    assert (found.tokens.shape, found.spans.dtype) == ((3,), np.int64)
 
 
 def test_every_part(extracted: Path, tiny_reader: Reader) -> None:
@@ -109,7 +128,6 @@ def test_every_part(extracted: Path, tiny_reader: Reader) -> None:
             tiny_reader, tiny_reader.encode(example), segments=True, prompt=True, resampled=(6, 4)
         )
         stored = store.read(example)
-        close(stored.response, expected.response)
         for name in ("by_segment", "prompt", "resampled"):  # these are kept in float16
             close(getattr(stored, name), getattr(expected, name), 1e-3)
 
@@ -158,57 +176,18 @@ def test_cut_prompts_are_shared_only_where_they_were_cut_alike(tiny_reader: Read
     assert 0 < dropped[0] < dropped[1]
 
 
-# What is pulled back.
-
-ANSWERS = {
-    "one sentence": "It was opened in 1900.",
-    "three": "It was opened in 1900. The river runs under it.  Nobody knows more!",
-    "one token": "no",
-    "around white space": "  It was opened. \n\n Or was it?  ",
-}
-
-
-def pull(reader: Reader, answer: str, composite: str = "attnlrp") -> tuple[Encoded, Sentences, np.ndarray]:
-    """What was pulled, and the full R* (t, n)."""
-    encoded = reader.encode(bridge_example(response=answer))
-    with relevance_mode(reader.model, composite) as flow:
-        found = pull_sentences(flow, encoded)
-        assert flow._tape is None  # what was replayed is forgotten
-        matrix = flow.pull(encoded)
-    return encoded, found, matrix.double().numpy()
-
-
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
 def test_sentences_are_means_of_their_tokens(answer: str, tiny_reader: Reader) -> None:
-    encoded, found, matrix = pull(tiny_reader, answer)
+    encoded = tiny_reader.encode(bridge_example(response=answer))
+    with relevance_mode(tiny_reader.model, "attnlrp") as flow:
+        found = pull_sentences(flow, encoded)
+        assert flow._tape is None  # what was replayed is forgotten
+        matrix = flow.pull(encoded).double().numpy()
     assert len(found.spans) == len(found.sentences) == len(found.tokens)
     assert found.tokens.sum() == len(encoded.response_ids)
     for row, tokens in zip(found.sentences, np.split(matrix, found.tokens.cumsum()[:-1]), strict=True):
         close(row, tokens.mean(0))
     close(found.prompt, matrix.mean(0))
-
-
-@pytest.mark.parametrize("composite", ["paper", "attnlrp", "cp_lrp"])
-def test_sentences_of_every_composite(composite: str, tiny_reader: Reader) -> None:
-    answer = ANSWERS["three"]
-    encoded, found, _ = pull(tiny_reader, answer, composite)
-    close(found.prompt, attribute(tiny_reader, encoded, composite=composite, prompt=True).prompt)
-    texts = [answer[start:end].strip() for start, end in found.spans]
-    assert texts == ["It was opened in 1900.", "The river runs under it.", "Nobody knows more!"]
-    shapes = {name: array.shape for name, array in found.arrays().items()}
-    assert shapes == {"sentences": (3, len(encoded.prompt_ids)), "spans": (3, 2), "tokens": (3,)}
-    assert found.spans.dtype == np.int64
-
-
-def test_the_prompts_relevance_alone_and_with_the_sentences(tiny_reader: Reader, tmp_path: Path) -> None:
-    rows = responses(2)
-    alone, both = (
-        extract(rows, tiny_reader, tmp_path / part, parts=[part]).store for part in ("prompt", "sentences")
-    )
-    assert (alone.parts(), both.parts()) == (["prompt"], ["prompt", "sentences"])
-    for row in rows:
-        pulled, mean = (store.arrays(row, "prompt")["prompt"] for store in (alone, both))
-        np.testing.assert_allclose(pulled, mean, rtol=0, atol=2e-3 * np.abs(pulled).max())  # float16
 
 
 # Nothing twice.
@@ -219,6 +198,8 @@ def test_what_is_there_is_not_computed_again(copy: Path, tiny_reader: Reader, fi
     again = extract(responses(2), tiny_reader, copy, parts=PARTS)
     assert (again.computed, again.present, filled) == (0, 4, [])
     assert contents(copy) == before
+    nothing = extract([], tiny_reader, copy)
+    assert (nothing.computed, nothing.present, nothing.failures) == (0, 0, {})
     more = extract(responses(3), tiny_reader, copy)
     assert (more.computed, more.present) == (2, 4)
     assert filled == [("relevance", "bridge-2-0"), ("relevance", "bridge-2-1")]
@@ -246,27 +227,20 @@ def test_a_part_that_is_added_later(
     ("part", "harm"),
     [
         *((part, "flipped") for part in PARTS),
-        *((PARTS[1], harm) for harm in ("gone", "empty", "cut", "of another", "a pipe", "a link")),
-        ("relevance", "of another"),
+        *((PARTS[1], harm) for harm in ("gone", "pipe", "dangling link")),
     ],
 )
 def test_a_damaged_file_is_computed_again(
     part: str, harm: str, copy: Path, tiny_reader: Reader, filled: Filled
 ) -> None:
     rows, store = responses(2), Store.existing(copy)
-    before, path = contents(copy), store.path(rows[1], part)
-    original = store.read(rows[1])
-    content = path.read_bytes()
-    path.unlink()
-    if harm == "a pipe":
-        os.mkfifo(path)
-    elif harm == "a link":
-        path.symlink_to("nowhere")
-    elif harm != "gone":
-        flipped = content[:-1] + bytes([content[-1] ^ 1])
-        other = store.path(rows[0], part).read_bytes()
-        harmed = {"empty": b"", "cut": content[:-1], "flipped": flipped, "of another": other}
-        path.write_bytes(harmed[harm])
+    before, path, original = contents(copy), store.path(rows[1], part), store.read(rows[1])
+    if harm == "flipped":
+        path.write_bytes(flipped(path.read_bytes(), 8 * path.stat().st_size - 1))
+    elif harm == "gone":
+        path.unlink()
+    else:
+        put(path, harm)
     done = extract(rows, tiny_reader, copy, parts=PARTS)
     assert (done.computed, done.present) == (1, 3)
     assert filled == [(part, rows[1].id)]
@@ -274,32 +248,6 @@ def test_a_damaged_file_is_computed_again(
         close(store.read(rows[1]).response, original.response)
         before.pop(str(path.relative_to(copy)))
     assert before.items() <= contents(copy).items()
-
-
-def test_without_examples(tiny_reader: Reader, tmp_path: Path) -> None:
-    done = extract([], tiny_reader, tmp_path)
-    assert (done.computed, done.present, done.failures) == (0, 0, {})
-
-
-def test_the_store_remembers_examples_and_their_last_labels(tiny_reader: Reader, tmp_path: Path) -> None:
-    rows = examples_of(2)
-    extract(rows, tiny_reader, tmp_path)
-    labelled = replace(rows[1], labels=(Label(0, 2),))
-    done = extract([labelled, bridge_example(2)], tiny_reader, tmp_path)
-    assert (done.computed, done.present) == (1, 1)
-    assert Store.existing(tmp_path).examples() == [rows[0], labelled, bridge_example(2)]
-
-
-def test_damaged_examples_are_made_anew_and_nothing_is_computed_for_it(
-    copy: Path, tiny_reader: Reader, filled: Filled
-) -> None:
-    before, path = contents(copy), copy / "examples.jsonl"
-    path.write_text(path.read_text().replace('"labels":[]', '"labels":null', 1))
-    assert contents(copy) != before
-    with pytest.warns(LRP4RAGWarning, match=rf"{path}: changed.* made anew of the 4 responses"):
-        extract(responses(2), tiny_reader, copy)
-    assert filled == []
-    assert contents(copy) == before
 
 
 # Failures.
@@ -323,6 +271,8 @@ def test_a_row_that_fails_is_logged_and_passed_over(
         assert all(done.store.holds(bridge_example(k), part) for part in PARTS)
     (line,) = (tmp_path / "failures.jsonl").read_text().splitlines()
     assert json.loads(line) == {"id": bad.id, "error": done.failures[bad.id]}
+    assert extract(examples_of(2), tiny_reader, tmp_path, parts=PARTS).present == 2
+    assert not (tmp_path / "failures.jsonl").exists()  # it is of the last run
     with relevance_mode(tiny_reader.model):  # it can be entered, so the extractor left it
         pass
 
@@ -331,9 +281,7 @@ def test_a_row_that_fails_is_logged_and_passed_over(
     ("error", "reason", "place"),
     [
         (torch.OutOfMemoryError("out of memory"), "out of memory", 0),
-        (torch.OutOfMemoryError("out of memory"), "out of memory", 2),
-        (IndexError("index out of range in self"), "index out of range in self", 1),
-        (ValueError("too many dimensions"), "too many dimensions", 1),
+        (IndexError("index out of range in self"), "index out of range in self", 2),
         (RuntimeError(), "RuntimeError", 1),
     ],
     ids=str,
@@ -367,7 +315,7 @@ def test_a_response_that_cannot_be_encoded_spares_the_others(
     assert (done.computed, done.failures) == (2, {"bridge-1": "no such token"})
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), OSError("disk")], ids=repr)
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()], ids=repr)
 def test_what_is_not_of_one_response_ends_the_run(
     error: BaseException, tiny_reader: Reader, tmp_path: Path, failing: Failing
 ) -> None:
@@ -393,33 +341,16 @@ def test_a_prompt_that_fails_fails_all_its_responses(
     assert done.computed == 4
 
 
-def test_equal_examples_share_files_and_failures(tiny_reader: Reader, tmp_path: Path) -> None:
-    twins = [bridge_example(), bridge_example(id="twin"), TOO_LONG, replace(TOO_LONG, id="too-long-too")]
-    done = extract(twins, tiny_reader, tmp_path)
-    assert (done.computed, set(done.failures)) == (1, {"too-long", "too-long-too"})
-    assert len(list((tmp_path / "relevance").iterdir())) == 1
-    assert [example.id for example in done.store.examples()] == [example.id for example in twins]
-
-
-def test_a_failure_is_not_that_of_another_example_with_the_same_id(
+def test_equal_examples_share_files_and_failures_and_namesakes_do_not(
     tiny_reader: Reader, tmp_path: Path
 ) -> None:
-    done = extract([bridge_example(id=TOO_LONG.id), TOO_LONG], tiny_reader, tmp_path)
+    rows = [bridge_example(), bridge_example(id="twin"), TOO_LONG, replace(TOO_LONG, id="too-long-too")]
+    done = extract(rows, tiny_reader, tmp_path)
+    assert (done.computed, set(done.failures)) == (1, {"too-long", "too-long-too"})
+    assert len(list((tmp_path / "relevance").iterdir())) == 1
+    assert [example.id for example in done.store.examples()] == [example.id for example in rows]
+    done = extract([bridge_example(1, id=TOO_LONG.id), TOO_LONG], tiny_reader, tmp_path)
     assert (done.computed, set(done.failures)) == (1, {TOO_LONG.id})
-
-
-def test_a_failure_that_is_over_leaves_the_log(
-    tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError("for now")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Extractor, "_fill", fail)
-        assert set(extract(examples_of(2), tiny_reader, tmp_path).failures) == {"bridge-0", "bridge-1"}
-    assert (tmp_path / "failures.jsonl").is_file()
-    assert extract(examples_of(2), tiny_reader, tmp_path).computed == 2
-    assert not (tmp_path / "failures.jsonl").exists()
 
 
 def test_a_full_disk_is_not_a_failure_of_a_row(
@@ -466,19 +397,3 @@ def test_nothing_can_be_pulled_from_layers_without_derivatives(
         extract(examples_of(1), tiny_reader, tmp_path / "new", parts=PARTS)
     assert not (tmp_path / "new").exists()
     assert extract(examples_of(1), tiny_reader, tmp_path / "new", parts=["signals"]).computed == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"composite": "paper"}, "composite attnlrp, not paper"),
-        ({"truncation": "passages"}, "error, not pass"),
-    ],
-)
-def test_another_configuration_needs_another_folder(
-    options, message: str, copy: Path, tiny_reader: Reader
-) -> None:
-    before = contents(copy)
-    with pytest.raises(InputError, match=message):
-        extract(examples_of(2), tiny_reader, copy, **options)
-    assert contents(copy) == before

@@ -1,4 +1,4 @@
-"""Localisation on stores whose made-up tokens have no relevance to the passages."""
+"""Localisation on stores whose hallucinated tokens have little relevance to the passages."""
 
 from __future__ import annotations
 
@@ -13,28 +13,24 @@ from lrp4rag.errors import InputError
 from lrp4rag.features.parts import SIGNALS, STATES
 from lrp4rag.features.table import TokenTable
 from lrp4rag.training.folds import HONEST
-from lrp4rag.training.localisation import (
-    CLASSIFIER,
-    RELEVANCE,
-    localisation,
-    record,
-)
+from lrp4rag.training.localisation import CLASSIFIER, RELEVANCE, Localisation, localisation, record
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.store import Configuration, Store
+from lrp4rag.training.store import Store
 from lrp4rag.training.token_folds import cross_validate_tokens
 from lrp4rag.training.tokens import tokens_of
-from tests.classifiers.samples import READER, relevance_of
+from tests.classifiers.samples import relevance_of
 from tests.features.records import random_record, random_states, record_of
 from tests.training.labelled import examples
+from tests.training.stored import CONFIGURATION
 
-ONE = replace(HONEST, repeats=1)
+ONE = replace(HONEST, repeats=1, folds=2)
 FEW = {"signals": TokenTable(("passages", "question"), (), (1,))}
 
 
 def stored(folder: Path, count: int = 40) -> Rows:
     """The first word of every second response is labelled; passages give it less than the others, and its
     state's first feature is high."""
-    store = Store.open(folder, Configuration(READER, "attnlrp"))
+    store = Store.open(folder, CONFIGURATION)
     rows = [*examples(count), *examples(count, generator="g2")]
     store.add_examples([replace(row, id=f"{row.id}-{row.generator}") for row in rows])
     for k, example in enumerate(store.examples()):
@@ -50,14 +46,16 @@ def stored(folder: Path, count: int = 40) -> Rows:
     return Rows.open(folder)
 
 
-@pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
-    return stored(tmp_path_factory.mktemp("store"))
+def localised(rows: Rows, blocks: dict[str, TokenTable] = FEW) -> Localisation:
+    """Of a classifier of tokens that was cross-validated on the rows."""
+    tokens = tokens_of(rows, blocks)
+    predicted = {CLASSIFIER: cross_validate_tokens(tokens, ONE)}
+    return localisation(rows, tokens, predicted, ONE, resamples=20)
 
 
-def test_made_up_words_are_found_and_controls_stand_beside(rows: Rows) -> None:
-    tokens = tokens_of(rows, FEW)
-    found = localisation(rows, tokens, {CLASSIFIER: cross_validate_tokens(tokens, ONE)}, ONE, resamples=20)
+@pytest.mark.usefixtures("few_networks")
+def test_hallucinated_words_are_found_and_controls_stand_beside(tmp_path: Path) -> None:
+    found = localised(stored(tmp_path))
     assert list(found.lines) == ["g1", "g2", "all"]
     for lines in found.lines.values():
         assert list(lines) == [CLASSIFIER, RELEVANCE, "position", "novel words", "flag everything"]
@@ -70,55 +68,44 @@ def test_made_up_words_are_found_and_controls_stand_beside(rows: Rows) -> None:
     assert found.responses["g1"][CLASSIFIER]["auroc"].value > 0.9
     assert found.responses["g1"]["flag everything"]["auroc"].value == 0.5
     assert found.rows == {"g1": 40, "g2": 40, "all": 80}
-    assert len(found.chosen) == 5
+    assert len(found.chosen) == 2
     made = json.loads(json.dumps(record(found, ONE, {"features": ["passages"]})))
     assert made["generators"]["g1"]["lines"]["position"]["spans"]["f1"][0] == pytest.approx(
         found.lines["g1"]["position"].spans["f1"].value
     )
 
 
+@pytest.mark.usefixtures("few_networks")
 def test_noise_in_long_responses_looks_like_a_verdict_and_length_stands_beside_it(tmp_path: Path) -> None:
     """Why whole responses need the control: the highest of more tokens are higher."""
-    store = Store.open(tmp_path, Configuration(READER, "attnlrp"))
+    store = Store.open(tmp_path, CONFIGURATION)
     draw = np.random.default_rng(0)
-    rows = []
-    for row in examples(60):
-        words = 30 if row.labels else 10
-        rows.append(replace(row, response=" ".join(f"w{k}" for k in range(words))))
+    rows = [
+        replace(row, response=" ".join(f"w{k}" for k in range(30 if row.labels else 10)))
+        for row in examples(60)
+    ]
     store.add_examples(rows)
     for k, row in enumerate(rows):
         words = len(row.response.split(" "))
         store.write(row, relevance_of(draw.normal(size=words), text=row.response))
         store.write_arrays(row, SIGNALS, random_record(words, k).signals)
-    stored_rows = Rows.open(tmp_path)
-    tokens = tokens_of(stored_rows, {"signals": TokenTable(("passages",), (), (1,))})
-    predicted = {CLASSIFIER: cross_validate_tokens(tokens, ONE)}
-    found = localisation(stored_rows, tokens, predicted, ONE, resamples=20)
+    found = localised(Rows.open(tmp_path), {"signals": TokenTable(("passages",), (), (1,))})
     responses = next(iter(found.responses.values()))
     assert responses[CLASSIFIER]["auroc"].value > 0.8
     assert responses["length only"]["auroc"].value > 0.9
 
 
-def test_too_few_annotated_tokens_are_told(tmp_path: Path) -> None:
-    rows = stored(tmp_path, 40)
+def test_rows_that_cannot_be_learned_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = stored(tmp_path, 12)
     few = tokens_of(rows, FEW)
     few = replace(few, flags=few.flags & (few.owner < 6))
     with pytest.raises(InputError, match="10 sources with annotated tokens are needed, and there are 3"):
         cross_validate_tokens(few, ONE)
-
-
-def test_a_response_without_tokens_is_told(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows.store.path(rows.examples[5], SIGNALS).unlink()
+    with pytest.raises(InputError, match="has no signals; extract them"):
+        tokens_of(Rows.open(tmp_path), FEW)
     empty = record_of(np.zeros((4, 1)))
     empty = replace(empty, relevance=replace(empty.relevance, response=np.zeros(0, dtype=np.float32)))
     monkeypatch.setattr(Rows, "records", lambda self, **_: iter([empty] * len(self)))
     with pytest.raises(InputError, match="without tokens"):
         tokens_of(rows, FEW)
-
-
-def test_signals_are_needed(tmp_path: Path) -> None:
-    store = Store.open(tmp_path, Configuration(READER, "attnlrp"))
-    store.add_examples(examples(2))
-    for example in store.examples():
-        store.write(example, relevance_of(np.ones(len(example.response.split(" "))), text=example.response))
-    with pytest.raises(InputError, match="has no signals; extract them"):
-        tokens_of(Rows.open(tmp_path), FEW)

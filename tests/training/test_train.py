@@ -1,4 +1,4 @@
-from dataclasses import replace
+"""Training: the card says what was learned from, and its evidence is that of a loop over folds."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ from lrp4rag.classifiers.calibration import candidates_on, fit_best, grouped_fol
 from lrp4rag.errors import InputError
 from lrp4rag.features.table import TokenTable
 from lrp4rag.features.units import smoothed
-from lrp4rag.training.evidence import cross_validate
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.metrics import response_metrics, token_metrics
 from lrp4rag.training.rows import Rows
@@ -19,18 +18,8 @@ from tests.training.labelled import examples, extraction
 from tests.training.test_localisation import stored
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    rows = examples()
-    made = extraction(rows, tmp_path_factory.mktemp("store") / "s")
-    return rows, train(
-        rows, made, reads=VectorRecipe(Features(length=20)), command="lrp4rag train x", resamples=50
-    )
-
-
-def test_the_card_says_what_it_was_trained_on(trained):
-    rows, detector = trained
-    training = detector.card.training
+def test_the_card_says_what_it_was_trained_on(detector):
+    rows, training = examples(), detector.card.training
     assert training.generators == {"g1": 40}
     assert training.sources == sorted({row.content_hash for row in rows})
     assert training.data_hash == data_hash(rows[::-1])
@@ -39,8 +28,8 @@ def test_the_card_says_what_it_was_trained_on(trained):
     assert (detector.card.rows, detector.card.hallucinated) == (40, 20)
 
 
-def test_controls_stand_beside_the_result_and_do_worse(trained):
-    evidence = trained[1].card.evidence
+def test_controls_stand_beside_the_result_and_do_worse(detector):
+    evidence = detector.card.evidence
     assert set(evidence.controls) == {
         "length only",
         "constant relevance (interpolate)",
@@ -49,30 +38,13 @@ def test_controls_stand_beside_the_result_and_do_worse(trained):
         "flag everything",
     }
     assert evidence.metrics["auroc"].value > 0.9
-    assert evidence.metrics["auroc"].low <= evidence.metrics["auroc"].value
     assert evidence.controls["constant relevance (interpolate)"]["auroc"].high < 0.9
     assert evidence.controls["flag everything"]["recall"].value == 1
     assert evidence.controls["flag everything"]["accuracy"].value == 0.5
-    assert set(evidence.tokens) >= {"auroc", "f1"}
 
 
-def test_labels_that_mean_nothing_give_chance(tmp_path):
-    """The protocol has no leak: with relevance of noise, the detector is not better than chance."""
-    rows = examples(80)
-    store = extraction(rows, tmp_path / "s").store
-    noise = np.random.default_rng(3)
-    for row in rows:
-        found = store.read(row)
-        values = noise.normal(size=found.response.shape).astype(np.float32)
-        store.write(row, replace(found, response=values))
-    evidence = cross_validate(
-        Rows(store, tuple(rows)), features=Features(length=20), classifier="svm", resamples=50
-    )
-    assert evidence.metrics["auroc"].low < 0.5 < evidence.metrics["auroc"].high
-
-
-def test_the_evidence_is_that_of_a_loop_over_folds(trained, tmp_path):
-    rows, detector = trained
+def test_the_evidence_is_that_of_a_loop_over_folds(detector, tmp_path):
+    rows = examples()
     data = Rows(extraction(rows, tmp_path / "s").store, tuple(rows))
     inputs = Features(length=20)(data.relevances)
     scores = np.full(len(rows), np.nan)
@@ -99,12 +71,12 @@ def test_the_evidence_is_that_of_a_loop_over_folds(trained, tmp_path):
     )
 
 
-def test_failed_rows_are_left_out(tmp_path):
+def test_failed_rows_are_left_out(detector, tmp_path, monkeypatch):
+    monkeypatch.setattr("lrp4rag.training.train.cross_validate", lambda *_, **__: detector.card.evidence)
     rows = examples()
     made = extraction(rows[:-2], tmp_path / "s", failures={row.id: "no" for row in rows[-2:]})
-    detector = train(rows, made, reads=VectorRecipe(Features(length=10)), resamples=20)
-    assert detector.card.rows == 38
-    assert detector.card.training.failures == 2
+    card = train(rows, made, reads=VectorRecipe(Features(length=10))).card
+    assert (card.rows, card.training.failures) == (38, 2)
 
 
 def test_unlabelled_rows_are_refused_by_id():
@@ -112,6 +84,7 @@ def test_unlabelled_rows_are_refused_by_id():
         labelled([*examples(2), bridge_example(3)], "data.jsonl")
 
 
+@pytest.mark.usefixtures("few_networks")
 def test_a_token_detector_has_evidence_of_each_generator(tmp_path):
     rows = stored(tmp_path / "s")
     extracted = Extraction(rows.store, 0, len(rows), {})

@@ -1,0 +1,25 @@
+"""Fixtures that several modules of these tests share."""
+
+from __future__ import annotations
+
+import pytest
+
+from lrp4rag.classifiers import Features
+from lrp4rag.classifiers.detector import FittedDetector
+from lrp4rag.training import token_folds
+from lrp4rag.training.train import VectorRecipe, train
+from tests.training.labelled import examples, extraction
+
+
+@pytest.fixture(scope="session")
+def detector(tmp_path_factory: pytest.TempPathFactory) -> FittedDetector:
+    """Trained on 40 examples."""
+    made = extraction(examples(), tmp_path_factory.mktemp("store") / "s")
+    reads = VectorRecipe(Features(length=20))
+    return train(examples(), made, reads=reads, command="lrp4rag train x", resamples=50)
+
+
+@pytest.fixture
+def few_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two inner folds in place of five: each of them fits a network."""
+    monkeypatch.setattr(token_folds, "FOLDS", 2)
