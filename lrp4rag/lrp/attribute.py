@@ -39,21 +39,16 @@ def attribute(
 ) -> Relevance:
     """Attribute a response to its prompt.
 
-    Passes of the model, for n prompt and t response tokens: R_response costs one tangent;
-    `segments` one tangent each, and R_response is then free; `prompt` one cotangent; `matrix` t
-    cotangents; `resampled=(L_r, L_p)` min(L_r, L_p) tangents or cotangents; `own`, relevance to the
-    response's earlier tokens, one tangent. `layer` asks for relevance at the input of that decoder
-    layer, `max_memory` (bytes) for passes that fit. Give a `flow` that is
-    open on the reader's model to reuse it (its composite and target then hold); `keep` then leaves it
-    the replay, so that a further `flow.pull` on the same `encoded` need not repeat it.
+    Passes of the model: R_response costs one tangent; `segments` one tangent each, and R_response is then
+    free; `prompt` one cotangent; `matrix` one for each response token; `resampled=(L_r, L_p)` min(L_r, L_p)
+    of either; `own`, relevance to the response's earlier tokens, one tangent. `layer` asks for relevance at
+    the input of that decoder layer, `max_memory` (bytes) for passes that fit. The composite and target of a
+    `flow` that is open on the reader's model hold; `keep` leaves it the replay for a further `flow.pull`.
     """
     if not encoded.response_ids:
         raise InputError("the response has no tokens", field="response")
-    opened = None
-    if flow is None:
-        opened = relevance_mode(reader.model, composite, target=target, max_memory=max_memory)
-    with opened or nullcontext(flow) as active:
-        assert active is not None
+    opened = nullcontext(flow) if flow is not None else None
+    with opened or relevance_mode(reader.model, composite, target=target, max_memory=max_memory) as active:
         pulls = prompt or matrix or (resampled is not None and resampled[0] < resampled[1])
         if pulls:  # before the push, which is not cheap either
             require_pull(reader.model)

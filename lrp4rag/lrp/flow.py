@@ -41,9 +41,9 @@ def relevance_mode(
 ) -> Iterator[Flow]:
     """Put one model instance in relevance mode; it is restored on exit, also after an exception.
 
-    `sizes` says how much is computed at once; with `max_memory`, in bytes and of the whole process (or
-    GPU), they are chosen to fit. Raises `InputError` for an unsupported architecture and
-    `RelevanceError` when the patched model's logits differ from the model's own.
+    `sizes` says how much is computed at once; with `max_memory`, in bytes of the whole process (or GPU), they
+    are chosen to fit. Raises `InputError` for an unsupported architecture and `RelevanceError` when the
+    patched model's logits differ from the model's own.
     """
     target, composite = target_named(target), composite_named(composite)
     checked = _CHECKED.setdefault(model, set())
@@ -70,22 +70,21 @@ def _probe_logits(model: Any) -> Tensor:
 
 
 def _check_logits(model: Any, actual: Tensor, expected: Tensor) -> None:
-    if can_pull(model) and expected.dtype in (torch.float32, torch.float64):
-        error, allowed = float((actual - expected).abs().max() / expected.abs().max()), 1e-4
+    difference, expected = accumulate(actual - expected), accumulate(expected)
+    if can_pull(model) and actual.dtype in (torch.float32, torch.float64):
+        error, allowed = float(difference.abs().max() / expected.abs().max()), 1e-4
     else:  # kernels of quantised layers round their inputs too, to bfloat16 or even to eight bits
-        wide = accumulate(actual - expected), accumulate(expected)
-        error, allowed = float(wide[0].norm() / wide[1].norm()), 5e-2
+        error, allowed = float(difference.norm() / expected.norm()), 5e-2
     # Logits that are NaN already are reported by the layer that made them.
     if torch.isfinite(expected).all() and not error <= allowed:
         raise RelevanceError(f"patching changed the logits of this model by {error:.1e} relative")
 
 
 class Flow:
-    """A model in relevance mode; made by `relevance_mode`.
+    """A model in relevance mode; made by `relevance_mode`. Relevance is in logits.
 
-    n is the number of prompt tokens, t of response tokens. Relevance is in logits. With `layer` = l,
-    relevance is that of the residual stream at the input of decoder layer l, counted from 0, rather
-    than of the embeddings.
+    n is the number of prompt tokens, t of response tokens. With `layer` = l, relevance is that of the
+    residual stream at the input of decoder layer l, counted from 0, rather than of the embeddings.
     """
 
     def __init__(self, replayer: Replayer) -> None:
@@ -110,9 +109,8 @@ class Flow:
     def push(self, tokens: Tokens, weights: Tensor, *, keep: bool = False, layer: int = 0) -> Tensor:
         """`sum_i weights[:, i] R[j, i]` for every response token j: (T, n) or (T, N) -> (T, t).
 
-        N = n + t - 1 columns also cover the response tokens that later ones can read. One pass of
-        the model per chunk of tangents. `keep` records the replay, so that a `pull` on the
-        same tokens need not repeat it (at the price of the activations' memory).
+        N = n + t - 1 columns also cover the response tokens that later ones can read. `keep` records the
+        replay, so that a `pull` on the same tokens need not repeat it.
         """
         return self.read(tokens, weights, [self.replayer.target], keep=keep, layer=layer)[0]
 
@@ -155,8 +153,7 @@ class Flow:
     ) -> list[Tensor]:
         """`push` for many examples, `at_once` in one pass, each (T, t); T may differ between them.
 
-        Examples are padded to the longest of a pass, so examples of similar length are put together.
-        Worth it on a GPU; a CPU gains nothing.
+        Examples of similar length are padded to the longest of a pass. A CPU gains nothing.
         """
         if at_once < 1:
             raise LRP4RAGError(f"at_once must be 1 or more, got {at_once}")
@@ -194,10 +191,10 @@ class Flow:
     ) -> Prefix:
         """Read a prompt once, with tangents `weights` (T, n), for several responses or a stream.
 
-        `composites` names one for each tangent, so that one pass serves several; without weights there
-        are no tangents. `observer` sees the layers. `staged`, the default without an observer, lets tangents
-        join near where they begin; an observer then sees the last stage only. `after` is a prefix without
-        tangents to go on from. Raises `InputError` for composites that need stacks of their own.
+        `composites` names one for each tangent; without weights there are no tangents. `observer` sees the
+        layers. `staged`, the default without an observer, lets tangents join near where they begin; an
+        observer then sees the last stage only. `after` is a prefix without tangents to go on from. Raises
+        `InputError` for composites that cannot share a stack.
         """
         return Prefix(
             self.replayer, ids, weights, composites=composites, observer=observer, staged=staged, after=after
@@ -234,14 +231,12 @@ class Flow:
             tape = self._tape_of(tokens, sizes, inputs=layer > 0)
             self.replayer.explained = tape.explained
             parts = (rows / scale[:, None]).to(tape.explained.rows).split(sizes.cotangents)
-            pulled = [
-                pull(self.replayer, tape, part, columns, sizes, layer=layer, visit=visit) for part in parts
-            ]
-            return torch.cat(pulled) * scale[:, None].to(pulled[0])
+            options: dict[str, Any] = {"layer": layer, "visit": visit}
+            pulled = torch.cat([pull(self.replayer, tape, part, columns, sizes, **options) for part in parts])
+            return pulled * scale[:, None].to(pulled)
 
-        return self._budget.fitting(
-            attempt, lambda sizes: pull_bytes(self._budget.shape, n + t, len(rows), sizes)
-        )
+        shape = self._budget.shape
+        return self._budget.fitting(attempt, lambda sizes: pull_bytes(shape, n + t, len(rows), sizes))
 
     def forget(self) -> None:
         """Free the tape that a `push(..., keep=True)` or `pull` left."""

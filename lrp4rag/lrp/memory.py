@@ -21,9 +21,8 @@ Result = TypeVar("Result")
 class Sizes:
     """How much is computed at once. `positions` None: the whole prompt; `queries` None: QUERY_BLOCK.
 
-    `tape` is what a replay keeps for `pull`: the rules of every layer, or only the layers' inputs,
-    from which each layer's rules are computed again (one more forward pass for each chunk of
-    cotangents, and a sixth of the memory or less).
+    `tape` is what a replay keeps for `pull`: the rules of every layer, or only the layers' inputs, from which
+    these are computed again (a forward pass for each chunk of cotangents, a sixth of the memory or less).
     """
 
     queries: int | None = None
@@ -94,10 +93,7 @@ _OVERHEAD = 50_000_000
 
 
 def push_bytes(shape: Shape, length: int, tangents: int, sizes: Sizes, *, cached: bool = False) -> int:
-    """What a push of `tangents` over `length` positions allocates at its peak (weights excluded).
-
-    On the default reader within a tenth of what `benchmarks/long_context.py` measures.
-    """
+    """Peak memory of a push of `tangents` over `length` positions beside the model, to a tenth."""
     rows = 1 + min(tangents, sizes.tangents)
     positions = min(sizes.positions or length, length)
     # The widest layer and its products, attention's stacked keys and values, and one block of scores.
@@ -146,10 +142,7 @@ def plan(needs: Callable[[Sizes], int], limit: int, sizes: Sizes | None = None) 
 
 
 class Budget:
-    """How large the passes of one model may be: the given sizes, or what fits in `max_memory` bytes.
-
-    The limit is on what the whole process, or its GPU, holds.
-    """
+    """How large the passes of one model may be: the given sizes, or so that the process fits `max_memory`."""
 
     def __init__(self, model: Any, sizes: Sizes | None = None, max_memory: int | None = None) -> None:
         self.shape, self.sizes, self._max_memory = Shape.of(model), sizes or Sizes(), max_memory
@@ -204,8 +197,8 @@ def used_bytes(device: torch.device) -> int:
 def return_memory_early() -> None:
     """Let glibc give back arrays of 4 MB and more as soon as they are free, from now on.
 
-    It otherwise keeps them for later, in pieces that fit nothing new: at 4,000 tokens twice the memory.
-    The price is about an eighth of the time, so this is for runs whose memory is limited.
+    It otherwise keeps them in pieces that fit nothing new: at 4,000 tokens twice the memory, for an eighth
+    of the time less.
     """
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):  # only glibc has it
         libc.mallopt(-3, 4 * 2**20)  # M_MMAP_THRESHOLD of malloc.h

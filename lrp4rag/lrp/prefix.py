@@ -24,9 +24,7 @@ STAGE = 96
 class Prefix:
     """Tokens that were read already, with T tangents of their embeddings; made by `Flow.prefix`.
 
-    It holds (1 + T) rows of keys and values for each token. Tangents that begin one after the other, as those
-    of prompt bins do, join near where they begin (see `STAGE`): before it they are zero. Use it inside the
-    flow's mode only.
+    It holds (1 + T) rows of keys and values for each token. Use it inside the flow's mode only.
     """
 
     tangents: int

@@ -1,7 +1,7 @@
 """Pull cotangents from the logits back to the embeddings, layer by layer: the transpose of a push.
 
 Every part is transposed by hand, at the primal activations of a tape, so that no graph is held. Cotangents
-are (C, n, d), for one example, and may be cut short: no position after the last explained one can matter.
+are (C, n, d), for one example, cut short after the last explained position.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What is read from the final state: the explained logit of each response token, and how likely it is.
 
-The readout is linear in the final state except for soft-capped logits, whose factor follows the
-composite. So relevance for any target is free once the tangents of the final state are there.
+The readout is linear in the final state, but for soft caps, so relevance for any target is free with it.
 """
 
 from __future__ import annotations
@@ -47,17 +46,9 @@ class Target:
         return f"{self.of}-tokens:{','.join(str(token) for token in self.minus)}"
 
 
-TARGETS = {
-    target.name: target
-    for target in (
-        Target("response"),
-        Target("largest"),
-        Target("mean"),
-        Target("response", "mean"),
-        Target("response", "largest"),
-        Target("largest", "mean"),
-    )
-}
+_PLAIN = (Target("response"), Target("largest"), Target("mean"))
+_CONTRASTS = (Target("response", "mean"), Target("response", "largest"), Target("largest", "mean"))
+TARGETS = {target.name: target for target in (*_PLAIN, *_CONTRASTS)}
 
 
 def target_named(name: str | Target) -> Target:

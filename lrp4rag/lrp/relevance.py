@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float32]
 KIND = "relevance"
+DESCRIPTION = ("composite", "target", "reader", "layer")
 
 
 def as_array(values: Tensor) -> Array:
@@ -60,10 +61,7 @@ class Relevance:
 
     @property
     def total(self) -> Array:
-        """The sum of R* over the prompt tokens (t): n times R_response.
-
-        It does not shrink as prompts grow, which R_response does, being a mean.
-        """
+        """The sum of R* over the prompt tokens (t): n R_response, which does not shrink as prompts grow."""
         return self.response * len(self.encoded.prompt_ids)
 
     @property
@@ -79,13 +77,7 @@ class Relevance:
 
         `name` is what a store calls it. Raises `LRP4RAGError` for NaN or Inf.
         """
-        record = {
-            "composite": self.composite,
-            "target": self.target,
-            "layer": self.layer,
-            "reader": self.reader,
-            "encoded": asdict(self.encoded),
-        }
+        record = {key: getattr(self, key) for key in DESCRIPTION} | {"encoded": asdict(self.encoded)}
         write_tensors(Path(path), KIND, self._arrays(), record, name)
 
     @classmethod
@@ -99,23 +91,21 @@ class Relevance:
                 encoded[part] = tuple((start, end) for start, end in encoded[part])
             for part in ("prompt_ids", "response_ids", "segments", "segment_names"):
                 encoded[part] = tuple(encoded[part])
-            given: dict[str, Any] = {key: record[key] for key in ("composite", "target", "reader", "layer")}
+            given: dict[str, Any] = {key: record[key] for key in DESCRIPTION}
             return cls(Encoded(**encoded), **given | arrays)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a relevance file: {error}", path=path) from error
 
     def to_captum(self) -> LLMAttributionResult:
-        """captum's result type, so that its plots work: needs `matrix`, or else `prompt` (sequence only).
-
-        captum's sequence attribution is the sum over response tokens, so t times R_prompt.
-        """
+        """captum's result type: needs `matrix`, or else `prompt` (its sequence attribution is t R_prompt)."""
         from captum.attr import LLMAttributionResult
 
-        if self.matrix is None and self.prompt is None:
+        if self.matrix is not None:
+            summed = self.matrix.sum(0)
+        elif self.prompt is not None:
+            summed = self.prompt * len(self.response)
+        else:
             raise LRP4RAGError("to_captum needs relevance with matrix=True or prompt=True")
-        summed = (
-            self.matrix.sum(0) if self.matrix is not None else np.asarray(self.prompt) * len(self.response)
-        )
         return LLMAttributionResult(
             input_tokens=self.prompt_tokens,
             output_tokens=self.response_tokens,

@@ -49,10 +49,9 @@ def check_weights(weights: Tensor, *widths: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FinalState:
-    """What the readout reads at each position: states after the final norm, of B examples.
+    """States after the final norm, of B examples.
 
-    Tangents were pushed times a power of two, so that half precision does not lose small ones:
-    `scale` (T, B) takes it out again.
+    `scale` (T, B) takes out the power of two by which half precision was kept from losing small tangents.
     """
 
     primal: Tensor  # B, n, d

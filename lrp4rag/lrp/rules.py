@@ -1,11 +1,9 @@
 """The local rules: each primitive as a linear map, at the primal activations it was built from.
 
-A rule object has two directions. `push` maps tangents (perturbations of the primitive's inputs) to
-tangents of its output; `pull` is the transpose and maps cotangents back. The linear layers need no
-rule (W dx, and c W for the transpose). Equation numbers are those of LRP4RAG, arXiv 2408.15533.
-
-Shapes: B examples, T tangents or C cotangents in front, n positions, d features. Attention heads
-are grouped as (kv heads, queries per kv head, n, head size).
+`push` maps tangents (perturbations of the primitive's inputs) to tangents of its output; `pull` is the
+transpose and maps cotangents back. Linear layers need no rule (W dx, and c W). Equation numbers are those of
+LRP4RAG, arXiv 2408.15533. Shapes: B examples, T tangents or C cotangents in front, n positions, d features.
+Attention heads are grouped as (kv heads, queries per kv head, n, head size).
 """
 
 from __future__ import annotations
@@ -19,10 +17,8 @@ from torch import Tensor
 from lrp4rag.lrp.activations import ACTIVATIONS, cap_factor
 from lrp4rag.lrp.composites import Composite
 
-# Queries per attention block: small enough that a block's probabilities stay in cache, and that the
-# keys after the block, which causality excludes, are never multiplied.
+# Queries per attention block: few enough that its probabilities stay in cache.
 QUERY_BLOCK = 128
-
 
 Watch = Callable[[slice, slice, Tensor], None]
 """Sees a block of attention: its queries, the keys that they see, probabilities (B, kv, group, n, m)."""
@@ -165,10 +161,7 @@ class AttentionRule:
     def primal_and_push(
         self, dq: Tensor, dk: Tensor, dv: Tensor, composites: Sequence[Composite] | None = None
     ) -> Tensor:
-        """Output and its tangents, stacked: (1 + T, B, kv, group, n, e) for T tangents.
-
-        `composites` has one for each tangent where they differ.
-        """
+        """Output and T tangents (1 + T, B, kv, group, n, e); `composites` has one for each tangent."""
         batch, kv, group, n, e = self.q.shape
         tangents = dq.shape[0]
         each = composites or [self.composite] * tangents
@@ -200,10 +193,7 @@ class AttentionRule:
         return out
 
     def _push_last(self, dq: Tensor, dk: Tensor, dv: Tensor, parts: list[tuple[Composite, slice]]) -> Tensor:
-        """The same for a single query, without a copy of the keys and values.
-
-        Each is then read about once, so that putting them side by side costs more than the products.
-        """
+        """The same for a single query, where a copy of the keys and values costs more than the products."""
         _, keys, p, gain = next(self._blocks(1))
         k, v, dk, dv = (part[..., keys, :] for part in (self.k, self.v, dk, dv))
         primal = p @ v  # B, kv, group, e
@@ -232,8 +222,7 @@ class AttentionRule:
 
         One example (B = 1). n may be cut short: positions after it are not reached.
         """
-        # All cotangents of a kv head are in one product, and those of keys and values are transposed until
-        # the end: to broadcast p over cotangents, or to transpose them all, would copy a lot.
+        # To broadcast p over cotangents, or to transpose them all, would copy a lot.
         count, kv, group, n, e = c.shape
         share, score_share = self.composite.share, self.composite.share**2 * self.scale
         softmax_moves = self.composite.softmax == "jacobian"

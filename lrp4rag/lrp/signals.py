@@ -14,7 +14,7 @@ from torch import Tensor
 from lrp4rag.errors import InputError
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.lrp.composites import CP_LRP, Composite
-from lrp4rag.lrp.families import family_of, one_stack
+from lrp4rag.lrp.families import one_stack
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.prefix import Prefix
 from lrp4rag.lrp.readout import Likelihood, logprob_of, target_named
@@ -32,7 +32,7 @@ ORIGINS = ("passages", "question", "template", "response")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which signals are computed. Likelihood, lookback, mean states and contrasts come at no cost, so always.
+    """Which signals are computed. Likelihood, lookback, mean states and contrasts cost nothing, so always.
 
     * `each_segment`: relevance of each segment, a tangent each; else of all passages together, one tangent.
     * `provenance`: a tangent under cp_lrp for each of `ORIGINS`; without it states are whole only.
@@ -122,8 +122,8 @@ _Started = tuple[Prefix, tuple[int, ...]]
 class PromptSignals:
     """One prompt, read once; `of` gives the signals of each response to it. Use it in the flow's mode.
 
-    `other` is a prompt whose passages are put in place of its own. With `staged`, tangents join near where
-    their segments begin and the prompts share what comes before the passages: faster, with other rounding.
+    The passages of `other` are put in place of its own. With `staged`, tangents join near where their
+    segments begin and the prompts share what comes before the passages: faster, with other rounding.
     """
 
     def __init__(
@@ -141,11 +141,13 @@ class PromptSignals:
         own, origins = _tangents(encoded, wanted)
         weights = torch.cat([own, origins])
         composites = [flow.composite] * len(own) + [CP_LRP] * len(origins)
-        begins = _begins(weights)
+        begins = weights.eq(0).cummin(1).values.sum(1).tolist()  # the zeros before each tangent
         order = sorted(range(len(weights)), key=begins.__getitem__) if staged else list(range(len(weights)))
         self._own, self._rows = len(own), [order.index(k) for k in range(len(order))]
         self._part_layers = tuple(range(3, len(flow.replayer.blocks), 4))
-        self._bias = wanted.provenance and _has_biases(flow.model)
+        linears = [linear for block in flow.replayer.blocks for linear in block.linears]
+        has_bias = any(getattr(linear, "bias", None) is not None for linear in linears)
+        self._bias = wanted.provenance and has_bias
         self._tracer = self._new_tracer(last_only=True)
         without = _without_passages(encoded)
         # Before the first tangent begins, the prompt without passages is the same.
@@ -287,17 +289,3 @@ def _tangents(encoded: Encoded, wanted: Wanted) -> tuple[Tensor, Tensor]:
         own = own[2:].sum(0, keepdim=True)
     origins = torch.stack([segments >= 2, segments == 1, segments == 0, segments < 0]).double()
     return own, origins if wanted.provenance else origins[:0]
-
-
-def _begins(weights: Tensor) -> list[int]:
-    """Where each of T tangents (T, n) begins; n where it is 0."""
-    begun = weights.ne(0)
-    return torch.where(begun.any(1), begun.int().argmax(1), weights.shape[1]).tolist()
-
-
-def _has_biases(model: Any) -> bool:
-    return any(
-        getattr(linear, "bias", None) is not None
-        for block in family_of(model).blocks(model)
-        for linear in block.linears
-    )

@@ -196,10 +196,9 @@ def recording(
 ) -> Iterator[Recording]:
     """Relevance while Hugging Face's `generate` runs once, greedy or sampling (no beams).
 
-    `weights` are the tangents' weights of the prompt's tokens as `generate` gets them, (T, n), or
-    (T, B, n) where prompts differ (0 on padding). Pass the recording to `generate` as its stopping
-    criterion; `stop` sees the relevance so far, (T, B, tokens), and may end it. `stop_ids` are the
-    end-of-sequence tokens that `generate` is given, by default the model's:
+    `weights` are the tangents' weights of the prompt's tokens as `generate` gets them, (T, n), or (T, B, n)
+    where prompts differ (0 on padding). `stop` sees the relevance so far, (T, B, tokens), and may end it.
+    `stop_ids` are the end-of-sequence tokens that `generate` is given, by default the model's:
 
         with relevance_mode(model) as flow, recording(flow, weights) as record:
             model.generate(ids, stopping_criteria=[record])

@@ -1,8 +1,7 @@
 """`Tracer`: what the layers show at the positions that predict a response, in the pass that pushes relevance.
 
-Under cp_lrp the hidden state is the sum of the tangents of the segments it came from (and of the
-biases, where there are any), at every layer: provenance. Attention tells how much a head looks back
-(lookback ratio: Chuang et al., EMNLP 2024, arXiv 2407.07071).
+Provenance: under cp_lrp the hidden state is, at every layer, the sum of the tangents of the segments it came
+from (and of biases). Lookback ratio of a head: Chuang et al., EMNLP 2024, arXiv 2407.07071.
 """
 
 from __future__ import annotations
@@ -110,14 +109,12 @@ def trace_of(prefix: Tracer, response: Tracer | None) -> Trace:
     def over(name: str, layers: Sequence[int]) -> list[Tensor]:
         return [torch.cat([tracer.piece(name, k) for tracer in tracers], -1) for k in layers]
 
-    layers = range(prefix.layers)
+    layers, chosen = range(prefix.layers), prefix.part_layers
     hidden = torch.stack(over("hidden", layers))  # L, d, t
-    square = hidden.square().sum(1, keepdim=True)
-    chosen = prefix.part_layers
     products, parts = torch.stack(over("products", layers)), over("parts", chosen)
     none = hidden.new_zeros((0, products.shape[1], *hidden.shape[1:]))
     return Trace(
-        shares=products / square,
+        shares=products / hidden.square().sum(1, keepdim=True),
         norms=torch.stack(over("norms", layers)),
         states=hidden[list(chosen)],
         state_parts=torch.stack(parts) if parts else none,

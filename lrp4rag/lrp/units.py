@@ -1,7 +1,6 @@
 """Units of text, as words, sentences and passages, and the relevance between those of response and prompt.
 
-Relevance adds up, so that of a unit is the sum over its tokens, and every token is in exactly one
-unit: at every granularity the whole is the same.
+Every token is in exactly one unit, whose relevance is the sum over its tokens.
 """
 
 from __future__ import annotations
@@ -96,8 +95,8 @@ def between(
 ) -> UnitRelevance:
     """Relevance between the response's and the prompt's units.
 
-    It costs a pass for each unit of the side that has fewer: a tangent for each of the prompt's, or a
-    cotangent for each of the response's, unless the model is quantised and cannot be pulled through.
+    It costs a tangent for each of the prompt's units, or a cotangent for each of the response's where these
+    are fewer and the model, not being quantised, can be pulled through.
     """
     rows, columns = response_units(encoded, response), prompt_units(encoded, prompt)
     n, t = len(encoded.prompt_ids), len(encoded.response_ids)
