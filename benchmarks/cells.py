@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
+
 from lrp4rag.errors import InputError
 from lrp4rag.files import write_atomically
 from lrp4rag.strict_json import read_record
@@ -40,8 +42,9 @@ class Cells:
             write_atomically(self._path, json.dumps(content, indent=1) + "\n")
 
     def cell(self, key: str, measure: Callable[[], Cell]) -> Cell:
-        """The cell of that key, measured only where it is not known yet."""
+        """The cell of that key, measured (and announced on stderr) only where it is not known yet."""
         if key not in self._cells:
+            click.echo(key, err=True)
             self.add({key: measure()})
         return self._cells[key]
 

@@ -43,9 +43,7 @@ class Listed(click.ParamType[tuple[Any, ...]]):
     def __init__(self, item: click.ParamType[Any]) -> None:
         self.item, self.name = item, f"{item.name},..."
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[Any, ...]:
+    def convert(self, value: Any, param: Any, ctx: click.Context | None) -> tuple[Any, ...]:
         parts = value if isinstance(value, tuple) else [part for part in str(value).split(",") if part]
         return tuple(self.item.convert(part, param, ctx) for part in parts)
 

@@ -68,6 +68,12 @@ def plain_forward(model: Any, example: Example) -> Tensor:
     return logits
 
 
+def graph_of(model: Any, inputs: Tensor, kept: int) -> tuple[Tensor, Tensor]:
+    """Embeddings (1, N, d) that require gradients, and the last `kept` rows of logits (kept, vocabulary)."""
+    embeddings = model.get_input_embeddings()(inputs.to(model.device)).detach().requires_grad_()
+    return embeddings, model(inputs_embeds=embeddings, use_cache=False, logits_to_keep=kept).logits[0]
+
+
 def now(device: torch.device = CPU) -> float:
     """Seconds on a clock, once the device is idle: kernels run later than the calls that launch them."""
     if device.type == "cuda":

@@ -14,7 +14,16 @@ from torch import Tensor
 from benchmarks import command
 from benchmarks.command import Report, benchmark, count, gigabytes, table
 from benchmarks.devices import model_of, shape
-from benchmarks.harness import Example, apart, equal_parts, in_rounds, peak_of, plain_forward, seconds
+from benchmarks.harness import (
+    Example,
+    apart,
+    equal_parts,
+    graph_of,
+    in_rounds,
+    peak_of,
+    plain_forward,
+    seconds,
+)
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.memory import Sizes
 
@@ -76,17 +85,13 @@ class Setup:
         return sum(taken) / sum(len(chunk) for chunk in chosen)
 
     def graph(self) -> tuple[Tensor, Tensor]:
-        """Logits (t, vocabulary) that remember how they came from the embeddings, which come second."""
-        inputs, kept = self.example.inputs.to(self.model.device), len(self.example.response_ids)
-        embeddings = self.model.get_input_embeddings()(inputs).detach().requires_grad_()
-        output = self.model(inputs_embeds=embeddings, use_cache=False, logits_to_keep=kept)
-        return output.logits[0], embeddings
+        return graph_of(self.model, self.example.inputs, len(self.example.response_ids))
 
     def backward(self, graph: tuple[Tensor, Tensor]) -> Tensor:
         """One row of R* by autograd, of the middle token; any other costs the same: none is cut short."""
         j = len(self.example.response_ids) // 2
-        logit = graph[0][j, self.example.response_ids[j]]
-        return torch.autograd.grad(logit, graph[1], retain_graph=True)[0]
+        embeddings, logits = graph
+        return torch.autograd.grad(logits[j, self.example.response_ids[j]], embeddings, retain_graph=True)[0]
 
 
 def measure_passes(setup: Setup, rounds: int) -> dict[str, dict[str, float]]:
@@ -160,12 +165,6 @@ def main(
         "rows_over_matrix": response * taken["forward_backward_row"] / matrix,
         "peak_memory_over_forward": memory["push"] / memory["forward"],
     }
-    result: dict[str, Any] = {
-        **ratios,
-        "passes": [{"name": name, **one} for name, one in passes.items()],
-        "forward_peak_bytes": memory["forward"],
-        "push_peak_bytes": memory["push"],
-    }
     rows = [
         (TITLES[name], f"{one['seconds'] * 1000:.1f}", f"{one['over_forward']:.2f}")
         for name, one in passes.items()
@@ -177,7 +176,8 @@ def main(
         "",
         *table(("ratio", "measured"), [(name, f"{value:.2f}") for name, value in ratios.items()]),
     ]
-    return result, text
+    peaks = {f"{what}_peak_bytes": peak for what, peak in memory.items()}
+    return {**ratios, "passes": [{"name": name, **one} for name, one in passes.items()], **peaks}, text
 
 
 if __name__ == "__main__":

@@ -154,11 +154,7 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
 @count("--needles", 6, "Synthetic prompts beside examples/.", least=0)
 @command.rounds(default=3)
 def main(
-    device: str,
-    dtypes: tuple[str, ...],
-    composites: tuple[str, ...],
-    needles: int,
-    rounds: int,
+    device: str, dtypes: tuple[str, ...], composites: tuple[str, ...], needles: int, rounds: int
 ) -> Report:
     """Relevance in bfloat16 and float16 against float32: agreement and time, for each composite.
 

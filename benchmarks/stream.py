@@ -20,23 +20,13 @@ from lrp4rag.lrp import recording, relevance_mode, stream
 WAYS = ("generate", "stream", "recording", "stream_segments", "recording_segments")
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """When the tokens of a generation came, in seconds: `first` after its start, the others each `later`."""
-
-    first: float
-    later: float
-    tokens: int
-
-    @classmethod
-    def of(cls, marks: list[float]) -> Pace:
-        """From the start's mark and one for each token."""
-        tokens = len(marks) - 1
-        return cls(marks[1] - marks[0], (marks[-1] - marks[1]) / (tokens - 1), tokens)
-
-    @property
-    def tokens_per_second(self) -> float:
-        return self.tokens / (self.first + (self.tokens - 1) * self.later)
+Marks = list[float]
+"""Seconds on a clock: when a generation began, and when each of its tokens came."""
+FIGURES: dict[str, Callable[[Marks], float]] = {
+    "tokens_per_second": lambda marks: (len(marks) - 1) / (marks[-1] - marks[0]),
+    "first_seconds": lambda marks: marks[1] - marks[0],
+    "later_seconds": lambda marks: (marks[-1] - marks[1]) / (len(marks) - 2),
+}
 
 
 class Clock(StoppingCriteria):
@@ -60,7 +50,7 @@ class Task:
     new: int
     segments: int
 
-    def generate(self, *criteria: StoppingCriteria) -> Pace:
+    def generate(self, *criteria: StoppingCriteria) -> Marks:
         ids = torch.tensor([self.prompt_ids], device=self.model.device)
         clock = Clock(self.model.device)
         self.model.generate(
@@ -72,38 +62,38 @@ class Task:
             pad_token_id=0,
             stopping_criteria=[*criteria, clock],
         )
-        return Pace.of(clock.marks)
+        return clock.marks
 
-    def stream(self, tangents: int) -> Pace:
+    def stream(self, tangents: int) -> Marks:
         weights = equal_parts(len(self.prompt_ids), tangents)
         with relevance_mode(self.model) as flow:
             marks = [now(self.model.device)]
             for _ in stream(flow, self.prompt_ids, weights, max_new_tokens=self.new, stop_ids=()):
                 marks.append(now(self.model.device))
-        return Pace.of(marks)
+        return marks
 
-    def recording(self, tangents: int) -> Pace:
+    def recording(self, tangents: int) -> Marks:
         weights = equal_parts(len(self.prompt_ids), tangents)
         with relevance_mode(self.model) as flow, recording(flow, weights) as record:
             return self.generate(record)
 
-    def ways(self) -> dict[str, Callable[[], Pace]]:
+    def ways(self) -> dict[str, Callable[[], Marks]]:
         calls = self.generate, partial(self.stream, 1), partial(self.recording, 1)
         segments = partial(self.stream, self.segments), partial(self.recording, self.segments)
         return dict(zip(WAYS, (*calls, *segments), strict=True))
 
 
 def measure(task: Task, rounds: int) -> dict[str, Any]:
-    paces = in_rounds(task.ways(), rounds)
-    rates = {name: [one.tokens_per_second for one in found] for name, found in paces.items()}
-    later = {name: [one.later for one in found] for name, found in paces.items()}
+    found = {
+        name: {figure: [of(marks) for marks in runs] for figure, of in FIGURES.items()}
+        for name, runs in in_rounds(task.ways(), rounds).items()
+    }
+    plain = found["generate"]
     result: dict[str, Any] = {}
-    for name, found in paces.items():
-        result[f"{name}_over_generate"] = ratio(rates[name], rates["generate"])
-        result[f"{name}_later_over_generate"] = ratio(later[name], later["generate"])
-        result[f"{name}_tokens_per_second"] = statistics.median(rates[name])
-        result[f"{name}_first_seconds"] = statistics.median(one.first for one in found)
-        result[f"{name}_later_seconds"] = statistics.median(later[name])
+    for name, figures in found.items():
+        result[f"{name}_over_generate"] = ratio(figures["tokens_per_second"], plain["tokens_per_second"])
+        result[f"{name}_later_over_generate"] = ratio(figures["later_seconds"], plain["later_seconds"])
+        result |= {f"{name}_{figure}": statistics.median(values) for figure, values in figures.items()}
     return result
 
 

@@ -67,20 +67,6 @@ def peak_bytes(way: str, prompt: int, response: int, dtype: str) -> int:
     return peak_of(ways(reader, laid_out(reader, prompt, response))[way])
 
 
-def measure(prompt: int, response: int, dtype: str, rounds: int) -> dict[str, Any]:
-    reader = load_reader(dtype=dtype)
-    calls = ways(reader, laid_out(reader, prompt, response))
-    taken = in_rounds({name: partial(clocks, call) for name, call in calls.items()}, rounds)
-    best = {name: tuple(map(min, zip(*pairs, strict=True))) for name, pairs in taken.items()}
-    result: dict[str, Any] = {}
-    for name, (elapsed, processor) in best.items():
-        result[f"{name}_over_forward"] = elapsed / best["forward"][0]
-        result[f"{name}_processor_over_forward"] = processor / best["forward"][1]
-        result[f"{name}_seconds"] = elapsed
-        result[f"{name}_peak_bytes"] = apart(peak_bytes, name, prompt, response, dtype)
-    return result
-
-
 @benchmark
 @count("--prompt", 454, "Prompt tokens.", least=20)
 @count("--response", 188, "Response tokens.", least=16)
@@ -94,7 +80,16 @@ def main(prompt: int, response: int, dtype: str, rounds: int) -> Report:
       python -m benchmarks.verdict                                     about three minutes on 2 cores
       python -m benchmarks.verdict --prompt 60 --response 20 --rounds 1    a quick look
     """
-    result = measure(prompt, response, dtype, rounds)
+    reader = load_reader(dtype=dtype)
+    calls = ways(reader, laid_out(reader, prompt, response))
+    taken = in_rounds({name: partial(clocks, call) for name, call in calls.items()}, rounds)
+    best = {name: tuple(map(min, zip(*pairs, strict=True))) for name, pairs in taken.items()}
+    result: dict[str, Any] = {}
+    for name, (elapsed, processor) in best.items():
+        result[f"{name}_over_forward"] = elapsed / best["forward"][0]
+        result[f"{name}_processor_over_forward"] = processor / best["forward"][1]
+        result[f"{name}_seconds"] = elapsed
+        result[f"{name}_peak_bytes"] = apart(peak_bytes, name, prompt, response, dtype)
     rows = [
         (
             name,

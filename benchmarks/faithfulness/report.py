@@ -25,20 +25,17 @@ def markdown(results: dict[str, dict[str, Comparison]], note: str) -> str:
     parts = ["# Faithfulness", text(note)]  # it names a reader, and data
     for experiment, comparisons in results.items():
         for measure, comparison in comparisons.items():
-            title = EXPERIMENTS[experiment].titles[measure]
-            rows = "\n".join(
-                table(("method", "value [95 % interval]", "best of ours minus it"), lines(comparison))
-            )
-            parts += [f"## {experiment}: {measure}\n\n{title}", rows, verdict_sentence(comparison)]
+            ranked = sorted(comparison.methods, key=lambda name: -comparison.methods[name].value)
+            lines = [
+                (name, str(comparison.methods[name]), str(comparison.differences.get(name, "")))
+                for name in ranked
+            ]
+            parts += [
+                f"## {experiment}: {measure}\n\n{EXPERIMENTS[experiment].titles[measure]}",
+                "\n".join(table(("method", "value [95 % interval]", "best of ours minus it"), lines)),
+                verdict_sentence(comparison),
+            ]
     return "\n\n".join(parts) + "\n"
-
-
-def lines(comparison: Comparison) -> list[tuple[str, str, str]]:
-    """One line a method, the best first."""
-    ranked = sorted(comparison.methods, key=lambda name: -comparison.methods[name].value)
-    return [
-        (name, str(comparison.methods[name]), str(comparison.differences.get(name, ""))) for name in ranked
-    ]
 
 
 def verdict_sentence(comparison: Comparison) -> str:

@@ -17,8 +17,6 @@ Draw = NDArray[np.intp]
 Statistic = Callable[[Draw], float]
 """A method's figure on the samples with these numbers (some of them drawn more than once)."""
 
-Verdict = Literal["best", "level", "worse"]
-
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -44,7 +42,7 @@ class Comparison:
     differences: dict[str, Estimate]
     ours: str | None
     other: str | None
-    verdict: Verdict | None
+    verdict: Literal["best", "level", "worse"] | None
 
 
 def mean_of(values: list[float]) -> Statistic:
@@ -67,7 +65,7 @@ def compare(statistics: Mapping[str, Statistic], samples: int, ours: tuple[str, 
     found = bootstrap(measured, whole, resamples=RESAMPLES)
     estimates = {name: Estimate(**interval.model_dump()) for name, interval in found.items()}
     differences = {name: estimates[gain] for name, gain in gains.items()}
-    verdict: Verdict | None = None
+    verdict: Literal["best", "level", "worse"] | None = None
     if mine is not None and other is not None:
         low, high = differences[other].low, differences[other].high
         verdict = "best" if low > 0 else "worse" if high < 0 else "level"

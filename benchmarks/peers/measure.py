@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,9 +26,6 @@ QUANTITIES = ("response", "prompt", "matrix")
 ROWS = 3
 """Rows (or columns) timed in a cell of the scaling run."""
 
-Unit = Mapping[str, Any]
-"""One timed call for `count` rows (or columns) of R*, from `first` on: first, count, seconds."""
-
 
 class Total(NamedTuple):
     """Seconds of a whole quantity; extrapolated where only some rows were timed."""
@@ -37,13 +34,13 @@ class Total(NamedTuple):
     extrapolated: bool
 
 
-def unit_seconds(about: dict[str, Any], units: Sequence[Unit]) -> float:
+def unit_seconds(about: dict[str, Any], units: Sequence[Cell]) -> float:
     """Mean seconds of a row (or column): positions are spread evenly, so their mean stands for all."""
     return statistics.fmean(unit["seconds"] / (unit["count"] + about["extra_units"]) for unit in units)
 
 
 def totals(
-    about: dict[str, Any], response: float | None, prompt: float | None, units: Sequence[Unit]
+    about: dict[str, Any], response: float | None, prompt: float | None, units: Sequence[Cell]
 ) -> dict[str, Total]:
     """Every quantity that what was timed allows to state.
 
@@ -72,9 +69,10 @@ def spread(about: dict[str, Any], chunk: int, calls: int) -> list[tuple[int, int
     return [(first, min(chunk, about["units"] - first)) for first in firsts]
 
 
-def timed_units(worker: Worker, parts: list[tuple[int, int]]) -> tuple[list[Unit], list[Answer]]:
+def timed_units(worker: Worker, parts: list[tuple[int, int]]) -> tuple[list[Cell], list[Answer]]:
+    """One timed call for `count` rows (or columns) of R*, from `first` on, for each of the parts."""
     answers = [worker.ask("units", first=first, count=count) for first, count in parts]
-    units: list[Unit] = [
+    units: list[Cell] = [
         {"first": first, "count": count, "seconds": answer.seconds}
         for (first, count), answer in zip(parts, answers, strict=True)
     ]
@@ -132,17 +130,11 @@ def measure_table(
         for peer, key, measure in steps:
             if peer not in missing:
                 try:
-                    found[peer].append(_said(cells, key, measure))
+                    found[peer].append(cells.cell(key, measure))
                 except (UnavailableError, PeerError) as error:
                     missing[peer] = str(error)
                     click.echo(f"{peer}: {error}", err=True)
     return found, missing
-
-
-def _said(cells: Cells, key: str, measure: Callable[[], Cell]) -> Cell:
-    if key not in cells:
-        click.echo(key, err=True)
-    return cells.cell(key, measure)
 
 
 def _memory(job: Job, peer: str) -> Cell:
@@ -223,7 +215,7 @@ def measure_sweep(job: Job, sweep: Sweep, peers: Sequence[str], window: int, cel
             try:
                 if n + t - 1 > window:
                     raise UnavailableError(f"{n} + {t} tokens do not fit the model's window of {window}")
-                smaller.append(_said(cells, f"scaling {n}+{t} {peer}", measure))
+                smaller.append(cells.cell(f"scaling {n}+{t} {peer}", measure))
                 quantities = _records(smaller[-1])
             except UnavailableError as error:  # not stored: the next run may have its environment
                 quantities = [{"seconds": None, "skipped": str(error), "quantity": one} for one in QUANTITIES]

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from benchmarks.harness import Example, plain_forward
+from benchmarks.harness import Example, graph_of, plain_forward
 
 
 class Peer:
@@ -63,6 +63,10 @@ class Peer:
 
     def units(self, first: int, count: int) -> Tensor:
         """Rows (count, n) of R*, or columns (t, count)."""
+        return torch.stack([self.row(j) for j in range(first, first + count)])
+
+    def row(self, j: int) -> Tensor:
+        """Relevance (n,) for response token j, where rows are computed one at a time."""
         raise NotImplementedError
 
     def forget(self) -> None:
@@ -157,8 +161,8 @@ class Lxt(Peer):
         self._graph = None  # free the last graph before the next is built
         return self._backward(torch.full((self.t,), 1 / self.t))
 
-    def units(self, first: int, count: int) -> Tensor:
-        return torch.stack([self._backward(row) for row in torch.eye(self.t)[first : first + count]])
+    def row(self, j: int) -> Tensor:
+        return self._backward(torch.eye(self.t)[j])
 
     def forget(self) -> None:
         self._graph = None
@@ -172,26 +176,9 @@ class Lxt(Peer):
         return (gradient * embeddings.detach())[0, : self.n].sum(-1)
 
 
-def graph_of(model: Any, ids: Tensor, kept: int) -> tuple[Tensor, Tensor]:
-    """Embeddings (1, N, d) that require gradients, and the last `kept` rows of logits (kept, vocabulary)."""
-    embeddings = model.get_input_embeddings()(ids).detach().requires_grad_()
-    return embeddings, model(inputs_embeds=embeddings, use_cache=False, logits_to_keep=kept).logits[0]
-
-
-class ByRow(Peer):
-    """A peer that goes through the response, token by token, on a prefix that grows by one each time."""
-
-    def units(self, first: int, count: int) -> Tensor:
-        return torch.stack([self.row(j) for j in range(first, first + count)])
-
-    def row(self, j: int) -> Tensor:
-        """Relevance (n,) for response token j."""
-        raise NotImplementedError
-
-
-class PaperLoop(ByRow):
+class PaperLoop(Peer):
     """The paper's algorithm (LRP4RAG, arXiv 2408.15533, section 3): a forward and a backward pass for every
-    response token.
+    response token, on a prefix that grows by one each time.
 
     Eqs. 1-4 as written telescope to Gradient x Input, which is what a plain model gives. Tuned where that
     changes nothing: sdpa attention, the last position's logits only, gradients of the embeddings only.
@@ -225,7 +212,7 @@ class IdTokenizer:
         return [str(token) for token in token_ids]
 
 
-class CaptumGradient(ByRow):
+class CaptumGradient(Peer):
     """`LLMGradientAttribution` with Layer Gradient x Activation: t forwards and t backwards."""
 
     packages = ("captum",)
