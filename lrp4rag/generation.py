@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -100,33 +100,30 @@ def from_passages(by_segment: Array) -> float:
     return max(float(by_segment[FIRST_PASSAGE:].sum()) / absolute, 0.0) if absolute else 0.0
 
 
+class Options(TypedDict, total=False):
+    """How a response is written: see `generating` for the defaults."""
+
+    composite: str | Composite
+    sampling: Sampling | None
+    stop: Stop | None
+    max_new_tokens: int
+    max_memory: int | None
+    truncation: Truncation
+
+
 def generate(
     example: Example,
     reader: Reader,
     *,
     follow: Callable[[GeneratedToken], None] | None = None,
-    composite: str | Composite = ATTNLRP,
-    sampling: Sampling | None = None,
-    stop: Stop | None = None,
-    max_new_tokens: int = 256,
-    max_memory: int | None = None,
-    truncation: Truncation = "error",
+    **options: Unpack[Options],
 ) -> Generation:
     """Let the reader answer the example, whose own response is ignored; `follow` sees each token at once.
 
     One tangent per segment: (2 + passages) rows beside the reader's own. Raises `InputError` for a
     prompt that leaves no room, and `LRP4RAGError` for an empty response.
     """
-    tokens = generating(
-        example,
-        reader,
-        composite=composite,
-        sampling=sampling,
-        stop=stop,
-        max_new_tokens=max_new_tokens,
-        max_memory=max_memory,
-        truncation=truncation,
-    )
+    tokens = generating(example, reader, **options)
     while True:
         try:
             token = next(tokens)

@@ -11,6 +11,7 @@ import click
 from lrp4rag.cli.command import command
 from lrp4rag.cli.options import BLOCKS, BOOTSTRAP, GENERATOR
 from lrp4rag.errors import InputError
+from lrp4rag.experiments.cli.options import store_option
 from lrp4rag.terminal import say_json
 
 if TYPE_CHECKING:
@@ -18,12 +19,7 @@ if TYPE_CHECKING:
 
 
 @command(short_help="How well hallucinated tokens, spans and sentences are found, from a store.")
-@click.option(
-    "--store",
-    required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Store with signals of labelled responses (lrp4rag extract --parts relevance,signals).",
-)
+@store_option("Store with signals of labelled responses (lrp4rag extract --parts relevance,signals).")
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the record to this JSON file.")
 @GENERATOR
 @BLOCKS

@@ -10,6 +10,7 @@ import click
 from lrp4rag.cli.command import command
 from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, GENERATOR, shown_command
 from lrp4rag.errors import InputError
+from lrp4rag.experiments.cli.options import sections_option, store_option
 from lrp4rag.terminal import say
 
 SECTIONS = (
@@ -27,12 +28,7 @@ PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "pap
 
 
 @command(short_help="Every table and figure of the paper's evaluation, from a store.")
-@click.option(
-    "--store",
-    required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Store that lrp4rag extract made of labelled responses; the data are not needed again.",
-)
+@store_option("Store that lrp4rag extract made of labelled responses; the data are not needed again.")
 @click.option(
     "--variant",
     multiple=True,
@@ -47,13 +43,7 @@ PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "pap
     type=click.Choice(list(PROTOCOLS)),
     help="Folds grouped by source with everything chosen inside them, or the paper's own, or both.",
 )
-@click.option(
-    "--section",
-    "sections",
-    multiple=True,
-    type=click.Choice(SECTIONS),
-    help="Compute only this; repeat it for several.  [default: all]",
-)
+@sections_option(SECTIONS, "Compute only this; repeat it for several.")
 @click.option(
     "--repeats",
     default=1,

@@ -10,6 +10,7 @@ import click
 from lrp4rag.cli.command import command
 from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, GENERATOR, shown_command
 from lrp4rag.errors import InputError
+from lrp4rag.experiments.cli.options import sections_option, store_option
 from lrp4rag.files import check_folder
 from lrp4rag.strict_json import read_record
 from lrp4rag.terminal import say
@@ -20,21 +21,10 @@ MOST_FORWARDS = 1e6
 
 
 @command(short_help="What token detectors are worth, at what cost, from a store.")
-@click.option(
-    "--store",
-    required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Store with signals and states (lrp4rag extract --parts relevance,signals,states).",
-)
+@store_option("Store with signals and states (lrp4rag extract --parts relevance,signals,states).")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the page.")
 @GENERATOR
-@click.option(
-    "--section",
-    "sections",
-    multiple=True,
-    type=click.Choice(SECTIONS),
-    help="Only this beside the ways; repeat it for several.  [default: all]",
-)
+@sections_option(SECTIONS, "Only this beside the ways; repeat it for several.")
 @click.option(
     "--costs",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
