@@ -19,7 +19,7 @@ from tests.lrp.checks import (
 from tests.lrp.detached import reference_rows
 from tests.tiny import Tokens, random_tokens, tiny_llama
 
-BLOCK = 16
+TOKENS, BLOCK = random_tokens(11, 6), 16
 # (n, t): one prompt token, one response token, and N = n + t - 1 at and around one and two blocks of queries.
 LENGTHS = [(1, 1), (1, 5), (9, 1), (12, 4), (12, 5), (13, 5), (24, 11)]
 
@@ -81,10 +81,8 @@ def test_cotangents_with_zeros_at_the_end_are_cut_short_correctly(llama) -> None
         for shown in range(7):
             weights = random_weights(2, 6)
             weights[:, shown:] = 0
-            pulled = flow.pull(tokens, weights, all_columns=True)
-            torch.testing.assert_close(
-                pulled, weights @ matrix, rtol=0, atol=1e-12 * float(matrix.abs().max())
-            )
+            difference = flow.pull(tokens, weights, all_columns=True) - weights @ matrix
+            assert difference.abs().max() <= 1e-12 * matrix.abs().max()
 
 
 def test_a_recorded_replay_is_not_repeated_and_only_for_its_tokens(llama, tokens: Tokens) -> None:
@@ -121,34 +119,46 @@ def test_push_and_pull_at_a_layer_agree_with_the_reference(name: str, composite:
         assert_close(flow.push(tokens, weights, layer=layer), weights @ expected.T, 1e-10)
 
 
-@pytest.mark.parametrize("layer", [-1, 3])
-def test_a_layer_that_is_not_there(llama, tokens: Tokens, layer: int) -> None:
-    with relevance_mode(llama) as flow:
-        with pytest.raises(LRP4RAGError, match="from 0 to 2"):
-            flow.push(tokens, random_weights(1, 11), layer=layer)
-        with pytest.raises(LRP4RAGError, match="from 0 to 2"):
-            flow.pull(tokens, layer=layer)
-
-
 @pytest.mark.parametrize("name", ["LRP", "", "attn-lrp"])
 def test_unknown_composite(llama, name: str) -> None:
     with pytest.raises(InputError, match="paper, attnlrp, cp_lrp"), relevance_mode(llama, name):
         pass
 
 
-@pytest.mark.parametrize(
-    ("direction", "shapes"),
-    [
-        ("push", [(11,), (0, 11), (1, 1, 11), (1, 10), (1, 12), (1, 17)]),
-        ("pull", [(6,), (1, 5), (1, 7), (1, 1, 6)]),
-    ],
-)
-def test_weights_of_another_shape_are_refused(llama, tokens: Tokens, direction: str, shapes) -> None:
-    """Tangents are (T, n) or (T, N), here 11 or 16, cotangents (C, t): others would be cut or filled."""
-    with relevance_mode(llama) as flow:
-        for shape in shapes:
-            with pytest.raises(LRP4RAGError, match="weights must be"):
-                getattr(flow, direction)(tokens, torch.ones(shape))
+NOTHING, ONES = Tokens((1, 2), ()), torch.ones
+REFUSED = [
+    *((lambda flow, layer=layer: flow.push(TOKENS, ONES(1, 11), layer=layer), "0 to 2") for layer in (-1, 3)),
+    *((lambda flow, layer=layer: flow.pull(TOKENS, layer=layer), "0 to 2") for layer in (-1, 3)),
+    # Tangents are (T, n) or (T, N), here 11 or 16, cotangents (C, t): others would be cut or filled.
+    *(
+        (lambda flow, shape=shape: flow.push(TOKENS, ONES(shape)), "weights must be")
+        for shape in ((11,), (0, 11), (1, 1, 11), (1, 10), (1, 12), (1, 17))
+    ),
+    *(
+        (lambda flow, shape=shape: flow.pull(TOKENS, ONES(shape)), "weights must be")
+        for shape in ((6,), (1, 5), (1, 7), (1, 1, 6))
+    ),
+    *(
+        (
+            lambda flow, shape=shape: flow.prefix((1, 2), ONES(2, 2)).extend((1, 2, 3), ONES(shape)),
+            r"\(2, 3\)",
+        )
+        for shape in ((2, 1), (1, 3), (2, 4))
+    ),
+    (lambda flow: flow.push(NOTHING, ONES(1, 2)), "response has no tokens"),
+    (lambda flow: flow.pull(NOTHING), "response has no tokens"),
+    (lambda flow: flow.push_batch([NOTHING], [ONES(1, 2)]), "response has no tokens"),
+    (lambda flow: flow.prefix((1, 2), ONES(1, 2)).push(()), "response has no tokens"),
+    (lambda flow: flow.prefix((), ONES(1, 0)), "at least one token"),
+    (lambda flow: flow.push_batch([TOKENS], [ONES(1, 11)], at_once=0), "at_once must be 1"),
+    (lambda flow: flow.push_shared([TOKENS, random_tokens(6, 2)], ONES(1, 11)), "one prompt, not 2"),
+]
+
+
+@pytest.mark.parametrize(("run", "message"), REFUSED)
+def test_what_cannot_be_is_refused(llama, run, message: str) -> None:
+    with relevance_mode(llama) as flow, pytest.raises(LRP4RAGError, match=message):
+        run(flow)
 
 
 def test_small_cotangents_survive_half_precision() -> None:

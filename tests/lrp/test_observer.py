@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from lrp4rag.lrp import ATTNLRP, CP_LRP, relevance_mode
+from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.memory import Sizes
 from tests.lrp import tiny_families
-from tests.lrp.checks import assert_close, model_of, random_weights, some_families
+from tests.lrp.checks import assert_close, random_weights, some_families
 from tests.tiny import random_tokens, tiny_llama
 
 PROMPT = random_tokens(33, 1).prompt_ids
@@ -76,22 +76,6 @@ def test_states_and_attention_are_the_models_own(name: str) -> None:
         seen = [rows for layer, rows, _, _ in recorder.blocks if layer == k]
         assert seen == [slice(start, min(start + 8, 33)) for start in range(0, 33, 8)]
         assert_close(recorder.probabilities(k, 33), plain.attentions[k][0], 1e-5)
-
-
-@pytest.mark.parametrize("composites", [None, [ATTNLRP, CP_LRP]], ids=["one composite", "two composites"])
-@pytest.mark.parametrize("positions", [1, 8, 32, 33])
-def test_chunks_of_positions(positions: int, composites) -> None:
-    model, weights = model_of("mistral"), random_weights(2, 33)
-    recorded = {}
-    for chunk in (33, positions):
-        recorded[chunk] = recorder = Recorder()
-        with relevance_mode(model, sizes=Sizes(positions=chunk)) as flow:
-            flow.prefix(PROMPT, weights, composites=composites, observer=recorder)
-        chunks = -(-33 // chunk)
-        assert recorder.starts == 1
-        assert [k for k, _, _ in recorder.layers] == list(range(3)) * chunks
-        assert [k for k, *_ in recorder.blocks] == list(range(3)) * chunks
-    recorded[positions].assert_equal(recorded[33])
 
 
 def test_the_response_is_seen_without_its_last_token_and_nothing_afterwards(llama) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from transformers import DynamicCache
 
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp import cache, prefix, relevance_mode
 from lrp4rag.lrp.cache import fork, new_cache
 from tests.lrp.checks import assert_close, composites, model_of, random_weights, some_families
@@ -63,29 +61,6 @@ def test_stages_end_with_all_tangents(monkeypatch) -> None:
     assert prefix.stages(bins[2:]) == [(0, slice(0, 4)), (1, slice(4, 8)), (2, slice(8, 12))]
     assert prefix.stages(torch.zeros(2, 9)) == [(0, slice(0, 8)), (2, slice(8, 9))]
     assert prefix.stages(torch.zeros(0, 9)) == [(0, slice(0, 9))]
-
-
-def test_what_is_refused(llama) -> None:
-    nothing, weights = Tokens(PROMPT, ()), random_weights(1, 19)
-    with relevance_mode(llama) as flow:
-        for run in (
-            lambda: flow.push(nothing, weights),
-            lambda: flow.pull(nothing),
-            lambda: flow.push_batch([nothing], [weights]),
-            lambda: flow.prefix(PROMPT, weights).push(()),
-        ):
-            with pytest.raises(LRP4RAGError, match="response has no tokens"):
-                run()
-        with pytest.raises(LRP4RAGError, match="at_once must be 1"):
-            flow.push_batch([Tokens(PROMPT, (1,))], [weights], at_once=0)
-        with pytest.raises(LRP4RAGError, match="one prompt, not 2"):
-            flow.push_shared([random_tokens(5, 2), random_tokens(6, 2)], torch.ones(1, 5))
-        with pytest.raises(LRP4RAGError, match="at least one token"):
-            flow.prefix((), torch.ones(1, 0))
-        prefix = flow.prefix(PROMPT, random_weights(2, 19))
-        for shape in ((2, 1), (1, 3), (2, 4)):
-            with pytest.raises(LRP4RAGError, match=r"weights must be \(2, 3\)"):
-                prefix.extend((1, 2, 3), torch.ones(shape))
 
 
 # The cache holds what Hugging Face's own holds, and its branches do not disturb each other.

@@ -1,19 +1,21 @@
-"""Each rule against autograd: J written out by detach arithmetic; push is J u and pull is J^T v."""
+"""Each rule against autograd on detach arithmetic J: push is J u and pull is J^T v."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lrp4rag.lrp import ATTNLRP, CP_LRP, PAPER, Composite
 from lrp4rag.lrp.activations import ACTIVATIONS
 from lrp4rag.lrp.rules import QUERY_BLOCK, AttentionRule, GateRule, NormRule
 from tests.lrp.checks import assert_close
 from tests.lrp.checks import random_weights as normal
+from tests.lrp.detached import attention_under, gated_product, rms_norm
 
 composites = pytest.mark.parametrize("composite", [PAPER, ATTNLRP, CP_LRP], ids=lambda one: one.name)
 EPS = 1e-5
@@ -31,18 +33,13 @@ def pulled(function: Callable[..., Tensor], inputs: tuple[Tensor, ...], cotangen
     return [torch.stack(part) for part in zip(*rows, strict=True)]
 
 
-def shared(c: Tensor, composite: Composite) -> Tensor:
-    return composite.share * c + (1 - composite.share) * c.detach()
-
-
 # Normalisation.
 
 weight, x = normal(6) + 1.5, normal(2, 4, 6)
 
 
 def norm(x: Tensor, composite: Composite) -> Tensor:
-    scale = 1 / (x.square().mean(-1, keepdim=True) + EPS).sqrt()
-    return weight * x * (scale.detach() if composite.norm == "frozen" else scale)
+    return rms_norm(SimpleNamespace(weight=weight, eps=EPS), x, composite.name)
 
 
 @composites
@@ -79,12 +76,7 @@ gate[0, 0, 0] = 0.0
 
 
 def gated(gate: Tensor, up: Tensor, composite: Composite) -> Tensor:
-    activated = {
-        "jacobian": gate * gate.sigmoid(),
-        "ratio": gate * gate.sigmoid().detach(),
-        "frozen": (gate * gate.sigmoid()).detach(),
-    }[composite.activation]
-    return shared(activated * up, composite)
+    return gated_product(nn.SiLU(), gate, up, composite.name)
 
 
 @composites
@@ -111,13 +103,9 @@ def test_gate_pull(composite: Composite, n: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize(
-    ("composite", "by_gate"),
-    # silu'(0) and the limit of silu(g) / g are both 1/2; up is 3, and `attnlrp` halves the product.
-    [(PAPER, 1.5), (ATTNLRP, 0.75), (CP_LRP, 0.0)],
-    ids=["paper", "attnlrp", "cp_lrp"],
-)
+@pytest.mark.parametrize(("composite", "by_gate"), [(PAPER, 1.5), (ATTNLRP, 0.75), (CP_LRP, 0.0)])
 def test_gate_at_zero(composite: Composite, by_gate: float, dtype: torch.dtype) -> None:
+    """silu'(0) and the limit of silu(g) / g are both 1/2; up is 3, and `attnlrp` halves the product."""
     zero, three, one = (torch.full((1, 1, 1), value, dtype=dtype) for value in (0, 3, 1))
     rule = GateRule.at(zero, three, composite)
     assert rule.push(one[None].clone(), 0 * one[None]).item() == by_gate
@@ -128,9 +116,9 @@ def test_gate_at_zero(composite: Composite, by_gate: float, dtype: torch.dtype) 
 
 
 ACTIVATION = {
-    "silu": torch.nn.functional.silu,
-    "gelu": torch.nn.functional.gelu,
-    "gelu_new": partial(torch.nn.functional.gelu, approximate="tanh"),
+    "silu": nn.functional.silu,
+    "gelu": nn.functional.gelu,
+    "gelu_new": partial(nn.functional.gelu, approximate="tanh"),
 }
 
 
@@ -161,11 +149,9 @@ SCALE = 0.7
 
 def attention(q: Tensor, k: Tensor, v: Tensor, composite: Composite) -> Tensor:
     n, keys = q.shape[-2], k.shape[-2]
-    scores = shared(q @ k[:, :, None].transpose(-1, -2), composite) * SCALE
-    future = torch.ones(n, keys, dtype=torch.bool).triu(1 + keys - n)
-    p = scores.masked_fill(future, -torch.inf).softmax(-1)
-    p = p.detach() if composite.softmax == "frozen" else p
-    return shared(p @ v[:, :, None], composite)
+    future = torch.full((n, keys), -torch.inf).triu(1 + keys - n)
+    out, _ = attention_under(composite.name)(nn.Identity(), q.flatten(1, 2), k, v, future, SCALE)
+    return out.transpose(1, 2).unflatten(1, q.shape[1:3])
 
 
 # (queries, keys): more keys than queries are a cache; around the size of a block of queries.
@@ -207,14 +193,3 @@ def test_attention_pull(composite: Composite, n: int, whole: int) -> None:
         size = max(1e-3, float(expected[0].abs().max()))
         assert float((cq - expected[0][:, 0]).abs().max()) <= 1e-12 * size
         assert float((ck - expected[1][:, 0]).abs().max()) <= 1e-12 * size
-
-
-def test_attention_shares_of_attnlrp() -> None:
-    """q and k each end up with a quarter of the plain derivative and v with half."""
-    inputs = heads(5)
-    for part, share in enumerate((0.25, 0.25, 0.5)):
-        tangents = [torch.zeros_like(one)[None] for one in inputs]
-        tangents[part] = normal(1, *inputs[part].shape, seed=7)
-        plain = pushed(lambda q, k, v: attention(q, k, v, PAPER), inputs, *tangents)
-        out = AttentionRule(*inputs, SCALE, ATTNLRP).primal_and_push(*tangents)
-        assert_close(out[1:], share * plain, 1e-12)

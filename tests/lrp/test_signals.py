@@ -12,11 +12,8 @@ import scipy.stats
 import torch
 
 from lrp4rag.errors import InputError
-from lrp4rag.features.record import Record
-from lrp4rag.features.tokens import TOKEN_FEATURES
 from lrp4rag.lrp import prefix, relevance_mode
 from lrp4rag.lrp.attribute import own_weights, segment_weights
-from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.lrp.replay import pad_columns
 from lrp4rag.lrp.signals import FAST, FULL, PromptSignals, Signals, Wanted
 from lrp4rag.reader import Encoded
@@ -273,23 +270,3 @@ def test_passages_first_and_last(wanted: Wanted) -> None:
         close(found.get("passages", every["by_segment"][2]), every["by_segment"][2])
         for key in set(found) & set(every):
             close(found[key], every[key])
-
-
-@pytest.mark.parametrize(
-    ("feature", "signal"),
-    [
-        ("question", "by_segment"),
-        ("state passages", "shares"),
-        ("gain", "logprob_without_passages"),
-        ("gain over others", "logprob_other_passages"),
-    ],
-)
-def test_a_feature_says_which_signal_it_lacks(feature: str, signal: str) -> None:
-    one = encoded()
-    with relevance_mode(model_of("llama")) as flow:
-        signals, _ = PromptSignals(flow, one, wanted=FAST, staged=True).of(one)
-    relevance = Relevance(one, "attnlrp", "response", {}, signals.logits, np.zeros_like(signals.logits))
-    record = Record(relevance, signals.arrays())
-    close(TOKEN_FEATURES["log-probability"](record), signals.logprob)
-    with pytest.raises(InputError, match=f"'{signal}'"):
-        TOKEN_FEATURES[feature](record)
