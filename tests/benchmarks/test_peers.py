@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -26,6 +27,16 @@ TOLERANCE = 1e-4  # float32
 def example(reader_folder: Path) -> Example:
     ids = run.example_ids(str(reader_folder), 18)
     return Example(tuple(ids[:11]), tuple(ids[11:]))
+
+
+def test_the_example_is_the_same_every_time_and_of_whole_words(example: Example, reader_folder: Path) -> None:
+    ids, tokenizer = (
+        [*example.prompt_ids, *example.response_ids],
+        AutoTokenizer.from_pretrained(reader_folder),
+    )
+    assert ids == run.example_ids(str(reader_folder), 18)
+    assert len(set(ids)) == 18
+    assert tokenizer(tokenizer.decode(ids))["input_ids"] == ids
 
 
 @pytest.fixture
@@ -141,12 +152,8 @@ def test_an_environment_of_other_requirements_is_none(tmp_path: Path) -> None:
 
 
 def test_old_transformers_get_the_rotary_base_that_new_ones_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Config:
-        rope_theta = 10000.0
-        rope_scaling = None
-        rope_parameters = {"rope_theta": 100000.0, "rope_type": "default"}  # noqa: RUF012
-
-    config = Config()
+    parameters = {"rope_theta": 100000.0, "rope_type": "default"}
+    config = SimpleNamespace(rope_theta=10000.0, rope_scaling={}, rope_parameters=parameters)
     monkeypatch.setattr(worker.importlib.metadata, "version", lambda _: "4.57.6")
     worker._old_rope(config)
     assert (config.rope_theta, config.rope_scaling) == (100000.0, None)
@@ -228,12 +235,7 @@ def test_the_scaling_run(reader_folder: Path, tmp_path: Path, monkeypatch: pytes
     assert points == {"response": 3, "prompt": 3, "matrix": 3}
     assert found["response_sweep"]["exponents"] == []  # two lengths are no fit
     assert image.stat().st_size > 10_000
-
-
-def test_plot_without_scaling_is_refused(reader_folder: Path, tmp_path: Path) -> None:
-    result = command(reader_folder, tmp_path, "--plot x.png")
-    assert result.exit_code == 2
-    assert "--scaling" in result.stderr
+    assert command(reader_folder, tmp_path, "--plot x.png").exit_code == 2  # it shows the scaling run
 
 
 class Paced:
@@ -268,18 +270,10 @@ def test_what_would_take_too_long_is_skipped_with_its_reason(
     assert by["matrix", 200]["seconds"] == pytest.approx(3 * 0.1)
 
 
-@pytest.mark.parametrize(
-    ("units", "chunk", "calls", "parts"),
-    [
-        (240, 8, 5, [(24, 8), (72, 8), (120, 8), (168, 8), (216, 8)]),
-        (12, 1, 3, [(2, 1), (6, 1), (10, 1)]),
-        (5, 8, 2, [(0, 5), (0, 5)]),
-    ],
-)
-def test_timed_rows_lie_in_the_middle_of_equal_parts(
-    units: int, chunk: int, calls: int, parts: list[tuple[int, int]]
-) -> None:
-    assert measure.spread({"units": units}, chunk, calls) == parts
+def test_timed_rows_lie_in_the_middle_of_equal_parts() -> None:
+    assert measure.spread({"units": 240}, 8, 5) == [(24, 8), (72, 8), (120, 8), (168, 8), (216, 8)]
+    assert measure.spread({"units": 12}, 1, 3) == [(2, 1), (6, 1), (10, 1)]
+    assert measure.spread({"units": 5}, 8, 2) == [(0, 5), (0, 5)]
 
 
 def test_totals_count_what_rows_share_once() -> None:
@@ -290,11 +284,3 @@ def test_totals_count_what_rows_share_once() -> None:
     assert found["matrix"] == found["response"] == (2.0 + 300.0, True)
     ablation = {"whole": [], "units": 10, "extra_units": 1}
     assert measure.totals(ablation, None, None, units[:1])["matrix"].seconds == 11.0
-
-
-def test_the_example_is_the_same_every_time_and_of_whole_words(reader_folder: Path) -> None:
-    ids = run.example_ids(str(reader_folder), 20)
-    tokenizer = AutoTokenizer.from_pretrained(reader_folder)
-    assert ids == run.example_ids(str(reader_folder), 20)
-    assert len(set(ids)) == 20
-    assert tokenizer(tokenizer.decode(ids))["input_ids"] == ids
