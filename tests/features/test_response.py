@@ -16,23 +16,15 @@ from tests.features.records import random_record, record_of
 
 
 def test_poolings() -> None:
-    values = np.repeat([3.0, -1.0, 5.0], 30)
-    record = random_record(90)
-    found = {name: pooling.of(values, record) for name, pooling in POOLINGS.items()}
-    assert found["mean"] == pytest.approx(7 / 3)
-    assert found["lowest"] == pytest.approx(-1)
-    assert found["highest"] == pytest.approx(5)
-    assert found["deviation"] == pytest.approx(values.std())
-
-
-def test_content_words_and_the_worst_sentence() -> None:
+    values, record = np.repeat([3.0, -1.0, 5.0], 30), random_record(90)
+    expected = {"mean": 7 / 3, "lowest": -1, "highest": 5, "deviation": values.std()}
+    assert {name: POOLINGS[name].of(values, record) for name in expected} == pytest.approx(expected)
     record = random_record(9, text="The bridge is red . It is very old")
     values = np.array([9.0, 1, 9, 3, 9, -6, -6, -6, 5])
     assert content_tokens(record).tolist() == [False, True, False, True, False, False, False, False, True]
     assert POOLINGS["content"].of(values, record) == 3
     assert POOLINGS["worst sentence"].of(values, record) == pytest.approx(-13 / 4)
-    bare = random_record(2, text=". .")
-    assert POOLINGS["content"].of(np.array([1.0, 3]), bare) == 2
+    assert POOLINGS["content"].of(np.array([1.0, 3]), random_record(2, text=". .")) == 2
 
 
 @pytest.mark.parametrize(
@@ -44,6 +36,7 @@ def test_content_words_and_the_worst_sentence() -> None:
         ([3, 1, -5, 0], 1 + (0.75 * np.log(0.75) + 0.25 * np.log(0.25)) / np.log(4), 0.625, 1),
         (np.ones(40), 0, 0, 0.25),
         ([5], 1, 0, 1),
+        ([], 0, 0, 0),
     ],
 )
 def test_how_relevance_is_spread(relevance, concentration: float, gini: float, top: float) -> None:
@@ -66,15 +59,10 @@ def test_every_feature_has_a_number() -> None:
     assert found["passages: mean"] == pytest.approx(TOKEN_FEATURES["passages"](random_record()).mean())
 
 
-def test_without_r_prompt_its_features_are_left_out() -> None:
+def test_what_a_record_lacks() -> None:
     record = record_of(np.ones((4, 2)))
     assert not any(name.startswith("R_prompt") for name in response_features(record))
     with pytest.raises(InputError, match="'gini' needs R_prompt"):
         PROMPT_FEATURES["gini"](record)
-
-
-def test_no_passages_and_no_tokens() -> None:
-    assert PROMPT_FEATURES["gini"].of(np.zeros(0)) == 0
-    assert PROMPT_FEATURES["concentration"].of(np.zeros(0)) == 0
     with pytest.raises(InputError, match="without tokens"):
-        response_features(Record(replace(record_of(np.ones((4, 2))).relevance, response=np.zeros(0)), {}))
+        response_features(Record(replace(record.relevance, response=np.zeros(0))))
