@@ -49,21 +49,23 @@ def random_tokens(n: int, t: int, vocabulary: int = 97, seed: int = 0) -> Tokens
     return Tokens(tuple(ids[:n]), tuple(ids[n:]))
 
 
+TINY: dict[str, Any] = {
+    "vocab_size": 97,
+    "hidden_size": 48,
+    "intermediate_size": 80,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 512,
+    "tie_word_embeddings": False,
+    "bos_token_id": 0,
+    "eos_token_id": None,
+    "pad_token_id": None,
+}
+
+
 def tiny_config(**changes: Any) -> LlamaConfig:
-    defaults: dict[str, Any] = {
-        "vocab_size": 97,
-        "hidden_size": 48,
-        "intermediate_size": 80,
-        "num_hidden_layers": 3,
-        "num_attention_heads": 6,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 512,
-        "tie_word_embeddings": False,
-        "bos_token_id": 0,
-        "eos_token_id": None,
-        "pad_token_id": None,
-    }
-    return LlamaConfig(**(defaults | changes))
+    return LlamaConfig(**(TINY | changes))
 
 
 def tiny_llama(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 from dataclasses import replace
 
 import pytest
@@ -60,17 +59,17 @@ SHAPE = Shape(layers=30, hidden=576, heads=9, head=64, kv=3, mlp=1536, bytes=4)
 @pytest.mark.parametrize("length", [200, 16_000])
 def test_smaller_sizes_need_less(length: int) -> None:
     halves = all_halves(Sizes())
-    pushes, pulls = (
-        [needs(SHAPE, length, 8, sizes) for sizes in halves] for needs in (push_bytes, pull_bytes)
-    )
-    assert all(smaller <= one for one, smaller in itertools.pairwise(pulls))
-    assert pushes[-1] < pushes[0]
+    pulls = [pull_bytes(SHAPE, length, 8, sizes) for sizes in halves]
+    assert pulls == sorted(pulls, reverse=True)
+    assert push_bytes(SHAPE, length, 8, halves[-1]) < push_bytes(SHAPE, length, 8, Sizes())
     assert tape_bytes(SHAPE, length, Sizes(tape="inputs")) * 6 < tape_bytes(SHAPE, length, Sizes())
 
 
-def test_memory_does_not_grow_with_the_square_of_the_length() -> None:
-    long, short = (push_bytes(SHAPE, length, 1, Sizes()) for length in (64_000, 32_000))
-    assert long < 2.1 * short
+def test_what_a_push_needs() -> None:
+    """It does not grow with the square of the length; a prefix counts all its tangents and its cache."""
+    assert push_bytes(SHAPE, 64_000, 1, Sizes()) < 2.1 * push_bytes(SHAPE, 32_000, 1, Sizes())
+    alone, cached = (push_bytes(SHAPE, 4000, 5, Sizes(), cached=cached) for cached in (False, True))
+    assert cached - alone == 4 * 6 * 4000 * 2 * 3 * 64 * 30
 
 
 def test_the_plan_fits_and_makes_smaller_what_saves_most() -> None:
@@ -164,30 +163,14 @@ def test_the_shape_is_the_models(name: str) -> None:
     assert shape == (replace(expected, mlp=160) if name == "mixtral" else expected)
 
 
-def test_a_prefix_counts_all_its_tangents_and_its_cache() -> None:
-    alone, cached = (push_bytes(SHAPE, 4000, 5, Sizes(), cached=cached) for cached in (False, True))
-    assert cached - alone == 4 * 6 * 4000 * 2 * 3 * 64 * 30
+DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
+LONG = {"rope_type": "longrope", "rope_theta": 10000.0, "original_max_position_embeddings": 16}
+LONG |= {"short_factor": [1.0, 1.1, 1.2, 1.3], "long_factor": [2.0, 3.0, 4.0, 5.0]}
 
 
-ROPES = {
-    "dynamic": ("llama", {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}),
-    "longrope": (
-        "phi3",
-        {
-            "rope_type": "longrope",
-            "rope_theta": 10000.0,
-            "short_factor": [1.0, 1.1, 1.2, 1.3],
-            "long_factor": [2.0, 3.0, 4.0, 5.0],
-            "original_max_position_embeddings": 16,
-        },
-    ),
-}
-
-
-@pytest.mark.parametrize("rope", ROPES)
-def test_rotary_embeddings_that_depend_on_the_length_are_not_chunked(rope: str) -> None:
-    name, parameters = ROPES[rope]
-    model = tiny_families.build(name, rope_parameters=parameters, max_position_embeddings=32)
+@pytest.mark.parametrize(("name", "rope"), [("llama", DYNAMIC), ("phi3", LONG)])
+def test_rotary_embeddings_that_depend_on_the_length_are_not_chunked(name: str, rope) -> None:
+    model = tiny_families.build(name, rope_parameters=rope, max_position_embeddings=32)
     tokens, weights = random_tokens(33, 5), random_weights(2, 37)
     with relevance_mode(model) as flow:
         pushed, pulled = flow.push(tokens, weights), flow.pull(tokens)

@@ -189,13 +189,10 @@ def test_to_captum_needs_matrix_or_prompt() -> None:
 def test_captums_plots_run() -> None:
     import matplotlib.pyplot as plt
 
-    result = full().to_captum()
-    try:
-        figure, axes = result.plot_token_attr(show=False)
-        assert axes.images[0].get_array().shape == (3, 2)
-        figure.canvas.draw()
-        figure, axes = result.plot_seq_attr(show=False)
-        assert len(axes.get_xticklabels()) == 2
-        figure.canvas.draw()
-    finally:
-        plt.close("all")
+    figure, axes = full().to_captum().plot_token_attr(show=False)
+    assert axes.images[0].get_array().shape == (3, 2)
+    figure.canvas.draw()
+    figure, axes = full().to_captum().plot_seq_attr(show=False)
+    assert len(axes.get_xticklabels()) == 2
+    figure.canvas.draw()
+    plt.close("all")

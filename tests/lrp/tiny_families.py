@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import transformers
 
-from tests.tiny import randomise
+from tests.tiny import TINY, randomise
 
 WINDOW = 7
 FULL, SLIDING = "full_attention", "sliding_attention"
@@ -23,28 +23,14 @@ FULL, SLIDING = "full_attention", "sliding_attention"
 
 @dataclass(frozen=True)
 class TinyFamily:
-    """Class names in transformers, and what the tiny configuration sets beyond the common options."""
+    """A class of transformers, and what the tiny configuration sets beyond the common options."""
 
-    config: str
     model: str
     options: dict[str, Any] = field(default_factory=dict)
     embedding_scale: float = 1.0  # standard deviation of the embedding matrix
 
 
-COMMON: dict[str, Any] = {
-    "vocab_size": 97,
-    "hidden_size": 48,
-    "intermediate_size": 80,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 512,
-    "rms_norm_eps": 0.01,  # large enough that a wrong one shows
-    "tie_word_embeddings": False,
-    "bos_token_id": 0,
-    "eos_token_id": None,
-    "pad_token_id": None,
-}
+COMMON: dict[str, Any] = TINY | {"rms_norm_eps": 0.01}  # large enough that a wrong one shows
 
 # Qwen: layers from `max_window_layers` on slide; the other layers see everything.
 _QWEN_WINDOW = {"use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 2}
@@ -72,30 +58,23 @@ _QWEN3_MOE = _MOE | {
 }
 
 FAMILIES: dict[str, TinyFamily] = {
-    "llama": TinyFamily("LlamaConfig", "LlamaForCausalLM"),
-    "mistral": TinyFamily("MistralConfig", "MistralForCausalLM", {"sliding_window": WINDOW, "head_dim": 12}),
-    "qwen2": TinyFamily("Qwen2Config", "Qwen2ForCausalLM", _QWEN_WINDOW),
-    "qwen3": TinyFamily("Qwen3Config", "Qwen3ForCausalLM", _QWEN_WINDOW | {"head_dim": 12}),
+    "llama": TinyFamily("LlamaForCausalLM"),
+    "mistral": TinyFamily("MistralForCausalLM", {"sliding_window": WINDOW, "head_dim": 12}),
+    "qwen2": TinyFamily("Qwen2ForCausalLM", _QWEN_WINDOW),
+    "qwen3": TinyFamily("Qwen3ForCausalLM", _QWEN_WINDOW | {"head_dim": 12}),
     "phi3": TinyFamily(
-        "Phi3Config",
         "Phi3ForCausalLM",
         {
             "sliding_window": WINDOW,
-            "rope_parameters": {
-                "rope_type": "default",
-                "rope_theta": 10000.0,
-                "partial_rotary_factor": 0.5,
-            },
+            "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5},
         },
     ),
     "gemma2": TinyFamily(
-        "Gemma2Config",
         "Gemma2ForCausalLM",
         _GEMMA | {"attn_logit_softcapping": 3.0, "final_logit_softcapping": 5.0},
         embedding_scale=0.35,
     ),
     "gemma3": TinyFamily(
-        "Gemma3TextConfig",
         "Gemma3ForCausalLM",
         _GEMMA
         | {
@@ -107,7 +86,6 @@ FAMILIES: dict[str, TinyFamily] = {
         embedding_scale=0.35,
     ),
     "smollm3": TinyFamily(
-        "SmolLM3Config",
         "SmolLM3ForCausalLM",
         {
             "num_hidden_layers": 4,
@@ -119,12 +97,9 @@ FAMILIES: dict[str, TinyFamily] = {
         },
         embedding_scale=0.35,
     ),
-    "qwen3_moe": TinyFamily("Qwen3MoeConfig", "Qwen3MoeForCausalLM", _QWEN3_MOE),
-    "qwen3_moe_unnormalised": TinyFamily(
-        "Qwen3MoeConfig", "Qwen3MoeForCausalLM", _QWEN3_MOE | {"norm_topk_prob": False}
-    ),
+    "qwen3_moe": TinyFamily("Qwen3MoeForCausalLM", _QWEN3_MOE),
+    "qwen3_moe_unnormalised": TinyFamily("Qwen3MoeForCausalLM", _QWEN3_MOE | {"norm_topk_prob": False}),
     "mixtral": TinyFamily(
-        "MixtralConfig",
         "MixtralForCausalLM",
         _MOE | {"sliding_window": WINDOW, "num_local_experts": 5, "num_experts_per_tok": 2},
     ),
@@ -136,8 +111,8 @@ def build(name: str, dtype: torch.dtype = torch.float64, seed: int = 0, **config
     family = FAMILIES[name]
     # A copy, since configurations keep and complete the lists and dictionaries they are given.
     options = copy.deepcopy(COMMON | family.options | config_changes)
-    config = getattr(transformers, family.config)(**options)
-    model = getattr(transformers, family.model)(config).to(dtype).eval()
+    model_class = getattr(transformers, family.model)
+    model = model_class(model_class.config_class(**options)).to(dtype).eval()
     # Such that non-linearities are far from linear, and float32 norms agree to 1e-6.
     randomise(model, seed, embeddings=family.embedding_scale, others=1.2)
     return model
