@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,10 +29,9 @@ from lrp4rag.reader.reader import Reader
 class Analysis:
     """One analysed example.
 
-    `sentence_rows` (sentences, n) is R* averaged over each sentence's tokens, and `token_rows`
-    (t, n) is R* itself, where they were asked for; in logits. `seconds` says where time went. With
-    `passages_only`, of a detector that reads no more, relevance is that of the passages and not of the
-    whole prompt.
+    `sentence_rows` (sentences, n) is R* averaged over each sentence's tokens, and `token_rows` (t, n) is R*
+    itself, where they were asked for; in logits. `seconds` says where time went. With `passages_only`, of a
+    detector that reads no more, relevance is that of the passages and not of the whole prompt.
     """
 
     example: Example
@@ -75,27 +75,27 @@ class Analyser:
         `rows` adds one pulled cotangent per sentence, `tokens` one per response token. Without a detector
         there is evidence and no probability. Raises `InputError` for what the reader cannot read.
         """
-        clock = _Clock()
+        seconds: dict[str, float] = {}
         if rows or tokens or (self.detector is not None and PROMPT in self.detector.needs):
             require_pull(self.reader.model)  # before the expensive part
         generated = example.response is None
         if generated:
-            with clock.measure("generate"):
+            with _timed(seconds, "generate"):
                 encoded = self.reader.generate(example, max_new_tokens=max_new_tokens, truncation=truncation)
             example = example.with_response(encoded.response)
         else:
             encoded = self.reader.encode(example, truncation=truncation)
-        with clock.measure("push"):
+        with _timed(seconds, "push"):
             record = self._replay(encoded, keep=rows or tokens)
-        with clock.measure("classify"):
+        with _timed(seconds, "classify"):
             named = replace(record, generator=None if generated else example.generator)
             verdict = self.detector.predict(named) if self.detector else judge(record.relevance)
         sentence_rows = token_rows = None
         if rows:
-            with clock.measure("pull sentences"):
+            with _timed(seconds, "pull sentences"):
                 sentence_rows = self.sentence_rows(encoded, verdict)
         if tokens:
-            with clock.measure("pull tokens"):
+            with _timed(seconds, "pull tokens"):
                 token_rows = self.token_rows(encoded, follow)
         return Analysis(
             example,
@@ -104,7 +104,7 @@ class Analyser:
             sentence_rows,
             token_rows,
             generated,
-            clock.seconds,
+            seconds,
             passages_only="passages" in record.signals,
         )
 
@@ -149,31 +149,16 @@ def analyse(
     detector: FittedDetector | None,
     *,
     composite: str | Composite | None = None,
-    rows: bool = False,
-    tokens: bool = False,
-    truncation: Truncation = "error",
-    max_new_tokens: int = 256,
     max_memory: int | None = None,
-    follow: Follow | None = None,
+    **options: Any,
 ) -> Analysis:
-    """One example; see `analysing` and `Analyser`."""
+    """One example; see `analysing`, and `Analyser` for `options`."""
     with analysing(reader, detector, composite=composite, max_memory=max_memory) as analyser:
-        return analyser(
-            example,
-            rows=rows,
-            tokens=tokens,
-            truncation=truncation,
-            max_new_tokens=max_new_tokens,
-            follow=follow,
-        )
+        return analyser(example, **options)
 
 
-class _Clock:
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def measure(self, what: str) -> Iterator[None]:
-        started = time.perf_counter()
-        yield
-        self.seconds[what] = time.perf_counter() - started
+@contextmanager
+def _timed(seconds: dict[str, float], what: str) -> Iterator[None]:
+    started = time.perf_counter()
+    yield
+    seconds[what] = time.perf_counter() - started

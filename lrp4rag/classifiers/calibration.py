@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,10 +116,7 @@ class Calibrated:
 
     model: Any
     sigmoid: Sigmoid
-
-    @property
-    def classes_(self) -> NDArray[np.bool_]:
-        return np.array([False, True])
+    classes_: ClassVar = (False, True)
 
     def predict_proba(self, inputs: NDArray[np.floating]) -> Scores:
         """(rows, 2), as scikit-learn's classifiers give."""
@@ -138,8 +135,8 @@ def fit_best(
 ) -> tuple[Candidate, Any]:
     """Choose on inner folds of `rows` (default: all), fit the best on all of them, and calibrate it.
 
-    The sigmoid is fitted on scores from folds that the classifier was not fitted on: the scores that
-    the choice was made by. The first of equals is chosen. `labels` and `groups` are of all rows.
+    The sigmoid is fitted on the out-of-fold scores that the choice was made by; of equals, the first is
+    chosen. `labels` and `groups` are of all rows.
     """
     rows = np.arange(len(labels)) if rows is None else rows
     labels, groups = labels[rows], groups[rows]
@@ -182,22 +179,15 @@ def chosen(
     folds = grouped_folds(labels, groups, CALIBRATION_FOLDS, seed)
     best, best_scores, best_value = candidates[0], np.zeros(0), -np.inf
     for candidate in candidates:
-        scores, cut = _out_of_fold(candidate, rows, labels, groups, folds)
+        inputs = candidate.inputs[rows]
+        scores, cut = np.full(len(rows), np.nan), 0.0
+        for train, test in folds:
+            model = fit(candidate.estimator, inputs[train], labels[train], groups[train])
+            scores[test], cut = margin_of(model, inputs[test])
         value = worth(scoring, labels, scores, cut, calibrated=not candidate.gives_probabilities)
         if value > best_value:
             best, best_scores, best_value = candidate, scores, value
     return best, None if best.gives_probabilities else best_scores
-
-
-def _out_of_fold(
-    candidate: Candidate, rows: NDArray[np.intp], labels: Labels, groups: Groups, folds: Folds
-) -> tuple[Scores, float]:
-    inputs = candidate.inputs[rows]
-    scores, cut = np.full(len(rows), np.nan), 0.0
-    for train, test in folds:
-        model = fit(candidate.estimator, inputs[train], labels[train], groups[train])
-        scores[test], cut = margin_of(model, inputs[test])
-    return scores, cut
 
 
 def worth(scoring: Scoring, labels: Labels, scores: Scores, cut: float, *, calibrated: bool) -> float:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -119,17 +120,23 @@ class OperatingPoint(_Frozen):
     false_positive_rate: Probability
 
 
+def _rising(numbers: Any) -> Any:
+    if any(before > after for before, after in pairwise(numbers)):
+        raise ValueError("quantiles and ranges must rise")
+    return numbers
+
+
 class Range(_Frozen):
     low: Finite
     high: Finite
 
     @model_validator(mode="after")
     def _rises(self) -> Self:
-        _require_rising((self.low, self.high))
+        _rising((self.low, self.high))
         return self
 
 
-FiveQuantiles = Annotated[tuple[Finite, ...], Field(min_length=5, max_length=5)]
+FiveQuantiles = Annotated[tuple[Finite, ...], Field(min_length=5, max_length=5), AfterValidator(_rising)]
 
 
 class Distribution(_Frozen):
@@ -137,12 +144,6 @@ class Distribution(_Frozen):
 
     faithful: FiveQuantiles
     hallucinated: FiveQuantiles
-
-    @model_validator(mode="after")
-    def _rises(self) -> Self:
-        _require_rising(self.faithful)
-        _require_rising(self.hallucinated)
-        return self
 
 
 class Selection(_Frozen):
@@ -214,7 +215,7 @@ class Card(_Frozen):
     hallucinated: Count
     versions: dict[str, str]
     operating_points: dict[str, OperatingPoint] = {}
-    faithful_quantiles: list[Probability] = []
+    faithful_quantiles: Annotated[list[Probability], AfterValidator(_rising)] = []
     domain: dict[str, Range] = {}
     reference: dict[str, Distribution] = {}
     selections: list[Selection] = []
@@ -237,7 +238,6 @@ class Card(_Frozen):
     def _adds_up(self) -> Self:
         if self.hallucinated > self.rows:
             raise ValueError("more responses are hallucinated than there are")
-        _require_rising(self.faithful_quantiles)
         return self
 
 
@@ -247,11 +247,6 @@ def _checked(make: Callable[..., Any], *given: Any) -> Any:
         return make(*given)
     except InputError as error:
         raise ValueError(error.reason) from error
-
-
-def _require_rising(numbers: Sequence[float]) -> None:
-    if any(before > after for before, after in pairwise(numbers)):
-        raise ValueError("quantiles and ranges must rise")
 
 
 def package_versions() -> dict[str, str]:

@@ -5,7 +5,6 @@ All of it is chosen on log odds of tokens by models that did not learn from them
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import confusion_matrix_at_thresholds, f1_score, roc_auc_score
 
 from lrp4rag.classifiers.calibration import Sigmoid
 from lrp4rag.types import Bounded, Positive, Probability
@@ -102,9 +101,6 @@ def choose_rule(
     labels: Flags,
     sentence: Numbers,
     generators: Names,
-    *,
-    tops: Sequence[int] = TOPS,
-    sentence_tops: Sequence[int] = SENTENCE_TOPS,
 ) -> DecisionRule:
     """The number of tokens with the best AUROC, and the thresholds with the best F1, of N tokens and R
     responses.
@@ -114,17 +110,20 @@ def choose_rule(
     of a token's sentence (-1 for none); both numbers rise. `generators` (R,) are as for `probabilities`.
     """
     rows = np.arange(len(labels))
-    scores = {top: top_means(alone, owner, rows, top) for top in tops}
-    top = max(tops, key=lambda top: roc_auc_score(labels, scores[top]))
+    scores = {top: top_means(alone, owner, rows, top) for top in TOPS}
+    top = max(TOPS, key=lambda top: roc_auc_score(labels, scores[top]))
     sigmoid = Sigmoid.fit(scores[top], labels)
     probabilities = expit(among)
     inside = sentence >= 0
     numbers, where = np.unique(sentence[inside], return_inverse=True)
     annotated = np.bincount(where, flags[inside]) > 0
     order = np.arange(len(numbers))
-    values = {count: top_means(probabilities[inside], where, order, count) for count in sentence_tops}
-    cuts = {count: best_threshold(values[count], annotated) for count in sentence_tops}
-    count = max(sentence_tops, key=lambda count: _f1(values[count] >= cuts[count], annotated))
+    values = {count: top_means(probabilities[inside], where, order, count) for count in SENTENCE_TOPS}
+    cuts = {count: best_threshold(values[count], annotated) for count in SENTENCE_TOPS}
+    f1 = {
+        count: f1_score(annotated, values[count] >= cuts[count], zero_division=0) for count in SENTENCE_TOPS
+    }
+    count = max(SENTENCE_TOPS, key=f1.__getitem__)
     return DecisionRule(
         top=top,
         slope=sigmoid.slope,
@@ -143,28 +142,17 @@ def generator_shifts(log_odds: Scores, labels: Flags, generators: Names) -> dict
     if len(set(generators)) < 2:
         return {}
     signs = np.where(labels, 1.0, -1.0)
-    return {name: _shift(signs[generators == name], log_odds[generators == name]) for name in names}
 
-
-def _shift(signs: Scores, log_odds: Scores) -> float:
-    def loss(by: float) -> float:
-        unlikely = np.logaddexp(0, -signs * (log_odds + by)).sum()
+    def loss(by: float, own: Flags) -> float:
+        unlikely = np.logaddexp(0, -signs[own] * (log_odds[own] + by)).sum()
         return float(unlikely + by**2 / (2 * SHIFT_DEVIATION**2))
 
-    return float(minimize_scalar(loss).x)
+    return {name: float(minimize_scalar(loss, args=(generators == name,)).x) for name in names}
 
 
 def best_threshold(scores: Scores, flags: Flags) -> float:
     """The score from which flagging an item maximises F1 over all of them; infinite where none is flagged."""
-    order = np.argsort(-scores, kind="stable")
-    hits = np.cumsum(flags[order])
-    if not len(hits) or not hits[-1]:
+    if not flags.any():
         return np.inf
-    f1 = 2 * hits / (np.arange(1, len(hits) + 1) + hits[-1])
-    # Only where the next one is lower can a threshold cut.
-    f1[:-1][np.diff(scores[order]) == 0] = 0
-    return float(scores[order[int(f1.argmax())]])
-
-
-def _f1(marked: Flags, flags: Flags) -> float:
-    return float(2 * (marked & flags).sum() / max(marked.sum() + flags.sum(), 1))
+    _, alarms, misses, hits, thresholds = confusion_matrix_at_thresholds(flags, scores)
+    return float(thresholds[np.argmax(2 * hits / (2 * hits + alarms + misses))])

@@ -91,7 +91,7 @@ class FittedDetector:
 
         Raises `InputError` for a point that the card does not have.
         """
-        card = self.card
+        card, known = self.card, ", ".join(self.card.operating_points)
         if not card.operating_points or not card.faithful_quantiles:
             raise InputError("this detector has no operating points; train one that reads tokens")
         if isinstance(point, float):
@@ -99,33 +99,28 @@ class FittedDetector:
         elif point in card.operating_points:
             threshold = card.operating_points[point].threshold
         else:
-            known = ", ".join(card.operating_points)
             raise InputError(f"no operating point '{point}'; choose from {known}")
         return FittedDetector(self.model, card.model_copy(update={"threshold": threshold}))
 
     def require(self, reader: dict[str, Any], composite: str, target: str) -> None:
         """Refuse relevance that this detector was not trained on; another dtype only warns."""
-        card = self.card
-        checks = (
-            (
-                "reader",
-                card.reader["digest"] == reader["digest"],
-                reader_name(card.reader),
-                reader_name(reader),
-            ),
-            ("composite", card.composite == composite, card.composite, composite),
-            ("target", card.target == target, card.target, target),
+        known = self.card.reader
+        pairs = {"composite": (self.card.composite, composite), "target": (self.card.target, target)}
+        if known["digest"] != reader["digest"]:
+            pairs = {"reader": (reader_name(known), reader_name(reader)), **pairs}
+        framing = (
+            ""
+            if known["chat_template"] == reader["chat_template"]
+            else (f" (chat_template={known['chat_template']})")
         )
-        for what, same, trained, given in checks:
-            if not same:
+        for what, (trained, given) in pairs.items():
+            if trained != given:
                 raise InputError(
-                    f"the detector was trained with {what} {trained}, and this is {what} {given}; "
-                    f"use that {what}{_framing_hint(self.card.reader, reader)}, train a detector for this "
-                    "one, or ask for evidence without a detector"
+                    f"the detector was trained with {what} {trained}, and this is {what} {given}; use that "
+                    f"{what}{framing}, train a detector for this one, or ask for evidence without a detector"
                 )
-        trained, given = card.reader["dtype"], reader["dtype"]
-        if trained != given and self.model.dtype_matters:
-            message = f"the detector was trained in {trained}, this is {given}"
+        if known["dtype"] != reader["dtype"] and self.model.dtype_matters:
+            message = f"the detector was trained in {known['dtype']}, this is {reader['dtype']}"
             warnings.warn(message, LRP4RAGWarning, stacklevel=2)
 
     def save(self, folder: str | Path) -> Path:
@@ -152,9 +147,3 @@ def require_embeddings(relevance: Relevance) -> None:
             f"a detector works on the embeddings' relevance, and this is of layer {relevance.layer}; "
             "attribute with layer=0"
         )
-
-
-def _framing_hint(trained: dict[str, Any], given: dict[str, Any]) -> str:
-    if trained["chat_template"] == given["chat_template"]:
-        return ""
-    return f" (chat_template={trained['chat_template']})"

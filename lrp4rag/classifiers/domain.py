@@ -25,40 +25,32 @@ class Facet:
     decides: bool = True
 
 
-def _tokens_per_word(record: Record) -> float:
-    """A tokenizer spends more tokens on a word of a language, or of code, that it was not made for."""
-    return len(record) / max(len(record.encoded.response.split()), 1)
-
-
-def _surprise(record: Record) -> float:
-    """In nats a token; a little more than 0, since ranges are made wider by a factor."""
-    return float(-record["logprob"].mean()) + 0.1
-
-
 FACETS: dict[str, Facet] = {
     "prompt tokens": Facet("the prompt's tokens", lambda record: len(record.encoded.prompt_ids), slack=2),
     "response tokens": Facet("the response's tokens", len, slack=2),
     "passages": Facet(
         "the number of passages", lambda record: len(record.encoded.segment_names) - 2, decides=False
     ),
-    "tokens per word": Facet("tokens in a word of the response (its language)", _tokens_per_word),
-    "surprise": Facet("how unlikely the reader finds the response (nats a token)", _surprise),
+    # A tokenizer spends more tokens on a word of a language, or of code, that it was not made for.
+    "tokens per word": Facet(
+        "tokens in a word of the response (its language)",
+        lambda record: len(record) / max(len(record.encoded.response.split()), 1),
+    ),
+    "surprise": Facet(
+        "how unlikely the reader finds the response (nats a token)",
+        lambda record: float(-record["logprob"].mean()) + 0.1,  # above 0: ranges widen by a factor
+    ),
 }
 
 
 def ranges(records: Iterable[Record]) -> dict[str, Range]:
     """What the training responses are like."""
-    values = {name: [] for name in FACETS}  # type: dict[str, list[float]]
-    for record in records:
-        for name, facet in FACETS.items():
-            values[name].append(facet.of(record))
-    held = ((1 - HELD) / 2, (1 + HELD) / 2)
-    found = {}
-    for name, numbers in values.items():
-        low, high = np.quantile(numbers, held)
-        slack = FACETS[name].slack
-        found[name] = Range(low=float(low) / slack, high=float(high) * slack)
-    return found
+    values = [[facet.of(record) for facet in FACETS.values()] for record in records]
+    lows, highs = np.quantile(values, ((1 - HELD) / 2, (1 + HELD) / 2), axis=0)
+    return {
+        name: Range(low=float(low) / facet.slack, high=float(high) * facet.slack)
+        for (name, facet), low, high in zip(FACETS.items(), lows, highs, strict=True)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +67,7 @@ def unlike(trained: dict[str, Range], record: Record) -> tuple[Unlike, ...]:
     found = []
     for name, held in trained.items():
         facet = FACETS.get(name)
-        if facet is None:
-            continue
-        value = facet.of(record)
-        if not held.low <= value <= held.high:
+        if facet and not held.low <= (value := facet.of(record)) <= held.high:
             words = f"{facet.words}: {value:.3g}, trained on {held.low:.3g} to {held.high:.3g}"
             found.append(Unlike(name, words, facet.decides))
     return tuple(found)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from lrp4rag.classifiers.network import FitOptions, Perceptron, fit_network, logits
+from lrp4rag.classifiers.network import Perceptron, fit_network, logits
 from lrp4rag.errors import InputError
 from lrp4rag.features.units import smoothed
 
@@ -63,21 +63,19 @@ class Network:
             unfitted._standardised(rows),
             flags[train],
             (unfitted._standardised(inputs[held]), flags[held]),
-            FitOptions(
-                learning_rate=1e-3,
-                batch_size=min(LARGEST_BATCH, max(SMALLEST_BATCH, len(train) // BATCHES)),
-                max_epochs=EPOCHS,
-                patience=PATIENCE,
-                seed=seed,
-                weight_decay=weight_decay,
-            ),
+            learning_rate=1e-3,
+            batch_size=min(LARGEST_BATCH, max(SMALLEST_BATCH, len(train) // BATCHES)),
+            max_epochs=EPOCHS,
+            patience=PATIENCE,
+            seed=seed,
+            weight_decay=weight_decay,
         )
         return cls(mean, scale, weights)
 
     def log_odds(self, inputs: Table) -> Scores:
         """That each row is hallucinated, (N,)."""
-        columns = inputs.shape[1]
-        return logits(lambda: Perceptron(columns, HIDDEN), self.weights, self._standardised(inputs), AT_ONCE)
+        rows = self._standardised(inputs)
+        return logits(lambda: Perceptron(len(self.mean), HIDDEN), self.weights, rows, AT_ONCE)
 
     def _standardised(self, inputs: Table) -> Table:
         if inputs.shape[1] != len(self.mean):
@@ -182,17 +180,14 @@ class Ensemble:
         """Raises `KeyError`, `RuntimeError` or `ValueError` for arrays that `arrays` did not give for these
         blocks."""
         networks = {name: tuple(_networks(arrays, f"networks/{name}")) for name in blocks}
-        alone, among = (_logistic(arrays[f"stacker/{kind}"]) for kind in ("alone", "among"))
+        found = (arrays[f"stacker/{kind}"] for kind in ("alone", "among"))
+        alone, among = (Logistic(one[:-1], float(one[-1])) for one in found)
         if len(alone.weights) != len(networks) or len(among.weights) != len(networks) * 2 * len(WINDOWS):
             raise ValueError("the stacker is not of these blocks")
         made = cls(networks, Stacker(alone, among))
         if made.arrays().keys() != arrays.keys():
             raise ValueError("its networks are not of the blocks in its card")
         return made
-
-
-def _logistic(array: Table) -> Logistic:
-    return Logistic(array[:-1], float(array[-1]))
 
 
 def _networks(arrays: Arrays, place: str) -> list[Network]:

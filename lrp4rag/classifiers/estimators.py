@@ -7,41 +7,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from lrp4rag.classifiers.network import FitOptions, Recurrent, Weights, fit_network, recurrent_logits
+from lrp4rag.classifiers.network import Recurrent, Weights, fit_network, recurrent_logits
 
 
-class _AnyShape(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """An estimator of rows of any shape."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        return tags
-
-
-class Flatten(TransformerMixin, _AnyShape):  # type: ignore[misc]
-    """(rows, steps, features) to (rows, steps times features); (rows, length) stays as it is."""
-
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:  # noqa: N803
-        validate_data(self, X, allow_nd=True)
-        return self
-
-    def transform(self, X: ArrayLike) -> NDArray[np.floating]:  # noqa: N803
-        check_is_fitted(self)
-        rows: NDArray[np.floating] = validate_data(self, X, allow_nd=True, reset=False)
-        return rows.reshape(len(rows), -1)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
-
-
-class BinaryClassifier(ClassifierMixin, _AnyShape):  # type: ignore[misc]
+class BinaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Rows of any shape, two classes (the second is the positive one), decided by `decision_function` > 0."""
 
     classes_: NDArray[Any]
@@ -67,6 +42,7 @@ class BinaryClassifier(ClassifierMixin, _AnyShape):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
         tags.classifier_tags.multi_class = False
         return tags
 
@@ -90,7 +66,7 @@ class ThresholdClassifier(BinaryClassifier):
             raise ValueError(f"trim must be at least 0 and below 0.5, got {self.trim}")
         rows, y = validate_data(self, X, y, allow_nd=True)
         positive = self._learn_classes(y)
-        means = _means(rows)
+        means = flattened(rows).mean(1, dtype=np.float64)
         self.low_, self.high_ = map(float, np.quantile(means, [self.trim, 1 - self.trim]))
         swept = np.linspace(0, 1, self.steps + 1)
         accuracy = ((self._scaled(means) < swept[:, None]) == positive).mean(1)
@@ -102,7 +78,7 @@ class ThresholdClassifier(BinaryClassifier):
         """How far each mean is below the threshold, (rows,), on the scale of (0, 1)."""
         check_is_fitted(self)
         rows = validate_data(self, X, allow_nd=True, reset=False)
-        return self.threshold_ - self._scaled(_means(rows))
+        return self.threshold_ - self._scaled(flattened(rows).mean(1, dtype=np.float64))
 
     def _scaled(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
         # Not clipped: beyond the extremes decisions are the same, and ranks remain.
@@ -114,18 +90,18 @@ class ThresholdClassifier(BinaryClassifier):
         return tags
 
 
-def _means(rows: NDArray[np.floating]) -> NDArray[np.float64]:
-    means: NDArray[np.float64] = rows.reshape(len(rows), -1).mean(1, dtype=np.float64)
-    return means
+def flattened(rows: NDArray[Any]) -> NDArray[Any]:
+    """(rows, ...) to (rows, columns)."""
+    return rows.reshape(len(rows), -1)
 
 
 class LSTMClassifier(BinaryClassifier):
     """The paper's LSTM on sequences (rows, steps, features); (rows, steps) has one feature.
 
     Size and learning rate are the paper's. `fit` holds out a part of its rows (`validation`, whole groups):
-    training ends after `patience` epochs without a lower loss there, and the weights of the best epoch are
-    kept. Features are standardised over everything else of the rows trained on. Once fitted it holds
-    `weights_` (numpy arrays by name) and no torch module.
+    training ends after `patience` epochs without a lower loss there, with the weights of the best epoch.
+    Each feature is standardised over the rows trained on. Once fitted it holds `weights_` (numpy arrays by
+    name) and no torch module.
     """
 
     gives_probabilities = True
@@ -159,7 +135,7 @@ class LSTMClassifier(BinaryClassifier):
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:  # noqa: N803
         """Train; rows of one group (default: each its own) stay on one side of the inner split."""
         array, y = validate_data(self, X, y, allow_nd=True, dtype=[np.float64, np.float32])
-        inputs, labels = _sequences(array), self._learn_classes(y)
+        inputs, labels = array.reshape(*array.shape[:2], -1), self._learn_classes(y)
         self.shape_in_ = inputs.shape[1:]
         random = check_random_state(self.random_state)
         sources = np.arange(len(labels)) if groups is None else column_or_1d(groups)
@@ -174,13 +150,11 @@ class LSTMClassifier(BinaryClassifier):
             rows[fitted],
             labels[fitted],
             (rows[held_out], labels[held_out]),
-            FitOptions(
-                learning_rate=self.learning_rate,
-                batch_size=self.batch_size,
-                max_epochs=self.max_epochs,
-                patience=self.patience,
-                seed=int(random.randint(2**31 - 1)),
-            ),
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            max_epochs=self.max_epochs,
+            patience=self.patience,
+            seed=int(random.randint(2**31 - 1)),
         )
         self.n_iter_ = int(np.argmin(self.validation_losses_)) + 1
         return self
@@ -189,7 +163,7 @@ class LSTMClassifier(BinaryClassifier):
         """The log odds of the second class, (rows,)."""
         check_is_fitted(self)
         given = validate_data(self, X, allow_nd=True, reset=False, dtype=[np.float64, np.float32])
-        inputs = _sequences(given)
+        inputs = given.reshape(*given.shape[:2], -1)
         if inputs.shape[1:] != self.shape_in_:
             raise ValueError(f"rows of shape {inputs.shape[1:]}, fitted on {self.shape_in_}")
         return recurrent_logits(self.weights_, self._standardised(inputs))
@@ -201,10 +175,6 @@ class LSTMClassifier(BinaryClassifier):
     def _standardised(self, inputs: NDArray[Any]) -> NDArray[np.float32]:
         rows: NDArray[np.float32] = ((inputs - self.mean_) / self.scale_).astype(np.float32)
         return rows
-
-
-def _sequences(rows: NDArray[Any]) -> NDArray[Any]:
-    return rows.reshape(*rows.shape[:2], -1)
 
 
 def split_once(

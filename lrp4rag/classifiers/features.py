@@ -16,7 +16,7 @@ from lrp4rag.lrp.resample import MODES, Mode, resample
 # Raised whenever a feature changes its values: detectors trained on others are then refused.
 FEATURE_VERSION = 1
 
-SEGMENT_GROUPS = ("passages", "question", "template")
+STEPS, BINS = MATRIX_SHAPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,6 @@ class Vector:
     most: int = 10_000
     rows: int = 0
 
-    def __call__(self, relevance: Relevance) -> Array:
-        return self.of(relevance)
-
 
 def _prompt(relevance: Relevance) -> Array:
     if relevance.prompt is None:
@@ -46,7 +43,7 @@ def _prompt(relevance: Relevance) -> Array:
 
 
 def _segments(relevance: Relevance) -> Array:
-    """(3, t): the sum of R* over each group's tokens. Segment 0 is the template, 1 the question."""
+    """(3, t): the sum of R* over the tokens of passages, question and template (segments 2 on, 1 and 0)."""
     rows = relevance.by_segment
     if rows is None:
         raise InputError("the feature 'segments' needs relevance by segment (segments=True)")
@@ -62,36 +59,30 @@ def _matrix(relevance: Relevance) -> Array:
 
 VECTORS: dict[str, Vector] = {
     "total": Vector(
-        lambda relevance: relevance.total,
-        "relevance of the whole prompt per response token (n x R_response)",
+        lambda one: one.total, "relevance of the whole prompt per response token (n x R_response)"
     ),
-    "response": Vector(lambda relevance: relevance.response, "R_response"),
+    "response": Vector(lambda one: one.response, "R_response"),
     "prompt": Vector(_prompt, "R_prompt", needs=(RELEVANCE, PROMPT)),
     "segments": Vector(
         _segments,
         "relevance of passages, question and template per response token",
         needs=(RELEVANCE, SIGNALS),
-        rows=len(SEGMENT_GROUPS),
+        rows=3,
     ),
     "matrix": Vector(
-        _matrix,
-        "R* in bins, along the response",
-        (RELEVANCE, MATRIX),
-        MATRIX_SHAPE[0],
-        MATRIX_SHAPE[0],
-        MATRIX_SHAPE[1],
+        _matrix, "R* in bins, along the response", (RELEVANCE, MATRIX), STEPS, most=STEPS, rows=BINS
     ),
     "matrix_t": Vector(
-        lambda relevance: _matrix(relevance).T,
+        lambda one: _matrix(one).T,
         "R* in bins, along the prompt",
         (RELEVANCE, MATRIX),
-        MATRIX_SHAPE[1],
-        MATRIX_SHAPE[1],
-        MATRIX_SHAPE[0],
+        BINS,
+        most=BINS,
+        rows=STEPS,
     ),
 }
 """What can be resampled: R_response and R_prompt (LRP4RAG, section 4.3), n times R_response, that sum split
-among `SEGMENT_GROUPS`, and R* read along the response or along the prompt (`matrix_t`)."""
+among passages, question and template, and R* read along the response or along the prompt (`matrix_t`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +120,13 @@ class Features:
 
     def __call__(self, relevances: Sequence[Relevance]) -> NDArray[np.float64]:
         """(rows, length), or (rows, length, features) of a vector of several rows, in logits."""
-        return self.resampled([VECTORS[self.vector](relevance) for relevance in relevances])
+        return self.resampled([VECTORS[self.vector].of(relevance) for relevance in relevances])
 
     def resampled(self, vectors: Sequence[NDArray[np.floating]]) -> NDArray[np.float64]:
         """(rows, length) of vectors of any length, or (rows, length, features) of (features, any length)."""
-        return np.stack([self._resampled(vector) for vector in vectors])
-
-    def _resampled(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
-        if vector.ndim == 1:
-            return resample(vector, self.length, self.mode)
-        return resample(vector, (len(vector), self.length), self.mode).T
+        return np.stack(
+            [
+                resample(one, self.length if one.ndim == 1 else (len(one), self.length), self.mode).T
+                for one in vectors
+            ]
+        )

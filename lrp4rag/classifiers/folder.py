@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -91,18 +92,14 @@ def check_target(folder: Path) -> None:
     check_folder(folder, whole=True)
     if not folder.is_dir() or not (names := {path.name for path in folder.iterdir()}):
         return
-    known = names <= {CARD, ESTIMATOR, FORMER} and all((folder / name).is_file() for name in names)
-    if not known or not _ours(folder):
+    known, record = (
+        names <= {CARD, ESTIMATOR, FORMER} and all((folder / name).is_file() for name in names),
+        {},
+    )
+    with suppress(InputError, OSError):
+        record = read_record(folder / CARD, "a detector card")  # of this version or another
+    if not known or not {"format", "classifier", "estimator_sha256"} <= record.keys():
         raise InputError("this folder has other files in it; name another", path=folder)
-
-
-def _ours(folder: Path) -> bool:
-    """Whether the card, if there is one, is a detector's, of this version or another."""
-    try:
-        record = read_record(folder / CARD, "a detector card")
-    except (InputError, OSError):
-        return False
-    return {"format", "classifier", "estimator_sha256"} <= record.keys()
 
 
 def load_card(folder: str | Path = BUNDLED) -> Card:

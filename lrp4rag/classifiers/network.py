@@ -6,9 +6,7 @@ Weights are numpy arrays by name, so that they can be saved without torch.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -88,48 +86,44 @@ def _initialise(name: str, parameter: Tensor) -> None:
             nn.init.constant_(part, 0.5 if gate == 1 else 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class FitOptions:
-    """AdamW on mini-batches, and when to stop."""
-
-    learning_rate: float
-    batch_size: int
-    max_epochs: int
-    patience: int
-    seed: int
-    weight_decay: float = 0.0
-
-
 def fit_network(
     make: Callable[[], nn.Module],
     inputs: Inputs,
     labels: NDArray[np.bool_],
     held_out: tuple[Inputs, NDArray[np.bool_]],
-    options: FitOptions,
+    *,
+    learning_rate: float,
+    batch_size: int,
+    max_epochs: int,
+    patience: int,
+    seed: int,
+    weight_decay: float = 0.0,
 ) -> tuple[Weights, list[float]]:
     """The weights of the epoch with the lowest loss on the rows held out, and every epoch's loss there.
 
-    The same seed gives the same weights, and torch's own random state is left as it was.
+    AdamW on mini-batches; training ends after `patience` epochs without a lower loss. The same seed gives the
+    same weights, and torch's own random state is left as it was.
     """
-    with torch.enable_grad(), _seeded(options.seed):
+    with torch.enable_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
         network = make()
-        optimiser = torch.optim.AdamW(
-            network.parameters(), options.learning_rate, weight_decay=options.weight_decay
-        )
+        optimiser = torch.optim.AdamW(network.parameters(), learning_rate, weight_decay=weight_decay)
         rows, targets = torch.from_numpy(inputs), torch.from_numpy(labels).float()
+        held_targets = torch.from_numpy(held_out[1]).double()
         best, losses = copy.deepcopy(network.state_dict()), list[float]()
-        for _ in range(options.max_epochs):
+        for _ in range(max_epochs):
             network.train()
-            for batch in torch.randperm(len(rows)).split(options.batch_size):
+            for batch in torch.randperm(len(rows)).split(batch_size):
                 optimiser.zero_grad()
                 binary_cross_entropy_with_logits(network(rows[batch]), targets[batch]).backward()
                 nn.utils.clip_grad_norm_(network.parameters(), LARGEST_GRADIENT)
                 optimiser.step()
-            losses.append(_loss(network, *held_out, options.batch_size))
+            found = torch.from_numpy(_logits(network, held_out[0], batch_size))
+            losses.append(float(binary_cross_entropy_with_logits(found, held_targets)))
             epoch = int(np.argmin(losses))
             if epoch == len(losses) - 1:
                 best = copy.deepcopy(network.state_dict())
-            elif len(losses) - 1 - epoch >= options.patience:
+            elif len(losses) - 1 - epoch >= patience:
                 break
     return {name: tensor.numpy() for name, tensor in best.items()}, losses
 
@@ -158,15 +152,3 @@ def _logits(network: nn.Module, inputs: Inputs, batch_size: int) -> NDArray[np.f
     parts = torch.from_numpy(inputs).split(batch_size)
     values: NDArray[np.float64] = torch.cat([network(part) for part in parts]).double().numpy()
     return values
-
-
-def _loss(network: nn.Module, inputs: Inputs, labels: NDArray[np.bool_], batch_size: int) -> float:
-    found = torch.from_numpy(_logits(network, inputs, batch_size))
-    return float(binary_cross_entropy_with_logits(found, torch.from_numpy(labels).double()))
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield

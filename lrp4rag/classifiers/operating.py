@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix_at_thresholds
 
 from lrp4rag.classifiers.card import OperatingPoint
 from lrp4rag.errors import InputError
@@ -19,55 +20,29 @@ QUANTILES = 101
 DEFAULT_POINT = "balanced"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Curve:
-    """What each threshold (T,), rising, makes of labelled responses."""
-
-    thresholds: Scores
-    precision: Scores
-    recall: Scores
-    false_positive_rate: Scores
-
-    @classmethod
-    def of(cls, labels: Labels, probabilities: Scores) -> Curve:
-        """Of every probability that occurs; raises `ValueError` unless both classes do."""
-        if labels.all() or not labels.any():
-            raise ValueError("an operating point needs responses of both classes")
-        thresholds = np.unique(probabilities)
-        hits = _at_least(probabilities[labels], thresholds)
-        alarms = _at_least(probabilities[~labels], thresholds)
-        return cls(thresholds, hits / (hits + alarms), hits / labels.sum(), alarms / (~labels).sum())
-
-
-def _at_least(values: Scores, thresholds: Scores) -> NDArray[np.intp]:
-    counts: NDArray[np.intp] = len(values) - np.searchsorted(np.sort(values), thresholds)
-    return counts
-
-
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`choose` gives the number of a threshold of the curve."""
+    """`choose` gives the number of a threshold, of the precision and recall (T,) of rising thresholds."""
 
     words: str
-    choose: Callable[[Curve], int]
+    choose: Callable[[Scores, Scores], int]
 
 
-def _balanced(curve: Curve) -> int:
+def _balanced(precision: Scores, recall: Scores) -> int:
     """Where about as many are flagged as are hallucinated: unlike the highest accuracy or F1, which many
     thresholds nearly have, there is one such place, and other rows put it nearly there too."""
-    surplus = np.full(len(curve.thresholds), np.inf)
-    np.divide(curve.recall, curve.precision, out=surplus, where=curve.precision > 0)
+    surplus = np.full(len(precision), np.inf)
+    np.divide(recall, precision, out=surplus, where=precision > 0)
     return int(np.argmin(np.abs(surplus - 1)))
 
 
-def _precise(curve: Curve) -> int:
+def _precise(precision: Scores, _: Scores) -> int:
     """The lowest threshold with that precision; where none has it, the most precise."""
-    enough = curve.precision >= PRECISION
-    return int(np.argmax(enough)) if enough.any() else int(np.argmax(curve.precision))
+    return int(np.argmax(np.minimum(precision, PRECISION)))
 
 
-def _sensitive(curve: Curve) -> int:
-    return int(np.flatnonzero(curve.recall >= RECALL)[-1])
+def _sensitive(_: Scores, recall: Scores) -> int:
+    return int(np.flatnonzero(recall >= RECALL)[-1])
 
 
 RULES: dict[str, Rule] = {
@@ -78,17 +53,24 @@ RULES: dict[str, Rule] = {
 
 
 def operating_points(labels: Labels, probabilities: Scores) -> dict[str, OperatingPoint]:
-    """The points of `RULES`, from probabilities of models that did not see the responses' sources."""
-    curve = Curve.of(labels, probabilities)
+    """The points of `RULES`, from probabilities of models that did not see the responses' sources.
+
+    Raises `ValueError` unless there are responses of both classes.
+    """
+    if labels.all() or not labels.any():
+        raise ValueError("an operating point needs responses of both classes")
+    falling = confusion_matrix_at_thresholds(labels, probabilities)
+    _, alarms, _, hits, thresholds = (counts[::-1] for counts in falling)
+    precision, recall, false_alarms = hits / (hits + alarms), hits / labels.sum(), alarms / (~labels).sum()
     points = {}
     for name, rule in RULES.items():
-        k = rule.choose(curve)
+        k = rule.choose(precision, recall)
         points[name] = OperatingPoint(
-            threshold=float(curve.thresholds[k]),
+            threshold=float(thresholds[k]),
             rule=rule.words,
-            precision=float(curve.precision[k]),
-            recall=float(curve.recall[k]),
-            false_positive_rate=float(curve.false_positive_rate[k]),
+            precision=float(precision[k]),
+            recall=float(recall[k]),
+            false_positive_rate=float(false_alarms[k]),
         )
     return points
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from lrp4rag.classifiers.card import Card, Distribution, TokenInput
 from lrp4rag.classifiers.decision import DecisionRule
-from lrp4rag.classifiers.ensemble import Ensemble, TokenScores, mean_log_odds
+from lrp4rag.classifiers.ensemble import Ensemble, mean_log_odds
 from lrp4rag.classifiers.model import Arrays, Assessment, Model
 from lrp4rag.classifiers.verdict import Reason, TokenMarks, Verdict
 from lrp4rag.features.blocks import Block, parts_of, wanted_by
@@ -20,7 +19,6 @@ from lrp4rag.features.record import Record
 from lrp4rag.features.replay import Replay, SignalReplay
 from lrp4rag.features.table import FEATURES, TokenTable
 from lrp4rag.lrp.flow import Flow
-from lrp4rag.lrp.signals import Wanted
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.reader.reader import Reader
 
@@ -40,16 +38,11 @@ class TokenModel(Model):
     def needs(self) -> tuple[str, ...]:
         return parts_of(self.blocks)
 
-    @property
-    def wanted(self) -> Wanted:
-        """The signals that must be computed for it."""
-        return wanted_by(self.blocks)
-
     def replay(self, reader: Reader, flow: Flow) -> Replay:
-        return SignalReplay(reader, flow, self.wanted)
+        return SignalReplay(reader, flow, wanted_by(self.blocks))
 
     def assess(self, record: Record) -> Assessment:
-        scores, rule = self.score_tokens(record), self.rule
+        scores, rule = self.ensemble({name: block(record) for name, block in self.blocks.items()}), self.rule
         return Assessment(
             rule.probability(scores.alone, record.generator),
             rule.shift(record.generator),
@@ -61,10 +54,6 @@ class TokenModel(Model):
             ),
             scores,
         )
-
-    def score_tokens(self, record: Record) -> TokenScores:
-        """Of the t response tokens."""
-        return self.ensemble({name: block(record) for name, block in self.blocks.items()})
 
     def reasons(self, record: Record, verdict: Verdict) -> tuple[Reason, ...]:
         """The features that moved one sentence most towards the verdict: the most suspect sentence of a
@@ -82,28 +71,21 @@ class TokenModel(Model):
         sentence = verdict.sentences[chosen]
         inside = tokens_in(record.encoded.response_offsets, [(sentence.start, sentence.end)])
         found = []
-        for feature, moved in self._moved(record, inside):
-            held = self.reference.get(feature)
-            if held is not None and (moved > 0) == flagged:
-                value = float(FEATURES[feature](record)[inside].mean())
-                found.append(Reason(feature, moved, chosen, value, held.faithful))
-        return tuple(sorted(found, key=lambda reason: -abs(reason.moved))[:REASONS])
-
-    def _moved(self, record: Record, inside: NDArray[np.bool_]) -> Iterator[tuple[str, float]]:
-        """Each feature of the tables, and what it adds to the mean log odds of some tokens."""
         for name, block in self.blocks.items():
             if not isinstance(block, TokenTable):
                 continue
-            table = block(record)[inside]
-            networks = self.ensemble.networks[name]
+            table, networks = block(record)[inside], self.ensemble.networks[name]
             before = mean_log_odds(networks, table)
             mean = np.mean([network.mean for network in networks], axis=0)
             for feature in block.features:
-                columns = block.columns_of(feature)
-                without = table.copy()
+                without, columns = table.copy(), block.columns_of(feature)
                 without[:, columns] = mean[columns]
-                moved = float((before - mean_log_odds(networks, without)).mean())
-                yield feature, self.ensemble.weight(name) * moved
+                after = mean_log_odds(networks, without)
+                moved = self.ensemble.weight(name) * float((before - after).mean())
+                if feature in self.reference and (moved > 0) == flagged:
+                    value = float(FEATURES[feature](record)[inside].mean())
+                    found.append(Reason(feature, moved, chosen, value, self.reference[feature].faithful))
+        return tuple(sorted(found, key=lambda reason: -abs(reason.moved))[:REASONS])
 
     def arrays(self) -> Arrays:
         return self.ensemble.arrays()

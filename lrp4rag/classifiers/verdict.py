@@ -21,11 +21,10 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class SuspectSpan:
-    """Characters `start` to `end` (exclusive) of the response, and that `text`; `relevance` is the smoothed
-    mean.
+    """Characters `start` to `end` (exclusive) of the response, and that `text`.
 
-    `probability`, of a token detector, is the mean over the span's tokens that they are hallucinated;
-    `passage` is the index of its main source, None where it has none.
+    `relevance` is the smoothed mean of its tokens, `probability` their mean (of a token detector), and
+    `passage` the index of the main source, None where it has none.
     """
 
     start: int
@@ -41,9 +40,9 @@ class Sentence:
     """A sentence of the response, its `text`, and what it rests on; relevance in logits.
 
     `relevance` is that of the whole prompt, and `by_passage` of each passage, summed over prompt tokens
-    and averaged over the sentence's tokens; `passage` the index of the largest, None where none is
-    positive or passages were not attributed. `suspect` where the detector says so: of a vector detector
-    when half of its tokens are, of a token detector when its `probability` is high enough.
+    and averaged over the sentence's tokens; `passage` the index of the largest, None where none is positive
+    or passages were not attributed. It is `suspect` where half of its tokens are (of a vector detector), or
+    where its `probability` is high enough.
     """
 
     start: int
@@ -125,30 +124,42 @@ def judge(
 ) -> Verdict:
     """Put probability and evidence together. Tokens are suspect by `marks`, or where smoothed relevance is
     below `token_threshold`."""
-    encoded = relevance.encoded
+    text, offsets = relevance.encoded.response, relevance.encoded.response_offsets
     smooth = smoothed(relevance.total)
     if marks is None:
         suspect = smooth < (-np.inf if token_threshold is None else token_threshold)
     else:
         suspect = marks.probabilities >= marks.threshold
-    spans = []
-    for start, end in merged_spans(suspect, encoded.response_offsets, encoded.response):
-        inside = tokens_in(encoded.response_offsets, [(start, end)])
+    spans, sentences = [], []
+    for start, end in merged_spans(suspect, offsets, text):
+        inside = tokens_in(offsets, [(start, end)])
+        by_passage = _by_passage(relevance, inside)
+        mean = None if marks is None else float(marks.probabilities[inside].mean())
         spans.append(
-            SuspectSpan(
+            SuspectSpan(start, end, text[start:end], float(smooth[inside].mean()), mean, _leading(by_passage))
+        )
+    for start, end in split_sentences(text):
+        inside = tokens_in(offsets, [(start, end)])
+        if not inside.any():
+            continue
+        by_passage = _by_passage(relevance, inside)
+        if marks is None:
+            score, marked = None, bool(suspect[inside].mean() >= 0.5)
+        else:
+            score = top_mean(marks.probabilities[inside].astype(np.float64), marks.sentence_top)
+            marked = score >= marks.sentence_threshold
+        sentences.append(
+            Sentence(
                 start,
                 end,
-                text=encoded.response[start:end],
-                relevance=float(smooth[inside].mean()),
-                probability=None if marks is None else float(marks.probabilities[inside].mean()),
-                passage=_leading(_by_passage(relevance, inside)),
+                text[start:end],
+                float(relevance.total[inside].mean()),
+                by_passage,
+                _leading(by_passage),
+                suspect=marked,
+                probability=score,
             )
         )
-    sentences = []
-    for start, end in split_sentences(encoded.response):
-        inside = tokens_in(encoded.response_offsets, [(start, end)])
-        if inside.any():
-            sentences.append(_sentence(relevance, suspect, marks, inside, start, end))
     return Verdict(
         probability=probability,
         threshold=threshold,
@@ -157,29 +168,6 @@ def judge(
         spans=tuple(spans),
         sentences=tuple(sentences),
         marks=marks,
-    )
-
-
-def _sentence(
-    relevance: Relevance, suspect: Flags, marks: TokenMarks | None, inside: Flags, start: int, end: int
-) -> Sentence:
-    by_passage = _by_passage(relevance, inside)
-    probability = None
-    if marks is not None:
-        probability = top_mean(marks.probabilities[inside].astype(np.float64), marks.sentence_top)
-    return Sentence(
-        start=start,
-        end=end,
-        text=relevance.encoded.response[start:end],
-        relevance=float(relevance.total[inside].mean()),
-        by_passage=by_passage,
-        passage=_leading(by_passage),
-        suspect=(
-            bool(suspect[inside].mean() >= 0.5)
-            if marks is None or probability is None
-            else probability >= marks.sentence_threshold
-        ),
-        probability=probability,
     )
 
 

@@ -83,7 +83,7 @@ def _imitated(
 
     def inputs(features: Features) -> Values:
         rng = np.random.default_rng(setting.seed)  # the same imitation for every length
-        vectors = [np.asarray(VECTORS[features.vector](row), dtype=float) for row in rows.relevances]
+        vectors = [np.asarray(VECTORS[features.vector].of(row), dtype=float) for row in rows.relevances]
         return features.resampled([imitate(vector, rng) for vector in vectors])
 
     return _candidates(setting, inputs)

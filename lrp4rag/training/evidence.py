@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lrp4rag.classifiers.card import Evidence, GeneratorEvidence, Metrics
-from lrp4rag.classifiers.card import Located as LocatedMetrics
 from lrp4rag.classifiers.features import Features
 from lrp4rag.features.units import smoothed
 from lrp4rag.progress import track
@@ -16,11 +14,9 @@ from lrp4rag.training.controls import CONTROLS, FLAG_EVERYTHING, Setting, flag_e
 from lrp4rag.training.folds import HONEST, Protocol, splits
 from lrp4rag.training.localisation import ALL, CLASSIFIER, Localisation
 from lrp4rag.training.metrics import RESAMPLES, outcome_metrics, token_intervals
+from lrp4rag.training.rows import Rows
 from lrp4rag.training.validation import cross_validated
 from lrp4rag.training.vector_detector import token_threshold
-
-if TYPE_CHECKING:
-    from lrp4rag.training.rows import Rows
 
 SHOWN = ("length only", "constant relevance (interpolate)", "constant relevance (zeros)", "novel words")
 
@@ -66,10 +62,7 @@ def located_evidence(found: Localisation, protocol: Protocol, resamples: int) ->
             hallucinated=found.hallucinated[name],
             metrics=found.responses[name][CLASSIFIER],
             controls={way: one for way, one in found.responses[name].items() if way != CLASSIFIER},
-            located={
-                way: LocatedMetrics(tokens=line.tokens, spans=line.spans, sentences=line.sentences)
-                for way, line in lines.items()
-            },
+            located=lines,
         )
         for name, lines in found.lines.items()
     }

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from lrp4rag.classifiers.card import Metrics
+from lrp4rag.classifiers.card import Located, Metrics
 from lrp4rag.classifiers.decision import best_threshold
 from lrp4rag.classifiers.verdict import merged_spans
 from lrp4rag.features.record import Record
@@ -25,13 +25,7 @@ from lrp4rag.training.controls import FLAG_EVERYTHING, Control, Setting, flag_ev
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.metrics import RESAMPLES, outcome_metrics, token_intervals
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.spans import (
-    Overlap,
-    annotated_sentences,
-    characters,
-    overlap_metrics,
-    sentences,
-)
+from lrp4rag.training.spans import annotated_sentences, characters, overlap_metrics, sentences
 from lrp4rag.training.token_folds import TokenPredictions, folds_of
 from lrp4rag.training.tokens import Tokens
 from lrp4rag.training.validation import Outcome, cross_validated
@@ -65,19 +59,10 @@ class Marking:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One way on one generator's responses. Precision, recall and F1 of `spans` are of characters."""
-
-    tokens: Metrics
-    spans: Metrics
-    sentences: Metrics
-
-
-@dataclass(frozen=True, slots=True)
 class Localisation:
     """By generator: the lines, and verdicts on whole responses from token scores; the controls last."""
 
-    lines: dict[str, dict[str, Line]]
+    lines: dict[str, dict[str, Located]]
     responses: dict[str, dict[str, Metrics]]
     rows: dict[str, int]
     hallucinated: dict[str, int]
@@ -167,11 +152,22 @@ def parts_of(rows: Rows, chosen: NDArray[np.intp] | None = None) -> dict[str, ND
     return {name: own for name, own in by_name.items() if len(own)} | {ALL: chosen}
 
 
-def line_of(part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marking, resamples: int) -> Line:
+def line_of(
+    part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marking, resamples: int
+) -> Located:
     """Metrics of a marking of all tokens on some rows: `part`, whose numbers are `chosen`."""
-    spans, in_sentences = _overlaps(part, tokens, chosen, marking)
+    spans, in_sentences = [], []
+    for row, example, found in zip(chosen, part.examples, part.relevances, strict=True):
+        start, end = np.searchsorted(tokens.owner, [row, row + 1])
+        text, offsets = example.response or "", found.encoded.response_offsets
+        spotted = merged_spans(marking.marked[start:end], offsets, text)
+        flags = [marking.sentences[start:end][tokens_in(offsets, [span])] for span in split_sentences(text)]
+        marked = np.array([len(one) > 0 and one.mean() > 0.5 for one in flags], dtype=bool)
+        annotated = [(label.start, label.end) for label in example.labels or ()]
+        spans.append(characters(spotted, annotated, len(text)))
+        in_sentences.append(sentences(marked, annotated_sentences(example)))
     own = tokens.within(chosen)
-    return Line(
+    return Located(
         # Each draw ranks every token of the data, so fewer must do.
         tokens=token_intervals(
             tokens.flags[own],
@@ -183,22 +179,6 @@ def line_of(part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marki
         spans=overlap_metrics(spans, part.groups, resamples=resamples),
         sentences=overlap_metrics(in_sentences, part.groups, resamples=resamples),
     )
-
-
-def _overlaps(
-    part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marking
-) -> tuple[list[Overlap], list[Overlap]]:
-    spans, in_sentences = [], []
-    for row, example, found in zip(chosen, part.examples, part.relevances, strict=True):
-        start, end = np.searchsorted(tokens.owner, [row, row + 1])
-        text, offsets = example.response or "", found.encoded.response_offsets
-        spotted = merged_spans(marking.marked[start:end], offsets, text)
-        own = [marking.sentences[start:end][tokens_in(offsets, [span])] for span in split_sentences(text)]
-        marked = np.array([flags.mean() > 0.5 if len(flags) else False for flags in own], dtype=bool)
-        annotated = [(label.start, label.end) for label in example.labels or ()]
-        spans.append(characters(spotted, annotated, len(text)))
-        in_sentences.append(sentences(marked, annotated_sentences(example)))
-    return spans, in_sentences
 
 
 def record(found: Localisation, protocol: Protocol, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,14 +202,7 @@ def lines_record(found: Localisation) -> dict[str, Any]:
             "rows": found.rows[name],
             "hallucinated": found.hallucinated[name],
             "responses": {way: plain(metrics) for way, metrics in found.responses[name].items()},
-            "lines": {
-                way: {
-                    "tokens": plain(line.tokens),
-                    "spans": plain(line.spans),
-                    "sentences": plain(line.sentences),
-                }
-                for way, line in lines.items()
-            },
+            "lines": {way: {kind: plain(metrics) for kind, metrics in line} for way, line in lines.items()},
         }
         for name, lines in found.lines.items()
     }

@@ -7,13 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.card import (
-    Card,
-    Distribution,
-    Selection,
-    TokenInput,
-    package_versions,
-)
+from lrp4rag.classifiers.card import Card, Distribution, Selection, TokenInput, package_versions
 from lrp4rag.classifiers.decision import SENTENCE_TOPS, SHIFT_DEVIATION, TOPS, DecisionRule
 from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.domain import FACETS, HELD, ranges
@@ -54,6 +48,7 @@ def fit_detector(
     if probabilities is None:
         probabilities = fitted.probabilities
     points = operating_points(tokens.labels, probabilities)
+    tables = {name: block for name, block in blocks.items() if isinstance(block, TokenTable)}
     card = Card(
         format=FORMAT,
         classifier=CLASSIFIER,
@@ -70,26 +65,26 @@ def fit_detector(
         operating_points=points,
         faithful_quantiles=faithful_quantiles(tokens.labels, probabilities),
         domain=ranges(rows.records()),
-        reference=dict(_reference(tokens, blocks)),
+        reference={
+            feature: reference_of(
+                # The values of single tokens.
+                tokens.blocks[name][:, table.columns_of(feature)[table.windows.index(1)]],
+                tokens.sentence,
+                tokens.flags,
+            )
+            for name, table in tables.items()
+            for feature in table.features
+        },
         selections=list(_selections(ensemble, fitted.rule, seed, source)),
     )
     return FittedDetector(TokenModel(dict(blocks), ensemble, fitted.rule, card.reference), card)
 
 
-def _reference(tokens: Tokens, blocks: Mapping[str, Block]) -> Iterator[tuple[str, Distribution]]:
-    """Of each feature of the tables; a table's first columns are features of single tokens."""
-    for name, block in blocks.items():
-        if isinstance(block, TokenTable):
-            for feature in block.features:
-                values = tokens.blocks[name][:, block.columns_of(feature)[block.windows.index(1)]]
-                yield feature, reference_of(values, tokens.sentence, tokens.flags)
-
-
 def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) -> Iterator[Selection]:
     data = INNER.format(folds=FOLDS, seed=seed)
     weights = ", ".join(f"{name} {ensemble.weight(name):.2f}" for name in ensemble.networks)
-    shifts = ", ".join(f"{name} {shift:+.2f}" for name, shift in rule.shifts.items())
-    made = (
+    slacks = ", ".join(f"{name} {facet.slack:g} times" for name, facet in FACETS.items())
+    made: tuple[tuple[str, ...], ...] = (
         (
             "blocks of features, their windows and layer; size and regularisation of networks and stacker; "
             "candidate numbers of tokens, and that neighbours count for marks only; that a generator "
@@ -112,42 +107,31 @@ def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) 
             f"{weights}; and those of neighbouring tokens' scores",
             "all",
             "logistic regression of tokens",
-            data,
         ),
         (
             "number of tokens that a response's score is the mean of",
             str(rule.top),
             ", ".join(map(str, TOPS)),
             "AUROC of responses",
-            data,
         ),
         (
             "probability of a response",
             f"sigmoid({rule.slope:.2f} x + {rule.offset:.2f})",
             "all",
             "Platt's sigmoid",
-            data,
         ),
         (
             "what a generator adds to a response's log odds",
-            shifts,
+            ", ".join(f"{name} {shift:+.2f}" for name, shift in rule.shifts.items()),
             "all",
             f"likelihood under a normal prior of deviation {SHIFT_DEVIATION}",
-            data,
         ),
-        (
-            "probability from which a token is marked",
-            f"{rule.token_threshold:.3f}",
-            "all",
-            "F1 of tokens",
-            data,
-        ),
+        ("probability from which a token is marked", f"{rule.token_threshold:.3f}", "all", "F1 of tokens"),
         (
             "probability from which a sentence is marked, and number of tokens it is the mean of",
             f"{rule.sentence_threshold:.3f}, {rule.sentence_top}",
             f"all, {', '.join(map(str, SENTENCE_TOPS))}",
             "F1 of sentences",
-            data,
         ),
         (
             "operating points",
@@ -160,17 +144,13 @@ def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) 
             "ranges outside of which there is no verdict",
             "see domain",
             "none",
-            f"what holds {HELD:.0%} of the training responses, wider on both sides: {_slacks()}",
+            f"what holds {HELD:.0%} of the training responses, wider on both sides: {slacks}",
             "training rows",
         ),
     )
-    for what, chosen, among, by, where in made:
+    for what, chosen, among, by, *where in made:
         if chosen:  # there is no shift where there is one generator
-            yield Selection(what=what, chosen=chosen, among=among, rule=by, data=where)
-
-
-def _slacks() -> str:
-    return ", ".join(f"{name} {facet.slack:g} times" for name, facet in FACETS.items())
+            yield Selection(what=what, chosen=chosen, among=among, rule=by, data=where[0] if where else data)
 
 
 def reference_of(

@@ -26,6 +26,8 @@ Flags = NDArray[np.bool_]
 Numbers = NDArray[np.intp]
 
 FEWEST_SOURCES = 10
+HASH = ".sha256"
+"""The ending of a file with another's hash."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,9 +65,9 @@ class Tokens:
             for name, block in blocks.items():
                 made = block(record)
                 parts[name].append(made if isinstance(block, TokenTable) else lean(made))
-            own = sentence_numbers(record)
-            sentences.append(np.where(own >= 0, own + count, -1))
-            count += int(own.max()) + 1
+            numbers = sentence_numbers(record)
+            sentences.append(np.where(numbers >= 0, numbers + count, -1))
+            count += int(numbers.max()) + 1
             lengths.append(len(record))
             generators.append(record.generator or "")
         return cls(
@@ -128,13 +130,16 @@ def tokens_on_disk(rows: Rows, folder: Path, blocks: Mapping[str, Block]) -> Tok
     """
     folder.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder)
-    paths = {name: folder / f"{name}-{_digest(rows, block)}.npy" for name, block in blocks.items()}
+    key = [rows.digest, FEATURE_VERSION]
+    paths = {
+        name: folder / f"{name}-{json_hash([*key, asdict(block)])[:16]}.npy" for name, block in blocks.items()
+    }
     missing = {name: block for name, block in blocks.items() if not _whole(paths[name])}
     tokens = tokens_of(rows, missing)
     for name, table in tokens.blocks.items():
         with written_atomically(paths[name]) as file:
             np.save(file, table, allow_pickle=False)
-        write_atomically(_note(paths[name]), f"{file_hash(paths[name])}\n")
+        write_atomically(paths[name].with_suffix(HASH), f"{file_hash(paths[name])}\n")
     held = {name: np.load(path, mmap_mode="r", allow_pickle=False) for name, path in paths.items()}
     return replace(tokens, blocks=held)
 
@@ -142,14 +147,6 @@ def tokens_on_disk(rows: Rows, folder: Path, blocks: Mapping[str, Block]) -> Tok
 def _whole(path: Path) -> bool:
     """Whether a table is there as it was written; it is read once for that."""
     try:
-        return read_bytes(_note(path), 100).decode().strip() == file_hash(path)
+        return read_bytes(path.with_suffix(HASH), 100).decode().strip() == file_hash(path)
     except (InputError, OSError, ValueError):
         return False
-
-
-def _note(path: Path) -> Path:
-    return path.with_suffix(".sha256")
-
-
-def _digest(rows: Rows, block: Block) -> str:
-    return json_hash([rows.digest, FEATURE_VERSION, asdict(block)])[:16]

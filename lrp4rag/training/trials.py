@@ -38,13 +38,14 @@ VERSION = 2
 """Raised whenever a trial of the same settings would come out differently."""
 
 ByBlock = Mapping[str, BlockScores]
+Compute = Callable[[Tokens, Split, ByBlock], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`blocks` are what tokens are scored by. With `judged`, only that generator's responses are judged, by
-    models that learned from the others'; with `sources`, models learn from so many. `learner` is of
-    `LEARNERS`. Models that do not `know_generators` shift no log odds by generator."""
+    """`blocks` are what tokens are scored by, and `learner` is of `LEARNERS`. With `judged`, only that
+    generator's responses are judged, by models that learned from the others'; with `sources`, models learn
+    from so many. Models that do not `know_generators` shift no log odds by generator."""
 
     blocks: tuple[str, ...]
     learner: str = NETWORK
@@ -96,7 +97,14 @@ class CrossValidation:
         folds = folds_of(self.tokens, self.protocol, learn, judged)
         if trial.sources is None:
             return folds
-        return [replace(split, train=self._some(split.train, trial.sources)) for split in folds]
+        # The first sources in an order that is drawn once: fewer are some of more.
+        order = np.random.default_rng(self.protocol.seed).permutation(np.unique(self.tokens.groups))
+        smaller = []
+        for split in folds:
+            groups = self.tokens.groups[split.train]
+            first = order[np.isin(order, groups)][: trial.sources]
+            smaller.append(replace(split, train=split.train[np.isin(groups, first)]))
+        return smaller
 
     def score_cells(self, trial: Trial) -> dict[str, list[Cell]]:
         """By block, a cell for each fold with its `BlockScores`."""
@@ -117,13 +125,15 @@ class CrossValidation:
         """A cell for each fold with its `FoldResult`, which is made of those of `score_cells`."""
         return self._cells(trial, "reading", FoldResult, decide_fold)
 
-    def _cells(
-        self, trial: Trial, step: str, kind: Any, compute: Callable[[Tokens, Split, ByBlock], Any]
-    ) -> list[Cell]:
+    def _cells(self, trial: Trial, step: str, kind: Any, compute: Compute) -> list[Cell]:
         scores = self.score_cells(trial)
+        settings: dict[str, Any] = {  # what decisions depend on beside the scores
+            "blocks": {name: asdict(self.blocks[name]) for name in trial.blocks},
+            "point": RULES[DEFAULT_POINT].words,
+        } | ({} if trial.know_generators else {"told": False})
         return [
             Cell(
-                self._key(trial, step, k) | self._settings(trial),
+                self._key(trial, step, k) | settings,
                 kind,
                 partial(self._task, compute, trial, split, {name: own[k] for name, own in scores.items()}),
             )
@@ -150,26 +160,12 @@ class CrossValidation:
     def _score_task(self, name: str, split: Split, learner: str) -> Task:
         return partial(_block_scores, self.tokens.select((name,)), name, split, self.protocol.seed, learner)
 
-    def _task(
-        self,
-        compute: Callable[[Tokens, Split, ByBlock], Any],
-        trial: Trial,
-        split: Split,
-        scores: Mapping[str, Cell],
-    ) -> Task:
+    def _task(self, compute: Compute, trial: Trial, split: Split, scores: Mapping[str, Cell]) -> Task:
         """Without features, and without generators unless the models know them."""
         tokens = self.tokens.select(())
         if not trial.know_generators:
             tokens = replace(tokens, generators=np.full(len(tokens.labels), ""))
         return partial(compute, tokens, split, {name: self.cache.read(cell) for name, cell in scores.items()})
-
-    def _settings(self, trial: Trial) -> dict[str, Any]:
-        """What decisions depend on beside the scores."""
-        settings: dict[str, Any] = {
-            "blocks": {name: asdict(self.blocks[name]) for name in trial.blocks},
-            "point": RULES[DEFAULT_POINT].words,
-        }
-        return settings if trial.know_generators else settings | {"told": False}
 
     def _key(self, trial: Trial, step: str, fold: int) -> dict[str, Any]:
         # These names are those of the cells on disk.
@@ -183,14 +179,6 @@ class CrossValidation:
             "seed": self.protocol.seed,
             "fold": fold,
         }
-
-    def _some(self, train: NDArray[np.intp], sources: int) -> NDArray[np.intp]:
-        """The rows of the first sources in an order that is drawn once: fewer are some of more."""
-        groups = self.tokens.groups
-        order = np.random.default_rng(self.protocol.seed).permutation(np.unique(groups))
-        inside = set(groups[train])
-        known = [source for source in order if source in inside]
-        return train[np.isin(groups[train], known[:sources])]
 
 
 def _out_of_fold(tokens: Tokens, split: Split, scores: ByBlock) -> NDArray[np.float64]:

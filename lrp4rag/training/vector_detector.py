@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.calibration import candidates_on, fit_best
 from lrp4rag.classifiers.card import Card, VectorInput, package_versions
+from lrp4rag.classifiers.decision import best_threshold
 from lrp4rag.classifiers.detector import FittedDetector, require_embeddings
 from lrp4rag.classifiers.features import FEATURE_VERSION, Features
 from lrp4rag.classifiers.folder import FORMAT
@@ -73,10 +74,6 @@ def token_threshold(
 ) -> float:
     """The smoothed relevance below which calling a token hallucinated maximises F1 over all tokens."""
     scores = np.concatenate([smoothed(row.total, window) for row in relevances])
-    truth = np.concatenate(flags)
-    order = np.argsort(scores, kind="stable")
-    hits = np.cumsum(truth[order])
-    f1 = 2 * hits / (np.arange(1, len(hits) + 1) + max(int(truth.sum()), 1))
+    highest = -best_threshold(-scores, np.concatenate(flags))
     # "Below" is strict, so the threshold is the next score up.
-    best = int(f1.argmax())
-    return float(scores[order[min(best + 1, len(order) - 1)]])
+    return float(scores.min(initial=scores.max(), where=scores > highest))

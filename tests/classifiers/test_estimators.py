@@ -10,12 +10,10 @@ import torch
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from lrp4rag.classifiers import Features, FittedDetector
-from lrp4rag.classifiers.estimators import Flatten, LSTMClassifier, ThresholdClassifier, split_once
+from lrp4rag.classifiers.estimators import LSTMClassifier, ThresholdClassifier, split_once
 from lrp4rag.classifiers.features import VECTORS
 from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
 from lrp4rag.classifiers.scorers import arrays_of, probabilities
@@ -32,7 +30,7 @@ QUICK = LSTMClassifier(hidden_size=8, learning_rate=0.02, max_epochs=3)
 
 def first_candidate(classifier: str):
     """The classifier's first candidate; of the LSTM a small one, which is as good for conventions."""
-    return clone(QUICK) if classifier == "lstm" else next(iter(candidates_of(classifier).values()))
+    return clone(QUICK if classifier == "lstm" else next(iter(candidates_of(classifier).values())))
 
 
 def sequences_and_labels(rows: int = 60, seed: int = 0):
@@ -44,11 +42,7 @@ def sequences_and_labels(rows: int = 60, seed: int = 0):
 @pytest.mark.filterwarnings("ignore")  # scikit-learn's checks warn of what they provoke
 @pytest.mark.parametrize(
     "estimator",
-    [
-        ThresholdClassifier(),
-        Flatten(),
-        LSTMClassifier(hidden_size=8, layers=1, learning_rate=0.05, batch_size=64, max_epochs=10),
-    ],
+    [ThresholdClassifier(), LSTMClassifier(hidden_size=8, layers=1, learning_rate=0.05, max_epochs=10)],
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_scikit_learns_own_checks(estimator) -> None:
@@ -62,19 +56,9 @@ def test_candidates_are_unfitted_seeded_and_clonable(classifier: str) -> None:
         assert settings
         assert not hasattr(estimator, "classes_")
         parameters = estimator.get_params()
-        assert all(
-            value is not None
-            for name, value in parameters.items()
-            if name.endswith("random_state") and "svc" not in name
-        )
+        seeds = {name for name in parameters if name.endswith("random_state")} - {"svc__random_state"}
+        assert all(parameters[name] is not None for name in seeds)
         assert repr(clone(estimator).get_params()) == repr(parameters)
-
-
-@classifiers
-def test_the_same_data_give_the_same_classifier(classifier: str) -> None:
-    inputs, labels = sequences_and_labels()
-    one, two = (scores(clone(first_candidate(classifier)).fit(inputs, labels), inputs) for _ in range(2))
-    np.testing.assert_array_equal(one, two)
 
 
 @classifiers
@@ -82,9 +66,9 @@ def test_rows_of_any_shape(classifier: str) -> None:
     """Sequences and vectors: those who read vectors find the same in both."""
     inputs, labels = sequences_and_labels()
     flat = inputs.reshape(len(inputs), -1)
-    model = clone(first_candidate(classifier)).fit(inputs, labels)
+    model = first_candidate(classifier).fit(inputs, labels)
     assert model.classes_.tolist() == [False, True]
-    vectors = clone(first_candidate(classifier)).fit(flat, labels)
+    vectors = first_candidate(classifier).fit(flat, labels)
     assert scores(vectors, flat).shape == (60,)
     if classifier != "lstm":
         np.testing.assert_allclose(scores(model, inputs), scores(vectors, flat), atol=1e-12)
@@ -92,18 +76,8 @@ def test_rows_of_any_shape(classifier: str) -> None:
 
 
 @classifiers
-def test_they_work_in_a_pipeline(classifier: str) -> None:
-    inputs, labels = sequences_and_labels()
-    flat = inputs.reshape(len(inputs), -1)
-    pipeline = make_pipeline(StandardScaler(), first_candidate(classifier)).fit(flat, labels)
-    assert pipeline.predict(flat).shape == (60,)
-    assert pipeline.n_features_in_ == 30
-
-
-@classifiers
 def test_a_saved_detector_gives_the_same_probabilities(classifier: str, tmp_path, monkeypatch) -> None:
-    first = first_candidate(classifier)
-    monkeypatch.setitem(CLASSIFIERS, classifier, lambda: {"first": clone(first)})
+    monkeypatch.setitem(CLASSIFIERS, classifier, {"first": first_candidate(classifier)})
     rows, labels, flags = labelled_rows()
     detector = fit_vector_detector(
         rows, labels, token_flags=flags, features=Features(length=12), classifier=classifier
@@ -114,12 +88,11 @@ def test_a_saved_detector_gives_the_same_probabilities(classifier: str, tmp_path
     assert np.array_equal(probabilities, detector.predict_proba(test_rows))
     assert ((probabilities >= 0) & (probabilities <= 1)).all()
     assert loaded.card.classifier == classifier
-    assert loaded.predict(test_rows[1]).probability == pytest.approx(probabilities[1], rel=1e-5)
 
 
 def test_an_lstm_detector_reads_the_matrix(tmp_path, monkeypatch) -> None:
     """The matrix of hallucinated rows is low in the middle."""
-    monkeypatch.setitem(CLASSIFIERS, "lstm", lambda: {"quick": clone(QUICK).set_params(max_epochs=10)})
+    monkeypatch.setitem(CLASSIFIERS, "lstm", {"quick": clone(QUICK).set_params(max_epochs=10)})
     rows, labels, _ = labelled_rows()
     noise = np.random.default_rng(0).normal(size=(len(rows), *MATRIX_SHAPE)).astype(np.float32)
     noise[labels, 20:40] -= 1
@@ -156,9 +129,6 @@ def test_arrays_score_as_the_estimator_does(classifier: str) -> None:
     np.testing.assert_allclose(found, expit(scores(model, fresh)), rtol=1e-6)
 
 
-# The threshold.
-
-
 def rows_with(means: list[float]) -> np.ndarray:
     """Rows of two values around each mean."""
     return np.array([[mean - 1, mean + 1] for mean in means])
@@ -177,10 +147,10 @@ def test_the_threshold_with_the_best_accuracy_on_the_training_rows() -> None:
 def test_extremes_do_not_set_the_scale() -> None:
     means = [*range(101), 1e6]
     labels = np.arange(102) < 30
-    model = ThresholdClassifier(trim=0.02).fit(rows_with(list(map(float, means))), labels)
+    model = ThresholdClassifier(trim=0.02).fit(rows_with(means), labels)
     np.testing.assert_allclose([model.low_, model.high_], np.quantile(means, [0.02, 0.98]))
     assert model.high_ < 100
-    assert model.score(rows_with(list(map(float, means))), labels) == 1
+    assert model.score(rows_with(means), labels) == 1
 
 
 def test_the_direction_is_not_learnt() -> None:
@@ -191,26 +161,12 @@ def test_the_direction_is_not_learnt() -> None:
     assert np.diff(model.decision_function(rows_with([1, 5, 10]))).max() < 0
 
 
-def test_a_sequence_counts_as_a_whole() -> None:
-    sequences = np.random.default_rng(0).normal(size=(20, 5, 3))
-    labels = np.arange(20) % 2 == 0
-    whole, flat = ThresholdClassifier(), ThresholdClassifier()
-    whole.fit(sequences, labels)
-    flat.fit(sequences.reshape(20, 15), labels)
-    np.testing.assert_allclose(
-        whole.decision_function(sequences), flat.decision_function(sequences.reshape(20, 15)), atol=1e-12
-    )
-
-
 def test_equal_rows_and_wrong_trims() -> None:
     labels = np.array([True, True, False])
     model = ThresholdClassifier().fit(rows_with([2, 2, 2]), labels)
     assert model.predict(rows_with([2])).tolist() == [True]  # two of three rows are
     with pytest.raises(ValueError, match="trim must be at least 0"):
         ThresholdClassifier(trim=0.5).fit(rows_with([1, 2, 3]), labels)
-
-
-# The LSTM.
 
 
 SMALL = LSTMClassifier(hidden_size=16, learning_rate=0.02, max_epochs=15)
@@ -246,9 +202,7 @@ def test_it_gives_probabilities(fitted: LSTMClassifier) -> None:
     probabilities = fitted.predict_proba(sequences)
     assert probabilities.shape == (200, 2)
     np.testing.assert_allclose(probabilities.sum(1), 1)
-    np.testing.assert_allclose(
-        probabilities[:, 1], 1 / (1 + np.exp(-fitted.decision_function(sequences))), rtol=1e-12
-    )
+    np.testing.assert_allclose(probabilities[:, 1], expit(fitted.decision_function(sequences)), rtol=1e-12)
     assert np.array_equal(probabilities[:, 1] > 0.5, fitted.predict(sequences))
     assert fitted.gives_probabilities
     assert -np.log(probabilities[np.arange(200), labels.astype(int)]).mean() < 0.3
@@ -296,21 +250,23 @@ def test_the_rows_held_out_share_no_group() -> None:
 
 def test_groups_decide_what_is_held_out() -> None:
     sequences, labels = planted(60)
-    alone = clone(SMALL).set_params(max_epochs=1).fit(sequences, labels)
-    same = clone(SMALL).set_params(max_epochs=1).fit(sequences, labels, groups=np.arange(60))
-    pairs = clone(SMALL).set_params(max_epochs=1).fit(sequences, labels, groups=np.arange(60) // 2)
+    given = (None, np.arange(60), np.arange(60) // 2)
+    short = clone(SMALL).set_params(max_epochs=1)
+    alone, same, pairs = (clone(short).fit(sequences, labels, groups=groups) for groups in given)
     np.testing.assert_array_equal(alone.mean_, same.mean_)
     assert not np.array_equal(alone.mean_, pairs.mean_)  # of the rows trained on, which are others now
 
 
 def test_the_seed_decides_and_torchs_own_is_left_alone() -> None:
     sequences, labels = planted(40)
+    sequences[..., 1] = 7  # a feature that never varies does no harm
     short = clone(SMALL).set_params(max_epochs=2)
     torch.manual_seed(5)
     state = torch.random.get_rng_state()
     first = clone(short).fit(sequences, labels)
-    second = clone(short).fit(sequences, labels)
-    first.decision_function(sequences)
+    with torch.no_grad():  # it trains where gradients are off, too
+        second = clone(short).fit(sequences, labels)
+    assert np.isfinite(first.decision_function(sequences)).all()
     assert torch.equal(torch.random.get_rng_state(), state)
     other = clone(short).set_params(random_state=1).fit(sequences, labels)
     for name, array in first.weights_.items():
@@ -318,39 +274,11 @@ def test_the_seed_decides_and_torchs_own_is_left_alone() -> None:
     assert not np.array_equal(first.weights_["head.weight"], other.weights_["head.weight"])
 
 
-def test_it_trains_where_gradients_are_off() -> None:
-    sequences, labels = planted(40)
-    short = clone(SMALL).set_params(max_epochs=2)
-    with torch.no_grad():
-        inside = clone(short).fit(sequences, labels)
-    np.testing.assert_array_equal(
-        inside.weights_["head.weight"], short.fit(sequences, labels).weights_["head.weight"]
-    )
-
-
 def test_it_holds_arrays_and_numbers_only(fitted: LSTMClassifier) -> None:
-    kinds = {type(array) for array in fitted.weights_.values()}
-    assert kinds == {np.ndarray}
-    allowed = (np.ndarray, int, float, tuple, list, dict)
-    assert all(isinstance(value, allowed) for value in vars(fitted).values())
-    assert all(isinstance(loss, float) for loss in fitted.validation_losses_)
-
-
-def test_vectors_are_sequences_of_one_feature() -> None:
-    sequences, labels = planted(40)
-    short = clone(SMALL).set_params(max_epochs=2)
-    flat = clone(short).fit(sequences[..., 0], labels)
-    column = clone(short).fit(sequences[..., :1], labels)
-    np.testing.assert_array_equal(
-        flat.predict_proba(sequences[..., 0]), column.predict_proba(sequences[..., :1])
+    assert {type(array) for array in fitted.weights_.values()} == {np.ndarray}
+    assert all(
+        isinstance(one, np.ndarray | int | float | tuple | list | dict) for one in vars(fitted).values()
     )
-
-
-def test_a_feature_that_never_varies_does_no_harm() -> None:
-    sequences, labels = planted(40)
-    sequences[..., 1] = 7
-    model = clone(SMALL).set_params(max_epochs=2).fit(sequences, labels)
-    assert np.isfinite(model.predict_proba(sequences)).all()
 
 
 def test_it_says_what_is_wrong(fitted: LSTMClassifier) -> None:

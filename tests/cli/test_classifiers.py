@@ -2,12 +2,11 @@
 
 import json
 import warnings
-from functools import partial
 
 import pytest
 import torch
+from sklearn.base import clone
 
-from lrp4rag.classifiers.estimators import LSTMClassifier
 from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
 from tests.tiny import save_tiny_reader
 from tests.training.labelled import examples, write_jsonl
@@ -27,10 +26,9 @@ def _quick(monkeypatch):
     """One candidate each, and small ones: what is tested here is the way through the commands."""
     for name in CLASSIFIERS:
         first = next(iter(candidates_of(name).values()))
-        monkeypatch.setitem(CLASSIFIERS, name, partial(dict, quick=first))
-    forest = CLASSIFIERS["forest"]()["quick"].set_params(randomforestclassifier__n_estimators=10)
-    monkeypatch.setitem(CLASSIFIERS, "forest", partial(dict, quick=forest))
-    monkeypatch.setitem(CLASSIFIERS, "lstm", partial(dict, quick=LSTMClassifier(8, max_epochs=2)))
+        monkeypatch.setitem(CLASSIFIERS, name, {"quick": clone(first)})
+    CLASSIFIERS["forest"]["quick"].set_params(randomforestclassifier__n_estimators=10)
+    CLASSIFIERS["lstm"]["quick"].set_params(hidden_size=8, max_epochs=2)
 
 
 @pytest.mark.parametrize(("classifier", "vector", "length"), COMBINATIONS)

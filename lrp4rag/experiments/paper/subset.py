@@ -148,7 +148,7 @@ def _distinction(main: Rows, other: Rows) -> tuple[str, str]:
 def _vectors(rows: Rows, name: str) -> Sequence[Array]:
     if name in DERIVED:
         return DERIVED[name](rows)
-    return [VECTORS[name](relevance) for relevance in rows.relevances]
+    return [VECTORS[name].of(relevance) for relevance in rows.relevances]
 
 
 def _mean_over_prompt(rows: Rows, signal: str, segments: slice = slice(None)) -> list[Array]:

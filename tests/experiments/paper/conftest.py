@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from sklearn.base import clone
 
 from lrp4rag.classifiers import registry
-from lrp4rag.classifiers.estimators import LSTMClassifier
 from lrp4rag.experiments.paper import Context, Settings
 from lrp4rag.experiments.paper.settings import GRID, Grid
 from tests.experiments.paper.stores import store
@@ -36,10 +36,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _light() -> Iterator[None]:
     """Few trees, epochs, units and candidates."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "TREES", 5)
-        patch.setattr(registry, "TOLERANCE", 1e9)
-        small = LSTMClassifier(hidden_size=3, layers=1, max_epochs=1)
-        patch.setitem(registry.CLASSIFIERS, "lstm", lambda: {"2 x 256": small})
+        for name, light in (
+            ("forest", {"randomforestclassifier__n_estimators": 5}),
+            ("mlp", {"mlpclassifier__tol": 1e9}),
+            ("lstm", {"hidden_size": 3, "layers": 1, "max_epochs": 1}),
+        ):
+            found = registry.CLASSIFIERS[name].items()
+            lighter = {settings: clone(one).set_params(**light) for settings, one in found}
+            patch.setitem(registry.CLASSIFIERS, name, lighter)
         patch.setitem(GRID, "svm", Grid((6, 12), ("C=1", "C=3")))
         patch.setitem(GRID, "mlp", Grid((6,), GRID["mlp"].settings))
         patch.setitem(GRID, "forest", Grid((6,), GRID["forest"].settings))
