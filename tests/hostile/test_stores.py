@@ -258,54 +258,55 @@ def test_a_field_of_another_type(field: str, right: bool, shared: Store) -> None
                 Store.existing(shared.folder)
 
 
-def test_a_field_that_is_missing(shared: Store) -> None:
-    for field in ("format", "reader", "composite", "target", "truncation", "sha256"):
-        record = manifest_of(shared)
-        del record[field]
-        record = record if field == "sha256" else sealed(record)
-        message = "format 3" if field == "format" else "not a manifest.*Field required"
-        require_refused(shared, record, "manifest.json", message)
-    for field in CONFIGURATION.reader:
-        record = manifest_of(shared)
-        del record["reader"][field]
-        message = rf"field 'reader': not a manifest: '{field}' must be a"
-        require_refused(shared, sealed(record), "manifest.json", message)
-
-
-@pytest.mark.parametrize("field", ["examples", "sha256", "more"])
-def test_what_is_noted_of_examples(field: str, shared: Store) -> None:
-    values = {
-        "examples": [-1, "3", True, 3.5],
-        "sha256": ["g" * 64, "0" * 63, "0" * 64 + "\n", 3],
-        "more": [3],
+def edited(record: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """The record with other fields, also in its records; `...` takes a field away."""
+    inner = {
+        name: edited(record.get(name) or record["data"], value)
+        for name, value in change.items()
+        if isinstance(value, dict)
     }
-    for name in ("data", "coming"):
-        for value in values[field]:
-            record = manifest_of(shared)
-            record[name] = record["data"] | {field: value}
-            require_refused(shared, sealed(record), "manifest.json", rf"field '{name}.{field}'")
+    return {name: value for name, value in (record | change | inner).items() if value is not ...}
+
+
+NOTED = [("examples", value) for value in (-1, "3", True, 3.5)]
+NOTED += [("sha256", value) for value in ("g" * 64, "0" * 63, "0" * 64 + "\n", 3)]
+NOTED += [("more", 3)]
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    *(({name: ...}, "not a manifest.*Field required") for name in ("reader", "composite", "target")),
+    ({"truncation": ...}, "not a manifest.*Field required"),
+    ({"format": ...}, "format 3"),
+    *(({"format": value}, "not a store of format 3; extract it again") for value in (2, 4, "3")),
+    *(
+        ({"reader": {name: ...}}, f"field 'reader': not a manifest: '{name}' must be a")
+        for name in CONFIGURATION.reader
+    ),
+    *(
+        ({noted: {field: value}}, f"field '{noted}.{field}'")
+        for noted in ("data", "coming")
+        for field, value in NOTED
+    ),
+    *(({"composite": value}, "not one of paper, attnlrp, cp_lrp") for value in ("lrp", "ATTNLRP")),
+    ({"truncation": "question"}, "'error' or 'passages'"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), REFUSED, ids=str)
+def test_a_manifest_that_says_something_else(change: dict[str, Any], message: str, shared: Store) -> None:
+    require_refused(shared, sealed(edited(manifest_of(shared), change)), "manifest.json", message)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"composite": "lrp"}, "not one of paper, attnlrp, cp_lrp"),
-        ({"composite": "ATTNLRP"}, "not one of"),
-        ({"truncation": "question"}, "'error' or 'passages'"),
-        ({"format": 2}, "not a store of format 3; extract it again"),
-        ({"format": 4}, "not a store of format 3; extract it again"),
-        ({"format": "3"}, "not a store of format 3; extract it again"),
+        ({"sha256": ...}, "not a manifest.*Field required"),
+        *(
+            (change, "the manifest was changed or is damaged")
+            for change in ({"composite": "paper"}, {"target": "largest"}, {"truncation": "passages"})
+        ),
     ],
-    ids=str,
 )
-def test_a_value_that_is_not_known(change: dict[str, Any], message: str, shared: Store) -> None:
-    require_refused(shared, sealed(manifest_of(shared) | change), "manifest.json", message)
-
-
-def test_a_value_that_was_changed_by_hand(shared: Store) -> None:
-    for change in ({"composite": "paper"}, {"target": "largest"}, {"truncation": "passages"}):
-        message = "the manifest was changed or is damaged"
-        require_refused(shared, manifest_of(shared) | change, "manifest.json", message)
+def test_a_manifest_that_was_changed_by_hand(change: dict[str, Any], message: str, shared: Store) -> None:
+    require_refused(shared, edited(manifest_of(shared), change), "manifest.json", message)
 
 
 def test_a_manifest_as_deep_as_python_can_follow(shared: Store) -> None:
