@@ -33,7 +33,7 @@ def test_the_readme_is_short_and_its_table_is_that_of_the_comparison() -> None:
         "**lrp4rag**, detector `fast`": "lrp4rag --fast",
         "Lookback Lens, windows": "lookback-lens-windows",
         "hidden states, linear probe": "saplma-linear",
-        "words that are in no passage": "novel-words",
+        "words that no passage has": "novel-words",
     }
     (table,) = re.findall(r"\| \| llama-2-7b-chat .*?\n\n", text, re.DOTALL)
     lines = [cells_of(line) for line in table.strip().splitlines()[2:]]
