@@ -13,6 +13,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from lrp4rag.errors import InputError, LRP4RAGError, RelevanceError
 from lrp4rag.lrp import relevance_mode, rules
 from tests.lrp.checks import assert_close, composites, logits_of, random_weights, state_of
+from tests.lrp.detached import of_tokens
 from tests.tiny import Tokens, random_tokens, tiny_config, tiny_llama
 
 
@@ -26,7 +27,7 @@ def test_patched_logits_equal_the_models_own(
     model, tokens = biased_llama, random_tokens(length, 4)
     ids = torch.cat([tokens.ids, random_tokens(length, 4, seed=2).ids])
     expected = logits_of(model, ids)
-    own = expected[0, length - 1 :].gather(1, torch.tensor(tokens.response_ids)[:, None])[:, 0]
+    own = of_tokens(expected[0, length - 1 :], tokens.response_ids)
     with relevance_mode(model, composite) as flow:
         assert_close(logits_of(model, ids), expected, 1e-6)
         with pytest.raises(LRP4RAGError, match="nothing was replayed"):

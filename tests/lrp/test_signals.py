@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from functools import cache
-from itertools import groupby
 
 import numpy as np
 import pytest
@@ -132,7 +132,9 @@ def test_with_the_passages_of_another_prompt(own: int, theirs: int) -> None:
         return [token for token, segment in pairs if segment == 2 + k]
 
     prompt: list[int] = []
-    for segment, run in groupby(zip(one.segments, one.prompt_ids, strict=True), key=lambda pair: pair[0]):
+    for segment, run in itertools.groupby(
+        zip(one.segments, one.prompt_ids, strict=True), key=lambda pair: pair[0]
+    ):
         if segment < 2:
             prompt += [token for _, token in run]
             continue
@@ -221,40 +223,33 @@ MERGED = {"passages", "largest_passages", "mean_passages"}
 PROVENANCE = {"cp_by_segment", "shares", "norms", "parts", "part_layers"}
 WITHOUT, OTHER = {"logprob_without_passages"}, {"logprob_other_passages"}
 
-SUBSETS = {
-    "full": (FULL, ALWAYS | SEGMENTS | PROVENANCE | WITHOUT),
-    "fast": (FAST, ALWAYS | MERGED),
-    "no provenance": (Wanted(provenance=False), ALWAYS | SEGMENTS | WITHOUT | OTHER),
-    "merged": (Wanted(each_segment=False), ALWAYS | MERGED | PROVENANCE | WITHOUT | OTHER),
-    "with others only": (replace(FAST, other_passages=True), ALWAYS | MERGED | OTHER),
-    "with a pass without passages": (replace(FAST, without_passages=True), ALWAYS | MERGED | WITHOUT),
-}
+SUBSETS = [
+    (FULL, ALWAYS | SEGMENTS | PROVENANCE | WITHOUT),
+    (FAST, ALWAYS | MERGED),
+    (Wanted(provenance=False), ALWAYS | SEGMENTS | WITHOUT | OTHER),
+    (Wanted(each_segment=False), ALWAYS | MERGED | PROVENANCE | WITHOUT | OTHER),
+    (replace(FAST, other_passages=True), ALWAYS | MERGED | OTHER),
+    (replace(FAST, without_passages=True), ALWAYS | MERGED | WITHOUT),
+]
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen2"])
-@pytest.mark.parametrize("subset", SUBSETS)
-def test_a_part_of_the_signals_equals_that_of_all(
-    name: str, subset: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_of_the_signals_equals_that_of_all(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prefix, "STAGE", 5)
-    wanted, names = SUBSETS[subset]
     one, other = encoded(), encoded(k=1)
     with relevance_mode(model_of(name)) as flow:
-        every, all_states = PromptSignals(flow, one, other).of(one)
-        shared, shared_states = PromptSignals(flow, one, other, wanted).of(one)
-        alone, states = PromptSignals(flow, one, other, wanted, staged=True).of(one)
-    expected = every.arrays()
-    for key in SEGMENTS:
-        expected[key.replace("by_segment", "passages")] = expected[key][2:].sum(0)
-    for found in (shared.arrays(), alone.arrays()):
-        assert set(found) == names
-        for key, array in found.items():
-            assert array.dtype == expected[key].dtype
-            close(array, expected[key])
-    for found_states in (shared_states, states):
-        assert ("passages" in found_states.arrays()) == wanted.provenance
-        for key, array in found_states.arrays().items():
-            close(array, all_states.arrays()[key])
+        every, states = (part.arrays() for part in PromptSignals(flow, one, other).of(one))
+        for key in SEGMENTS:
+            every[key.replace("by_segment", "passages")] = every[key][2:].sum(0)
+        for (wanted, names), staged in itertools.product(SUBSETS, (False, True)):
+            found, of_states = PromptSignals(flow, one, other, wanted, staged=staged).of(one)
+            assert set(found.arrays()) == names
+            assert ("passages" in of_states.arrays()) == wanted.provenance
+            for key, array in found.arrays().items():
+                assert array.dtype == every[key].dtype
+                close(array, every[key])
+            for key, array in of_states.arrays().items():
+                close(array, states[key])
 
 
 @pytest.mark.parametrize("wanted", [FAST, FULL])

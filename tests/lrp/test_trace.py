@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from functools import cache
 
@@ -74,25 +76,26 @@ def trace(name: str, tokens, sizes: Sizes | None = None) -> Trace:
     return trace_of(before, after)
 
 
-def watched(model) -> tuple[list[Tensor], list]:
-    """What each decoder layer puts out, (1, N, d), noted at every call; and the hooks that do so."""
+@contextmanager
+def watched(model) -> Iterator[list[Tensor]]:
+    """What each decoder layer puts out, (1, N, d), noted at every call."""
     outputs: list[Tensor] = []
 
     def note(_module, _inputs, output) -> None:
         outputs.append(output if isinstance(output, Tensor) else output[0])
 
-    return outputs, [layer.register_forward_hook(note) for layer in model.model.layers]
+    with ExitStack() as undo:
+        for layer in model.model.layers:
+            undo.callback(layer.register_forward_hook(note).remove)
+        yield outputs
 
 
 @cache
 def plain(name: str, tokens) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
     """The plain model where it predicts the response: states (L, d, t), Hugging Face's own, and attention."""
     model = model_of(name)
-    outputs, hooks = watched(model)
-    with torch.no_grad():
+    with watched(model) as outputs, torch.no_grad():
         result = model(tokens.ids, output_hidden_states=True, output_attentions=True, use_cache=False)
-    for hook in hooks:
-        hook.remove()
     hidden = torch.stack(outputs)[:, 0, N - 1 :].transpose(1, 2)
     states = tuple(state[0, N - 1 :].T for state in result.hidden_states)
     return hidden, states, torch.stack(result.attentions)[:, 0, :, N - 1 :]
@@ -103,8 +106,7 @@ def parts_by_hand(name: str, tokens) -> Tensor:
     """h_s after each layer (S, L, t, d): derivatives along the segments' embeddings, by autograd."""
     model = model_of(name)
     weights = torch.cat(weights_of(tokens), 1)
-    with detached(model, "cp_lrp"):
-        outputs, hooks = watched(model)
+    with detached(model, "cp_lrp"), watched(model) as outputs:
 
         def layers(embeddings: Tensor) -> Tensor:
             outputs.clear()
@@ -116,8 +118,6 @@ def parts_by_hand(name: str, tokens) -> Tensor:
             torch.autograd.functional.jvp(layers, embeddings, one[None, :, None] * embeddings)[1]
             for one in weights
         ]
-        for hook in hooks:
-            hook.remove()
     return torch.stack(parts)
 
 
