@@ -1,7 +1,6 @@
-"""Non-linearities y = f(x) as x times a factor: the ratio f(x) / x in closed form, and the derivative.
+"""Non-linearities y = f(x) as x times a factor: the ratio f(x) / x, and the derivative.
 
-Dividing f(x) by x gives NaN at 0 in half precision and the wrong value at 0 in single precision, so
-each ratio is written out (LRP4RAG, arXiv 2408.15533, eqs. 3 and 4).
+Ratios are in closed form, since f(x) / x is NaN or wrong at 0 (LRP4RAG, arXiv 2408.15533, eqs. 3 and 4).
 """
 
 from __future__ import annotations

@@ -20,8 +20,7 @@ from lrp4rag.lrp.rules import accumulate
 class Step:
     """The relevance that enters and leaves one part of the network on the way back, in logits.
 
-    `layer` is counted from 0; the final norm, with the output embedding, is "readout" of the layer
-    after the last.
+    Layers count from 0; the final norm, with the output embedding, is "readout" of the one after the last.
     """
 
     layer: int

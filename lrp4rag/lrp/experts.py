@@ -1,8 +1,7 @@
-"""The rule of a mixture of experts: y = sum_k w_k(x) E_k(x) over the experts that the router picks.
+"""The rule of a mixture of experts: y = sum_k w_k(x) E_k(x) over the experts that the primal row picks.
 
-Expert selection comes from the primal row. The product of weight and expert output follows eq. 1 of
-LRP4RAG (arXiv 2408.15533) with the composite's share; the weights are a softmax, so their Jacobian
-under `paper` and `attnlrp`, and held constant under `cp_lrp`.
+The product of weight and expert output follows eq. 1 of LRP4RAG (arXiv 2408.15533) with the composite's
+share; the weights are a softmax: their Jacobian under `paper` and `attnlrp`, held constant under `cp_lrp`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from transformers import AttentionInterface
 
 from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.experts import Experts, ExpertsRule
-from lrp4rag.lrp.families import Block, Family
+from lrp4rag.lrp.families.family import Block, Family
 from lrp4rag.lrp.rules import AttentionRule, GateRule, NormRule, accumulate, runs
 from lrp4rag.lrp.stack import Stack
 

@@ -154,7 +154,11 @@ class Budget:
         """Sizes at which a pass, that needs so many bytes, fits."""
         if self._max_memory is None:
             return self.sizes
-        return plan(needs, self._max_memory - used_bytes(self._device), self.sizes)
+        if self._device.type == "cuda":
+            used = int(torch.cuda.memory_allocated(self._device))
+        else:
+            used = int(psutil.Process().memory_info().rss)
+        return plan(needs, self._max_memory - used, self.sizes)
 
     def fitting(self, attempt: Callable[[Sizes], Result], needs: Callable[[Sizes], int]) -> Result:
         """Run `attempt` at sizes that fit, and at smaller ones each time that memory runs out all the same.
@@ -185,13 +189,6 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     parts = ("can't allocate memory", "not enough memory", "out of memory", "alloc_failed")
     return any(part in str(error).lower() for part in parts)
-
-
-def used_bytes(device: torch.device) -> int:
-    """What this process holds now: on its GPU, or in main memory."""
-    if device.type == "cuda":
-        return int(torch.cuda.memory_allocated(device))
-    return int(psutil.Process().memory_info().rss)
 
 
 def return_memory_early() -> None:

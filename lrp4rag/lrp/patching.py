@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp.composites import Composite
-from lrp4rag.lrp.families import Block, Family, activation_of, family_of
+from lrp4rag.lrp.families import family_of
+from lrp4rag.lrp.families.family import Block, Family, activation_of
 from lrp4rag.lrp.forwards import (
     ATTENTION,
     HOOK,

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lrp4rag.lrp.experts import ExpertsRule
-from lrp4rag.lrp.families import Block
+from lrp4rag.lrp.families.family import Block
 from lrp4rag.lrp.memory import Sizes
 from lrp4rag.lrp.replay import Replayer, Tape
 from lrp4rag.lrp.rules import accumulate

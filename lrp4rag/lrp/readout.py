@@ -17,7 +17,7 @@ from torch import Tensor
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp.activations import cap_factor
 from lrp4rag.lrp.composites import Composite
-from lrp4rag.lrp.families import is_plain, plain_matrix
+from lrp4rag.lrp.families.family import is_plain, plain_matrix
 from lrp4rag.lrp.rules import accumulate
 
 Logit = Literal["response", "largest", "mean"]

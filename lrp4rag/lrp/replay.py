@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -14,7 +15,7 @@ from transformers import DynamicCache
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp.cache import new_cache
 from lrp4rag.lrp.composites import Composite
-from lrp4rag.lrp.families import Block, Family
+from lrp4rag.lrp.families.family import Block, Family
 from lrp4rag.lrp.memory import Budget, Sizes
 from lrp4rag.lrp.readout import Explained, Readout, Target
 from lrp4rag.lrp.rules import NormRule, accumulate
@@ -65,10 +66,7 @@ class FinalState:
 
 @dataclass(frozen=True, slots=True)
 class Tape:
-    """One replay, recorded for `pull`: what leads from its explained logits back to its embeddings.
-
-    It holds the rules of every layer in `layers`, or else the layers' `inputs`.
-    """
+    """One replay, recorded for `pull`: the rules of every layer in `layers`, or else the layers' `inputs`."""
 
     tokens: Tokens
     embeddings: Tensor  # N, d
@@ -86,10 +84,7 @@ class Tape:
 
 
 class Replayer:
-    """A patched model, its layers' parts, the stack that its modules share, and what is explained of it.
-
-    `explained` is what was explained last.
-    """
+    """A patched model, its parts, the stack that its modules share, and what was explained of it last."""
 
     def __init__(
         self,
@@ -108,7 +103,7 @@ class Replayer:
         self.explained: Explained | None = None
 
     def embed_all(self, tokens: Tokens) -> Tensor:
-        """Embeddings (N, d) of prompt and response; the last response token predicts nothing explained."""
+        """Embeddings (N, d) of prompt and response, without the last token: it predicts nothing explained."""
         return self.embed((*tokens.prompt_ids, *tokens.response_ids[:-1]))
 
     def embed(self, ids: Sequence[int]) -> Tensor:
@@ -131,8 +126,7 @@ class Replayer:
     ) -> FinalState:
         """Push tangents `weights` (T, B, n) times the input of `layer`, for embeddings (B, n, d).
 
-        A cache grows by these positions; `scale` is then that of its tangents. `composites` has one for
-        each tangent, where they are not all of the model's own; `observer` sees the layers.
+        A cache grows by these positions; `scale` is then that of its tangents, and `composites` are theirs.
         """
         states, step = [], embeddings.shape[1]
         if self.chunkable:
@@ -149,7 +143,10 @@ class Replayer:
             if observer is not None:
                 observer.start(scale)
             for part, columns in zip(embeddings.split(step, 1), scaled.split(step, 2), strict=True):
-                states.append(self._pass(part, columns, cache))
+                self.stack.source = partial(_tangents, columns)
+                self.body(inputs_embeds=part, past_key_values=cache, use_cache=cache is not None)
+                assert self.stack.final is not None
+                states.append(self.stack.final)
             self.stack.require_finite(len(self.blocks), embeddings.dtype)
         finally:
             self.stack.reset()
@@ -195,12 +192,6 @@ class Replayer:
             self.stack.reset()
         return rules
 
-    def _pass(self, embeddings: Tensor, weights: Tensor, cache: DynamicCache | None) -> tuple[Tensor, Tensor]:
-        self.stack.source = lambda hidden: weights[..., None] * hidden
-        self.body(inputs_embeds=embeddings, past_key_values=cache, use_cache=cache is not None)
-        assert self.stack.final is not None
-        return self.stack.final
-
 
 # Rotary embeddings whose frequencies depend on how much was read: chunks would get others.
 _ROPE_BY_LENGTH = {"dynamic", "longrope"}
@@ -211,6 +202,11 @@ def _rope_types(config: Any) -> list[str]:
     # Gemma 3 has one set for each type of layer.
     sets = [one for one in parameters.values() if isinstance(one, dict)] or [parameters]
     return [str(one.get("rope_type", "default")) for one in sets]
+
+
+def _tangents(weights: Tensor, hidden: Tensor) -> Tensor:
+    """(T, B, n, d), for weights (T, B, n) and hidden states (B, n, d)."""
+    return weights[..., None] * hidden
 
 
 def power_of_two(x: Tensor) -> Tensor:

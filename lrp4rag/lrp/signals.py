@@ -263,19 +263,14 @@ def _without_passages(encoded: Encoded) -> tuple[int, ...]:
 def _with_passages_of(encoded: Encoded, other: Encoded) -> tuple[int, ...]:
     """Passage k of the other prompt in place of passage k; what one has more of is left out or added last."""
     ids: list[int] = []
-    last = max(encoded.segments)
-    placed: set[int] = set()
+    last, placed = max(encoded.segments), set[int]()
+    theirs = list(zip(other.prompt_ids, other.segments, strict=True))
     for token, segment in zip(encoded.prompt_ids, encoded.segments, strict=True):
         if segment < 2:
             ids.append(token)
         elif segment not in placed:
-            placed.add(segment)
-            # The last passage's place takes the other's remaining ones.
-            ids += [
-                id
-                for id, theirs in zip(other.prompt_ids, other.segments, strict=True)
-                if theirs == segment or (segment == last and theirs > last)
-            ]
+            placed.add(segment)  # the last passage's place takes the other's remaining ones
+            ids += [id for id, own in theirs if own == segment or (segment == last and own > last)]
     return tuple(ids)
 
 

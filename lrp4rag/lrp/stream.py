@@ -1,7 +1,6 @@
-"""Generate with tangents in the cache: every new token comes with its relevance, in the same pass.
+"""Generate with tangents in the cache: every new token comes with its relevance, as in a replay of all.
 
-`stream` is an iterator of tokens; `recording` does the same inside Hugging Face's `generate`. Both are
-equal to replaying the finished tokens, and cost (1 + T) rows where plain generation has one.
+`stream` is an iterator of tokens; `recording` does the same inside Hugging Face's `generate`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ import pytest
 import torch
 
 from lrp4rag.lrp import relevance_mode
-from lrp4rag.lrp.families import FAMILIES, supported_architectures
+from lrp4rag.lrp.families import supported_architectures
+from lrp4rag.lrp.families.architectures import FAMILIES
 from tests.lrp import tiny_families
 from tests.lrp.checks import (
     BIASED,

@@ -8,21 +8,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.lrp.activations import ACTIVATIONS
 from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.families.architectures import FAMILIES
-from lrp4rag.lrp.families.family import Block, Family, activation_of, is_plain, plain_matrix
-
-__all__ = [
-    "FAMILIES",
-    "Block",
-    "Family",
-    "activation_of",
-    "can_pull",
-    "family_of",
-    "is_plain",
-    "one_stack",
-    "plain_matrix",
-    "require_pull",
-    "supported_architectures",
-]
+from lrp4rag.lrp.families.family import Family, activation_of, is_plain, plain_matrix
 
 
 def supported_architectures() -> tuple[str, ...]:
@@ -32,10 +18,8 @@ def supported_architectures() -> tuple[str, ...]:
 def family_of(model: Any) -> Family:
     """The adapter for a model; raises `InputError` for an architecture or activation without rules."""
     name = type(model).__name__
-    for family in FAMILIES:
-        if name in family.architectures:
-            break
-    else:
+    family = next((one for one in FAMILIES if name in one.architectures), None)
+    if family is None:
         known = ", ".join(supported_architectures())
         raise InputError(f"unsupported architecture '{name}'; supported: {known}")
     activation = activation_of(model.config)
