@@ -20,8 +20,8 @@ import pandas as pd
 import seaborn as sns
 import torch
 
-from lrp4rag import Example, attribute, load_examples, load_reader, relevance_mode
-from lrp4rag.lrp.granularity import grouped, prompt_units, response_units
+from lrp4rag import Detector, Example, attribute, load_examples, load_reader, relevance_mode
+from lrp4rag.lrp.units import grouped, prompt_units, response_units
 from lrp4rag.reader.encoding import tokens_in
 
 plt.rcParams.update({"figure.dpi": 72, "figure.constrained_layout.use": True})
@@ -35,10 +35,10 @@ CHOSEN = "dam-hallucinated"
 # ## The example
 #
 # An `Example` holds the question, the passages, the response, and where it was annotated, the spans that no
-# passage supports. `Example.create` makes one from your own texts and locates them in the prompt:
+# passage supports. `Example` makes one from your own texts and locates them in the prompt:
 
 # %%
-own = Example.create(
+own = Example(
     question="How tall is the tower?",
     passages=["The tower is 31 metres tall.", "It stands on an island."],
     response="It is 31 metres tall.",
@@ -57,6 +57,17 @@ for number, passage in enumerate(example.passages, 1):
 print("Response:", example.response)
 for label in example.labels:
     print(f"  hallucinated ({label.kind}): {example.response[label.start : label.end]!r}")
+
+# %% [markdown]
+# ## The verdict
+#
+# A `Detector` brings its reader and judges the response in one call. A verdict displays itself: the suspect
+# words are marked, and each sentence has its probability and its main source. The rest of the notebook looks
+# at what it is made of.
+
+# %%
+detector = Detector.load("fast", device="cpu")
+detector.judge(example)
 
 # %% [markdown]
 # ## The reader sees tokens
