@@ -9,7 +9,8 @@ them are candidates. The model is published, or trained in the folds on pairs of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from lrp4rag.experiments.systems.encoders.training import Item, Training
 from lrp4rag.experiments.systems.encoders.weights import MINILM_PACKAGE
 from lrp4rag.experiments.systems.facts import SPANS, Facts
 from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.experiments.systems.scoring import NO_PARTS, PartScores
+from lrp4rag.experiments.systems.scoring import NO_PARTS, PartScores, split
 from lrp4rag.experiments.systems.trained import model_of_fold, train_encoder
 from lrp4rag.sentences import sentences_of, split_sentences
 from lrp4rag.training.rows import Rows
@@ -40,9 +41,6 @@ LABELS = {0: "not supported", 1: "supported"}
 WINDOW_WORDS = 220  # with a sentence of the response these are fewer than 512 tokens
 
 
-# The model.
-
-
 def entailment_of(rows: Rows, resources: Resources) -> TrainedModel[Entailment]:
     """The published model that was chosen, or MiniLM trained on annotated sentences of the training rows."""
     settings = {
@@ -52,14 +50,9 @@ def entailment_of(rows: Rows, resources: Resources) -> TrainedModel[Entailment]:
         "unrelated": UNRELATED,
         "tokens": LONGEST,
     }
-    return model_of_fold(
-        rows,
-        resources,
-        settings,
-        train_entailment,
-        lambda name: load_entailment(name, resources.choices.device),
-        published=resources.choices.entailment,
-    )
+    choices = resources.choices
+    load = partial(load_entailment, device=choices.device)
+    return model_of_fold(rows, resources, settings, train_entailment, load, published=choices.entailment)
 
 
 def train_entailment(examples: list[Example], resources: Resources, folder: Path) -> None:
@@ -67,10 +60,9 @@ def train_entailment(examples: list[Example], resources: Resources, folder: Path
     from transformers import AutoModelForSequenceClassification
 
     def items_of(_model: Any, tokenizer: Any) -> list[Item]:
-        pairs = training_pairs(examples, resources.embedder, resources.seed)
         return [
-            dict(encoded_pair(tokenizer, *one.pair, LONGEST)) | {"labels": int(one.supported)}
-            for one in pairs
+            dict(encoded_pair(tokenizer, *pair, LONGEST)) | {"labels": int(supported)}
+            for pair, supported in training_pairs(examples, resources.embedder, resources.seed)
         ]
 
     train_encoder(
@@ -86,26 +78,15 @@ def train_entailment(examples: list[Example], resources: Resources, folder: Path
     )
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingPair:
-    """A chunk of the passages and a sentence."""
-
-    pair: Pair
-    supported: bool
-
-
-def training_pairs(examples: list[Example], embedder: Embedder, seed: int) -> list[TrainingPair]:
-    """Each sentence with the chunk of its passages that is most like it: not supported where an annotated
-    span touches it. As many supported ones are drawn as there are others; half as many again are paired with
-    the chunk of another source, which does not support them (RAGulator's way, arXiv 2411.03920)."""
+def training_pairs(examples: list[Example], embedder: Embedder, seed: int) -> list[tuple[Pair, bool]]:
+    """Each sentence with the chunk of its passages that is most like it, and whether that supports it: not
+    where an annotated span touches it. As many supported ones are drawn as there are others; half as many
+    again are paired with the chunk of another source, which does not support them (RAGulator's way, arXiv
+    2411.03920)."""
     generator = np.random.default_rng(seed)
-    sentences, flags, owners = [], [], []
-    for example in examples:
-        for text, flag in sentences_with_flags(example):
-            sentences.append(text)
-            flags.append(flag)
-            owners.append(example)
-    flagged = np.array(flags, dtype=bool)
+    found = [(*one, example) for example in examples for one in sentences_with_flags(example)]
+    sentences, owners = [text for text, _, _ in found], [example for _, _, example in found]
+    flagged = np.array([flag for _, flag, _ in found], dtype=bool)
     wrong = np.flatnonzero(flagged)
     right = generator.permutation(np.flatnonzero(~flagged))[: len(wrong)]
     chunks = {example.content_hash: chunks_of(example.passages, CHUNK_WORDS) for example in examples}
@@ -113,14 +94,12 @@ def training_pairs(examples: list[Example], embedder: Embedder, seed: int) -> li
     nearest = nearest_chunks(
         [sentences[k] for k in drawn], [chunks[owners[k].content_hash] for k in drawn], embedder
     )
-    pairs = [
-        TrainingPair((chunk, sentences[k]), not flagged[k]) for k, chunk in zip(drawn, nearest, strict=True)
-    ]
+    pairs = [((chunk, sentences[k]), not flagged[k]) for k, chunk in zip(drawn, nearest, strict=True)]
     of_source = {example.source: chunks[example.content_hash] for example in examples}
     names = sorted(of_source)
     for k in right[: int(UNRELATED * len(right))] if len(names) > 1 else ():
         other = names[(names.index(owners[k].source) + generator.integers(1, len(names))) % len(names)]
-        pairs.append(TrainingPair((str(generator.choice(of_source[other])), sentences[k]), False))
+        pairs.append(((str(generator.choice(of_source[other])), sentences[k]), False))
     return pairs
 
 
@@ -147,9 +126,6 @@ def nearest_chunks(sentences: list[str], chunks: list[list[str]], embedder: Embe
     return found
 
 
-# The baselines.
-
-
 def windows_of(example: Example) -> list[str]:
     """Of all passages as one text: a window may begin in one and end in the next."""
     return chunks_of(["\n".join(example.passages)], WINDOW_WORDS)
@@ -162,13 +138,11 @@ def measure_group(group: Sequence[Example], model: Entailment) -> list[Measureme
     texts = [sentences_of(example.response) for example in group]
     support = model([(window, text) for own in texts for text in own for window in windows])
     doubts = (1 - support.reshape(-1, len(windows))).min(axis=1)
-    parts = np.split(doubts, np.cumsum([len(own) for own in texts])[:-1])
-    return [
-        Measurement(
-            np.array([part.max()]), PartScores(np.array(split_sentences(example.response or "")), part)
-        )
-        for example, part in zip(group, parts, strict=True)
-    ]
+    made = []
+    for example, part in zip(group, split(doubts, texts), strict=True):
+        spans = np.array(split_sentences(example.response or ""))
+        made.append(Measurement(np.array([part.max()]), PartScores(spans, part)))
+    return made
 
 
 def read_windows(rows: Rows, resources: Resources, model: Entailment) -> list[Measurement]:

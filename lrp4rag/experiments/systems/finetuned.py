@@ -55,14 +55,8 @@ def classifier_of(rows: Rows, resources: Resources) -> TrainedModel[SequenceClas
         "training": asdict(TRAINING),
         "lora": [RANK, ALPHA, DROPOUT, *TARGETS],
     }
-    return model_of_fold(
-        rows,
-        resources,
-        settings,
-        train_llm,
-        lambda folder: load_llm(Path(folder), resources),
-        training_rows=rows,
-    )
+    load = lambda folder: load_llm(Path(folder), resources)  # noqa: E731
+    return model_of_fold(rows, resources, settings, train_llm, load, training_rows=rows)
 
 
 def train_llm(examples: list[Example], resources: Resources, folder: Path) -> None:
@@ -127,16 +121,10 @@ def _headed(resources: Resources) -> Any:
             dtype=torch.float32,
             use_safetensors=True,
         )
-    model.config.pad_token_id = _padding(reader.tokenizer)
+    if reader.tokenizer.pad_token_id is None:
+        reader.tokenizer.pad_token = reader.tokenizer.eos_token
+    model.config.pad_token_id = reader.tokenizer.pad_token_id  # the head reads the last token before padding
     return model.to(reader.model.device)
-
-
-def _padding(tokenizer: Any) -> int:
-    """The head reads the last token that is not padding."""
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    padding: int = tokenizer.pad_token_id
-    return padding
 
 
 FINE_TUNED = Measured(

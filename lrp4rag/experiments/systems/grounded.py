@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,9 @@ from lrp4rag.experiments.systems.entailment import entailment_facts, entailment_
 from lrp4rag.experiments.systems.facts import LABELS, SPANS
 from lrp4rag.experiments.systems.grounded_chunks import Chunker, Starts
 from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.experiments.systems.scoring import PartScores
+from lrp4rag.experiments.systems.scoring import PartScores, split
 from lrp4rag.features.text import words_of
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentences import sentences_of
 from lrp4rag.training.rows import Rows
 
 CLAIM_TOKENS, CLAIM_OVERLAP = 60, 15
@@ -64,14 +64,9 @@ _WHOLE = re.compile(
 def claims_fact(text: str) -> bool:
     """Whether enough content words are left once questions, courtesies and statements about the passages or
     the answer are struck out."""
-    left = (_left(text[start:end]) for start, end in split_sentences(text))
+    left = [_PHRASES.sub("", sentence) for sentence in sentences_of(text) if not _WHOLE.search(sentence)]
     words = [word for part in left for word in words_of(part) if word not in ENGLISH_STOP_WORDS]
     return len(words) >= CONTENT_WORDS
-
-
-def _left(sentence: str) -> str:
-    """What a sentence says, without what is struck out."""
-    return "" if _WHOLE.search(sentence) else _PHRASES.sub("", sentence)
 
 
 def retrieved(
@@ -87,10 +82,7 @@ def retrieved(
     return np.sort(order[: max(fitting, 1)])
 
 
-Scores = NDArray[np.float64]
-
-
-def aggregated(support: Scores) -> Scores:
+def aggregated(support: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of claims (C,): sum of w s / sum of w, with w = `WEIGHT` where s < `UNSUPPORTED` and else 1; and the
     smallest s. Both are 1 where nothing is claimed: nothing is unsupported then."""
     if not len(support):
@@ -111,43 +103,25 @@ def starts_of(embedder: Embedder) -> Starts:
     return starts
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pieces:
-    """Of a response: `spans` (P, 2) of its pieces, which of them claim something (P,), and these."""
-
-    spans: NDArray[np.intp]
-    factual: NDArray[np.bool_]
-    claims: list[str]
-
-    @classmethod
-    def of(cls, response: str, chunker: Chunker) -> Pieces:
-        spans = chunker(response)
-        texts = [response[start:end] for start, end in spans]
-        factual = np.array([claims_fact(text) for text in texts])
-        return cls(
-            np.array(spans),
-            factual,
-            [text for text, is_claim in zip(texts, factual, strict=True) if is_claim],
-        )
-
-    def measurement(self, support: Scores) -> Measurement:
-        """From the claims' support: a piece's score is 1 - support, and 0 where it claims nothing."""
-        scores = np.zeros(len(self.spans))
-        scores[self.factual] = 1 - support
-        return Measurement(aggregated(support), PartScores(self.spans, scores))
-
-
 def measure_group(group: Sequence[Example], model: Entailment, embedder: Embedder) -> list[Measurement]:
-    """Of responses to one source: passages are embedded once, and all pairs are read together."""
+    """Of responses to one source: passages are embedded once, and all pairs are read together. A piece's
+    score is 1 - its support, and 0 where it claims nothing."""
     starts = starts_of(embedder)
     cut = Chunker(starts, CHUNK_TOKENS)
     chunks = [text[start:end] for text in group[0].passages for start, end in cut(text)]
     chunker = Chunker(starts, CLAIM_TOKENS, CLAIM_OVERLAP)
-    pieces = [Pieces.of(example.response or "", chunker) for example in group]
-    claims = [claim for own in pieces for claim in own.claims]
-    support = model(pairs(claims, chunks, starts, embedder))
-    parts = np.split(support, np.cumsum([len(own.claims) for own in pieces])[:-1])
-    return [own.measurement(part) for own, part in zip(pieces, parts, strict=True)]
+    responses = [example.response or "" for example in group]
+    pieces = [chunker(response) for response in responses]
+    texts = [[one[start:end] for start, end in own] for one, own in zip(responses, pieces, strict=True)]
+    factual = [[claims_fact(text) for text in own] for own in texts]
+    claims = [list(compress(own, flags)) for own, flags in zip(texts, factual, strict=True)]
+    support = model(pairs([claim for own in claims for claim in own], chunks, starts, embedder))
+    made = []
+    for spans, flags, part in zip(pieces, factual, split(support, claims), strict=True):
+        scores = np.zeros(len(spans))
+        scores[flags] = 1 - part
+        made.append(Measurement(aggregated(part), PartScores(np.array(spans), scores)))
+    return made
 
 
 def pairs(claims: Sequence[str], chunks: Sequence[str], starts: Starts, embedder: Embedder) -> list[Pair]:

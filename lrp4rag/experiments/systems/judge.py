@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -50,8 +49,7 @@ CHAIN = (
 )
 
 T = TypeVar("T")
-Grade = Literal["PASS", "FAIL", "UNCERTAIN"]
-WORTH: dict[Grade, float] = {"PASS": 0.0, "UNCERTAIN": 0.5, "FAIL": 1.0}
+WORTH = {"PASS": 0.0, "UNCERTAIN": 0.5, "FAIL": 1.0}
 # What repeats the instruction, or names several grades or verdicts, is no answer.
 _GRADE = re.compile(
     r"^\W*(PASS|FAIL|UNCERTAIN)\b[\s*]*[:.\-\u2013]+[\s*]*((?!.*\b(?:PASS|FAIL|UNCERTAIN)\b).*\w.*)",
@@ -60,21 +58,10 @@ _GRADE = re.compile(
 _VERDICT = re.compile(r"(?:^|[.!?])\W*verdict\W*(yes|no)\W*$", re.IGNORECASE | re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Graded:
-    """A question of the rubric, as it was answered."""
-
-    grade: Grade
-    reason: str
-
-
-def read_grade(reply: str) -> Graded | None:
-    """None where the reply does not begin with a grade and give a reason, which names no grade."""
+def read_grade(reply: str) -> tuple[str, str] | None:
+    """Grade and reason; None where the reply does not begin with a grade and a reason, which names none."""
     found = _GRADE.match(reply)
-    if found is None:
-        return None
-    grade: Grade = found[1]  # type: ignore[assignment]
-    return Graded(grade, " ".join(found[2].split()))
+    return (found[1], " ".join(found[2].split())) if found else None
 
 
 def read_vote(reply: str) -> bool | None:
@@ -100,12 +87,9 @@ def rubric(examples: list[Example], chat: Chat) -> list[Measurement]:
     messages = [case_of(example) + question for example in examples for question in questions]
     made = []
     for grades in batched(asked_until_read(messages, chat, read_grade), len(questions)):
-        worth = [WORTH[one.grade] for one in grades if one is not None]
-        notes = tuple(
-            f"{name}: {one.grade}: {one.reason}"
-            for name, one in zip(RUBRIC, grades, strict=True)
-            if one is not None
-        )
+        known = {name: one for name, one in zip(RUBRIC, grades, strict=True) if one is not None}
+        worth = [WORTH[grade] for grade, _ in known.values()]
+        notes = tuple(f"{name}: {grade}: {reason}" for name, (grade, reason) in known.items())
         unanswered = len(questions) - len(worth)
         made.append(Measurement(_mean(worth), None, len(questions), unanswered, notes))
     return made
@@ -114,9 +98,7 @@ def rubric(examples: list[Example], chat: Chat) -> list[Measurement]:
 def chain_poll(examples: list[Example], chat: Chat) -> list[Measurement]:
     """One number: the share of votes that something is not supported."""
     messages = [case_of(example) + CHAIN for example in examples for _ in range(VOTES)]
-    replies = asked_until_read(
-        messages, chat, read_vote, max_tokens=VOTE_TOKENS, temperature=VOTE_TEMPERATURE
-    )
+    replies = asked_until_read(messages, chat, read_vote, VOTE_TOKENS, VOTE_TEMPERATURE)
     made = []
     for votes in batched(replies, VOTES):
         known = [float(vote) for vote in votes if vote is not None]
@@ -128,7 +110,6 @@ def asked_until_read(
     messages: list[str],
     chat: Chat,
     read: Callable[[str], T | None],
-    *,
     max_tokens: int = REASON_TOKENS,
     temperature: float = 0.0,
 ) -> list[T | None]:
@@ -159,11 +140,13 @@ def _mean(values: list[float]) -> np.ndarray:
     return np.array([np.mean(values) if values else np.nan])
 
 
-Form = Callable[[list[Example], Chat], list[Measurement]]
-
-
 def _judge(
-    name: str, title: str, paper: str, number: str, form: Form, words: list[str], *, slow: bool = False
+    name: str,
+    title: str,
+    paper: str,
+    number: str,
+    form: Callable[[list[Example], Chat], list[Measurement]],
+    words: list[str],
 ) -> Measured:
     """`words` say what is asked, how often, and which replies are read: cached replies depend on them."""
 
@@ -172,11 +155,9 @@ def _judge(
         settings = {"chat": chat.name, "prompts": [CASE, *words]}
         return resources.measured(name, settings, rows.examples, Measurement, lambda group: form(group, chat))
 
-    return Measured(
-        Facts(title, paper, "text", "a sigmoid", "the judge's", slow=slow, choices=("judge",)),
-        measure,
-        (number,),
-    )
+    slow = form is not two_answers
+    facts = Facts(title, paper, "text", "a sigmoid", "the judge's", slow=slow, choices=("judge",))
+    return Measured(facts, measure, (number,))
 
 
 TWO_ANSWERS = _judge(
@@ -194,7 +175,6 @@ RUBRIC_JUDGE = _judge(
     "questions failed",
     rubric,
     [RUBRIC_FORM, *RUBRIC.values(), f"{TRIES}, {REASON_TOKENS}, {RETRY_TEMPERATURE}", _GRADE.pattern],
-    slow=True,
 )
 CHAIN_POLL = _judge(
     "chainpoll",
@@ -203,5 +183,4 @@ CHAIN_POLL = _judge(
     "share of votes",
     chain_poll,
     [CHAIN, f"{TRIES}, {VOTES}, {VOTE_TOKENS}, {VOTE_TEMPERATURE}", _VERDICT.pattern],
-    slow=True,
 )

@@ -4,6 +4,7 @@ marks the response's tokens. Here it is trained on annotated spans in the folds,
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from lrp4rag.experiments.systems.encoders.running import chunk_spans, chunks_of,
 from lrp4rag.experiments.systems.encoders.token_classifier import (
     LONGEST,
     TokenClassifier,
-    TokenScores,
     Window,
     labelled_window,
 )
@@ -61,14 +61,10 @@ def windows_of(example: Example, longest: int, embedder: Embedder) -> list[Windo
 
 def classifier_of(rows: Rows, resources: Resources) -> TrainedModel[TokenClassifier]:
     """The published model that was chosen, or MiniLM trained on the spans of the training rows."""
-    return model_of_fold(
-        rows,
-        resources,
-        {"kind": "lettuce", "training": asdict(TRAINING), "words": [CONTEXT_WORDS, PIECE_WORDS]},
-        train_classifier,
-        lambda name: TokenClassifier.load(name, resources.choices.device),
-        published=resources.choices.token_classifier,
-    )
+    settings = {"kind": "lettuce", "training": asdict(TRAINING), "words": [CONTEXT_WORDS, PIECE_WORDS]}
+    load = partial(TokenClassifier.load, device=resources.choices.device)
+    published = resources.choices.token_classifier
+    return model_of_fold(rows, resources, settings, train_classifier, load, published=published)
 
 
 def train_classifier(examples: list[Example], resources: Resources, folder: Path) -> None:
@@ -77,13 +73,12 @@ def train_classifier(examples: list[Example], resources: Resources, folder: Path
 
     def items_of(model: Any, tokenizer: Any) -> list[Item]:
         longest = tokens_read(model.config, tokenizer, LONGEST)
-        return [
-            labelled_window(
-                window, [(one.start, one.end) for one in example.labels or ()], tokenizer, longest
-            )
-            for example in examples
-            for window in windows_of(example, longest, resources.embedder)
-        ]
+        made = []
+        for example in examples:
+            spans = [(one.start, one.end) for one in example.labels or ()]
+            windows = windows_of(example, longest, resources.embedder)
+            made += [labelled_window(window, spans, tokenizer, longest) for window in windows]
+        return made
 
     kind, label = AutoModelForTokenClassification, "training token classifier"
     train_encoder(kind, items_of, examples, resources, folder, TRAINING, label)
@@ -94,18 +89,17 @@ def measure(rows: Rows, resources: Resources, model: TokenClassifier) -> list[Me
 
     def group(examples: list[Example]) -> list[Measurement]:
         windows = [windows_of(example, model.longest, resources.embedder) for example in examples]
-        scores = iter(model([window for own in windows for window in own]))
-        return [_measurement([next(scores) for _ in own]) for own in windows]
+        found, made = iter(model([window for own in windows for window in own])), []
+        for own in windows:
+            pieces = [next(found) for _ in own]
+            spans = np.concatenate([one.spans for one in pieces])
+            scores = np.concatenate([one.scores for one in pieces])
+            highest = float(scores.max()) if len(scores) else None
+            made.append(Measurement(np.array([log_odds(highest)]), PartScores(spans, scores)))
+        return made
 
     settings = {"model": model.name, "words": [CONTEXT_WORDS, PIECE_WORDS]}
     return resources.measured("lettuce", settings, rows.examples, Measurement, group)
-
-
-def _measurement(pieces: list[TokenScores]) -> Measurement:
-    spans = np.concatenate([one.spans for one in pieces])
-    probabilities = np.concatenate([one.probabilities for one in pieces])
-    highest = float(probabilities.max()) if len(probabilities) else None
-    return Measurement(np.array([log_odds(highest)]), PartScores(spans, probabilities))
 
 
 LETTUCE = Measured(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
 from lrp4rag.example import Example
 from lrp4rag.reader.encoding import tokens_in
 
+T = TypeVar("T", bound=np.generic)
 Floats = NDArray[np.float64]
 EDGE = 1e-6  # of a probability, so that its log odds are finite
 
@@ -77,6 +79,11 @@ class PartScores:
         """Which parts share a character with an annotated span, (P,)."""
         spans = [(label.start, label.end) for label in example.labels or ()]
         return tokens_in([(int(start), int(end)) for start, end in self.spans], spans)
+
+
+def split(values: NDArray[T], like: Sequence[Sized]) -> list[NDArray[T]]:
+    """What was concatenated, in parts as long as those of `like`."""
+    return np.split(values, np.cumsum([len(one) for one in like])[:-1])
 
 
 NO_PARTS = PartScores(np.zeros((0, 2), np.intp), np.zeros(0))

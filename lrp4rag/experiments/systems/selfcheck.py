@@ -25,7 +25,7 @@ from lrp4rag.experiments.systems.entailment import entailment_of
 from lrp4rag.experiments.systems.facts import SPANS, Facts
 from lrp4rag.experiments.systems.ngrams import NGrams
 from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.experiments.systems.scoring import PartScores
+from lrp4rag.experiments.systems.scoring import PartScores, split
 from lrp4rag.features.text import words_of
 from lrp4rag.sentences import sentences_of, split_sentences
 from lrp4rag.training.rows import Rows
@@ -82,11 +82,9 @@ def _drawn(prompts: list[Example], resources: Resources) -> list[Samples]:
 
     made = []
     for example in prompts:
-        texts = Prompted(resources.reader, resources.reader.encode_message(example.prompt)).sample(
-            [[]] * COUNT,
-            max_new_tokens=MAX_NEW_TOKENS,
-            temperature=TEMPERATURE,
-            seed=resources.seed,
+        prompt = Prompted(resources.reader, resources.reader.encode_message(example.prompt))
+        texts = prompt.sample(
+            [[]] * COUNT, max_new_tokens=MAX_NEW_TOKENS, temperature=TEMPERATURE, seed=resources.seed
         )
         made.append(Samples(tuple(text for text in texts if text)))
     return made
@@ -101,8 +99,7 @@ def checked(examples: Sequence[Example], samples: Sequence[Samples], doubt: Doub
         for example, own in zip(examples, samples, strict=True)
     ]
     doubts = doubt([pair for own in pairs for pair in own])
-    ends = np.cumsum([len(own) for own in pairs])
-    return [_measurement(*one) for one in zip(spans, np.split(doubts, ends[:-1]), strict=True)]
+    return [_measurement(*one) for one in zip(spans, split(doubts, pairs), strict=True)]
 
 
 def _measurement(spans: Sequence[tuple[int, int]], doubts: Values) -> Measurement:
@@ -123,11 +120,6 @@ def unlike(pairs: list[Pair], embedder: Embedder) -> Values:
         [1 - max(vectors[part] @ vectors[sentence] for part in parts[sample]) for sample, sentence in pairs],
         dtype=np.float64,
     )
-
-
-def not_entailed(pairs: list[Pair], model: Entailment) -> Values:
-    """1 - the probability that the sample supports the sentence (section 5.4)."""
-    return 1 - model(pairs)
 
 
 def denied(pairs: list[Pair], chat: Chat) -> Values:
@@ -186,8 +178,9 @@ def _by_ngrams(rows: Rows, resources: Resources) -> list[Measurement]:
 
 
 def _by_entailment(rows: Rows, resources: Resources, model: Entailment) -> list[Measurement]:
-    doubt = partial(not_entailed, model=model)
-    return _measure(rows, resources, "selfcheck-nli", {"entailment": model.name}, doubt)
+    """1 - the probability that the sample supports the sentence (section 5.4)."""
+    settings = {"entailment": model.name}
+    return _measure(rows, resources, "selfcheck-nli", settings, lambda pairs: 1 - model(pairs))
 
 
 def _by_asking(rows: Rows, resources: Resources) -> list[Measurement]:

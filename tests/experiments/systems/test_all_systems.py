@@ -12,9 +12,9 @@ from sklearn.metrics import roc_auc_score
 
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.systems import redeep, selfcheck
-from lrp4rag.experiments.systems.encoders.token_classifier import TokenScores
 from lrp4rag.experiments.systems.ragulator import sentences
 from lrp4rag.experiments.systems.registry import BASELINES
+from lrp4rag.experiments.systems.scoring import PartScores
 from lrp4rag.experiments.systems.selfcheck import Samples
 from lrp4rag.training.rows import Rows
 from tests.experiments.systems.stand_ins import (
@@ -90,7 +90,7 @@ def token_scores(windows):
         words = window.piece.split(" ")
         ends = window.start + np.cumsum([len(word) + 1 for word in words]) - 1
         spans = np.array([(end - len(word), end) for word, end in zip(words, ends, strict=True)])
-        found.append(TokenScores(spans, np.array([0.9 if "Dragon" in word else 0.1 for word in words])))
+        found.append(PartScores(spans, np.array([0.9 if "Dragon" in word else 0.1 for word in words])))
     return found
 
 

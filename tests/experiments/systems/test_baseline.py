@@ -52,15 +52,6 @@ def knowing(unanswered=()):
     return BestClassifier(FACTS, candidates_of)
 
 
-def test_the_candidate_that_knows_is_chosen(rows):
-    fitted = knowing().fit(rows.select(range(40)), RESOURCES)
-    assert fitted.chosen == "clue, logistic, C=1"
-    own = rows.select(range(40, 50))
-    scores = fitted.score(own, RESOURCES)
-    assert [score.flagged for score in scores] == own.labels.tolist()
-    assert all(score.answered and score.suspects is None for score in scores)
-
-
 def test_it_is_calibrated_on_out_of_fold_scores(rows):
     neighbour = Candidate("noise", "neighbour", "", KNeighborsClassifier(1), noise(rows))
     fitted = BestClassifier(FACTS, lambda *_: (neighbour,)).fit(rows, RESOURCES)

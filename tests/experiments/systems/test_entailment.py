@@ -33,34 +33,34 @@ def chunks(example):
 
 def test_as_many_supported_as_unsupported_and_half_as_many_again_from_other_sources():
     # Of 32 sentences a span touches eight: eight of the 24 others are drawn, four of these are paired again.
-    assert Counter(one.supported for one in MADE) == {True: 8, False: 8 + 4}
-    assert Counter(one.pair[1] == WRONG for one in MADE) == {True: 8, False: 8 + 4}
-    assert all(one.supported == (one.pair[1] != WRONG) for one in MADE[:16])
-    assert not any(one.supported or one.pair[1] == WRONG for one in MADE[16:])
+    assert Counter(supported for _, supported in MADE) == {True: 8, False: 8 + 4}
+    assert Counter(text == WRONG for (_, text), _ in MADE) == {True: 8, False: 8 + 4}
+    assert all(supported == (text != WRONG) for (_, text), supported in MADE[:16])
+    assert not any(supported or text == WRONG for (_, text), supported in MADE[16:])
 
 
 def test_the_premise_is_the_nearest_chunk_of_the_own_passages(monkeypatch):
     # Each passage is one chunk; by words, the first one is nearest to what is said.
-    for one in MADE[:16]:
-        if one.pair[1] != WRONG and "bridge" in one.pair[1]:
-            assert one.pair[0].startswith("The old bridge")
+    for (premise, text), _ in MADE[:16]:
+        if text != WRONG and "bridge" in text:
+            assert premise.startswith("The old bridge")
     monkeypatch.setattr(entailment, "CHUNK_WORDS", 6)
-    supported = [one.pair for one in training_pairs(ROWS, WordVectors(), 0) if one.supported]
-    assert all(premise == sentence for premise, sentence in supported)
+    for (premise, text), supported in training_pairs(ROWS, WordVectors(), 0):
+        assert not supported or premise == text
 
 
 def test_unrelated_pairs_never_have_a_chunk_of_their_own_source():
-    supported = {one.pair[1] for one in MADE[:16] if one.supported}
-    for chunk, sentence in (one.pair for one in MADE[16:]):
+    drawn = {text for (_, text), supported in MADE[:16] if supported}
+    for (chunk, sentence), _ in MADE[16:]:
         (source,) = {example.source for example in ROWS if chunk in chunks(example)}
-        assert sentence in supported
+        assert sentence in drawn
         if any(part.isdigit() for part in sentence.split()):
             (own,) = {example.source for example in ROWS if sentence in example.response}
             assert source != own
     # Any other source can be drawn, and of more than one chunk any.
     many = [one for seed in range(40) for one in training_pairs(ROWS[:6], WordVectors(), seed)[6:]]
-    drawn = {one.pair for one in many if one.pair[1] == "The old bridge 0 is red."}
-    assert {chunk for chunk, _ in drawn} == {chunk for row in ROWS[2:6] for chunk in chunks(row)}
+    drawn = {chunk for (chunk, text), _ in many if text == "The old bridge 0 is red."}
+    assert drawn == {chunk for row in ROWS[2:6] for chunk in chunks(row)}
 
 
 def test_the_seed_decides_what_is_drawn():
@@ -82,7 +82,7 @@ FEW = [bridge_example(k, response="It is old and red. It is blue and red.") for 
     ids=["one source", "nothing hallucinated", "most hallucinated"],
 )
 def test_pairs_of_few_sentences(rows, expected):
-    assert Counter(one.supported for one in training_pairs(rows, WordVectors(), 0)) == expected
+    assert Counter(supported for _, supported in training_pairs(rows, WordVectors(), 0)) == expected
 
 
 def test_short_sentences_are_left_out():

@@ -15,7 +15,7 @@ import torch
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.experiments.systems import judge
 from lrp4rag.experiments.systems.chat import TOP_LOGPROBS, LocalChat, RemoteChat
-from lrp4rag.experiments.systems.judge import Graded, read_grade, read_vote
+from lrp4rag.experiments.systems.judge import read_grade, read_vote
 from tests.experiments.systems.stand_ins import ScriptedChat
 from tests.tiny import bridge_example
 
@@ -33,7 +33,7 @@ from tests.tiny import bridge_example
     ],
 )
 def test_a_grade_is_read_with_its_reason(reply, grade, reason):
-    assert read_grade(reply) == Graded(grade, reason)
+    assert read_grade(reply) == (grade, reason)
 
 
 @pytest.mark.parametrize(

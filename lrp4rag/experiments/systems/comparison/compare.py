@@ -14,7 +14,7 @@ from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from lrp4rag.classifiers.card import Metrics
+from lrp4rag.classifiers.card import Located, Metrics
 from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.claim import claim
@@ -29,7 +29,7 @@ from lrp4rag.experiments.systems.trained import refuse_seen
 from lrp4rag.strict_json import read_record
 from lrp4rag.training.cache import Cache
 from lrp4rag.training.folds import ONCE
-from lrp4rag.training.localisation import Line, parts_of
+from lrp4rag.training.localisation import parts_of
 from lrp4rag.training.metrics import compare, outcome_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.tokens import Tokens, tokens_of
@@ -53,7 +53,7 @@ class Quality:
     metrics: Metrics
     behind: Metrics
     behind_sample: Metrics | None
-    line: Line | None
+    line: Located | None
     by_marks: Metrics | None
     answered: float
     unreadable: float = 0.0

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.card import package_versions
+from lrp4rag.classifiers.card import Located, package_versions
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.errors import InputError
 from lrp4rag.files import read_bytes, remove_leftovers, write_atomically
 from lrp4rag.strict_json import parse
 from lrp4rag.training import cache
-from lrp4rag.training.localisation import Line, Marking, line_of
+from lrp4rag.training.localisation import Marking, line_of
 from lrp4rag.training.records import UNREADABLE, from_json, rounded_to, to_json
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.tokens import Tokens
@@ -59,7 +59,7 @@ class SystemScores:
         """Whether all of these tokens were scored."""
         return self.marking is not None and bool(np.isfinite(self.marking.scores[tokens]).all())
 
-    def line(self, part: Rows, tokens: Tokens, chosen: Numbers, resamples: int) -> Line | None:
+    def line(self, part: Rows, tokens: Tokens, chosen: Numbers, resamples: int) -> Located | None:
         """Metrics of tokens, spans and sentences of rows, `part`, whose numbers are `chosen`; None where not
         all of them were scored."""
         if self.marking is None or not self.marks(tokens.within(chosen)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.card import Metrics
+from lrp4rag.classifiers.card import Located, Metrics
 from lrp4rag.classifiers.verdict import merged_spans
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
@@ -24,7 +24,7 @@ from lrp4rag.features.parts import RELEVANCE
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.training.cache import Cache
 from lrp4rag.training.extract import extract
-from lrp4rag.training.localisation import Line, parts_of
+from lrp4rag.training.localisation import parts_of
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.tokens import Tokens, tokens_of
@@ -41,7 +41,7 @@ class CrossValidated:
     examples: tuple[Example, ...]
     scores: tuple[Score, ...]
     responses: dict[str, Metrics]
-    lines: dict[str, Line | None]
+    lines: dict[str, Located | None]
     answered: float
     chosen: tuple[str, ...]
 

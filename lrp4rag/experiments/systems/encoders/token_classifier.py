@@ -13,6 +13,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.experiments.systems.encoders.running import encoded_pair, outputs, tokens_read
 from lrp4rag.experiments.systems.encoders.training import IGNORED, Item
 from lrp4rag.experiments.systems.encoders.weights import identified, load_encoder
+from lrp4rag.experiments.systems.scoring import PartScores
 from lrp4rag.reader.encoding import tokens_in
 
 LONGEST = 4096  # tokens of a window: what the published models were trained on
@@ -25,15 +26,6 @@ class Window:
     context: str
     piece: str
     start: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TokenScores:
-    """Of a response's tokens by the encoder's tokenizer: their characters `spans` (T, 2), and the probability
-    that each is hallucinated (T,)."""
-
-    spans: NDArray[np.intp]
-    probabilities: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +52,9 @@ class TokenClassifier:
         """Tokens of a window that are read."""
         return tokens_read(self.model.config, self.tokenizer, LONGEST)
 
-    def __call__(self, windows: Sequence[Window]) -> list[TokenScores]:
-        """Of each window's piece; spans are those of the response."""
+    def __call__(self, windows: Sequence[Window]) -> list[PartScores]:
+        """Of each window's piece: its tokens by their characters in the response, and the probability that
+        each is hallucinated."""
         import torch
 
         if not windows:
@@ -74,7 +67,7 @@ class TokenClassifier:
         for chosen, _, output in outputs(self.model, encoded, self.tokenizer, self.model.device):
             shares = torch.softmax(output.logits.float(), -1)[..., 1].double().cpu().numpy()
             probabilities |= {int(k): row[places[k]] for k, row in zip(chosen, shares, strict=True)}
-        return [TokenScores(span, probabilities[k]) for k, span in enumerate(spans)]
+        return [PartScores(span, probabilities[k]) for k, span in enumerate(spans)]
 
 
 def encoded_window(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from lrp4rag.experiments.systems.entailment import CHUNK_WORDS
 from lrp4rag.experiments.systems.facts import optional
 from lrp4rag.experiments.systems.ngrams import NGrams, Words
 from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.scoring import split
 from lrp4rag.features.text import words_of
 from lrp4rag.sentences import sentences_of, split_sentences
 from lrp4rag.training.store import key_of
@@ -97,18 +97,12 @@ class Context:
 
 def stems(text: str) -> list[str]:
     """Stop words go first: stems would hide them. Raises `InputError` where the stemmer is not installed."""
-    return [_stem(word) for word in words_of(text) if word not in ENGLISH_STOP_WORDS]
-
-
-@lru_cache(maxsize=100_000)
-def _stem(word: str) -> str:
-    stem: str = _stemmer().stemWord(word)
-    return stem
+    return [_stem()(word) for word in words_of(text) if word not in ENGLISH_STOP_WORDS]
 
 
 @lru_cache(maxsize=1)
-def _stemmer() -> Any:
-    return optional("snowballstemmer").stemmer("english")
+def _stem() -> Callable[[str], str]:
+    return lru_cache(maxsize=100_000)(optional("snowballstemmer").stemmer("english").stemWord)
 
 
 def features_of(examples: Sequence[Example], model: Entailment, resources: Resources) -> list[Features]:
@@ -136,20 +130,19 @@ def compare(group: Sequence[Example], resources: Resources) -> list[Compared]:
     context = [sentence for text in group[0].passages for sentence in sentences_of(text)]
     chunks = chunks_of(group[0].passages, CHUNK_WORDS)
     counts = Context.of(context)
-    spans = [split_sentences(example.response or "") for example in group]
     texts = [sentences_of(example.response) for example in group]
     vectors = resources.embedder([*context, *chunks, *(text for own in texts for text in own)])
     known, wider, rest = np.split(vectors, [len(context), len(context) + len(chunks)])
     made = []
-    places = np.cumsum([len(own) for own in texts])[:-1]
-    for own_spans, own, queries in zip(spans, texts, np.split(rest, places), strict=True):
+    for example, own, queries in zip(group, texts, split(rest, texts), strict=True):
+        spans = np.array(split_sentences(example.response or ""))
         numbers = [
             (counts.precision(words), counts.unigram_perplexity(words), counts.bigram_perplexity(words))
             for words in map(stems, own)
         ]
         nearest = np.argsort(-(queries @ wider.T), axis=1, kind="stable")[:, :RERANKED]
         similarity = (queries @ known.T).max(axis=1)
-        made.append(Compared(np.array(own_spans), np.column_stack([numbers, similarity]), nearest))
+        made.append(Compared(spans, np.column_stack([numbers, similarity]), nearest))
     return made
 
 

@@ -10,7 +10,7 @@ sentence; the paper labels windows of its contexts so, with a model of 70B param
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -25,6 +25,7 @@ from lrp4rag.experiments.systems.encoders.entailment import Entailment
 from lrp4rag.experiments.systems.judge import RETRY_TEMPERATURE, TRIES, asked_until_read
 from lrp4rag.experiments.systems.ragulator.features import Features, features_of
 from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.scoring import split
 from lrp4rag.sentences import sentences_of
 from lrp4rag.training.spans import annotated_sentences
 
@@ -83,12 +84,7 @@ def from_replies(
     return _labelled(examples, features, prompted_labels(examples, resources))
 
 
-Make = Callable[[Sequence[Example], Sequence[Features], Entailment, Resources], LabelledSentences]
-SOURCES: dict[Source, Make] = {
-    "simulated": from_simulated,
-    "annotated": from_spans,
-    "prompted": from_replies,
-}
+SOURCES = {"simulated": from_simulated, "annotated": from_spans, "prompted": from_replies}
 
 
 def _labelled(
@@ -103,9 +99,6 @@ def _labelled(
         np.repeat(sources, [len(one) for one in out])[known],
         sources,
     )
-
-
-# Simulated sentences.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,9 +138,6 @@ def couples(sources: Iterable[str], seed: int) -> list[tuple[str, ...]]:
     return [tuple(part.tolist()) for part in np.array_split(order, len(order) // 2)]
 
 
-# Labels by asking.
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
     """Of S sentences: `out` is 1 where no sentence of the context supports it, 0 where one does, and NaN
@@ -174,11 +164,9 @@ def ask(group: Sequence[Example], chat: Chat) -> list[Asked]:
     numbered = "\n".join(f"{k}. {sentence}" for k, sentence in enumerate(context, start=1))
     texts = [sentences_of(example.response) for example in group]
     messages = [CASE.format(context=numbered, sentence=text) + QUESTION for own in texts for text in own]
-    found = asked_until_read(
-        messages, chat, partial(read_indices, count=len(context)), max_tokens=REPLY_TOKENS
-    )
+    found = asked_until_read(messages, chat, partial(read_indices, count=len(context)), REPLY_TOKENS)
     out = np.array([np.nan if one is None else float(not one) for one in found])
-    return [Asked(part) for part in np.split(out, np.cumsum([len(own) for own in texts])[:-1])]
+    return [Asked(part) for part in split(out, texts)]
 
 
 def read_indices(reply: str, count: int) -> tuple[int, ...] | None:

@@ -28,7 +28,7 @@ from lrp4rag.experiments.systems.facts import SPANS, Facts, optional
 from lrp4rag.experiments.systems.ragulator.features import features_of
 from lrp4rag.experiments.systems.ragulator.labels import SOURCES, LabelledSentences, Source
 from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.experiments.systems.scoring import Calibration, PartScores, threshold_of
+from lrp4rag.experiments.systems.scoring import Calibration, PartScores, split, threshold_of
 from lrp4rag.training.rows import Rows
 
 Classifier = Literal["random forest", "LightGBM"]
@@ -70,9 +70,8 @@ class Ragulator:
                 ) from error
             unknown = np.full(len(own), np.nan)
             calibration = Calibration.of(unknown, own.labels, own.generators, unseen)
-            return Fitted(
-                NOTHING, None, lambda rows, _: Reading(np.full(len(rows), np.nan)), calibration, None
-            )
+            silent = lambda rows, _: Reading(np.full(len(rows), np.nan))  # noqa: E731
+            return Fitted(NOTHING, None, silent, calibration, None)
         outside = outside_scores(best.estimator, sentences, [one.numbers for one in features], resources.seed)
         parts = [PartScores(one.spans, scores) for one, scores in zip(features, outside, strict=True)]
         model = fit(best.estimator, sentences.inputs, sentences.labels, sentences.groups)
@@ -122,11 +121,6 @@ def outside_scores(
             model = fit(estimator, sentences.inputs[train], sentences.labels[train], sentences.groups[train])
             scores[own] = margin_of(model, every[own])[0]
     return split(scores, inputs)
-
-
-def split(values: Scores, like: Sequence[Any]) -> list[Scores]:
-    """What was concatenated, in parts as long as those of `like`."""
-    return np.split(values, np.cumsum([len(one) for one in like])[:-1])
 
 
 def _forests(seed: int) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,41 +12,37 @@ from sklearn.metrics import roc_auc_score
 from lrp4rag.experiments.systems.comparison.compare import stacked
 from lrp4rag.experiments.systems.comparison.folds import (
     GENERATORS,
-    FoldScores,
     gathered,
     over_tokens,
     run_fold,
     sample_of,
 )
 from lrp4rag.experiments.systems.comparison.scores import SystemScores
-from lrp4rag.experiments.systems.facts import Facts
 from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.experiments.systems.scoring import OutOfFold, Score, ScoredSpan
 from lrp4rag.experiments.systems.simple import LENGTH
 from lrp4rag.training.folds import Split
-from lrp4rag.training.records import from_json, to_json
-from lrp4rag.training.rows import Rows
 from lrp4rag.training.tokens import tokens_of
 from lrp4rag.training.validation import Outcome
-from tests.training.labelled import examples, extraction
+from tests.experiments.systems.stand_ins import extracted, rows_of
+from tests.training.labelled import examples
 
-FACTS = Facts("Spy", "", "text", "labels", "none")
 OFFSETS = [(0, 2), (2, 5), (6, 9), (10, 12)]
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
-    made = [
-        replace(one, response=f"{one.response} still. And {'so ' * (k % 3)}on.")
-        for k, one in enumerate(examples(24))
-    ]
-    return Rows(extraction(made, tmp_path_factory.mktemp("folds") / "s").store, tuple(made))
+def rows(tmp_path_factory):
+    said = [f" still. And {'so ' * (k % 3)}on." for k in range(24)]
+    made = [replace(one, response=one.response + more) for one, more in zip(examples(24), said, strict=True)]
+    return extracted(made, tmp_path_factory.mktemp("folds") / "s")
 
 
-# Parts and tokens.
+@pytest.fixture(scope="module")
+def tokens(rows):
+    return tokens_of(rows, {})
 
 
-def suspect(start: int, end: int, score: float, marked: bool = False) -> ScoredSpan:
+def suspect(start, end, score, marked=False):
     return ScoredSpan(start, end, score, marked)
 
 
@@ -65,41 +61,25 @@ def suspect(start: int, end: int, score: float, marked: bool = False) -> ScoredS
         ((), [0] * 4, [False] * 4),
     ],
 )
-def test_a_token_has_the_highest_score_of_the_parts_it_shares_a_character_with(parts, scores, marks) -> None:
+def test_a_token_has_the_highest_score_of_the_parts_it_shares_a_character_with(parts, scores, marks):
     found, marked = over_tokens(Score(0.5, True, parts), OFFSETS)
     assert found.tolist() == scores
     assert marked.tolist() == marks
 
 
-def test_without_scored_parts_nothing_is_known_of_tokens() -> None:
-    assert over_tokens(Score(0.5, True), OFFSETS) is None
-
-
-# One fold.
-
-
-@dataclass
 class Spy:
     """Keeps what it is given; a response's probability is its number, its first word is marked."""
 
-    marks: bool = True
-    chosen: str = "spy"
-    facts: Facts = FACTS
-    learned: list[str] = field(default_factory=list)
-    judged: list[str] = field(default_factory=list)
+    chosen = "spy"
+    out_of_fold = OutOfFold(np.array([0, 2]), np.array([0.25, 0.75]))
 
-    @property
-    def out_of_fold(self) -> OutOfFold:
-        return OutOfFold(np.array([0, 2]), np.array([0.25, 0.75]))
-
-    def fit(self, rows: Rows, resources: Resources) -> Spy:
-        assert all(example.labels is not None for example in rows.examples)
+    def fit(self, rows, _):
         self.learned = [example.id for example in rows.examples]
         return self
 
-    def score(self, rows: Rows, resources: Resources) -> list[Score]:
+    def score(self, rows, _):
         self.judged = [example.id for example in rows.examples]
-        parts = (suspect(0, 3, 0.8, True), suspect(9, 12, 0.6)) if self.marks else None
+        parts = (suspect(0, 3, 0.8, True), suspect(9, 12, 0.6))
         numbers = (int(example.id.split("-")[1]) for example in rows.examples)
         return [Score(k / 100, k % 2 == 0, parts, answered=k != 6) for k in numbers]
 
@@ -107,7 +87,7 @@ class Spy:
 SPLIT = Split(0, np.array([1, 5, 9, 10, 20]), np.array([0, 6, 7]))
 
 
-def test_only_training_rows_are_learned_from(rows: Rows) -> None:
+def test_only_training_rows_are_learned_from(rows):
     spy = Spy()
     found = run_fold(spy, rows, SPLIT, Resources())
     assert spy.learned == [f"bridge-{k}" for k in SPLIT.train]
@@ -122,7 +102,7 @@ def test_only_training_rows_are_learned_from(rows: Rows) -> None:
     assert found.chosen == "spy"
 
 
-def test_parts_are_spread_over_the_tokens_of_all_responses(rows: Rows) -> None:
+def test_parts_are_spread_over_the_tokens_of_all_responses(rows):
     found = run_fold(Spy(), rows, SPLIT, Resources())
     lengths = [len(rows.examples[k].response.split()) for k in SPLIT.test]
     assert len(found.suspicion) == len(found.marked) == sum(lengths)
@@ -130,30 +110,17 @@ def test_parts_are_spread_over_the_tokens_of_all_responses(rows: Rows) -> None:
     assert np.flatnonzero(found.marked).tolist() == first.tolist()
     assert found.suspicion[first].tolist() == [0.8] * 3
     assert set(found.suspicion) == {0.8, 0.6}
-    bare = run_fold(Spy(marks=False), rows, SPLIT, Resources())
-    assert len(bare.suspicion) == len(bare.marked) == 0
 
 
-def test_a_fold_survives_being_written(rows: Rows) -> None:
-    found = run_fold(Spy(), rows, SPLIT, Resources())
-    again = from_json(FoldScores, to_json(found))
-    for name in ("rows", "probabilities", "flagged", "answered", "suspicion", "marked", "outside_rows"):
-        one, other = getattr(found, name), getattr(again, name)
-        assert np.array_equal(one, other), name
-        assert one.dtype == other.dtype, name
+def folds_of(rows, *tests):
+    """Folds that judge these rows, and learn from the others."""
+    splits = [Split(0, np.setdiff1d(np.arange(24), test), np.array(test)) for test in tests]
+    return [run_fold(Spy(), rows, split, Resources()) for split in splits]
 
 
-# All folds.
-
-
-def split(test: list[int]) -> Split:
-    return Split(0, np.setdiff1d(np.arange(24), test), np.array(test))
-
-
-def test_folds_are_put_together_row_by_row(rows: Rows) -> None:
-    tokens = tokens_of(rows, {})
-    splits = [split([*range(0, 24, 2)]), split([*range(1, 24, 2)])]
-    judged = gathered([run_fold(Spy(), rows, one, Resources()) for one in splits], tokens)
+def test_folds_are_put_together_row_by_row(rows, tokens):
+    halves = [[*range(0, 24, 2)], [*range(1, 24, 2)]]
+    judged = gathered(folds_of(rows, *halves), tokens)
     assert judged.outcome.probabilities == pytest.approx(np.arange(24)[None] / 100)
     assert judged.outcome.flagged.tolist() == [[True, False] * 12]
     assert judged.outcome.chosen == ("spy", "spy")
@@ -164,22 +131,15 @@ def test_folds_are_put_together_row_by_row(rows: Rows) -> None:
     expected = tokens.sentence == tokens.sentence[first][tokens.owner]
     assert judged.marking.sentences.tolist() == expected.tolist()
     assert not judged.marking.sentences.all()
-    for (test, train, outside), one in zip(judged.outside, splits, strict=True):
-        assert test.tolist() == one.test.tolist()
-        assert train.tolist() == one.train[[0, 2]].tolist()
+    for (test, train, outside), own, others in zip(judged.outside, halves, halves[::-1], strict=True):
+        assert test.tolist() == own
+        assert train.tolist() == [others[0], others[2]]
         assert outside.tolist() == [0.25, 0.75]
 
 
-def test_rows_that_no_fold_judged_are_not_known(rows: Rows) -> None:
-    tokens = tokens_of(rows, {})
+def test_rows_that_no_fold_judged_are_not_known(rows, tokens):
     part = [2, 3, 11, 20]
-    judged = gathered(
-        [
-            run_fold(Spy(), rows, split(part[:2]), Resources()),
-            run_fold(Spy(), rows, split(part[2:]), Resources()),
-        ],
-        tokens,
-    )
+    judged = gathered(folds_of(rows, part[:2], part[2:]), tokens)
     known = np.isin(np.arange(24), part)
     assert np.isfinite(judged.outcome.probabilities[0]).tolist() == known.tolist()
     assert not judged.outcome.flagged[0, ~known].any()
@@ -192,37 +152,27 @@ def test_rows_that_no_fold_judged_are_not_known(rows: Rows) -> None:
     assert not judged.marks(tokens.within(np.array([2, 4])))
 
 
-def test_a_baseline_that_scores_no_parts_marks_nothing(rows: Rows) -> None:
-    tokens = tokens_of(rows, {})
-    judged = gathered([run_fold(Spy(marks=False), rows, split([0, 1]), Resources())], tokens)
-    assert judged.marking is None
-    assert not judged.marks(tokens.within(np.array([0, 1])))
-
-
-def test_a_fold_without_rows_to_judge_judges_nothing(rows: Rows) -> None:
+def test_a_fold_without_rows_to_judge_judges_nothing(rows, tokens):
     """As of a small sample."""
     every = np.arange(len(rows))
     fold = run_fold(LENGTH, rows, Split(0, every, every[:0]), Resources())
     assert len(fold.rows) == len(fold.probabilities) == len(fold.suspicion) == 0
     assert len(fold.outside) == len(rows)
-    assert not gathered([fold], tokens_of(rows, {})).answered.any()
-
-
-NAMES = (*GENERATORS, "gpt-4")
+    assert not gathered([fold], tokens).answered.any()
 
 
 @pytest.fixture(scope="module")
-def many() -> Rows:
+def many():
     """20 sources with a response of both default generators, and ten with one of another."""
-    made = [
+    written = [*((name, examples(20)) for name in GENERATORS), ("gpt-4", examples(10, first=20))]
+    return rows_of(
         replace(one, generator=name, response=f"{name}: {one.response}", labels=())
-        for name in NAMES
-        for one in (examples(20) if name in GENERATORS else examples(10, first=20))
-    ]
-    return Rows(None, tuple(made))
+        for name, made in written
+        for one in made
+    )
 
 
-def test_all_responses_of_the_generators_to_the_sources_drawn(many: Rows) -> None:
+def test_all_responses_of_the_generators_to_the_sources_drawn(many):
     chosen = sample_of(many, sources=8)
     assert chosen.tolist() == sorted(chosen.tolist())
     assert set(many.generators[chosen]) == set(GENERATORS)
@@ -230,7 +180,7 @@ def test_all_responses_of_the_generators_to_the_sources_drawn(many: Rows) -> Non
     assert len(chosen) == 8 * len(GENERATORS)
 
 
-def test_a_sample_is_drawn_once_and_fewer_sources_are_some_of_more(many: Rows) -> None:
+def test_a_sample_is_drawn_once_and_fewer_sources_are_some_of_more(many):
     assert sample_of(many, sources=8).tolist() == sample_of(many, sources=8).tolist()
     assert sample_of(many, sources=8, seed=1).tolist() != sample_of(many, sources=8).tolist()
     # Whatever the order of the rows.
@@ -245,23 +195,22 @@ def test_a_sample_is_drawn_once_and_fewer_sources_are_some_of_more(many: Rows) -
     ("generators", "expected"),
     [(GENERATORS, range(40)), (["gpt-4"], range(40, 50)), (["unheard of"], range(50))],
 )
-def test_of_few_sources_all_are_taken_and_of_unknown_generators_all_others(
-    many: Rows, generators: list[str], expected: range
-) -> None:
+def test_of_few_sources_all_are_taken_and_of_unknown_generators_all_others(many, generators, expected):
     assert sample_of(many, generators=generators).tolist() == list(expected)
 
-
-# Combinations.
 
 COUNT = 400
 LABELS = np.arange(COUNT) % 2 == 0
 FOLDS = np.arange(COUNT) // 2 % 4
 
 
-def judged(signal: np.ndarray, *, outside: np.ndarray | None = None, rows=slice(None)) -> SystemScores:
+def sigmoid(values):
+    return 1 / (1 + np.exp(-values))
+
+
+def judged(signal, outside=None, rows=slice(None)):
     """Probabilities that are the same on rows learned from and judged, unless `outside` says otherwise."""
-    probabilities = 1 / (1 + np.exp(-signal))
-    known = probabilities if outside is None else 1 / (1 + np.exp(-outside))
+    probabilities, known = sigmoid(signal), sigmoid(signal if outside is None else outside)
     folds = []
     for fold in range(4):
         test, train = np.flatnonzero(fold == FOLDS), np.flatnonzero(fold != FOLDS)[rows]
@@ -271,37 +220,36 @@ def judged(signal: np.ndarray, *, outside: np.ndarray | None = None, rows=slice(
 
 
 @pytest.fixture
-def noise() -> np.random.Generator:
-    return np.random.default_rng(0)
+def noise():
+    """Draws that tell nothing, each time others."""
+    generator = np.random.default_rng(0)
+    return lambda scale=1: generator.normal(0, scale, COUNT)
 
 
-def test_two_that_err_elsewhere_are_better_together(noise: np.random.Generator) -> None:
-    first, second = (LABELS + noise.normal(0, 1, COUNT) for _ in range(2))
+def test_two_that_err_elsewhere_are_better_together(noise):
+    first, second = LABELS + noise(), LABELS + noise()
     found = stacked(judged(first), {"text": judged(second)}, LABELS)
-    both, alone, chosen = found.both, found.alone, found.both.chosen
-    values = [roc_auc_score(LABELS, values) for values in (both.probabilities[0], first, second)]
-    assert values[0] > max(values[1:]) + 0.03
-    assert set(chosen) == {"text"}
-    assert alone.probabilities[0] == pytest.approx(1 / (1 + np.exp(-second)))
-    assert np.isfinite(both.probabilities).all()
+    both, *apart = (roc_auc_score(LABELS, one) for one in (found.both.probabilities[0], first, second))
+    assert both > max(apart) + 0.03
+    assert set(found.both.chosen) == {"text"}
+    assert found.alone.probabilities[0] == pytest.approx(sigmoid(second))
+    assert np.isfinite(found.both.probabilities).all()
     # As many are flagged as are hallucinated, about: the rule of every system.
-    assert both.flagged.mean() == pytest.approx(0.5, abs=0.05)
+    assert found.both.flagged.mean() == pytest.approx(0.5, abs=0.05)
 
 
-def test_the_best_is_chosen_by_rows_learned_from(noise: np.random.Generator) -> None:
-    ours, weak = noise.normal(size=COUNT), noise.normal(size=COUNT)
-    strong = LABELS + noise.normal(0, 0.5, COUNT)
+def test_the_best_is_chosen_by_rows_learned_from(noise):
+    ours, weak, strong = noise(), noise(), LABELS + noise(0.5)
     # One looks good on the rows judged only, the other on those learned from only.
     boasting, modest = judged(strong, outside=weak), judged(weak, outside=strong)
     found = stacked(judged(ours), {"boasting": boasting, "modest": modest}, LABELS)
     assert set(found.both.chosen) == {"modest"}
-    assert found.alone.probabilities[0] == pytest.approx(1 / (1 + np.exp(-weak)))
+    assert found.alone.probabilities[0] == pytest.approx(sigmoid(weak))
 
 
-def test_weights_come_from_rows_that_both_know(noise: np.random.Generator) -> None:
-    ours, theirs = (LABELS + noise.normal(0, 1, COUNT) for _ in range(2))
-    few = judged(theirs, rows=slice(0, 60))
+def test_weights_come_from_rows_that_both_know(noise):
+    ours, theirs, few = judged(LABELS + noise()), LABELS + noise(), slice(0, 60)
     wrong = np.where(np.arange(COUNT) < 80, theirs, -50.0 * (LABELS - 0.5))
-    spoiled = judged(theirs, outside=wrong, rows=slice(0, 60))
-    first, second = (stacked(judged(ours), {"text": one}, LABELS).both for one in (few, spoiled))
+    known = (judged(theirs, rows=few), judged(theirs, outside=wrong, rows=few))
+    first, second = (stacked(ours, {"text": one}, LABELS).both for one in known)
     assert first.probabilities == pytest.approx(second.probabilities)

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.systems import registry
-from lrp4rag.experiments.systems.baseline import BestClassifier, Fitted
+from lrp4rag.experiments.systems.baseline import BestClassifier
 from lrp4rag.experiments.systems.comparison.folds import sample_of
 from lrp4rag.experiments.systems.comparison.single import cross_validate, judge_others
-from lrp4rag.experiments.systems.facts import Facts
 from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.experiments.systems.scoring import Score, ScoredSpan
-from lrp4rag.training.rows import Rows
-from tests.experiments.systems.comparison.test_compare import BASELINES, coin_flips
+from tests.experiments.systems.comparison.test_compare import BASELINES, coin_flips, facts_named
 from tests.training.labelled import examples
 from tests.training.test_localisation import stored
 
+SEEN = "has question and passages of the store"
+
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+def rows(tmp_path_factory):
     return stored(tmp_path_factory.mktemp("store"), count=40)
 
 
 @pytest.fixture(autouse=True)
-def known(monkeypatch: pytest.MonkeyPatch) -> None:
+def known(monkeypatch):
     monkeypatch.setattr(registry, "BASELINES", BASELINES)
 
 
-def test_marks_become_spans_of_the_response(rows: Rows, tmp_path: Path) -> None:
+def test_marks_become_spans_of_the_response(rows, tmp_path):
     found = cross_validate("first-word", rows, sample_of(rows, 20), Resources(tmp_path), 20)
     assert len(found.scores) == len(rows)
     assert found.answered == 1
@@ -43,72 +41,54 @@ def test_marks_become_spans_of_the_response(rows: Rows, tmp_path: Path) -> None:
     assert found.lines["g1"] is not None
 
 
-def test_a_slow_one_is_judged_on_the_sample(rows: Rows, tmp_path: Path) -> None:
+def test_a_slow_one_is_judged_on_the_sample(rows, tmp_path):
     sample = sample_of(rows, 30, ("g1",))
     found = cross_validate("coin", rows, sample, Resources(tmp_path), 20)
     assert [one.id for one in found.examples] == [rows.examples[k].id for k in sample]
     assert set(found.responses) == {"g1", "all"}
     assert all(score.suspects is None for score in found.scores)
-    assert found.answered < 1
-    assert not all(score.answered for score in found.scores)
+    assert found.answered == sum(score.answered for score in found.scores) / len(sample) < 1
 
 
-def test_others_are_judged_by_all_rows(rows: Rows) -> None:
+def test_others_are_judged_by_all_rows(rows):
     others = examples(6, first=300)
     scores = judge_others(BASELINES["length"], rows, sample_of(rows, 20), others, Resources())
     assert len(scores) == 6
-    lengths = [len(one.response.split()) for one in others]
-    assert len({score.probability for score in scores}) == len(set(lengths))
-    with pytest.raises(InputError, match="has question and passages of the store"):
+    lengths = {len(one.response.split()) for one in others}
+    assert len({score.probability for score in scores}) == len(lengths)
+    with pytest.raises(InputError, match=SEEN):
         judge_others(BASELINES["length"], rows, sample_of(rows, 20), [rows.examples[0]], Resources())
-    assert np.isfinite([score.probability for score in scores]).all()
 
 
-def test_a_slow_one_learns_from_the_sample_with_models_that_are_trained_on_all(rows: Rows) -> None:
+def test_a_slow_one_learns_from_the_sample_with_models_that_are_trained_on_all(rows):
     sample, asked = sample_of(rows, 30, ("g1",)), []
 
-    class Noting:
-        facts = BASELINES["coin"].facts
+    def fit(learned, resources):
+        asked.append((len(learned), len(resources.training_rows)))
+        return BASELINES["coin"].fit(learned, resources)
 
-        def fit(self, learned: Rows, resources: Resources) -> Fitted:
-            assert resources.training_rows is not None
-            asked.append((len(learned), len(resources.training_rows)))
-            return BASELINES["coin"].fit(learned, resources)
-
-    judge_others(Noting(), rows, sample, examples(2, first=300), Resources())
+    noting = SimpleNamespace(facts=BASELINES["coin"].facts, fit=fit)
+    judge_others(noting, rows, sample, examples(2, first=300), Resources())
     assert asked == [(len(sample), len(rows))]
     assert len(sample) < len(rows)
     left = next(k for k in range(len(rows)) if rows.groups[k] not in rows.groups[sample])
-    with pytest.raises(InputError, match="has question and passages of the store"):
-        judge_others(Noting(), rows, sample, [rows.examples[left]], Resources())
+    with pytest.raises(InputError, match=SEEN):
+        judge_others(noting, rows, sample, [rows.examples[left]], Resources())
 
 
-def test_signals_of_another_reader_are_refused(rows: Rows, tmp_path: Path) -> None:
-    needy = BestClassifier(
-        Facts("Needy", "", "reader's states", "labels", "none", needs=("signals",)), coin_flips
-    )
-    resources = Resources(tmp_path)
+def test_signals_of_another_reader_are_refused(rows, tmp_path):
+    needy, resources = BestClassifier(facts_named("N", needs=("signals",)), coin_flips), Resources(tmp_path)
     resources.once("reader", lambda: SimpleNamespace(identity=SimpleNamespace(digest="another")))
     with pytest.raises(InputError, match="the store was read by tiny, and smollm2-135m is another reader"):
         judge_others(needy, rows, sample_of(rows, 20), examples(2, first=300), resources)
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The first four characters are two marked parts, then two others follow."""
-
-    facts = Facts("Parts", "", "text", "labels", "none")
-
-    def fit(self, rows: Rows, resources: Resources) -> Parts:
-        return self
-
-    def score(self, rows: Rows, resources: Resources) -> list[Score]:
-        parts = (ScoredSpan(0, 2, 0.6, True), ScoredSpan(3, 4, 0.9, True), ScoredSpan(5, 6, 0.2, False))
-        return [Score(0.5, True, (*parts, ScoredSpan(7, 8, 0.7, True))) for _ in rows.examples]
-
-
-def test_suspects_of_others_are_spans_too(rows: Rows) -> None:
-    """Not the parts as a baseline cuts them."""
+def test_suspects_of_others_are_spans_too(rows):
+    """Not the parts as a baseline cuts them: the first two make one."""
+    scored = [(0, 2, 0.6, True), (3, 4, 0.9, True), (5, 6, 0.2, False), (7, 8, 0.7, True)]
+    parts = Score(0.5, True, tuple(ScoredSpan(*one) for one in scored))
+    fitted = SimpleNamespace(score=lambda rows, _: [parts for _ in rows.examples])
+    baseline = SimpleNamespace(facts=facts_named("Parts"), fit=lambda *_: fitted)
     one = replace(examples(1, first=300)[0], response="ab c d e f", labels=())
-    (score,) = judge_others(Parts(), rows, sample_of(rows, 20), [one], Resources())
+    (score,) = judge_others(baseline, rows, sample_of(rows, 20), [one], Resources())
     assert score.suspects == (ScoredSpan(0, 4, 0.9, True), ScoredSpan(7, 8, 0.7, True))

@@ -29,7 +29,6 @@ from lrp4rag.experiments.systems.encoders.token_classifier import (
 from lrp4rag.experiments.systems.encoders.training import IGNORED, Training, finetune
 from lrp4rag.experiments.systems.encoders.weights import load_encoder
 from lrp4rag.reader import reader
-from lrp4rag.sentences import split_sentences
 from tests.experiments.systems.encoders.tiny import (
     WORDS,
     Marker,
@@ -56,17 +55,6 @@ TOKENIZER = tiny_wordpiece()
 )
 def test_chunks_are_whole_sentences_up_to_the_number_of_words(words, expected):
     assert chunks_of([TEXT], words)[: len(expected)] == expected
-
-
-@pytest.mark.parametrize("words", [1, 3, 5, 8, 11, 14, 24])
-def test_no_chunk_exceeds_the_budget_but_a_sentence_that_does(words):
-    sentences, found = split_sentences(TEXT), chunk_spans(TEXT, words)
-    starts, ends = zip(*sentences, strict=True)
-    assert [sum(start <= one < end for start, end in found) for one in starts] == [1] * 5
-    for start, end in found:
-        assert start in starts
-        assert end in ends
-        assert len(TEXT[start:end].split()) <= words or (start, end) in sentences
 
 
 def test_chunks_do_not_run_over_the_end_of_a_text():
@@ -297,10 +285,10 @@ def test_probabilities_are_those_of_the_pieces_tokens(monkeypatch):
     for tokens in (4096, 1):
         monkeypatch.setattr(running, "batches", partial(batches, tokens=tokens))
         first, second, third = model(WINDOWS)
-        assert first.probabilities == pytest.approx([0.1, 0.9, 0.1, 0.1, 0.1])
+        assert first.scores == pytest.approx([0.1, 0.9, 0.1, 0.1, 0.1])
         assert first.spans.tolist() == [[12, 13], [14, 20], [21, 27], [28, 30], [30, 31]]
-        assert second.probabilities == pytest.approx([0.1, 0.1, 0.6, 0.1])
-        assert third.probabilities == pytest.approx([0.1, 0.6, 0.9, 0.1, 0.1, 0.1])
+        assert second.scores == pytest.approx([0.1, 0.1, 0.6, 0.1])
+        assert third.scores == pytest.approx([0.1, 0.6, 0.9, 0.1, 0.1, 0.1])
         assert third.spans[2].tolist() == [48, 54]
     assert model([]) == []
 
@@ -313,5 +301,5 @@ def test_a_loaded_model_gives_the_second_labels_probability(tmp_path):
     for window, scores in zip(WINDOWS, found, strict=True):
         logits = model.model(**TOKENIZER(window.context, window.piece, return_tensors="pt")).logits[0]
         expected = torch.softmax(logits, -1)[-1 - len(scores.spans) : -1, 1]
-        assert scores.probabilities == pytest.approx(expected.detach().numpy(), abs=1e-5)
-    assert len({float(one) for scores in found for one in scores.probabilities.round(4)}) > 9
+        assert scores.scores == pytest.approx(expected.detach().numpy(), abs=1e-5)
+    assert len({float(one) for scores in found for one in scores.scores.round(4)}) > 9
