@@ -1,4 +1,4 @@
-"""The parts that are stored of a response, by name: vectors name those they need, a store has a folder each."""
+"""The parts that are stored of a response, by name: a vector names those it needs, a store has folders."""
 
 from __future__ import annotations
 

@@ -35,12 +35,8 @@ def passages(record: Record) -> Values:
     return _of_passages(record, "by_segment", "passages")
 
 
-def question(record: Record) -> Values:
-    return record["by_segment"][1]
-
-
-def template(record: Record) -> Values:
-    return record["by_segment"][0]
+def segment(number: int) -> Callable[[Record], Values]:
+    return lambda record: record["by_segment"][number]
 
 
 def leading_passage(record: Record) -> Values:
@@ -87,27 +83,20 @@ def share_of_logit(record: Record) -> Values:
 
 
 def cp_share(origin: int) -> Callable[[Record], Values]:
-    def of(record: Record) -> Values:
-        return _ratio(record["cp_by_segment"][origin], record["logits"])
-
-    return of
+    return lambda record: _ratio(record["cp_by_segment"][origin], record["logits"])
 
 
 def state_share(origin: int) -> Callable[[Record], Values]:
     """Of the last layer's state."""
-
-    def of(record: Record) -> Values:
-        return record["shares"][-1, origin]
-
-    return of
+    return lambda record: record["shares"][-1, origin]
 
 
-def gain(record: Record) -> Values:
-    return record["logprob"] - record["logprob_without_passages"]
+def gain_over(signal: str) -> Callable[[Record], Values]:
+    """By how much a token is likelier than with another prompt, whose log-probabilities are the signal."""
+    return lambda record: record["logprob"] - record[signal]
 
 
-def gain_over_other(record: Record) -> Values:
-    return record["logprob"] - record["logprob_other_passages"]
+gain, gain_over_other = gain_over("logprob_without_passages"), gain_over("logprob_other_passages")
 
 
 def mean_lookback(record: Record) -> Values:
@@ -139,8 +128,8 @@ def _padded(rows: Values, least: int) -> Values:
 _LOGIT, _NAT = "logit", "nat"
 _ALL = (
     ("passages", "relevance", passages, _LOGIT, "any", "relevance of all passages' tokens, summed"),
-    ("question", "relevance", question, _LOGIT, "any", "relevance of the question's tokens"),
-    ("template", "relevance", template, _LOGIT, "any", "relevance of the template's tokens"),
+    ("question", "relevance", segment(1), _LOGIT, "any", "relevance of the question's tokens"),
+    ("template", "relevance", segment(0), _LOGIT, "any", "relevance of the template's tokens"),
     ("leading passage", "relevance", leading_passage, _LOGIT, "any", "relevance of the passage with most"),
     ("lead", "relevance", lead, _LOGIT, "0 or more", "leading passage, less the next one (or less 0)"),
     ("spread", "relevance", spread, "-", "0 to 1", "entropy of positive relevance over passages / log K"),
@@ -175,14 +164,7 @@ _ALL = (
     ),
     ("gain", "likelihood", gain, _NAT, "any", "log-probability, less that without the passages"),
     ("gain over others", "likelihood", gain_over_other, _NAT, "any", "... less that with another's passages"),
-    (
-        "mean lookback",
-        "attention",
-        mean_lookback,
-        "-",
-        "0 to 1",
-        "lookback ratio, mean over all heads",
-    ),
+    ("mean lookback", "attention", mean_lookback, "-", "0 to 1", "lookback ratio, mean over all heads"),
     ("position", "position", position, "-", "0 to 1", "how far into the response: the trivial control"),
 )
 TOKEN_FEATURES: dict[str, TokenFeature] = {one[0]: TokenFeature(*one) for one in _ALL}

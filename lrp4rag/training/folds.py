@@ -90,8 +90,12 @@ def splits(
     judged = np.flatnonzero(test)
     for repeat in range(protocol.repeats):
         for _, fold in _folds(protocol, labels[judged], groups[judged], protocol.seed + repeat):
-            split = Split(repeat, *_sides(protocol, groups, train, judged[fold]))
-            leaking[split.test] |= np.isin(groups[split.test], groups[split.train])
+            learned, held = train.copy(), judged[fold]
+            learned[held] = False
+            if protocol.grouped:
+                learned &= ~np.isin(groups, groups[held])
+            split = Split(repeat, np.flatnonzero(learned), held)
+            leaking[held] |= np.isin(groups[held], groups[split.train])
             found.append(split)
     leaks = int(leaking.sum())
     if leaks and protocol.leaks == "refused":
@@ -107,17 +111,6 @@ def _folds(protocol: Protocol, labels: Labels, groups: Groups, seed: int) -> Fol
     if protocol.grouped:
         return grouped_folds(labels, groups, protocol.folds, seed)
     return list(StratifiedKFold(protocol.folds, shuffle=True, random_state=seed).split(labels, labels))
-
-
-def _sides(
-    protocol: Protocol, groups: Groups, train: Labels, test: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The rows to learn from, without those judged and, where grouped, without their sources."""
-    allowed = train.copy()
-    allowed[test] = False
-    if protocol.grouped:
-        allowed &= ~np.isin(groups, groups[test])
-    return np.flatnonzero(allowed), test
 
 
 def labels_of(examples: Sequence[Example]) -> Labels:

@@ -26,17 +26,6 @@ CALIBRATION_BINS = 10
 BLOCK = 1_000_000
 
 
-def response_metrics(labels: Labels, probabilities: Scores, threshold: float) -> dict[str, float]:
-    """AUROC, AUPRC, balanced accuracy, accuracy, precision, recall, F1 and ECE; NaN where undefined."""
-    one = np.ones((1, len(labels)))
-    return _first(weighted_metrics(labels, probabilities, probabilities >= threshold, one))
-
-
-def token_metrics(labels: Labels, scores: Scores, flagged: Labels) -> dict[str, float]:
-    """The same for tokens, whose scores are no probabilities and whose flags come from a threshold."""
-    return _first(weighted_token_metrics(labels, scores, flagged, np.ones((1, len(labels)))))
-
-
 def intervals(
     labels: Labels,
     scores: Scores,
@@ -223,10 +212,6 @@ def _outcome_draws(outcome: Outcome, labels: Labels, draws: Draws) -> Values:
 def _joined(parts: Iterable[Values], join: Callable[[list[Scores]], Scores]) -> Values:
     parts = list(parts)
     return {name: join([part[name] for part in parts]) for name in parts[0]}
-
-
-def _first(values: Values) -> dict[str, float]:
-    return {name: float(value[0]) for name, value in values.items()}
 
 
 def _intervals(draws: Values) -> Metrics:

@@ -55,31 +55,19 @@ def cross_validated(
     groups: Groups,
     protocol: Protocol,
     *,
+    train: NDArray[np.bool_] | None = None,
+    test: NDArray[np.bool_] | None = None,
     n_jobs: int = 1,
 ) -> Outcome:
-    """Judge every row. The result does not depend on `n_jobs`: a worker uses one thread.
-
-    Raises `InputError` for too few sources, and for a leak that the protocol does not allow.
-    """
-    everything = np.ones(len(labels), dtype=bool)
-    return transferred(candidates, labels, groups, protocol, everything, everything, n_jobs=n_jobs)
-
-
-def transferred(
-    candidates: Sequence[Candidate],
-    labels: Labels,
-    groups: Groups,
-    protocol: Protocol,
-    train: NDArray[np.bool_],
-    test: NDArray[np.bool_],
-    *,
-    n_jobs: int = 1,
-) -> Outcome:
-    """Learn from the rows of `train` and judge those of `test` (booleans over all rows).
+    """Learn from the rows of `train` and judge those of `test` (booleans, (R,); by default all and all).
 
     For transfer between generators: the sources that are judged are held out of training as well, one
-    fold of them at a time. The outcome has only the rows of `test`, in their order.
+    fold of them at a time. The outcome has only the rows of `test`, in their order, and does not depend on
+    `n_jobs`: a worker uses one thread. Raises `InputError` for too few sources, and for a leak that the
+    protocol does not allow.
     """
+    everything = np.ones(len(labels), dtype=bool)
+    train, test = everything if train is None else train, everything if test is None else test
     if not candidates:
         raise InputError("there is no candidate to choose from")
     for candidate in candidates:

@@ -23,7 +23,6 @@ from lrp4rag.training.metrics import (
     intervals,
     outcome_metrics,
     reliability,
-    response_metrics,
     token_intervals,
     weighted_metrics,
 )
@@ -32,8 +31,13 @@ from lrp4rag.training.validation import Outcome
 from tests.training.labelled import examples
 
 
+def response_metrics(labels, probabilities):
+    found = weighted_metrics(labels, probabilities, probabilities >= 0.5, np.ones((1, len(labels))))
+    return {name: float(value) for name, (value,) in found.items()}
+
+
 def ece(labels, probabilities):
-    return response_metrics(labels, probabilities, 0.5)["ece"]
+    return response_metrics(labels, probabilities)["ece"]
 
 
 def test_calibration_error_by_hand():
@@ -44,7 +48,7 @@ def test_calibration_error_by_hand():
 
 
 def test_what_is_undefined_has_no_number_and_is_left_out_of_draws():
-    metrics = response_metrics(np.array([False, False]), np.array([0.1, 0.2]), 0.5)
+    metrics = response_metrics(np.array([False, False]), np.array([0.1, 0.2]))
     assert np.isnan([metrics["auroc"], metrics["recall"]]).all()
     assert metrics["accuracy"] == 1
     groups = np.array(["a", "b"])
@@ -100,14 +104,13 @@ def test_the_bootstrap_equals_a_naive_loop_over_drawn_sources():
         picks = rng.integers(len(sources), size=len(sources))
         rows = np.concatenate([np.flatnonzero(groups == sources[k]) for k in picks])
         repeats = [
-            response_metrics(labels[rows], probabilities[rows], 0.5)
-            for probabilities in outcome.probabilities
+            response_metrics(labels[rows], probabilities[rows]) for probabilities in outcome.probabilities
         ]
         drawn += repeats
     found = outcome_metrics(outcome, labels, groups, resamples=60, seed=7)
     for name, interval in found.items():
         values = [draw[name] for draw in drawn]
-        value = np.mean([response_metrics(labels, row, 0.5)[name] for row in outcome.probabilities])
+        value = np.mean([response_metrics(labels, row)[name] for row in outcome.probabilities])
         # Noise makes the calibration error larger in every resample.
         surplus = np.mean(values) - value if name == "ece" else 0
         bounds = np.maximum(np.quantile(values, [0.025, 0.975]) - surplus, 0)
@@ -128,7 +131,7 @@ def test_all_ways_to_draw_agree():
     probabilities, flagged = outcome.probabilities[0], outcome.flagged[0]
     one = outcome_metrics(outcome, labels, groups, resamples=40)
     general = bootstrap(
-        lambda rows: response_metrics(labels[rows], probabilities[rows], 0.5), groups, resamples=40
+        lambda rows: response_metrics(labels[rows], probabilities[rows]), groups, resamples=40
     )
     for name, other in intervals(labels, probabilities, groups, 0.5, 40).items():
         assert one[name] == other

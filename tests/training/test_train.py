@@ -9,7 +9,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.features.table import TokenTable
 from lrp4rag.features.units import smoothed
 from lrp4rag.training.extract import Extraction
-from lrp4rag.training.metrics import response_metrics, token_metrics
+from lrp4rag.training.metrics import weighted_metrics, weighted_token_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.train import TokenRecipe, VectorRecipe, data_hash, labelled, train
 from lrp4rag.training.vector_detector import token_threshold
@@ -57,14 +57,17 @@ def test_the_evidence_is_that_of_a_loop_over_folds(detector, tmp_path):
         for k in judged:
             suspect[k] = smoothed(data.relevances[k].total) < threshold
     evidence = detector.card.evidence
-    expected = response_metrics(data.labels, scores, 0.5)
-    assert {name: row.value for name, row in evidence.metrics.items()} == pytest.approx(expected)
-    tokens = token_metrics(
-        np.concatenate(data.token_flags),
+    expected = weighted_metrics(data.labels, scores, scores >= 0.5, np.ones((1, len(rows))))
+    flags = np.concatenate(data.token_flags)
+    tokens = weighted_token_metrics(
+        flags,
         np.concatenate([-smoothed(row.total) for row in data.relevances]),
         np.concatenate(suspect),
+        np.ones((1, len(flags))),
     )
-    assert {name: row.value for name, row in evidence.tokens.items()} == pytest.approx(tokens)
+    for found, wanted in ((evidence.metrics, expected), (evidence.tokens, tokens)):
+        values = {name: float(value) for name, (value,) in wanted.items()}
+        assert {name: row.value for name, row in found.items()} == pytest.approx(values)
     assert evidence.protocol == (
         "5-fold cross-validation stratified by label and grouped by source, seed 0; "
         "95 % bootstrap intervals over sources, 50 resamples"

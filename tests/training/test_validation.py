@@ -22,7 +22,7 @@ from lrp4rag.classifiers.calibration import (
 from lrp4rag.errors import InputError
 from lrp4rag.training.folds import HONEST, ONCE, PAPER, splits
 from lrp4rag.training.metrics import outcome_metrics
-from lrp4rag.training.validation import cross_validated, transferred
+from lrp4rag.training.validation import cross_validated
 
 # The pooled data: four generators answered each of 25 questions.
 GROUPS = np.repeat([f"s{k}" for k in range(25)], 4)
@@ -250,7 +250,7 @@ def test_transfer_judges_the_rows_of_test_with_models_of_train():
     inputs[generators == "g1", 0] *= -1
     train, test = generators == "g0", generators == "g1"
     candidates, protocol = candidates_on("svm", inputs), replace(ONCE, folds=3)
-    outcome = transferred(candidates, labels, groups, protocol, train, test)
+    outcome = cross_validated(candidates, labels, groups, protocol, train=train, test=test)
     assert outcome.probabilities.shape == (1, 60)
     assert outcome.leaks == 0
     assert outcome_metrics(outcome, labels[test], groups[test], resamples=50)["auroc"].high < 0.5
@@ -259,7 +259,7 @@ def test_transfer_judges_the_rows_of_test_with_models_of_train():
     learned = train & ~held_out
     _, model = fit_best(candidates_on("svm", inputs[learned]), labels[learned], groups[learned])
     assert np.allclose(outcome.probabilities[0, fold], probability_of(model, inputs[test][fold]), atol=1e-12)
-    within = transferred(candidates, labels, groups, protocol, train, train)
+    within = cross_validated(candidates, labels, groups, protocol, train=train, test=train)
     alone = cross_validated(candidates_on("svm", inputs[train]), labels[train], groups[train], protocol)
     assert np.array_equal(within.probabilities, alone.probabilities)
 

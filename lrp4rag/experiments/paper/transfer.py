@@ -20,7 +20,7 @@ from lrp4rag.experiments.paper.subset import Labels, Subset
 from lrp4rag.training.cache import Cell, Task
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.metrics import outcome_metrics
-from lrp4rag.training.validation import transferred
+from lrp4rag.training.validation import cross_validated
 
 CLASSIFIER, VECTOR, LENGTH = "svm", "response", 220
 OTHERS = "all others"
@@ -104,5 +104,5 @@ def _measured(
     test: Labels,
     resamples: int,
 ) -> Metrics:
-    outcome = transferred([candidate], labels, groups, protocol, train, test)
+    outcome = cross_validated([candidate], labels, groups, protocol, train=train, test=test)
     return outcome_metrics(outcome, labels[test], groups[test], resamples=resamples)

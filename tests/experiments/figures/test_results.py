@@ -12,7 +12,7 @@ from lrp4rag.experiments.figures import results
 from lrp4rag.experiments.figures.cost import LEAST, draw_systems
 from lrp4rag.experiments.figures.style import CONTROL, DETECTOR
 from lrp4rag.experiments.paper.published import LLAMA_7B, published
-from lrp4rag.training.metrics import reliability, response_metrics
+from lrp4rag.training.metrics import reliability, weighted_metrics
 from tests.experiments.figures.samples import GENERATORS, interval, panels, texts
 
 
@@ -25,8 +25,9 @@ def test_reliability():
     probabilities = noise.random(500)
     labels = noise.random(500) < probabilities
     line = reliability(labels, probabilities)
+    found = weighted_metrics(labels, probabilities, labels, np.ones((1, 500)))
     error = results.calibration_error(line)
-    assert error == pytest.approx(response_metrics(labels, probabilities, 0.5)["ece"])
+    assert error == pytest.approx(found["ece"][0])
     # A line with empty bins beside one without.
     narrow = reliability(labels, 0.4 + probabilities / 10)
     drawn = results.draw_reliability({"wide": line, "narrow": narrow}, title="a title")

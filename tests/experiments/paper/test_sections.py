@@ -26,7 +26,7 @@ from lrp4rag.experiments.paper.subset import Subset
 from lrp4rag.experiments.paper.sweep import threshold_method
 from lrp4rag.lrp.resample import resample
 from lrp4rag.training.metrics import outcome_metrics
-from lrp4rag.training.validation import Outcome, cross_validated, transferred
+from lrp4rag.training.validation import Outcome, cross_validated
 from tests.experiments.paper.stores import LARGE, SMALL, examples, store
 
 
@@ -221,7 +221,7 @@ def test_transfer_trains_on_one_generator_and_tests_on_the_other(full):
     )
     candidates = [Candidate("", "svm", "", estimator_of("svm", "C=1"), inputs)]
     of = np.repeat([0, 1], 30)
-    outcome = transferred(candidates, labels, groups, full.settings.honest, of == 0, of == 1)
+    outcome = cross_validated(candidates, labels, groups, full.settings.honest, train=of == 0, test=of == 1)
     expected = outcome_metrics(outcome, labels[of == 1], groups[of == 1], resamples=20)
     assert result.of(SMALL, LARGE)["auroc"].value == pytest.approx(expected["auroc"].value)
     assert result.of(SMALL, SMALL)["auroc"].value > 0.6
