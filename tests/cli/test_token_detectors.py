@@ -14,9 +14,11 @@ from tests.training.labelled import examples, write_jsonl
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _few_epochs():
+def _few_steps():
+    """Four epochs of about eight batches each."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ensemble, "EPOCHS", 4)
+        patch.setattr(ensemble, "BATCHES", 8)
         yield
 
 
@@ -28,8 +30,8 @@ def deep(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
-    others = [replace(row, id=f"{row.id}-g2") for row in examples(40, generator="g2")]
-    return write_jsonl([*examples(40), *others], tmp_path_factory.mktemp("data") / "train.jsonl")
+    others = [replace(row, id=f"{row.id}-g2") for row in examples(30, generator="g2")]
+    return write_jsonl([*examples(30), *others], tmp_path_factory.mktemp("data") / "train.jsonl")
 
 
 @pytest.fixture(scope="module")
@@ -118,10 +120,10 @@ def test_what_is_unlike_the_training_data_has_no_verdict(run, one, tmp_path) -> 
 def test_a_part_of_the_sources_is_learned_from(run, data, places, trained, tmp_path) -> None:
     folder = tmp_path / "d"
     options = ["--store", places["store"], "--reader", places["reader"], "--bootstrap", 10, "--workers", 1]
-    run("train", data, "--out", folder, *options, "--limit", 30, "--block", "quick")
+    run("train", data, "--out", folder, *options, "--limit", 20, "--block", "quick")
     card = json.loads((folder / "card.json").read_text())
-    assert card["rows"] == 60
-    assert len(card["training"]["sources"]) == 30
+    assert card["rows"] == 40
+    assert len(card["training"]["sources"]) == 20
     assert "/" not in card["training"]["command"]
 
 
