@@ -45,10 +45,10 @@ def passage_relevance(reader: Reader, case: Case, position: int, composite: str 
     """The mean relevance of each passage for the tokens of the answer."""
     encoded = reader.encode(case.example(position))
     start = case.response.index(case.answer)
-    weights = span_weights(encoded, [(start, start + len(case.answer))])[0]
+    weights = span_weights(encoded, [(start, start + len(case.answer))])
     with relevance_mode(reader.model, composite) as flow:
-        by_passage = flow.push(encoded, segment_weights(encoded)[2:])
-    return (by_passage.double() @ weights).numpy()
+        relevance = flow.pull(encoded, weights)[0]
+    return (segment_weights(encoded)[2:] @ relevance.double()).numpy()
 
 
 @pytest.mark.parametrize(("name", "position"), [("bridge", 0), ("mine", 1), ("phone", 2)])
