@@ -45,8 +45,6 @@ from tests.experiments.hostile.written import (
 from tests.hostile.pages import harmless, known, safe_links, shown, structure, words
 from tests.hostile.strings import HOSTILE, IN_PAGES
 
-FORMULA = re.compile(r"[=+\-@\t\r\n]")
-
 NO_HALVES = [value for value in HOSTILE if surrogate_in(value) is None]
 
 COMPUTED = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -164,13 +162,11 @@ def test_no_text_is_a_formula(value: str) -> None:
     written = io.StringIO()
     csv.writer(written, lineterminator="\n").writerow([safe_cell(value), "x"])
     (row,) = csv.reader(io.StringIO(written.getvalue(), newline=""))
-    assert not FORMULA.match(row[0].lstrip())
+    assert not row[0].lstrip().startswith(COMPUTED)
     assert row[1] == "x"
 
 
-@pytest.mark.parametrize(
-    "value", ["llama-2-7b-chat", "a, b", 'say "x"', "", "R_response at 20", "'quoted'", "1"]
-)
+@pytest.mark.parametrize("value", ["llama-2-7b-chat", "a, b", 'say "x"', "", "R_response", "'quoted'", "1"])
 def test_other_cells_stay_as_they_are(value: str) -> None:
     assert safe_cell(value) == value
 
@@ -193,10 +189,8 @@ def figures(one: str, other: str) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "lengths", lambda: results.draw_lengths({one: curve, other: curve}, title=one)
     yield "reliability", lambda: results.draw_reliability({one: bins, other: bins}, title=one)
     yield "systems", lambda: cost.draw_systems({one: systems, other: systems}, {one: 2.0, other: 5.0}, (one,))
-    yield (
-        "curve",
-        lambda: cost.draw_curve({50: {one: METRIC, other: METRIC}, 100: {one: METRIC, other: METRIC}}),
-    )
+    both = {one: METRIC, other: METRIC}
+    yield "curve", lambda: cost.draw_curve({50: both, 100: both})
     yield "cost", lambda: cost.draw_cost({one: systems, other: systems}, {one: 2.0, other: 5.0})
 
 
@@ -244,14 +238,10 @@ def test_our_mathematics_are_set_and_so_are_powers_of_ten(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("_no_figures")
-def test_pairs_of_names_are_apart_in_figures_of_a_reproduction() -> None:
+def test_names_are_apart_in_figures_and_tables_of_a_reproduction() -> None:
     for one, other in combinations(["a/b", "a-b", "a b", ".."], 2):
         titles = [{*SECTIONS["length"].show(reproduced(name)["length"]).figures} for name in (one, other)]
         assert not titles[0] & titles[1]
-
-
-@pytest.mark.usefixtures("_no_figures")
-def test_a_generator_with_a_colon_keeps_its_name() -> None:
     table = SECTIONS["length"].show(reproduced("a: b")["length"]).tables["length"]
     assert set(table["generator"]) == {"a: b"}
     assert set(table["name"]) == {"svm, R_response, zeros"}

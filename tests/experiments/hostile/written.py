@@ -98,24 +98,9 @@ def reproduced(name: str) -> dict[str, Any]:
     )
     control = replace(line, name="length only", kind="control")
     best = replace(line, name=table2.BEST_OF_ALL, kind="best")
-    target = table2.Target(
-        0.9,
-        "svm",
-        interval(),
-        interval(),
-        "length only",
-        3,
-        interval(),
-        interval(),
-        interval(),
-        (name, name),
-        "svm",
-        interval(),
-        "svm",
-        interval(),
-        0.4,
-        0.5,
-    )
+    two, three = [interval()] * 2, [interval()] * 3
+    best_of_all = ("svm", interval(), "svm", interval(), 0.4, 0.5)
+    target = table2.Target(0.9, "svm", *two, "length only", 3, *three, (name, name), *best_of_all)
     table = table2.GeneratorTable(40, 20, 10, {"honest": (best, line, control)}, target)
     bins = Reliability(values, values[1:], values[1:], np.full(4, 5))
     return {
