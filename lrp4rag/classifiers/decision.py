@@ -143,8 +143,8 @@ def generator_shifts(log_odds: Scores, labels: Flags, generators: Names) -> dict
         return {}
     signs = np.where(labels, 1.0, -1.0)
 
-    def loss(by: float, own: Flags) -> float:
-        unlikely = np.logaddexp(0, -signs[own] * (log_odds[own] + by)).sum()
+    def loss(by: float, theirs: Flags) -> float:
+        unlikely = np.logaddexp(0, -signs[theirs] * (log_odds[theirs] + by)).sum()
         return float(unlikely + by**2 / (2 * SHIFT_DEVIATION**2))
 
     return {name: float(minimize_scalar(loss, args=(generators == name,)).x) for name in names}

@@ -23,7 +23,7 @@ from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.identity import reader_name
 from lrp4rag.types import not_finite
 
-_ARRAYS = ("response", "logits", "by_segment", "prompt", "resampled")
+ARRAYS = ("response", "logits", "by_segment", "prompt", "resampled")
 
 Evidence = Relevance | Record
 """What a detector reads: relevance, or a record of it with signals."""
@@ -76,8 +76,8 @@ class FittedDetector:
         relevance = record.relevance
         self.require(relevance.reader, relevance.composite, relevance.target)
         require_embeddings(relevance)
-        own = {name: getattr(relevance, name) for name in _ARRAYS}
-        known = {name: array for name, array in own.items() if array is not None}
+        pairs = ((name, getattr(relevance, name)) for name in ARRAYS)
+        known = {name: array for name, array in pairs if array is not None}
         for arrays in (known, record.signals, record.states, record.sentences):
             if (name := not_finite(arrays)) is not None:
                 raise RelevanceError(f"no verdict: '{name}' holds NaN or Inf")

@@ -142,6 +142,7 @@ class Stacker:
         return cls(Logistic.fit(scores, flags), Logistic.fit(with_neighbours(scores, owner), flags))
 
     def __call__(self, scores: Scores, owner: Numbers) -> TokenScores:
+        """`owner` (N,) is the number of each token's response, which rises."""
         return TokenScores(self.alone(scores), self.among(with_neighbours(scores, owner)))
 
 
@@ -152,13 +153,10 @@ class Ensemble:
     networks: dict[str, tuple[Network, ...]]
     stacker: Stacker
 
-    def __call__(self, blocks: Blocks, owner: Numbers | None = None) -> TokenScores:
-        """`owner` (N,) is the number of each token's response, which rises; by default there is one.
-
-        Raises `KeyError` where a block is missing.
-        """
-        scores = np.stack([mean_log_odds(own, blocks[name]) for name, own in self.networks.items()], axis=1)
-        return self.stacker(scores, np.zeros(len(scores), dtype=np.intp) if owner is None else owner)
+    def __call__(self, blocks: Blocks) -> TokenScores:
+        """Of the tokens of one response; raises `KeyError` where a block is missing."""
+        scores = np.stack([mean_log_odds(each, blocks[name]) for name, each in self.networks.items()], axis=1)
+        return self.stacker(scores, np.zeros(len(scores), dtype=np.intp))
 
     def weight(self, name: str) -> float:
         """Of a block's score of the token itself."""
@@ -171,8 +169,8 @@ class Ensemble:
             found[f"stacker/{kind}"] = np.append(one.weights, one.bias).astype(np.float32)
         for name, networks in self.networks.items():
             for k, network in enumerate(networks):
-                own = {"mean": network.mean, "scale": network.scale, **network.weights}
-                found |= {f"networks/{name}/{k}/{key}": array for key, array in own.items()}
+                parts = {"mean": network.mean, "scale": network.scale, **network.weights}
+                found |= {f"networks/{name}/{k}/{key}": array for key, array in parts.items()}
         return found
 
     @classmethod
@@ -192,13 +190,13 @@ class Ensemble:
 
 def _networks(arrays: Arrays, place: str) -> list[Network]:
     found: list[Network] = []
-    while (own := f"{place}/{len(found)}/") + "mean" in arrays:
-        parts = {name.removeprefix(own): array for name, array in arrays.items() if name.startswith(own)}
+    while (start := f"{place}/{len(found)}/") + "mean" in arrays:
+        parts = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
         network = Network(parts.pop("mean"), parts.pop("scale"), parts)
         if network.mean.ndim != 1 or network.scale.shape != network.mean.shape:
-            raise ValueError(f"mean and scale of '{own}' are not those of columns")
+            raise ValueError(f"mean and scale of '{start}' are not those of columns")
         if not (network.scale > 0).all():
-            raise ValueError(f"a scale of '{own}' is not positive")
+            raise ValueError(f"a scale of '{start}' is not positive")
         network.log_odds(np.zeros((1, len(network.mean)), dtype=np.float32))
         found.append(network)
     if not found:

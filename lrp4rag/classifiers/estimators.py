@@ -1,4 +1,4 @@
-"""Our own scikit-learn estimators: the paper's threshold and its LSTM (LRP4RAG, arXiv 2408.15533)."""
+"""The paper's threshold and its LSTM (LRP4RAG, arXiv 2408.15533) as scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class LSTMClassifier(BinaryClassifier):
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:  # noqa: N803
-        """Train; rows of one group (default: each its own) stay on one side of the inner split."""
+        """Train; rows of one group (default: each row is one) stay on one side of the inner split."""
         array, y = validate_data(self, X, y, allow_nd=True, dtype=[np.float64, np.float32])
         inputs, labels = array.reshape(*array.shape[:2], -1), self._learn_classes(y)
         self.shape_in_ = inputs.shape[1:]

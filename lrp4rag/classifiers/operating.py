@@ -6,14 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix_at_thresholds
 
+from lrp4rag.classifiers.calibration import Labels, Scores
 from lrp4rag.classifiers.card import OperatingPoint
 from lrp4rag.errors import InputError
-
-Labels = NDArray[np.bool_]
-Scores = NDArray[np.float64]
 
 PRECISION, RECALL = 0.8, 0.9
 QUANTILES = 101

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.metrics.pairwise import rbf_kernel
 
-from lrp4rag.classifiers.calibration import Calibrated, Sigmoid
+from lrp4rag.classifiers.calibration import Calibrated, Scores, Sigmoid
 from lrp4rag.classifiers.estimators import flattened
 from lrp4rag.classifiers.network import recurrent_logits
 
 Array = NDArray[Any]
 Learned = dict[str, Any]
-Scores = NDArray[np.float64]
 
 
 def arrays_of(classifier: str, model: Any) -> dict[str, Array]:

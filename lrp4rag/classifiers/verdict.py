@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lrp4rag.classifiers.decision import top_mean
+from lrp4rag.classifiers.decision import Flags, top_mean
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.errors import RelevanceError
 from lrp4rag.features.units import smoothed
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.sentences import split_sentences
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +178,7 @@ def _leading(by_passage: tuple[float, ...]) -> int | None:
     return int(np.argmax(by_passage)) if by_passage and max(by_passage) > 0 else None
 
 
-def merged_spans(
-    suspect: NDArray[np.bool_], offsets: Sequence[tuple[int, int]], text: str
-) -> list[tuple[int, int]]:
+def merged_spans(suspect: Flags, offsets: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:
     """Character spans of runs of suspect tokens: whole words, no white space around them."""
     spans: list[tuple[int, int]] = []
     running = False

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from lrp4rag.classifiers.card import Located, Metrics
-from lrp4rag.classifiers.decision import best_threshold
+from lrp4rag.classifiers.decision import Flags, Scores, best_threshold
 from lrp4rag.classifiers.verdict import merged_spans
 from lrp4rag.features.record import Record
 from lrp4rag.features.text import novel_word
@@ -29,9 +29,6 @@ from lrp4rag.training.spans import annotated_sentences, characters, overlap_metr
 from lrp4rag.training.token_folds import TokenPredictions, folds_of
 from lrp4rag.training.tokens import Tokens
 from lrp4rag.training.validation import Outcome, cross_validated
-
-Flags = NDArray[np.bool_]
-Scores = NDArray[np.float64]
 
 CLASSIFIER = "token classifier"
 ALL = "all"
@@ -130,26 +127,25 @@ def whole(rows: Rows, protocol: Protocol, names: Sequence[str] = WHOLE, jobs: in
 def _marking(tokens: Tokens, scores: Scores, protocol: Protocol) -> Marking:
     """A sentence's score is the mean of its tokens'; both thresholds are the best on the training rows."""
     inside = tokens.sentence >= 0
-    _, where = np.unique(tokens.sentence[inside], return_inverse=True)
-    means = np.zeros(len(scores))
-    means[inside] = (np.bincount(where, scores[inside]) / np.bincount(where))[where]
-    annotated = np.zeros(len(scores), dtype=bool)
+    _, where, counts = np.unique(tokens.sentence[inside], return_inverse=True, return_counts=True)
+    means, annotated = np.zeros(len(scores)), np.zeros(len(scores), dtype=bool)
+    means[inside] = (np.bincount(where, scores[inside]) / counts)[where]
     annotated[inside] = (np.bincount(where, tokens.flags[inside]) > 0)[where]
     first = inside & (np.diff(tokens.sentence, prepend=-2) != 0)  # one token stands for its sentence
     marked, sentences = np.zeros(len(scores), dtype=bool), np.zeros(len(scores), dtype=bool)
     for split in folds_of(tokens, protocol):
         train, test = tokens.within(split.train), tokens.within(split.test)
-        own = train[first[train]]
+        learned = train[first[train]]
         marked[test] = scores[test] >= best_threshold(scores[train], tokens.flags[train])
-        sentences[test] = inside[test] & (means[test] >= best_threshold(means[own], annotated[own]))
+        sentences[test] = inside[test] & (means[test] >= best_threshold(means[learned], annotated[learned]))
     return Marking(scores, marked, sentences)
 
 
 def parts_of(rows: Rows, chosen: NDArray[np.intp] | None = None) -> dict[str, NDArray[np.intp]]:
     """The numbers of the chosen rows (default: all) by generator, and of all of them."""
     chosen = np.arange(len(rows)) if chosen is None else chosen
-    by_name = {name: np.intersect1d(own, chosen) for name, own in rows.by_generator.items()}
-    return {name: own for name, own in by_name.items() if len(own)} | {ALL: chosen}
+    by_name = {name: np.intersect1d(numbers, chosen) for name, numbers in rows.by_generator.items()}
+    return {name: part for name, part in by_name.items() if len(part)} | {ALL: chosen}
 
 
 def line_of(
@@ -166,14 +162,14 @@ def line_of(
         annotated = [(label.start, label.end) for label in example.labels or ()]
         spans.append(characters(spotted, annotated, len(text)))
         in_sentences.append(sentences(marked, annotated_sentences(example)))
-    own = tokens.within(chosen)
+    inside = tokens.within(chosen)
     return Located(
         # Each draw ranks every token of the data, so fewer must do.
         tokens=token_intervals(
-            tokens.flags[own],
-            marking.scores[own],
-            marking.marked[own],
-            tokens.groups[tokens.owner[own]],
+            tokens.flags[inside],
+            marking.scores[inside],
+            marking.marked[inside],
+            tokens.groups[tokens.owner[inside]],
             resamples=min(resamples, TOKEN_RESAMPLES),
         ),
         spans=overlap_metrics(spans, part.groups, resamples=resamples),

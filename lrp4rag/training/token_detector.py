@@ -161,10 +161,7 @@ def reference_of(
     `values`, `flags` and `sentence` (-1 for none) are of N tokens.
     """
     inside = sentence >= 0
-    _, where = np.unique(sentence[inside], return_inverse=True)
-    means = np.bincount(where, values[inside]) / np.bincount(where)
-    annotated = np.bincount(where, flags[inside]) > 0
-    faithful, hallucinated = (
-        tuple(np.quantile(means[part], QUANTILES).tolist()) for part in (~annotated, annotated)
-    )
-    return Distribution(faithful=faithful, hallucinated=hallucinated)
+    _, where, counts = np.unique(sentence[inside], return_inverse=True, return_counts=True)
+    means, annotated = np.bincount(where, values[inside]) / counts, np.bincount(where, flags[inside]) > 0
+    parts = {"faithful": means[~annotated], "hallucinated": means[annotated]}
+    return Distribution(**{name: np.quantile(part, QUANTILES).tolist() for name, part in parts.items()})

@@ -7,10 +7,9 @@ are chosen on inner folds of the training rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from lrp4rag.classifiers.calibration import grouped_folds
@@ -18,8 +17,11 @@ from lrp4rag.classifiers.decision import DecisionRule, choose_rule, in_marked_se
 from lrp4rag.classifiers.ensemble import (
     Ensemble,
     Fit,
+    Flags,
     M,
     Network,
+    Numbers,
+    Scores,
     Stacker,
     TokenScores,
     fit_folds,
@@ -30,10 +32,6 @@ from lrp4rag.progress import track
 from lrp4rag.training.folds import Protocol, Split, splits
 from lrp4rag.training.tokens import Tokens
 from lrp4rag.training.validation import Outcome
-
-Flags = NDArray[np.bool_]
-Scores = NDArray[np.float64]
-Numbers = NDArray[np.intp]
 
 FOLDS = 5
 
@@ -116,14 +114,8 @@ def folds_of(
     """
     tokens.require_sources()
     everything = np.ones(len(tokens.labels), dtype=bool)
-    made, _ = splits(
-        protocol,
-        tokens.labels,
-        tokens.groups,
-        everything if learn is None else learn,
-        everything if judged is None else judged,
-    )
-    return [split for split in made if not split.repeat]
+    train, test = (everything if some is None else some for some in (learn, judged))
+    return splits(replace(protocol, repeats=1), tokens.labels, tokens.groups, train, test)[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,8 +151,8 @@ def decide_fold(tokens: Tokens, split: Split, scores: Mapping[str, BlockScores])
     """Learn from some blocks' scores of the training tokens, and decide by those of the others."""
     fitted = fit_stacker(tokens, split.train, {name: one.outside for name, one in scores.items()})
     rule, inside = fitted.rule, tokens.within(split.test)
-    found = fitted.stacker(np.stack([one.judged for one in scores.values()], axis=1), tokens.owner[inside])
     place = np.searchsorted(split.test, tokens.owner[inside])
+    found = fitted.stacker(np.stack([one.judged for one in scores.values()], axis=1), place)
     of_tokens = expit(found.among)
     probabilities = rule.probabilities(found.alone, place, tokens.generators[split.test])
     point = operating_points(tokens.labels[split.train], fitted.probabilities)[DEFAULT_POINT]
@@ -180,18 +172,16 @@ def decide_fold(tokens: Tokens, split: Split, scores: Mapping[str, BlockScores])
 
 def joined(results: Iterable[FoldResult], tokens: Tokens) -> TokenPredictions:
     """The folds' results together; tokens of no fold are NaN and unmarked."""
-    count, rows = len(tokens.flags), len(tokens.labels)
+    results, count, rows = list(results), len(tokens.flags), len(tokens.labels)
     alone, log_odds = np.full(count, np.nan), np.full(count, np.nan)
     marked, sentences = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
     probabilities, flagged = np.full((1, rows), np.nan), np.zeros((1, rows), dtype=bool)
-    chosen = []
-    for result in results:
-        inside = tokens.within(result.rows)
-        alone[inside], log_odds[inside] = result.alone, result.log_odds
-        marked[inside], sentences[inside] = result.marked, result.sentences
-        probabilities[0, result.rows], flagged[0, result.rows] = result.probabilities, result.flagged
-        chosen.append(result.chosen)
-    outcome = Outcome(probabilities, flagged, tuple(chosen))
+    for one in results:
+        inside = tokens.within(one.rows)
+        alone[inside], log_odds[inside] = one.alone, one.log_odds
+        marked[inside], sentences[inside] = one.marked, one.sentences
+        probabilities[0, one.rows], flagged[0, one.rows] = one.probabilities, one.flagged
+    outcome = Outcome(probabilities, flagged, tuple(one.chosen for one in results))
     return TokenPredictions(alone, log_odds, marked, sentences, outcome)
 
 

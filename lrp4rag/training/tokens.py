@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.classifiers.ensemble import Flags, Numbers
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.errors import InputError
 from lrp4rag.features.blocks import Block, parts_of
@@ -22,8 +23,6 @@ from lrp4rag.progress import track
 from lrp4rag.training.rows import Rows
 
 Table = NDArray[np.floating]
-Flags = NDArray[np.bool_]
-Numbers = NDArray[np.intp]
 
 FEWEST_SOURCES = 10
 HASH = ".sha256"

@@ -135,7 +135,7 @@ class CrossValidation:
             Cell(
                 self._key(trial, step, k) | settings,
                 kind,
-                partial(self._task, compute, trial, split, {name: own[k] for name, own in scores.items()}),
+                partial(self._task, compute, trial, split, {name: each[k] for name, each in scores.items()}),
             )
             for k, split in enumerate(self.folds(trial))
         ]
@@ -143,15 +143,15 @@ class CrossValidation:
     def _run(self, trials: Mapping[str, Trial], label: str) -> dict[str, list[FoldResult]]:
         cells = {name: self.result_cells(trial) for name, trial in trials.items()}
         self._compute_scores(trials.values(), cells.values(), label)
-        self.cache.all([cell for own in cells.values() for cell in own], f"{label}, verdicts")
-        return {name: [self.cache.read(cell) for cell in own] for name, own in cells.items()}
+        self.cache.all([cell for each in cells.values() for cell in each], f"{label}, verdicts")
+        return {name: [self.cache.read(cell) for cell in each] for name, each in cells.items()}
 
     def _compute_scores(self, trials: Iterable[Trial], results: Iterable[Sequence[Cell]], label: str) -> None:
         """Of the trials whose results are not all cached."""
         needed = [
             cell
-            for trial, own in zip(trials, results, strict=True)
-            if not all(map(self.cache.holds, own))
+            for trial, found in zip(trials, results, strict=True)
+            if not all(map(self.cache.holds, found))
             for cells in self.score_cells(trial).values()
             for cell in cells
         ]

@@ -32,7 +32,7 @@ def fit_vector_detector(
 ) -> FittedDetector:
     """Fit on all rows; `labels` are True for hallucinated responses. `train` adds cross-validated metrics.
 
-    Calibration never splits a group (default: every row its own). `token_flags` (t booleans a row, True for
+    Calibration never splits a group (default: each row is one). `token_flags` (t booleans a row, True for
     hallucinated tokens) set the threshold below which tokens are suspect; without them none is.
     """
     features = features or Features()

@@ -36,7 +36,7 @@ def relevance_of(total, *, reader=None, composite="attnlrp", text=None, by_segme
 
 
 def labelled_rows(count: int = 60, seed: int = 0):
-    """Relevance, labels and token flags; the last third of each hallucinated response is made up."""
+    """Relevance, labels and token flags; the last third of each hallucinated response is so."""
     generator = np.random.default_rng(seed)
     rows, labels, flags = [], [], []
     for k in range(count):

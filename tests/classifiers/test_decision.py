@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import expit
-from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.metrics import f1_score, precision_recall_curve, roc_auc_score
 
 from lrp4rag.classifiers.decision import (
     best_threshold,
@@ -33,8 +33,7 @@ def planted(rows: int = 80, seed: int = 0):
     return *(np.concatenate(one) for one in (log_odds, flags, owner)), labels, np.concatenate(sentence)
 
 
-def nobody(labels: np.ndarray) -> np.ndarray:
-    return np.full(len(labels), "")
+NOBODY = np.full(80, "")
 
 
 def test_the_highest_are_averaged() -> None:
@@ -49,19 +48,27 @@ def test_the_highest_are_averaged() -> None:
 
 def test_each_number_is_chosen_by_what_it_is_for() -> None:
     log_odds, flags, owner, labels, sentence = planted()
-    rule = choose_rule(log_odds, log_odds, flags, owner, labels, sentence, nobody(labels))
+    rule = choose_rule(log_odds, log_odds, flags, owner, labels, sentence, NOBODY)
     rows = np.arange(len(labels))
     auroc = {top: roc_auc_score(labels, top_means(log_odds, owner, rows, top)) for top in (5, 10, 20, 40)}
     assert auroc[rule.top] == max(auroc.values())
     assert rule.slope > 0
-    probabilities = rule.probabilities(log_odds, owner, nobody(labels))
+    probabilities = rule.probabilities(log_odds, owner, NOBODY)
     assert roc_auc_score(labels, probabilities) == pytest.approx(auroc[rule.top])
     assert abs(probabilities.mean() - labels.mean()) < 0.02
-    one = owner == 3
-    assert rule.probability(log_odds[one]) == pytest.approx(probabilities[3])
-    assert f1_score(flags, expit(log_odds) >= rule.token_threshold) == pytest.approx(
-        max(f1_score(flags, log_odds >= cut) for cut in np.unique(log_odds))
+    assert rule.probability(log_odds[owner == 3]) == pytest.approx(probabilities[3])
+    precision, recall, _ = precision_recall_curve(flags, log_odds)
+    best = (2 * precision * recall / (precision + recall)).max()
+    assert f1_score(flags, expit(log_odds) >= rule.token_threshold) == pytest.approx(best)
+    # Sentences are marked whole.
+    marked = in_marked_sentences(expit(log_odds), sentence, rule.sentence_top, rule.sentence_threshold)
+    numbers = range(sentence.max() + 1)
+    truth, some, whole = (
+        [find(one[sentence == number]) for number in numbers]
+        for find, one in ((np.any, flags), (np.any, marked), (np.all, marked))
     )
+    assert some == whole
+    assert f1_score(truth, whole) > 0.8
 
 
 def test_a_generator_that_hallucinates_more_shifts_its_responses() -> None:
@@ -75,13 +82,12 @@ def test_a_generator_that_hallucinates_more_shifts_its_responses() -> None:
     probabilities = rule.probabilities(log_odds, owner, generators)
     assert list(rule.shifts) == ["a", "b", "c"]
     for name in "ab":
-        own = generators == name
-        assert abs(probabilities[own].mean() - labels[own].mean()) < 0.05
-    one = owner == 4
-    plain = rule.probability(log_odds[one])
-    assert rule.probability(log_odds[one], "a") == pytest.approx(probabilities[4])
-    assert rule.probability(log_odds[one], "a") > plain > rule.probability(log_odds[one], "b")
-    assert rule.probability(log_odds[one], "another") == plain
+        theirs = generators == name
+        assert abs(probabilities[theirs].mean() - labels[theirs].mean()) < 0.05
+    names = ("a", "b", "another", None)
+    more, less, unknown, plain = (rule.probability(log_odds[owner == 4], name) for name in names)
+    assert more == pytest.approx(probabilities[4])
+    assert more > plain == unknown > less
 
 
 def test_few_responses_shift_little_and_one_generator_does_not() -> None:
@@ -92,16 +98,6 @@ def test_few_responses_shift_little_and_one_generator_does_not() -> None:
     assert 0 < shifts["rare"] < 1
     one = np.full(80, "often")
     assert choose_rule(log_odds, log_odds, flags, owner, labels, sentence, one).shifts == {}
-
-
-def test_sentences_are_marked_whole() -> None:
-    log_odds, flags, owner, labels, sentence = planted()
-    rule = choose_rule(log_odds, log_odds, flags, owner, labels, sentence, nobody(labels))
-    marked = in_marked_sentences(expit(log_odds), sentence, rule.sentence_top, rule.sentence_threshold)
-    truth = np.array([flags[sentence == number].any() for number in range(sentence.max() + 1)])
-    found = np.array([marked[sentence == number].all() for number in range(sentence.max() + 1)])
-    assert np.array_equal(found, [marked[sentence == number].any() for number in range(sentence.max() + 1)])
-    assert f1_score(truth, found) > 0.8
 
 
 def test_tokens_between_sentences_are_in_none() -> None:
@@ -117,8 +113,4 @@ def test_the_threshold_maximises_f1() -> None:
     best = best_threshold(scores, flags)
     values = [f1_score(flags, scores >= threshold) for threshold in np.unique(scores)]
     assert f1_score(flags, scores >= best) == pytest.approx(max(values))
-
-
-def test_nothing_labels__marks_nothing() -> None:
-    scores = np.array([0.2, 1.0, 3.0])
-    assert not (scores >= best_threshold(scores, np.zeros(3, dtype=bool))).any()
+    assert best_threshold(scores, np.zeros(200, dtype=bool)) == np.inf

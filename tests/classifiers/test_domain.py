@@ -17,37 +17,35 @@ def trained() -> dict[str, Range]:
     return ranges(random_record(length, seed=length) for length in range(20, 60))
 
 
-def test_training_data_is_like_itself(trained) -> None:
+def test_ranges_hold_what_was_learned_from_and_more(trained) -> None:
     assert set(trained) == set(FACETS)
     assert not any(unlike(trained, random_record(length, seed=length)) for length in range(20, 60))
-
-
-def test_ranges_hold_what_was_learned_from_and_more(trained) -> None:
     held = trained["response tokens"]
     assert held.low == pytest.approx(np.quantile(range(20, 60), 0.005) / 2)
     assert held.high == pytest.approx(np.quantile(range(20, 60), 0.995) * 2)
 
 
 @pytest.mark.parametrize("length", [1, 9, 118, 500])
-def test_another_length_is_told_and_decides(trained, length: int) -> None:
+def test_another_length_is_named_and_decides(trained, length: int) -> None:
     (found,) = unlike(trained, random_record(length))
     assert (found.facet, found.decides) == ("response tokens", True)
     assert f"the response's tokens: {length}, trained on 10.1 to 118" in found.words
 
 
-def test_a_language_that_takes_more_tokens_is_told(trained) -> None:
+@pytest.mark.parametrize(
+    ("facet", "decides", "change"),
+    [
+        ("tokens per word", True, lambda one: {"response": one.response.replace(" ", "_")}),
+        ("passages", False, lambda one: {"segment_names": ("template", "question", "passage 1")}),
+    ],
+)
+def test_another_language_decides_and_another_number_of_passages_does_not(
+    trained, facet, decides, change
+) -> None:
     record = random_record(30)
-    encoded = replace(record.encoded, response=record.encoded.response.replace(" ", "_"))
-    other = replace(record, relevance=replace(record.relevance, encoded=encoded))
-    assert [one.facet for one in unlike(trained, other)] == ["tokens per word"]
-
-
-def test_another_number_of_passages_is_told_and_does_not_decide(trained) -> None:
-    record = random_record(30)
-    names = ("template", "question", "passage 1")
-    encoded = replace(record.encoded, segment_names=names)
+    encoded = replace(record.encoded, **change(record.encoded))
     (found,) = unlike(trained, replace(record, relevance=replace(record.relevance, encoded=encoded)))
-    assert (found.facet, found.decides) == ("passages", False)
+    assert (found.facet, found.decides) == (facet, decides)
 
 
 def test_a_facet_that_is_no_longer_known_is_passed_over(trained) -> None:

@@ -104,12 +104,9 @@ def test_an_lstm_detector_reads_the_matrix(tmp_path, monkeypatch) -> None:
         loaded.predict(replace(rows[0], resampled=None))
 
 
-def test_the_command_line_offers_them_all() -> None:
+def test_the_command_line_offers_them_all_and_an_unknown_one_is_refused() -> None:
     assert ("tokens", *CLASSIFIERS) == OFFERED
     assert tuple(VECTORS) == OFFERED_VECTORS
-
-
-def test_an_unknown_one_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InputError, match="'oracle'; choose from threshold, svm, mlp, forest, lstm"):
         candidates_of("oracle")
 
@@ -212,7 +209,7 @@ def test_it_is_torchs_own_lstm_with_the_largest_state_of_all_steps(fitted: LSTMC
     sequences, _ = planted(20, seed=1)
     lstm = torch.nn.LSTM(3, 16, 2, batch_first=True)
     weights = {name: torch.from_numpy(array) for name, array in fitted.weights_.items()}
-    lstm.load_state_dict({name.removeprefix("lstm."): w for name, w in weights.items() if "lstm" in name})
+    lstm.load_state_dict({name[5:]: w for name, w in weights.items() if name.startswith("lstm.")})
     inputs = torch.from_numpy((sequences - fitted.mean_) / fitted.scale_).float()
     with torch.no_grad():
         states = lstm(inputs)[0].max(1).values
@@ -230,17 +227,14 @@ def test_the_best_epoch_on_the_rows_held_out_is_kept(fitted: LSTMClassifier) -> 
     for name, array in fitted.weights_.items():
         np.testing.assert_array_equal(array, ended.weights_[name])
 
-
-def test_it_stops_where_nothing_is_learnt() -> None:
-    generator = np.random.default_rng(0)
-    noise, labels = generator.normal(size=(60, 8, 2)), np.arange(60) % 2 == 0
-    model = clone(SMALL).set_params(max_epochs=100).fit(noise, labels)
+    # It stops where nothing is learnt.
+    noise = np.random.default_rng(0).normal(size=(60, 8, 2))
+    model = clone(SMALL).set_params(max_epochs=100).fit(noise, np.arange(60) % 2 == 0)
     assert len(model.validation_losses_) == model.n_iter_ + model.patience < 100
 
 
 def test_the_rows_held_out_share_no_group() -> None:
-    labels = np.arange(60) % 2 == 0
-    groups = np.array([f"g{k // 3}" for k in range(60)])
+    labels, groups = np.arange(60) % 2 == 0, np.arange(60) // 3
     fitted, held_out = split_once(labels, groups, 0.2, np.random.RandomState(0))
     assert sorted([*fitted, *held_out]) == list(range(60))
     assert not set(groups[fitted]) & set(groups[held_out])

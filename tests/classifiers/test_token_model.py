@@ -47,9 +47,9 @@ def test_tokens_are_the_records_one_after_the_other() -> None:
     assert np.flatnonzero(tokens.flags).tolist() == [0, 13, 26]
     assert tokens.sentence[::12].tolist() == [0, 2, 4]
     for k, record in enumerate(records):
-        own = tokens.within(np.array([k]))
-        np.testing.assert_array_equal(tokens.blocks["signals"][own], BLOCKS["signals"](record))
-        np.testing.assert_allclose(tokens.blocks["state"][own], BLOCKS["state"](record), rtol=1e-3)
+        inside = tokens.within(np.array([k]))
+        np.testing.assert_array_equal(tokens.blocks["signals"][inside], BLOCKS["signals"](record))
+        np.testing.assert_allclose(tokens.blocks["state"][inside], BLOCKS["state"](record), rtol=1e-3)
     assert list(tokens.select(["state"]).blocks) == ["state"]
     empty = replace(records[0], relevance=replace(records[0].relevance, response=np.zeros(0)))
     with pytest.raises(InputError, match="without tokens"):
@@ -62,26 +62,34 @@ def rows(tmp_path_factory) -> Rows:
 
 
 @pytest.fixture(scope="module")
+def records(rows: Rows) -> list[Record]:
+    return list(rows.records(states=True))
+
+
+@pytest.fixture(scope="module")
 def detector(rows: Rows) -> FittedDetector:
     return fit_detector(rows, tokens_of(rows, BLOCKS), BLOCKS)
+
+
+@pytest.fixture(scope="module")
+def probabilities(records: list[Record], detector: FittedDetector) -> np.ndarray:
+    return detector.predict_proba(records)
 
 
 def test_what_is_chosen_is_chosen_on_sources_that_were_not_learned_from(rows: Rows) -> None:
     tokens = tokens_of(rows, BLOCKS)
     some = np.flatnonzero(np.arange(len(rows)) % 5 > 0)
+    inside = tokens.within(some)
     _, fitted = fit_ensemble(tokens, some)
-    own = tokens.within(some)
-    assert fitted.scores.alone.shape == fitted.scores.among.shape == (len(own),)
-    assert roc_auc_score(tokens.flags[own], fitted.scores.alone) > 0.85
+    assert fitted.scores.alone.shape == fitted.scores.among.shape == inside.shape
+    assert roc_auc_score(tokens.flags[inside], fitted.scores.alone) > 0.85
     # Labels that mean nothing cannot be learned: what a network says of its training rows is not among these.
     shuffled = np.random.default_rng(0).permutation(tokens.flags)
     _, nonsense = fit_ensemble(replace(tokens, flags=shuffled), some)
-    assert abs(roc_auc_score(shuffled[own], nonsense.scores.among) - 0.5) < 0.1
+    assert abs(roc_auc_score(shuffled[inside], nonsense.scores.among) - 0.5) < 0.1
 
 
-def test_it_judges_a_response_and_marks_what_is_hallucinated(rows: Rows, detector: FittedDetector) -> None:
-    records = list(rows.records(states=True))
-    probabilities = detector.predict_proba(records)
+def test_it_judges_a_response_and_marks_what_is_hallucinated(rows, records, detector, probabilities) -> None:
     assert roc_auc_score(rows.labels, probabilities) > 0.9
     row = int(np.argmax(probabilities))
     verdict = detector.predict(records[row])
@@ -90,17 +98,10 @@ def test_it_judges_a_response_and_marks_what_is_hallucinated(rows: Rows, detecto
     assert verdict.marks.probabilities.shape == (len(records[row]),)
     first = rows.examples[row].response.split(" ")[0]
     assert any(span.start == 0 and span.end >= len(first) for span in verdict.spans)
-    span = verdict.spans[0]
-    assert 0 < span.probability <= 1
+    assert 0 < verdict.spans[0].probability <= 1
     assert verdict.sentences[0].suspect
     assert verdict.sentences[0].probability >= detector.card.input.reading.sentence_threshold
-
-
-def test_what_moved_the_verdict_is_told(rows: Rows, detector: FittedDetector) -> None:
-    records = list(rows.records(states=True))
-    probabilities = detector.predict_proba(records)
-    verdict = detector.predict(records[int(np.argmax(probabilities))])
-    assert verdict.reasons
+    # What moved it.
     reason = verdict.reasons[0]
     assert reason.feature == "passages"  # the one that was planted
     assert reason.moved > 0
@@ -121,8 +122,7 @@ def test_the_card_holds_every_selection(detector: FittedDetector) -> None:
     assert set(card.domain) >= {"response tokens", "prompt tokens"}
 
 
-def test_operating_points_are_had_by_name_or_rate(rows: Rows, detector: FittedDetector) -> None:
-    records = list(rows.records(states=True))
+def test_operating_points_are_had_by_name_or_rate(records, detector: FittedDetector) -> None:
     few = detector.at("high-precision").predict(records[0]).threshold
     assert few == detector.card.operating_points["high-precision"].threshold
     assert detector.at(0.01).card.threshold >= detector.at(0.3).card.threshold
@@ -134,29 +134,26 @@ def test_operating_points_are_had_by_name_or_rate(rows: Rows, detector: FittedDe
 
 def test_no_verdict_on_what_is_unlike_the_training_data(detector: FittedDetector) -> None:
     short = random_record(2)
-    relevance = replace(short.relevance, reader=READER)
-    verdict = detector.predict(replace(short, relevance=relevance))
+    verdict = detector.predict(replace(short, relevance=replace(short.relevance, reader=READER)))
     assert verdict.abstained
     assert verdict.hallucinated is None
     assert verdict.probability is not None
     assert "response tokens" in {one.facet for one in verdict.unlike}
 
 
-def test_saved_and_loaded_it_is_the_same(rows: Rows, detector: FittedDetector, tmp_path) -> None:
-    records = list(rows.records(states=True))[:5]
+def test_saved_and_loaded_it_is_the_same(records, detector, probabilities, tmp_path) -> None:
     loaded = FittedDetector.load(detector.save(tmp_path / "d"))
-    np.testing.assert_allclose(loaded.predict_proba(records), detector.predict_proba(records), rtol=1e-5)
+    np.testing.assert_allclose(loaded.predict_proba(records[:5]), probabilities[:5], rtol=1e-5)
     assert loaded.card.model_copy(update={"estimator_sha256": "", "sha256": ""}) == detector.card
     card = json.loads((tmp_path / "d" / CARD).read_text())
     assert card["input"]["blocks"]["state"]["part"] == "whole"
 
 
-def test_signals_that_are_missing_are_named(rows: Rows, detector: FittedDetector) -> None:
-    with pytest.raises(InputError, match="features need"):
-        detector.predict(rows.relevances[0])
-    record = next(iter(rows.records(states=True)))
-    with pytest.raises(InputError, match="hidden states"):
-        detector.predict(Record(record.relevance, record.signals))
+def test_signals_that_are_missing_are_named(records, detector: FittedDetector) -> None:
+    relevance, signals = records[0].relevance, records[0].signals
+    for lacking, match in ((relevance, "features need"), (Record(relevance, signals), "hidden states")):
+        with pytest.raises(InputError, match=match):
+            detector.predict(lacking)
 
 
 def test_reference_quantiles_are_of_sentence_means() -> None:

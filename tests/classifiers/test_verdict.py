@@ -1,7 +1,7 @@
 import numpy as np
+import pytest
 
 from lrp4rag.classifiers.verdict import judge, merged_spans
-from lrp4rag.features.units import smoothed
 from lrp4rag.reader.encoding import tokens_in
 from tests.classifiers.samples import relevance_of
 
@@ -44,11 +44,6 @@ def test_a_probability_on_the_threshold_is_flagged():
     assert judge(relevance, probability=0.49, threshold=0.5).hallucinated is False
 
 
-def test_smoothing_is_a_centred_mean_that_shortens_at_the_ends():
-    assert smoothed(np.array([1.0, 2.0, 6.0, 3.0]), window=3).tolist() == [1.5, 3.0, 11 / 3, 4.5]
-    assert np.allclose(smoothed(np.full(40, 0.5, dtype=np.float32)), 0.5)
-
-
 def test_tokens_that_share_a_character_with_a_span_are_labelled():
     offsets = [(0, 3), (3, 6), (6, 9)]
     assert tokens_in(offsets, [(5, 7)]).tolist() == [False, True, True]
@@ -56,27 +51,23 @@ def test_tokens_that_share_a_character_with_a_span_are_labelled():
     assert tokens_in(offsets, []).tolist() == [False] * 3
 
 
-def test_runs_of_suspect_tokens_become_trimmed_spans():
-    text = "one two  three four"
-    offsets = [(0, 3), (3, 7), (7, 14), (14, 19)]
-    assert merged_spans(np.array([True, False, True, True]), offsets, text) == [(0, 3), (9, 19)]
-    assert merged_spans(np.array([False, True, False, False]), offsets, text) == [(4, 7)]
-    # A token of white space only leaves nothing.
-    assert merged_spans(np.array([True]), [(0, 2)], "  ") == []
+WORDS = "one two  three four", [(0, 3), (3, 7), (7, 14), (14, 19)]
+APART = "one two three", [(0, 3), (3, 7), (7, 8), (8, 13)]
+DATE = "In 1878.", [(0, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7), (7, 8)]
 
 
-def test_white_space_joins_no_spans_that_are_apart():
-    text, offsets = "one two three", [(0, 3), (3, 7), (7, 8), (8, 13)]
-    assert merged_spans(np.array([True, False, True, True]), offsets, text) == [(0, 3), (8, 13)]
-
-
-def test_a_span_never_cuts_a_word_or_a_number():
-    text, offsets = "In 1878.", [(0, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7), (7, 8)]
-    flags = np.array([False, False, False, True, False, False, False])
-    assert merged_spans(flags, offsets, text) == [(3, 7)]
-    flags = np.array([False, False, False, True, False, True, True])
-    assert merged_spans(flags, offsets, text) == [(3, 8)]
-
-
-def test_bytes_of_one_character_are_one_span():
-    assert merged_spans(np.array([True, True, False]), [(0, 1), (0, 1), (1, 2)], "🗼x") == [(0, 1)]
+@pytest.mark.parametrize(
+    ("suspect", "given", "spans"),
+    [
+        ([1, 0, 1, 1], WORDS, [(0, 3), (9, 19)]),
+        ([0, 1, 0, 0], WORDS, [(4, 7)]),
+        ([1], ("  ", [(0, 2)]), []),  # white space only leaves nothing,
+        ([1, 0, 1, 1], APART, [(0, 3), (8, 13)]),  # and joins no spans that are apart
+        ([0, 0, 0, 1, 0, 0, 0], DATE, [(3, 7)]),  # a span never cuts a word or a number
+        ([0, 0, 0, 1, 0, 1, 1], DATE, [(3, 8)]),
+        ([1, 1, 0], ("🗼x", [(0, 1), (0, 1), (1, 2)]), [(0, 1)]),  # bytes of one character
+    ],
+)
+def test_runs_of_suspect_tokens_become_trimmed_spans(suspect, given, spans):
+    text, offsets = given
+    assert merged_spans(np.array(suspect, dtype=bool), offsets, text) == spans
