@@ -110,30 +110,22 @@ class Fitted:
         ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Inputs:
-    candidates: Candidates
-    measurements: Sequence[Measurement] | None = None
-    parts: Sequence[PartScores] | None = None
-
-
 def _fit_best(
-    inputs_of: Callable[[Rows, Resources], _Inputs],
+    inputs_of: Callable[[Rows, Resources], tuple[Candidates, Reading]],
     rows: Rows,
     resources: Resources,
     mark_from: float | None = None,
 ) -> Fitted:
     """The best candidate by inner folds. Inputs may be NaN where a response has no answer; where too few
-    responses have one, no classifier is fitted and no response gets a score."""
-    inputs = inputs_of(rows, resources)
-    answered = np.flatnonzero(np.all([_finite(one.inputs) for one in inputs.candidates], axis=0))
+    responses have one, no classifier is fitted and no response gets a score. `inputs_of` gives the candidates
+    and what is read beside scores."""
+    candidates, reading = inputs_of(rows, resources)
+    answered = np.flatnonzero(np.all([_finite(one.inputs) for one in candidates], axis=0))
     labels, groups = rows.labels, rows.groups
     scores = np.full(len(labels), np.nan)
     label, model = NOTHING, None
     try:
-        best, outside = chosen(
-            inputs.candidates, labels[answered], groups[answered], answered, resources.seed
-        )
+        best, outside = chosen(candidates, labels[answered], groups[answered], answered, resources.seed)
     except InputError:
         if len(answered) == len(labels):  # the rows are too few, not the answers
             raise
@@ -144,16 +136,16 @@ def _fit_best(
         model = fit(best.estimator, best.inputs[answered], labels[answered], groups[answered])
 
     def read(rows: Rows, resources: Resources) -> Reading:
-        inputs, scores = inputs_of(rows, resources), np.full(len(rows), np.nan)
+        candidates, reading = inputs_of(rows, resources)
         if model is not None:
-            own = next(one.inputs for one in inputs.candidates if one.label == label)
+            own = next(one.inputs for one in candidates if one.label == label)
             if (answered := _finite(own)).any():
-                scores[answered] = margin_of(model, own[answered])[0]
-        return Reading(scores, inputs.parts, inputs.measurements)
+                reading.scores[answered] = margin_of(model, own[answered])[0]
+        return reading
 
     threshold = mark_from
-    if inputs.parts is not None and threshold is None:
-        threshold = threshold_of(inputs.parts, rows.examples)
+    if reading.parts is not None and threshold is None:
+        threshold = threshold_of(reading.parts, rows.examples)
     return Fitted(label, model, read, Calibration.of(scores, labels, rows.generators), threshold)
 
 
@@ -172,7 +164,10 @@ class BestClassifier:
     candidates_of: Callable[[Rows, Resources], Candidates]
 
     def fit(self, rows: Rows, resources: Resources) -> Fitted:
-        return _fit_best(lambda *given: _Inputs(self.candidates_of(*given)), rows, resources)
+        def inputs_of(rows: Rows, resources: Resources) -> tuple[Candidates, Reading]:
+            return self.candidates_of(rows, resources), Reading(np.full(len(rows), np.nan))
+
+        return _fit_best(inputs_of, rows, resources)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,18 +208,17 @@ class Measured:
         return replace(fitted, calibration=replace(fitted.calibration, out_of_fold=outside))
 
     def _fit(self, rows: Rows, resources: Resources, *model: Any) -> Fitted:
-        def inputs_of(rows: Rows, resources: Resources) -> _Inputs:
+        def inputs_of(rows: Rows, resources: Resources) -> tuple[Candidates, Reading]:
             found = self.measure(rows, resources, *model)
             parts = [one.suspicion or NO_PARTS for one in found] if self.marks else None
-            return _Inputs(self._candidates(found), found, parts)
+            numbers = np.array([one.numbers for one in found])
+            candidates = logistic(numbers, " and ".join(self.names))
+            if self.alternatives:
+                apart = (logistic(numbers[:, [k]], name) for k, name in enumerate(self.names))
+                candidates = sum(apart, ())
+            return candidates, Reading(np.full(len(rows), np.nan), parts, found)
 
         return _fit_best(inputs_of, rows, resources, self.mark_from)
-
-    def _candidates(self, measurements: Sequence[Measurement]) -> Candidates:
-        numbers = np.array([one.numbers for one in measurements])
-        if not self.alternatives:
-            return logistic(numbers, " and ".join(self.names))
-        return sum((logistic(numbers[:, [k]], name) for k, name in enumerate(self.names)), ())
 
 
 def check_unseen(rows: Rows, unseen: NDArray[np.bool_], seed: int) -> None:

@@ -53,7 +53,8 @@ class LocalChat:
 
         if not messages:
             return []
-        first = [self._first_token(answer) for answer in answers]
+        tokenizer = self.reader.tokenizer
+        first = [tokenizer(answer, add_special_tokens=False)["input_ids"][0] for answer in answers]
         if first[0] == first[1]:
             raise InputError(f"'{answers[0]}' and '{answers[1]}' begin with the same token of this reader")
         prompt, rest = prompted_together(self.reader, [self.reader.encode_message(text) for text in messages])
@@ -66,10 +67,6 @@ class LocalChat:
 
         prompt, rest = prompted_together(self.reader, [self.reader.encode_message(text) for text in messages])
         return prompt.sample(rest, max_new_tokens=max_tokens, temperature=temperature, seed=seed)
-
-    def _first_token(self, answer: str) -> int:
-        first: int = self.reader.tokenizer(answer, add_special_tokens=False)["input_ids"][0]
-        return first
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +88,12 @@ class RemoteChat:
         return [self._choose(message, answers) for message in messages]
 
     def _choose(self, message: str, answers: tuple[str, str]) -> float | None:
-        choice = self._complete(
-            message, max_tokens=1, temperature=0, logprobs=True, top_logprobs=TOP_LOGPROBS
-        )
+        options = {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": TOP_LOGPROBS}
+        choice = self._complete(message, **options)
         if choice.logprobs is None or not choice.logprobs.content:
             raise LRP4RAGError(f"{self.name} gives no log-probabilities; take another form of the judge")
-        found = {
-            one.token.strip(): math.exp(one.logprob)
-            for one in reversed(choice.logprobs.content[0].top_logprobs)
-        }
+        tops = reversed(choice.logprobs.content[0].top_logprobs)
+        found = {one.token.strip(): math.exp(one.logprob) for one in tops}
         first, second = (found.get(answer, 0.0) for answer in answers)
         return first / (first + second) if first + second else None
 

@@ -48,9 +48,12 @@ class Chunker:
     def __call__(self, text: str) -> list[Span]:
         """Characters of each piece, without the white space around it."""
         places = np.asarray(self.starts(text), dtype=np.intp)
-        found = _chunks(text, (0, len(text)), 0, places, self)
-        stripped = [_stripped(text, span) for span in found]
-        return [(start, end) for start, end in stripped if start < end]
+        found = []
+        for start, end in _chunks(text, (0, len(text)), 0, places, self):
+            if piece := text[start:end].strip():
+                first = text.index(piece[0], start)
+                found.append((first, first + len(piece)))
+        return found
 
 
 def tokens_of(span: Span, places: NDArray[np.intp]) -> int:
@@ -95,9 +98,3 @@ def _merged(parts: Sequence[Span], places: NDArray[np.intp], chunker: Chunker) -
                 and tokens_of((parts[j][0], end), places) <= chunker.longest
             )
     return [*made, (parts[first][0], parts[-1][1])] if parts else made
-
-
-def _stripped(text: str, span: Span) -> Span:
-    piece = text[span[0] : span[1]]
-    start = span[0] + len(piece) - len(piece.lstrip())
-    return start, max(start, span[0] + len(piece.rstrip()))

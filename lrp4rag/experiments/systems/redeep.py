@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, Candidate, chosen, fit, grouped_folds
+from lrp4rag.example import Example
 from lrp4rag.experiments.systems.baseline import Fitted, Reading
 from lrp4rag.experiments.systems.encoders.weights import MINILM, MINILM_PACKAGE
 from lrp4rag.experiments.systems.facts import LABELS, SPANS, Facts
@@ -74,16 +75,9 @@ def _deviation(values: NDArray[np.floating[Any]]) -> float:
 
 def candidates_on(means: Inputs, split: int) -> list[Candidate]:
     """Of responses' mean scores (rows, columns), of which the first `split` are heads."""
-    return [
-        Candidate(
-            name=f"{heads} heads, {layers} layers, {ratio:g} to 1",
-            classifier="",
-            settings="",
-            estimator=Combination(split, heads, layers, ratio),
-            inputs=means,
-        )
-        for heads, layers, ratio in product(HEADS, LAYERS, RATIOS)
-    ]
+    name = "{} heads, {} layers, {:g} to 1"
+    grid = product(HEADS, LAYERS, RATIOS)
+    return [Candidate(name.format(*one), "", "", Combination(split, *one), means) for one in grid]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,13 +124,11 @@ class Redeep:
             "decimals": DECIMALS,
             "tokens": "where they are predicted",
         }
-        found = resources.measured(
-            "redeep",
-            settings,
-            rows.examples,
-            RedeepScores,
-            lambda group: [redeep_scores(resources.reader, resources.embedder, one) for one in group],
-        )
+
+        def measure(group: list[Example]) -> list[RedeepScores]:
+            return [redeep_scores(resources.reader, resources.embedder, one) for one in group]
+
+        found = resources.measured("redeep", settings, rows.examples, RedeepScores, measure)
         return [self.parts(one) for one in found]
 
     def fit(self, rows: Rows, resources: Resources) -> Fitted:

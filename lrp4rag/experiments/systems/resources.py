@@ -163,11 +163,8 @@ class Resources:
                 group = missing.setdefault((example.question, *example.passages), [])
                 if all(key_of(one) != key for one in group):
                     group.append(example)
-        for key, value in track(
-            self._measure(folder, missing, kind, measure),
-            sum(map(len, missing.values())),
-            f"measuring: {name}",
-        ):
+        made, count = self._measure(folder, missing, kind, measure), sum(map(len, missing.values()))
+        for key, value in track(made, count, f"measuring: {name}"):
             cached[key] = self.measurements[f"{place}/{key}"] = value
         return [cached[key_of(example)] for example in examples]
 
@@ -213,13 +210,8 @@ class Resources:
         from lrp4rag.reader import load_reader
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        choices = self.choices
-        return load_reader(
-            choices.reader,
-            device=choices.device,
-            dtype=choices.dtype,
-            chat_template=choices.chat_template,
-        )
+        one = self.choices
+        return load_reader(one.reader, device=one.device, dtype=one.dtype, chat_template=one.chat_template)
 
     @property
     def weights_folder(self) -> Path:

@@ -26,10 +26,8 @@ from lrp4rag.hashes import hash_of
 from lrp4rag.strict_json import LARGEST, parse
 from lrp4rag.training.rows import Rows
 
-UNSEEN = 0.2
-"""The part of the sources that weights are not trained on, so that they can be calibrated."""
-SEEN_FILE = "lrp4rag_lessons.json"
-"""Beside the weights: hashes of the question and passages that they learned from."""
+UNSEEN = 0.2  # the part of the sources that weights are not trained on, so that they can be calibrated
+SEEN_FILE = "lrp4rag_lessons.json"  # beside the weights: hashes of question and passages they learned from
 
 
 def model_of_fold(
@@ -97,14 +95,8 @@ def train_encoder(
     """Train MiniLM under a new head on the items that `items_of` makes for model and tokenizer; save both to
     a folder. `kind` is the class of transformers that loads it."""
     with seeded(resources.seed):  # the head is drawn
-        model, tokenizer = load_encoder(
-            MINILM,
-            kind,
-            device=resources.choices.device,
-            num_labels=2,
-            attention_probs_dropout_prob=training.attention_dropout,
-            **config,
-        )
+        options = {"num_labels": 2, "attention_probs_dropout_prob": training.attention_dropout} | config
+        model, tokenizer = load_encoder(MINILM, kind, device=resources.choices.device, **options)
     save(finetune(model, tokenizer, items_of(model, tokenizer), training, label), tokenizer, folder)
     # Beside weights that may be chosen by name later.
     hashes = sorted({example.content_hash for example in examples})
@@ -121,10 +113,8 @@ def save(model: Any, tokenizer: Any, folder: Path) -> None:
 def refuse_seen(choices: Choices, examples: Sequence[Example]) -> None:
     """Raise `InputError` where a model that was trained here has learned from these examples' sources, and
     where the list of what it learned from cannot be read."""
-    for option, name in (
-        ("--entailment", choices.entailment),
-        ("--token-classifier", choices.token_classifier),
-    ):
+    named = {"--entailment": choices.entailment, "--token-classifier": choices.token_classifier}
+    for option, name in named.items():
         if name is None:
             continue
         known = _seen_hashes(Path(name) / SEEN_FILE)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,7 +184,7 @@ def _part(
     resamples: int,
 ) -> Part:
     part = rows.select(chosen)
-    labels, groups = part.labels, part.groups
+    given: dict[str, Any] = {"labels": part.labels, "groups": part.groups, "resamples": resamples}
     ours = found[DETECTOR].outcome.select(chosen)
     of_sample = found[OF_SAMPLE].outcome.select(chosen) if OF_SAMPLE in found else None
     if of_sample is not None and not np.isfinite(of_sample.probabilities).all():
@@ -195,14 +195,11 @@ def _part(
         by_marks = None
         if one.marking is not None and line is not None:
             marked = np.isin(chosen, tokens.owner[one.marking.marked])
-            flagged = replace(outcome, flagged=marked[None])
-            by_marks = outcome_metrics(flagged, labels, groups, resamples=resamples)
+            by_marks = outcome_metrics(replace(outcome, flagged=marked[None]), **given)
         return Quality(
-            metrics=outcome_metrics(outcome, labels, groups, resamples=resamples),
-            behind=compare(ours, outcome, labels, groups, resamples=resamples),
-            behind_sample=None
-            if of_sample is None
-            else compare(of_sample, outcome, labels, groups, resamples=resamples),
+            metrics=outcome_metrics(outcome, **given),
+            behind=compare(ours, outcome, **given),
+            behind_sample=None if of_sample is None else compare(of_sample, outcome, **given),
             line=line,
             by_marks=by_marks,
             answered=float(one.answered[chosen].mean()),
@@ -210,7 +207,7 @@ def _part(
         )
 
     systems = {name: quality(found[name]) for name in names}
-    return Part(rows=len(part), hallucinated=int(labels.sum()), systems=systems)
+    return Part(rows=len(part), hallucinated=int(part.labels.sum()), systems=systems)
 
 
 def _stack(rows: Rows, found: Mapping[str, SystemScores], plan: Plan) -> Stack | None:
@@ -221,50 +218,38 @@ def _stack(rows: Rows, found: Mapping[str, SystemScores], plan: Plan) -> Stack |
     }
     if not texts:
         return None
-    parts = parts_of(rows)
 
-    def gain(stack: Outcome, of: Outcome) -> dict[str, Metrics]:
+    def by_generator(metrics: Callable[..., Metrics], *outcomes: Outcome) -> dict[str, Metrics]:
         return {
-            name: compare(
-                stack.select(own),
-                of.select(own),
+            name: metrics(
+                *(one.select(own) for one in outcomes),
                 rows.labels[own],
                 rows.groups[own],
                 resamples=plan.resamples,
             )
-            for name, own in parts.items()
+            for name, own in parts_of(rows).items()
         }
 
     ours = found[DETECTOR]
-    best = stacked(ours, texts, rows.labels)
+    both, alone = stacked(ours, texts, rows.labels)
     return Stack(
-        both={
-            name: outcome_metrics(
-                best.both.select(own), rows.labels[own], rows.groups[own], resamples=plan.resamples
-            )
-            for name, own in parts.items()
-        },
-        adds_to_text=gain(best.both, best.alone),
-        adds_to_ours=gain(best.both, ours.outcome),
-        chosen=best.both.chosen,
+        both=by_generator(outcome_metrics, both),
+        adds_to_text=by_generator(compare, both, alone),
+        adds_to_ours=by_generator(compare, both, ours.outcome),
+        chosen=both.chosen,
         each={
-            name: gain(stacked(ours, {name: one}, rows.labels).both, ours.outcome)
+            name: by_generator(compare, stacked(ours, {name: one}, rows.labels)[0], ours.outcome)
             for name, one in found.items()
             if name in plan.baselines
         },
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stacked:
-    """`both` combined, and the other one `alone`; `chosen` of both says which it was in each fold."""
-
-    both: Outcome
-    alone: Outcome
-
-
-def stacked(ours: SystemScores, others: Mapping[str, SystemScores], labels: NDArray[np.bool_]) -> Stacked:
-    """Logistic regression on the log odds of ours and of the best of the others.
+def stacked(
+    ours: SystemScores, others: Mapping[str, SystemScores], labels: NDArray[np.bool_]
+) -> tuple[Outcome, Outcome]:
+    """Logistic regression on the log odds of ours and of the best of the others; and that one alone. `chosen`
+    says which it was in each fold.
 
     In each fold, the best (by AUROC), the weights and the threshold (where precision equals recall) are found
     on rows learned from, by probabilities of models that had not learned from them; the best on the rows that
@@ -292,7 +277,7 @@ def stacked(ours: SystemScores, others: Mapping[str, SystemScores], labels: NDAr
         alone_flagged[0, test] = others[best].outcome.flagged[0, test]
         chosen.append(best)
     names = tuple(chosen)
-    return Stacked(Outcome(probabilities, flagged, names), Outcome(alone, alone_flagged, names))
+    return Outcome(probabilities, flagged, names), Outcome(alone, alone_flagged, names)
 
 
 def _whole(rows: NDArray[np.intp], values: NDArray[np.float64], count: int) -> NDArray[np.float64]:

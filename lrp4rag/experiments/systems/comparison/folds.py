@@ -129,18 +129,12 @@ def gathered(folds: Iterable[FoldScores], tokens: Tokens) -> SystemScores:
             suspicion[own], marked[own] = fold.suspicion, fold.marked
         chosen.append(fold.chosen)
         outside.append((fold.rows, fold.outside_rows, fold.outside))
-    scored = bool(np.isfinite(suspicion).any())
-    marking = Marking(suspicion, marked, _sentences(marked, tokens.sentence)) if scored else None
+    marking = None
+    if np.isfinite(suspicion).any():
+        sentences = np.isin(tokens.sentence, tokens.sentence[marked]) & (tokens.sentence >= 0)
+        marking = Marking(suspicion, marked, sentences)
     outcome = Outcome(probabilities, flagged, tuple(chosen))
     return SystemScores(outcome, marking, answered, tuple(outside), asked, unanswered)
-
-
-def _sentences(marked: Flags, sentence: Numbers) -> Flags:
-    inside = sentence >= 0
-    found = np.zeros(len(marked), dtype=bool)
-    if inside.any():
-        found[inside] = (np.bincount(sentence[inside], marked[inside]) > 0)[sentence[inside]]
-    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,20 +174,18 @@ class FoldRunner:
         return System(key, partial(self._judged, baseline, key, anew))
 
     def _judged(self, baseline: Baseline, key: dict[str, Any], anew: bool) -> SystemScores:
+        """One by one in this process: models use all cores, and are loaded once."""
         folds = enumerate(folds_of(self.tokens, self.protocol))
         cells = [self._cell(baseline, key | {"fold": k}, split) for k, split in folds]
         for cell in cells if anew else ():
             self.cache.forget(cell)
-        self._run([cell for cell in cells if not self.cache.holds(cell)], key["baseline"])
-        return gathered([self.cache.read(cell) for cell in cells], self.tokens)
-
-    def _run(self, cells: list[Cell], name: str) -> None:
-        """One by one in this process: models use all cores, and are loaded once."""
+        missing = [cell for cell in cells if not self.cache.holds(cell)]
         try:
-            for cell in track(cells, len(cells), f"{name}, folds"):
+            for cell in track(missing, len(missing), f"{key['baseline']}, folds"):
                 self.cache.run(cell)
         except InputError as error:
-            raise InputError(f"{name}: {error}") from error
+            raise InputError(f"{key['baseline']}: {error}") from error
+        return gathered([self.cache.read(cell) for cell in cells], self.tokens)
 
     def _cell(self, baseline: Baseline, key: dict[str, Any], split: Split) -> Cell:
         resources = replace(self.resources, training_rows=self.rows.select(split.train))

