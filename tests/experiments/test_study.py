@@ -36,7 +36,8 @@ def small(monkeypatch_module: pytest.MonkeyPatch) -> None:
     monkeypatch_module.setattr(plan, "FULL_BLOCKS", ("relevance", "state"))
     monkeypatch_module.setattr(plan, "FAST_BLOCKS", ("relevance",))
     monkeypatch_module.setattr(plan, "SIZES", (24, 32))
-    monkeypatch_module.setattr(ensemble, "EPOCHS", 4)
+    monkeypatch_module.setattr(ensemble, "EPOCHS", 6)
+    monkeypatch_module.setattr(ensemble, "BATCHES", 16)
 
 
 @pytest.fixture(scope="module")
