@@ -139,8 +139,6 @@ def test_an_unknown_array_is_named_with_those_there_are(tmp_path: Path) -> None:
 def test_nothing_to_export(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="features need signals"):
         exported(store_of(tmp_path / "p", ROWS, [PROMPT]), features=True)
-    with pytest.raises(InputError, match="no store here"):
-        export(tmp_path / "none", tmp_path / "t.parquet")
     store_of(tmp_path / "s", [])
     with pytest.raises(InputError, match="holds no relevance"):
         export(tmp_path / "s", tmp_path / "t.parquet")

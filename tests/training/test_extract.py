@@ -26,6 +26,7 @@ from tests.hostile.damage import flipped, put
 from tests.tiny import bridge_example
 from tests.training.jobs import PARTS, TOO_LONG, contents, responses
 
+UNREADABLE = "Which one?"
 Filled = list[tuple[str, str]]
 Failing = Callable[[Example, BaseException], None]
 
@@ -60,6 +61,21 @@ def filled(monkeypatch: pytest.MonkeyPatch) -> Filled:
 
     monkeypatch.setattr(Extractor, "_fill", noted)
     return calls
+
+
+@pytest.fixture
+def prompts(tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The prompts that are read, in their order; one with `UNREADABLE` in it fails."""
+    read, init = list[str](), Prefix.__init__
+
+    def noted(self: Prefix, flow: object, ids: tuple[int, ...], *rest: object, **options: object) -> None:
+        read.append(tiny_reader.tokenizer.decode(ids))
+        if UNREADABLE in read[-1]:
+            raise RuntimeError("not enough memory")
+        init(self, flow, ids, *rest, **options)
+
+    monkeypatch.setattr(Prefix, "__init__", noted)
+    return read
 
 
 @pytest.fixture
@@ -143,20 +159,12 @@ def test_responses_that_share_a_prompt_equal_those_that_do_not(tiny_reader: Read
 
 
 def test_prompts_are_read_once_for_their_responses(
-    tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_reader: Reader, tmp_path: Path, prompts: list[str]
 ) -> None:
-    read: list[int] = []
-    init = Prefix.__init__
-
-    def noted(self: Prefix, flow: object, ids: tuple[int, ...], *rest: object, **options: object) -> None:
-        read.append(len(ids))
-        init(self, flow, ids, *rest, **options)
-
-    monkeypatch.setattr(Prefix, "__init__", noted)
     extract(responses(2, each=3), tiny_reader, tmp_path / "a")
-    assert len(read) == 2
+    assert len(prompts) == 2
     extract(responses(2, each=3), tiny_reader, tmp_path / "b", parts=["signals"])
-    assert len(read) == 2 + 2 * 3  # as it is, without passages, with other ones
+    assert len(prompts) == 2 + 2 * 3  # as it is, without passages, with other ones
 
 
 def test_cut_prompts_are_shared_only_where_they_were_cut_alike(tiny_reader: Reader, tmp_path: Path) -> None:
@@ -325,19 +333,11 @@ def test_what_is_not_of_one_response_ends_the_run(
         extract(rows, tiny_reader, tmp_path)
 
 
-def test_a_prompt_that_fails_fails_all_its_responses(
-    tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    init = Prefix.__init__
-
-    def limited(self: Prefix, flow: object, ids: tuple[int, ...], *rest: object, **options: object) -> None:
-        if "1901" in tiny_reader.tokenizer.decode(ids):
-            raise RuntimeError("not enough memory")
-        init(self, flow, ids, *rest, **options)
-
-    monkeypatch.setattr(Prefix, "__init__", limited)
-    done = extract(responses(3), tiny_reader, tmp_path)
-    assert done.failures == dict.fromkeys(["bridge-1-0", "bridge-1-1"], "not enough memory")
+@pytest.mark.usefixtures("prompts")
+def test_a_prompt_that_fails_fails_all_its_responses(tiny_reader: Reader, tmp_path: Path) -> None:
+    rows = [bridge_example(1, question=UNREADABLE, id=f"bad-{k}", response="x " * (k + 1)) for k in range(2)]
+    done = extract([*rows, *responses(2)], tiny_reader, tmp_path)
+    assert done.failures == dict.fromkeys(["bad-0", "bad-1"], "not enough memory")
     assert done.computed == 4
 
 

@@ -64,11 +64,8 @@ def test_only_labelled_and_extracted_rows(tmp_path: Path) -> None:
 
 
 def test_no_rows_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no store here"):
-        Rows.open(tmp_path)
-    store_of(tmp_path, [])
     with pytest.raises(InputError, match="no labelled response; extract labelled data"):
-        Rows.open(tmp_path)
+        Rows.open(store_of(tmp_path, []).folder)
 
 
 def test_selections(rows: Rows) -> None:

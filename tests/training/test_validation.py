@@ -61,15 +61,6 @@ def test_every_row_is_judged_once_a_repeat_by_all_the_others_it_may_learn_from(p
     assert leaks == 0 if protocol.grouped else leaks > 90
 
 
-def test_repeats_shuffle_otherwise_and_the_seed_decides():
-    first, again = (splits(HONEST, LABELS, GROUPS, ALL, ALL)[0] for _ in range(2))
-    for split, same in zip(first, again, strict=True):
-        assert np.array_equal(split.test, same.test)
-    assert not np.array_equal(first[0].test, first[5].test)
-    second_repeat = splits(replace(HONEST, seed=1, repeats=1), LABELS, GROUPS, ALL, ALL)[0]
-    assert np.array_equal(second_repeat[0].test, first[5].test)
-
-
 def test_sources_on_both_sides_are_refused_unless_the_protocol_counts_them():
     with pytest.raises(InputError, match=r"rows would be judged by a model that learned from their source"):
         splits(REFUSING, LABELS, GROUPS, ALL, ALL)
