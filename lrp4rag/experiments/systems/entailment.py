@@ -65,17 +65,9 @@ def train_entailment(examples: list[Example], resources: Resources, folder: Path
             for pair, supported in training_pairs(examples, resources.embedder, resources.seed)
         ]
 
-    train_encoder(
-        AutoModelForSequenceClassification,
-        items_of,
-        examples,
-        resources,
-        folder,
-        TRAINING,
-        "training entailment",
-        id2label=LABELS,
-        label2id={label: k for k, label in LABELS.items()},
-    )
+    kind, label = AutoModelForSequenceClassification, "training entailment"
+    names = {"id2label": LABELS, "label2id": {name: k for k, name in LABELS.items()}}
+    train_encoder(kind, items_of, examples, resources, folder, TRAINING, label, **names)
 
 
 def training_pairs(examples: list[Example], embedder: Embedder, seed: int) -> list[tuple[Pair, bool]]:
@@ -148,9 +140,8 @@ def measure_group(group: Sequence[Example], model: Entailment) -> list[Measureme
 def read_windows(rows: Rows, resources: Resources, model: Entailment) -> list[Measurement]:
     """RAGulator's: one number, the highest score of a sentence."""
     settings = {"entailment": model.name, "words": WINDOW_WORDS}
-    return resources.measured(
-        "ragulator-windows", settings, rows.examples, Measurement, lambda group: measure_group(group, model)
-    )
+    group = partial(measure_group, model=model)
+    return resources.measured("ragulator-windows", settings, rows.examples, Measurement, group)
 
 
 def support_of(doubts: np.ndarray) -> np.ndarray:

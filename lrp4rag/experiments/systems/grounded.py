@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from itertools import compress
 
 import numpy as np
@@ -143,13 +144,8 @@ def measure(rows: Rows, resources: Resources, model: Entailment) -> list[Measure
         "tokens": [CLAIM_TOKENS, CLAIM_OVERLAP, CHUNK_TOKENS, BUDGET],
         "weight": [UNSUPPORTED, WEIGHT],
     }
-    return resources.measured(
-        "grounded",
-        settings,
-        rows.examples,
-        Measurement,
-        lambda group: measure_group(group, model, resources.embedder),
-    )
+    group = partial(measure_group, model=model, embedder=resources.embedder)
+    return resources.measured("grounded", settings, rows.examples, Measurement, group)
 
 
 GROUNDED = Measured(

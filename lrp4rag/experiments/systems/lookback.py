@@ -104,13 +104,9 @@ class LookbackWindows:
             windows = window_scores(model, rows)
             return Reading(_pooled(windows, pooling), _parts(rows, windows))
 
-        return Fitted(
-            f"{candidate.label}, {pooling}",
-            model,
-            read,
-            Calibration.of(_pooled(outside, pooling), labels, rows.generators),
-            threshold_of(_parts(rows, outside), rows.examples),
-        )
+        calibration = Calibration.of(_pooled(outside, pooling), labels, rows.generators)
+        threshold = threshold_of(_parts(rows, outside), rows.examples)
+        return Fitted(f"{candidate.label}, {pooling}", model, read, calibration, threshold)
 
 
 def _pooled(windows: Sequence[Scores], pooling: str) -> Scores:

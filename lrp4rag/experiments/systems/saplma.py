@@ -46,19 +46,12 @@ def network(rows: Rows, seed: int = 0) -> Candidates:
     """
     states = rows.signal("hidden_last")
     top = len(states[0]) - 1
-    estimator = make_pipeline(
-        StandardScaler(),
-        FewEpochs(HIDDEN, batch_size=BATCH, max_iter=EPOCHS, random_state=seed),
-    )
+    layers = dict.fromkeys(max(round(place * top), 1) for place in PLACES)
+    few = FewEpochs(HIDDEN, batch_size=BATCH, max_iter=EPOCHS, random_state=seed)
+    estimator, name = make_pipeline(StandardScaler(), few), "hidden state of layer {}, last token"
     return tuple(
-        Candidate(
-            name=f"hidden state of layer {layer}, last token",
-            classifier="network",
-            settings="",
-            estimator=estimator,
-            inputs=np.stack([row[layer] for row in states]),
-        )
-        for layer in dict.fromkeys(max(round(place * top), 1) for place in PLACES)
+        Candidate(name.format(layer), "network", "", estimator, np.stack([row[layer] for row in states]))
+        for layer in layers
     )
 
 

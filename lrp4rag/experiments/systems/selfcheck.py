@@ -173,10 +173,6 @@ def _by_embedding(rows: Rows, resources: Resources) -> list[Measurement]:
     return _measure(rows, resources, "selfcheck-embedding", {"embedder": MINILM}, doubt)
 
 
-def _by_ngrams(rows: Rows, resources: Resources) -> list[Measurement]:
-    return list(map(surprising, rows.examples, samples_of(rows.examples, resources)))
-
-
 def _by_entailment(rows: Rows, resources: Resources, model: Entailment) -> list[Measurement]:
     """1 - the probability that the sample supports the sentence (section 5.4)."""
     settings = {"entailment": model.name}
@@ -206,6 +202,10 @@ def _facts(
         choices=choices,
         modules=(MINILM_PACKAGE,) if embeds else (),
     )
+
+
+def _by_ngrams(rows: Rows, resources: Resources) -> list[Measurement]:
+    return list(map(surprising, rows.examples, samples_of(rows.examples, resources)))
 
 
 SELFCHECK_EMBEDDING = Measured(

@@ -24,7 +24,6 @@ from lrp4rag.experiments.systems.finetuned import (
 )
 from lrp4rag.experiments.systems.resources import Choices, Resources
 from lrp4rag.experiments.systems.trained import seen_sources
-from lrp4rag.reader import reader as readers
 from tests.experiments.systems.stand_ins import couples, rows_of
 from tests.tiny import bridge_example, tiny_tokenizer
 
@@ -37,8 +36,7 @@ EXAMPLES = couples(6)
 
 
 @pytest.fixture(autouse=True)
-def exact(monkeypatch):
-    monkeypatch.setattr(readers, "fastest_dtype", lambda device: "float32")
+def quick(monkeypatch):
     monkeypatch.setattr(finetuned, "TRAINING", Training(epochs=1, rate=1e-2, batch=4))
 
 

@@ -15,7 +15,6 @@ from lrp4rag.experiments.systems.encoders.training import IGNORED, Training
 from lrp4rag.experiments.systems.resources import Choices, Resources
 from lrp4rag.experiments.systems.trained import cached_weights, refuse_seen, seen_sources
 from lrp4rag.files import write_atomically
-from lrp4rag.reader import reader
 from lrp4rag.training.rows import Rows
 from tests.experiments.systems.encoders.tiny import (
     save_tiny_classifier,
@@ -47,7 +46,6 @@ def quick(monkeypatch, tiny):
     monkeypatch.setattr(Embedder, "load", lambda **_: WordVectors())
     monkeypatch.setattr(entailment, "TRAINING", QUICK)
     monkeypatch.setattr(lettuce, "TRAINING", QUICK)
-    monkeypatch.setattr(reader, "fastest_dtype", lambda device: "float32")
 
 
 class Maker:

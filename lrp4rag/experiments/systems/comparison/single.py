@@ -145,15 +145,13 @@ def judge_others(
             )
         if resources.folder is None:
             raise InputError("what this baseline reads must be extracted, into a folder")
-        configuration = store.configuration
-        parts = dict.fromkeys((RELEVANCE, *baseline.facts.needs))
         done = extract(
             examples,
             resources.reader,
             resources.folder / "judged",
-            composite=configuration.composite,
-            truncation=configuration.truncation,
-            parts=list(parts),
+            composite=store.configuration.composite,
+            truncation=store.configuration.truncation,
+            parts=list(dict.fromkeys((RELEVANCE, *baseline.facts.needs))),
         )
         if done.failures:
             id_, why = next(iter(done.failures.items()))

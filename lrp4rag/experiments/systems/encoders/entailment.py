@@ -132,15 +132,9 @@ def load_hhem(weights: str = HHEM, foundation: str = FLAN, device: str | None = 
 
     config = pretrained(AutoConfig, foundation)
     config.num_labels = 2
-    model, tokenizer = load_encoder(
-        weights,
-        T5ForTokenClassification,
-        tokenizer=foundation,
-        device=device,
-        whole=True,
-        config=config,
-        key_mapping={r"^t5\.": ""},
-    )
+    options = {"whole": True, "config": config, "key_mapping": {r"^t5\.": ""}}
+    kind = T5ForTokenClassification
+    model, tokenizer = load_encoder(weights, kind, tokenizer=foundation, device=device, **options)
     return T5Entailment("hhem", model, tokenizer, HHEM_PROMPT)
 
 

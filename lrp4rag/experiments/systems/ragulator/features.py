@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,17 +108,12 @@ def _stem() -> Callable[[str], str]:
 def features_of(examples: Sequence[Example], model: Entailment, resources: Resources) -> list[Features]:
     """Of each response. `model`'s probability of support stands for the reranker's relevance."""
     settings = {"embedder": MINILM, "smoothing": SMOOTHING, "chunk": CHUNK_WORDS, "reranked": RERANKED}
-    compared = resources.measured(
-        "ragulator-words", settings, examples, Compared, lambda group: compare(group, resources)
-    )
+    words = partial(compare, resources=resources)
+    compared = resources.measured("ragulator-words", settings, examples, Compared, words)
     nearest = {key_of(example): one.nearest for example, one in zip(examples, compared, strict=True)}
-    relevances = resources.measured(
-        "ragulator-relevance",
-        settings | {"entailment": model.name},
-        examples,
-        Relevance,
-        lambda group: rerank(group, nearest, model),
-    )
+    settings |= {"entailment": model.name}
+    chunks = partial(rerank, nearest=nearest, model=model)
+    relevances = resources.measured("ragulator-relevance", settings, examples, Relevance, chunks)
     return [
         Features(one.spans, np.column_stack([one.numbers, relevance.values]))
         for one, relevance in zip(compared, relevances, strict=True)
