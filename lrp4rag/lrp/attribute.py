@@ -56,7 +56,8 @@ def attribute(
         weights = segment_weights(encoded) if segments else prompt_mean(encoded)
         count = len(weights)
         if own:
-            weights = torch.cat([pad_columns(weights, _columns(encoded)), own_weights(encoded)])
+            of_own = own_weights(encoded)
+            weights = torch.cat([pad_columns(weights, of_own.shape[1]), of_own])
         pushed = active.push(encoded, weights, keep=keep, layer=layer)
         prompt_part = pushed[:count]
         response = prompt_part.sum(0) / len(encoded.prompt_ids) if segments else prompt_part[0]
@@ -95,9 +96,8 @@ def segment_weights(encoded: Encoded) -> Tensor:
 
 def own_weights(encoded: Encoded) -> Tensor:
     """The one tangent (1, N) of the response's earlier tokens."""
-    weights = torch.zeros(1, _columns(encoded), dtype=torch.float64)
-    weights[:, len(encoded.prompt_ids) :] = 1
-    return weights
+    n, t = len(encoded.prompt_ids), len(encoded.response_ids)
+    return torch.cat([torch.zeros(n), torch.ones(t - 1)]).double()[None]
 
 
 def span_weights(encoded: Encoded, spans: list[tuple[int, int]]) -> Tensor:
@@ -105,10 +105,6 @@ def span_weights(encoded: Encoded, spans: list[tuple[int, int]]) -> Tensor:
     rows = [tokens_in(encoded.response_offsets, [span]) for span in spans]
     weights = torch.from_numpy(np.stack(rows)).double()
     return weights / weights.sum(1, keepdim=True).clamp(min=1)
-
-
-def _columns(encoded: Encoded) -> int:
-    return len(encoded.prompt_ids) + len(encoded.response_ids) - 1
 
 
 def pull_mean(flow: Flow, encoded: Encoded, layer: int = 0) -> Tensor:

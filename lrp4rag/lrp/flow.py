@@ -1,8 +1,7 @@
 """`relevance_mode` and `Flow`: a model in relevance mode, and the passes of a prompt and response through it.
 
-Tangents are pushed from the prompt to the logits (`lrp4rag.lrp.push`), cotangents pulled from the logits to
-the prompt (`lrp4rag.lrp.pull`): the linear map J of a composite, and its transpose (Gradient x Input form of
-LRP: Arras et al., arXiv 2502.15886).
+Pushing tangents to the logits and pulling cotangents from them are the linear map J of a composite and its
+transpose (Gradient x Input form of LRP: Arras et al., arXiv 2502.15886).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Run a Hugging Face model on stacks of primal and tangent rows, reversibly, on one instance.
 
-Linear layers, rotary embeddings and residual additions are linear and run as they are; only
-normalisation, the MLP, attention and biases are replaced (`lrp4rag.lrp.forwards`), because they read
-the primal rows to transform the tangents. Hooks on the decoder layers build the stack and record.
+What is linear runs as it is; norms, the MLP, attention and biases read the primal rows to transform the
+tangents, and are replaced (`lrp4rag.lrp.forwards`). Hooks on the layers build the stack and record.
 """
 
 from __future__ import annotations

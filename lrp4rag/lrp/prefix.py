@@ -89,10 +89,7 @@ class Prefix:
     def extend(
         self, ids: Sequence[int], weights: Tensor | None = None, *, observer: Observer | None = None
     ) -> FinalState:
-        """Read further tokens, with tangent `weights` (T, tokens), by default none. Returns their states.
-
-        `state` is then that of the last token: what predicts the next one.
-        """
+        """Read further tokens, with tangent `weights` (T, tokens), by default 0; `state` is the last's."""
         if weights is not None and weights.shape != (self.tangents, len(ids)):
             raise LRP4RAGError(f"weights must be ({self.tangents}, {len(ids)}), got {tuple(weights.shape)}")
         if weights is None:
@@ -133,8 +130,7 @@ class Prefix:
     ) -> FinalState:
         """The final states that predict each token of a response that follows; the prefix stays where it is.
 
-        `weights` (T, t - 1) are the tangents' weights of the response's own tokens, by default 0.
-        `observer` sees the response's tokens but the last; what predicts the first is the prefix's own.
+        `weights` (T, t - 1), by default 0, and `observer` are for the response's tokens but the last.
         """
         if not response_ids:
             raise LRP4RAGError("the response has no tokens")
@@ -156,7 +152,7 @@ class Prefix:
 def stages(weights: Tensor) -> list[tuple[int, slice]]:
     """How many of T tangents `weights` (T, n) have begun, in each part of n tokens; in the last one, all.
 
-    Tangents can only join in the order of their rows; where they begin in another, all are there at once.
+    Where they begin in another order than that of their rows, all are there at once.
     """
     count, length = weights.shape
     begun = weights.ne(0).cummax(1).values

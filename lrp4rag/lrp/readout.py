@@ -29,9 +29,8 @@ PROBED_ROWS = 256
 class Target:
     """The explained quantity: logit `of`, less logit `minus` where there is one.
 
-    "response" is the response's own token, "largest" the reader's largest logit (the paper's text),
-    "mean" the mean logit over the vocabulary. `minus` may also be token ids, one for each response
-    token (or a single one for all): why this token rather than that.
+    "response" is the response's own token, "largest" the reader's largest logit (the paper's text), "mean"
+    that over the vocabulary. `minus` may also be token ids, one for each response token or for all.
     """
 
     of: Logit = "response"
@@ -97,10 +96,7 @@ class Readout:
     def explain(
         self, hidden: Tensor, response_ids: Tensor, target: Target, logits: Tensor | None = None
     ) -> Explained:
-        """What is explained at final states `hidden` (t, d), of which each predicts a response token.
-
-        `logits` (t, vocabulary) are what the output embedding makes of them, where that is known already.
-        """
+        """What is explained at states `hidden` (t, d), whose `logits` (t, vocabulary) may be known."""
         explained = self._logit(target.of, hidden, response_ids, logits)
         if target.minus is None:
             return explained

@@ -42,9 +42,9 @@ class Trace:
 
 
 class Tracer:
-    """An observer of one example. With `last_only`, of a prompt's last position, which predicts token 1.
+    """An observer of one example: of the tangents `segments`, and with `bias` of the part of the biases.
 
-    `segments` says which tangents are the segments'; where the model has biases, `bias` adds their part.
+    With `last_only`, of a prompt's last position, which predicts token 1.
     """
 
     def __init__(

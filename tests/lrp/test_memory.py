@@ -19,7 +19,6 @@ TOKENS = random_tokens(13, 4)  # N = 16: more than the families' windows
 SIZES = {
     "ones": Sizes(queries=1, tangents=1, cotangents=1, positions=1, tape="inputs"),
     "odd": Sizes(queries=5, tangents=2, cotangents=3, positions=6),
-    "one pass": Sizes(positions=16, tape="inputs"),
 }
 
 

@@ -147,16 +147,17 @@ def test_sampling_is_seeded_and_follows_the_distribution(llama) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("width", "options", "message"),
     [
-        ({"use_cache": False}, "with a cache"),
-        ({"num_beams": 2}, "several beams"),
-        ({"cache_implementation": "static"}, "static caches are not supported"),
+        (19, {"use_cache": False}, "with a cache"),
+        (19, {"num_beams": 2}, "several beams"),
+        (19, {"cache_implementation": "static"}, "static caches are not supported"),
+        *((width, {}, f"weights of {width} tokens for a prompt of 19") for width in (12, 18, 20, 26)),
     ],
 )
-def test_what_cannot_be_recorded_is_refused(llama, options, message: str) -> None:
+def test_what_cannot_be_recorded_is_refused(llama, width: int, options, message: str) -> None:
     refused = pytest.raises(LRP4RAGError, match=message)
-    with relevance_mode(llama) as flow, recording(flow, random_weights(1, 19)) as record, refused:
+    with relevance_mode(llama) as flow, recording(flow, random_weights(1, width)) as record, refused:
         generate(llama, stopping_criteria=[record], **options)
 
 
@@ -168,13 +169,6 @@ def test_sampling_out_of_range(llama, temperature: float, top_k: int, top_p: flo
     sampling = Sampling(temperature, top_k, top_p)
     with relevance_mode(llama) as flow, pytest.raises(InputError, match="top-p"):
         next(stream(flow, PROMPT, random_weights(1, 19), sampling=sampling))
-
-
-@pytest.mark.parametrize("width", [12, 18, 20, 26])
-def test_weights_that_do_not_fit_the_prompt_are_refused(llama, width: int) -> None:
-    named = pytest.raises(LRP4RAGError, match=f"weights of {width} tokens for a prompt of 19")
-    with relevance_mode(llama) as flow, recording(flow, random_weights(1, width)) as record, named:
-        generate(llama, stopping_criteria=[record])
 
 
 @pytest.mark.parametrize("length", [1, 19])
