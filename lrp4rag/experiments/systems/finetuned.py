@@ -4,6 +4,7 @@ tell whether a response is hallucinated. LRP4RAG compares with such models (arXi
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,7 @@ def classifier_of(rows: Rows, resources: Resources) -> TrainedModel[SequenceClas
         "training": asdict(TRAINING),
         "lora": [RANK, ALPHA, DROPOUT, *TARGETS],
     }
-    load = lambda folder: load_llm(Path(folder), resources)  # noqa: E731
+    load = partial(load_llm, resources=resources)
     return model_of_fold(rows, resources, settings, train_llm, load, training_rows=rows)
 
 
@@ -83,10 +84,10 @@ def train_llm(examples: list[Example], resources: Resources, folder: Path) -> No
     save(finetune(adapted, reader.tokenizer, items, TRAINING, label, tokens=TOKENS_A_PASS), None, folder)
 
 
-def load_llm(folder: Path, resources: Resources) -> SequenceClassifier:
+def load_llm(folder: str | Path, resources: Resources) -> SequenceClassifier:
     """The reader with the adapter and head of a folder."""
     model = optional("peft").PeftModel.from_pretrained(_headed(resources), folder)
-    return SequenceClassifier(folder.name, model.eval(), resources.reader)
+    return SequenceClassifier(Path(folder).name, model.eval(), resources.reader)
 
 
 def item_of(example: Example, reader: Reader) -> Item:

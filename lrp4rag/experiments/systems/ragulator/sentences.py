@@ -70,7 +70,10 @@ class Ragulator:
                 ) from error
             unknown = np.full(len(own), np.nan)
             calibration = Calibration.of(unknown, own.labels, own.generators, unseen)
-            silent = lambda rows, _: Reading(np.full(len(rows), np.nan))  # noqa: E731
+
+            def silent(rows: Rows, _: Resources) -> Reading:
+                return Reading(np.full(len(rows), np.nan))
+
             return Fitted(NOTHING, None, silent, calibration, None)
         outside = outside_scores(best.estimator, sentences, [one.numbers for one in features], resources.seed)
         parts = [PartScores(one.spans, scores) for one, scores in zip(features, outside, strict=True)]
