@@ -8,13 +8,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lrp4rag.classifiers.card import Card
+from lrp4rag.classifiers.card import Card, Located
 from lrp4rag.report.cards import metrics_table
 from lrp4rag.report.numbers import METRICS, stacked
 from lrp4rag.terminal import open_console
 from lrp4rag.text import one_line
 from lrp4rag.training.evaluate import Evaluation
-from lrp4rag.training.localisation import CONTROLS, Localisation, Marking, lines_record
+from lrp4rag.training.localisation import CONTROLS, Localisation, lines_record
 
 COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
 """Precision and recall are in the record."""
@@ -92,6 +92,6 @@ def print_localisation(found: Localisation, protocol: str) -> None:
         console.print(whole)
 
 
-def _cells(line: Marking) -> list[str]:
+def _cells(line: Located) -> list[str]:
     values = (line.tokens["auroc"], line.tokens["auprc"], line.spans["f1"], line.sentences["f1"])
     return [stacked(value) for value in values]
