@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -68,6 +69,13 @@ def unlike(trained: dict[str, Range], record: Record) -> tuple[Unlike, ...]:
     for name, held in trained.items():
         facet = FACETS.get(name)
         if facet and not held.low <= (value := facet.of(record)) <= held.high:
-            words = f"{facet.words}: {value:.3g}, trained on {held.low:.3g} to {held.high:.3g}"
+            words = f"{facet.words}: {_compared(value, held)}"
             found.append(Unlike(name, words, facet.decides))
     return tuple(found)
+
+
+def _compared(value: float, held: Range) -> str:
+    """Counts are written whole: of a range, the counts that lie in it."""
+    if isinstance(value, int):
+        return f"{value:,}, trained on {math.ceil(held.low):,} to {math.floor(held.high):,}"
+    return f"{value:.3g}, trained on {held.low:.3g} to {held.high:.3g}"
