@@ -29,7 +29,7 @@ def test_ranges_hold_what_was_learned_from_and_more(trained) -> None:
 def test_another_length_is_named_and_decides(trained, length: int) -> None:
     (found,) = unlike(trained, random_record(length))
     assert (found.facet, found.decides) == ("response tokens", True)
-    assert f"the response's tokens: {length}, trained on 11 to 118" in found.words
+    assert f"the response's tokens: {length}, trained on 11 to 117" in found.words
 
 
 @pytest.mark.parametrize(
