@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,7 @@ class Rows:
         """Whether every row has this part."""
         return all(self.store.has(example, part) for example in self.examples)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Changes with the rows, their labels, and how the store was made."""
         rows = [

@@ -11,14 +11,13 @@ import click
 
 from lrp4rag.cli.command import advanced, command
 from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, shown_command, together
+from lrp4rag.experiments.cli.options import cache_option
 from lrp4rag.files import check_folder
 from lrp4rag.terminal import say
 
 STORE_HELP = "Store of labelled responses (lrp4rag extract --parts relevance,signals,states)."
-CACHE = click.option(
-    "--cache",
-    type=click.Path(path_type=Path),
-    help="Folder that keeps measurements, trained weights and finished folds.  [default: STORE/baselines]",
+CACHE = cache_option(
+    "Folder that keeps measurements, trained weights and finished folds.  [default: STORE/baselines]"
 )
 
 

@@ -23,3 +23,7 @@ def sections_option(names: Iterable[str], help: str) -> Decorator:
     return click.option(
         "--section", "sections", multiple=True, type=click.Choice(list(names)), help=f"{help}  [default: all]"
     )
+
+
+def cache_option(help: str) -> Decorator:
+    return click.option("--cache", type=click.Path(path_type=Path), help=help)

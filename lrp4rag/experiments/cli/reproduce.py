@@ -10,7 +10,7 @@ import click
 from lrp4rag.cli.command import command
 from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, GENERATOR, shown_command
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.cli.options import sections_option, store_option
+from lrp4rag.experiments.cli.options import cache_option, sections_option, store_option
 from lrp4rag.terminal import say
 
 SECTIONS = (
@@ -64,11 +64,7 @@ PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "pap
     help="What is swept over the lengths; repeat it for several.  [default: svm]",
 )
 @FOLD_WORKERS
-@click.option(
-    "--cache",
-    type=click.Path(path_type=Path),
-    help="Folder that keeps finished pieces.  [default: STORE/cache]",
-)
+@cache_option("Folder that keeps finished pieces.  [default: STORE/cache]")
 def reproduce(
     store: Path,
     variant: tuple[str, ...],

@@ -10,7 +10,7 @@ import click
 from lrp4rag.cli.command import command
 from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, GENERATOR, shown_command
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.cli.options import sections_option, store_option
+from lrp4rag.experiments.cli.options import cache_option, sections_option, store_option
 from lrp4rag.files import check_folder
 from lrp4rag.strict_json import read_record
 from lrp4rag.terminal import say
@@ -32,11 +32,7 @@ MOST_FORWARDS = 1e6
 )
 @BOOTSTRAP
 @FOLD_WORKERS
-@click.option(
-    "--cache",
-    type=click.Path(path_type=Path),
-    help="Folder that keeps features and finished folds.  [default: STORE/study]",
-)
+@cache_option("Folder that keeps features and finished folds.  [default: STORE/study]")
 def study(
     store: Path,
     out: Path,
