@@ -102,6 +102,7 @@ def scaling_lines(sweep: dict[str, Any]) -> list[str]:
 
 def plot(sweeps: dict[str, dict[str, Any]], path: Path) -> None:
     """Seconds by length, log-log: a row of panels per sweep, a column per quantity; hollow: extrapolated."""
+    import matplotlib.pyplot as plt
     import pandas as pd
     import seaborn as sns
 
@@ -131,6 +132,7 @@ def plot(sweeps: dict[str, dict[str, Any]], path: Path) -> None:
     grid.tight_layout()
     content = io.BytesIO()
     save_as(grid.figure, content, path.suffix[1:] or "png", dpi=150)
+    plt.close(grid.figure)  # seaborn makes the figure through pyplot, which would keep it
     write_atomically(path, content.getvalue())
 
 

@@ -219,6 +219,9 @@ def test_the_table_and_its_resumption(
 
 
 def test_the_scaling_run(reader_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import matplotlib.pyplot as plt
+
+    opened = plt.get_fignums()
     monkeypatch.setattr(measure, "Worker", InProcess)
     image = tmp_path / "scaling.svg"
     arguments = f"--scaling --prompts 8,16,32,600 --responses 4,8 --prompt 9 --json --plot {image}"
@@ -235,6 +238,7 @@ def test_the_scaling_run(reader_folder: Path, tmp_path: Path, monkeypatch: pytes
     assert points == {"response": 3, "prompt": 3, "matrix": 3}
     assert found["response_sweep"]["exponents"] == []  # two lengths are no fit
     assert image.stat().st_size > 10_000
+    assert plt.get_fignums() == opened
     assert command(reader_folder, tmp_path, "--plot x.png").exit_code == 2  # it shows the scaling run
 
 

@@ -15,12 +15,12 @@ def test_png_is_written_and_touches_no_global_state(tmp_path):
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 
-    before = dict(mpl.rcParams)
+    before, opened = dict(mpl.rcParams), plt.get_fignums()
     png(grounded_then_not(token_threshold=0.0), tmp_path / "figure.png")
     content = (tmp_path / "figure.png").read_bytes()
     assert content.startswith(b"\x89PNG")
     assert len(content) > 10_000
-    assert plt.get_fignums() == []
+    assert plt.get_fignums() == opened
     assert dict(mpl.rcParams) == before
 
 

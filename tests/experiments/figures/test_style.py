@@ -22,7 +22,7 @@ def test_files_are_written_whole_and_equal_figures_give_equal_files(tmp_path):
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 
-    before = dict(mpl.rcParams)
+    before, opened = dict(mpl.rcParams), plt.get_fignums()
     png, svg = save(example(), tmp_path / "deep" / "figure")
     with Image.open(png) as image:
         assert image.format == "PNG"
@@ -31,7 +31,7 @@ def test_files_are_written_whole_and_equal_figures_give_equal_files(tmp_path):
     again = save(example(), tmp_path / "again")
     assert [path.read_bytes() for path in again] == [png.read_bytes(), svg.read_bytes()]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again.png", "again.svg", "deep"]
-    assert plt.get_fignums() == []
+    assert plt.get_fignums() == opened
     assert dict(mpl.rcParams) == before
 
 
