@@ -1,0 +1,115 @@
+"""Names of people, places and products, and identifiers, by how they are written."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lrp4rag.sentences import split_sentences
+from lrp4rag.values.polarity import OPPOSITES
+from lrp4rag.values.quantities import UNIT
+from lrp4rag.values.units import UNITS
+from lrp4rag.values.value import Value
+from lrp4rag.values.words import stop_words
+
+_WORD = r"(?:[A-Z][\w'\u2019&-]*\w|[a-z]{1,20}[A-Z]\w*|(?:[A-Z]\.){2,})"
+_MORE = rf"(?:{_WORD}|[A-Z]\b\.?)"
+_NUMBER = rf"\d{{1,4}}[A-Za-z]?\b(?![.,]\d| ?(?:{UNIT})| ?[$\u00a3]| times\b|[\u2013-]\d)"
+_NAME = re.compile(
+    rf"\b{_WORD}(?:(?: (?:of|de|la|van|von|der|du|&|for))?(?: the)? {_MORE}(?!\w)| {_NUMBER}){{0,9}}"
+)
+_IDENTIFIER = re.compile(r"\b(?=\w*[A-Z])(?=\w*\d)[A-Za-z0-9][\w-]*\b")
+_MEASURED = re.compile(r"\d+(?P<unit>[^\W\d]+\d?)")
+_SUFFIXES = {"K", "M", "B", "ST", "ND", "RD", "TH", "AM", "PM"}
+_ACRONYMS = {"US", "UN", "WHO", "IT"}
+_TITLES = {"mr", "mrs", "ms", "dr", "prof", "sir", "the", "st", "of", "de", "&"}
+_NO_NAMES = """
+i a an ok okay yes no based note however additionally passage passages according overall therefore finally
+unable step steps monday tuesday wednesday thursday friday saturday sunday january february march april may
+june july august september october november december
+"""
+
+
+class _Written(NamedTuple):
+    """How a text writes its words: those in small letters, and those with a capital inside a sentence."""
+
+    small: frozenset[str]
+    inside: frozenset[str]
+
+
+def find_names(text: str, context: str = "") -> Iterator[Value]:
+    """Stretches of capitalised words, and identifiers.
+
+    The first word of a sentence is left out where it is a common word: one of English's most frequent, or one
+    that `text` or `context` has in small letters. A single one counts only if it is written so inside a
+    sentence too, or has capitals or digits inside.
+    """
+    known = (_written(text), _written(context))
+    whole = text.strip(" .\n")
+    begins = {start for start, _ in split_sentences(text)}
+    for match in _NAME.finditer(text):
+        opens = match.start() in begins or _opens(text, match.start())
+        words = _without_common_words(match[0], known, opens and match[0] != whole)
+        start = match.end() - len(words)
+        words = re.sub(r"(?:['\u2019]s|['\u2019])\Z", "", words)
+        if words[:1].isalnum() and not words.isdigit() and words not in UNITS:
+            yield Value("name", start, start + len(words), words, key=name_key(words))
+    for match in _IDENTIFIER.finditer(text):
+        if not _is_measured(match[0]):
+            yield Value("name", *match.span(), match[0], key=name_key(match[0]))
+
+
+def name_key(words: str) -> tuple[str, ...]:
+    """The words that tell it from others, in small letters."""
+    plain = [re.sub(r"['\u2019]s\Z", "", word.lower().replace(".", "").strip(",")) for word in words.split()]
+    return tuple(word for word in plain if word and word not in _TITLES) or tuple(plain)
+
+
+def _without_common_words(words: str, known: tuple[_Written, ...], opens: bool) -> str:
+    """What remains of a stretch that `opens` a sentence, or stands inside one, from its first word that is
+    part of a name."""
+    while words:
+        first = words.split(" ", 1)[0]
+        alone = not any(sign.isupper() for sign in words[len(first) :])
+        if not _is_common(first, known, opens) and (not alone or not opens or _is_certain(first, known)):
+            return words
+        words, opens = words[len(first) :].lstrip(" "), False
+    return words
+
+
+def _is_common(word: str, known: tuple[_Written, ...], opens: bool) -> bool:
+    plain = re.split(r"['\u2019]", word.lower())[0]
+    if word in _ACRONYMS:
+        return False
+    common_here = plain in OPPOSITES or any(plain in one.small for one in known)
+    return word.islower() or plain in _no_names() or (opens and common_here)
+
+
+def _is_certain(word: str, known: tuple[_Written, ...]) -> bool:
+    plain = re.sub(r"['\u2019]s\Z", "", word)
+    return any(plain in one.inside for one in known) or bool(re.search(r"\d|\w\.?[A-Z]", word))
+
+
+def _opens(text: str, start: int) -> bool:
+    """Whether a sentence, a line or a quotation begins there."""
+    before = text[max(start - 40, 0) : start].rstrip(" \"\u201c'(*-")
+    return not before or before.endswith((":", ".", "\n", "!", "?", "\u2022"))
+
+
+def _is_measured(word: str) -> bool:
+    """Whether it is a number with its unit: "10MB"."""
+    match = _MEASURED.fullmatch(word)
+    return match is not None and (match["unit"] in UNITS or match["unit"].upper() in _SUFFIXES)
+
+
+@functools.cache
+def _no_names() -> frozenset[str]:
+    return stop_words() | set(_NO_NAMES.split())
+
+
+@functools.lru_cache(maxsize=16)
+def _written(text: str) -> _Written:
+    inside = re.findall(r"(?<=[a-z,;] )([A-Z][\w-]*)", text)
+    return _Written(frozenset(re.findall(r"\b[a-z]+\b", text)), frozenset(inside))

@@ -1,0 +1,156 @@
+"""Words whose opposite makes another statement: negation, permission, order in time, amount, exception."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lrp4rag.values.value import Value
+
+_BE_DO_HAVE = ("do", "does", "did", "has", "have", "had", "is", "are", "was", "were")
+_MODALS = ("can", "could", "may", "might", "must", "need", "should", "will", "would", "shall")
+_PAIRS = (
+    ("before", "after"), ("until", "after"), ("earlier", "later"), ("first", "last"), ("more", "less"),
+    ("most", "least"), ("above", "below"), ("over", "under"), ("at least", "at most"),
+    ("up to", "at least"), ("no more than", "no less than"), ("no later than", "no earlier than"),
+    ("more than", "less than"),
+    ("maximum", "minimum"), ("higher", "lower"), ("longer", "shorter"), ("larger", "smaller"),
+    ("high", "low"), ("increase", "decrease"), ("increased", "decreased"), ("increases", "decreases"),
+    ("rose", "fell"), ("rises", "falls"), ("grew", "shrank"), ("with", "without"), ("always", "never"),
+    ("all", "none"), ("everyone", "nobody"), ("only", "also"), ("including", "except"),
+    ("include", "exclude"), ("included", "excluded"), ("includes", "excludes"), ("allowed", "forbidden"),
+    ("permitted", "prohibited"), ("required", "optional"), ("necessary", "unnecessary"),
+    ("mandatory", "voluntary"), ("open", "closed"), ("opens", "closes"), ("safe", "unsafe"),
+    ("possible", "impossible"), ("able", "unable"), ("free", "chargeable"), ("start", "end"),
+    ("starts", "ends"), ("begins", "ends"), ("accepted", "rejected"), ("approved", "refused"),
+    ("inside", "outside"), ("indoors", "outdoors"), ("hot", "cold"), ("warm", "cool"), ("left", "right"),
+    ("upper", "lower"), ("near", "far"), ("best", "worst"), ("better", "worse"), ("same", "different"),
+    ("true", "false"), ("legal", "illegal"), ("active", "inactive"), ("enabled", "disabled"), ("on", "off"),
+    ("like", "unlike"), ("if", "unless"), ("both", "neither"), ("some", "no"), ("closest", "farthest"),
+)  # fmt: skip
+
+OPPOSITES: dict[str, tuple[str, ...]] = {}
+"""The words that make another statement in the place of a word, all in small letters."""
+for _one, _other in (
+    *((word, f"{word} not") for word in (*_BE_DO_HAVE, *_MODALS) if word not in ("can", "need")),
+    ("can", "cannot"),
+    ("need to", "need not"),
+    *_PAIRS,
+):
+    OPPOSITES[_one] = (*OPPOSITES.get(_one, ()), _other)
+    OPPOSITES[_other] = (*OPPOSITES.get(_other, ()), _one)
+
+_SAME = {
+    **dict.fromkeys(("can", "might"), "may"),
+    **dict.fromkeys(("no more than", "not more than", "up to", "maximum"), "at most"),
+    **dict.fromkeys(("no less than", "not less than", "no fewer than", "minimum"), "at least"),
+    **dict.fromkeys(_BE_DO_HAVE, "not"),
+    **{"outdoors": "outside", "indoors": "inside", "permitted": "allowed", "prohibited": "forbidden"},
+}
+"""Words that say the same, by the one that stands for them."""
+_NO_VALUES = {"like", "on", "first", "left", "right"} | {
+    word for word, same in _SAME.items() if same == "not"
+}
+"""Too frequent for a list of values by themselves; with a "not" they are one."""
+
+_PLAIN = {
+    "can't": "can",
+    "cannot": "can",
+    "won't": "will",
+    "need not": "need to",
+    "needn't": "need to",
+    "not": "",
+}
+_TERMS = "|".join(sorted({*OPPOSITES, *_SAME}, key=len, reverse=True))
+_NOT = r"(?: not|n['\u2019]t)"
+_NEGATED = (
+    rf"(?:{'|'.join((*_BE_DO_HAVE, *_MODALS))}){_NOT}\b|cannot|won['\u2019]t|can['\u2019]t"
+    r"|not(?! (?:more|less) than\b)"
+)
+_POLARITY = re.compile(rf"\b(?:(?P<negated>{_NEGATED})|{_TERMS})\b", re.IGNORECASE)
+
+_NUMBERS = r"\d{1,3}(?:(?:, ?|,? (?:and|or|&|to) |[-\u2013])\d{1,3})*"
+_REFERENCE = re.compile(rf"\b[Pp]assages? #?(?P<numbers>{_NUMBERS})(?![\d.]\d|\d)|\[(?P<cited>{_NUMBERS})\]")
+_CLEARLY = "(?:explicitly |directly |specifically )?"
+_CANNOT = r"(?:cannot|can['\u2019]t|could not|couldn['\u2019]t)"
+_THE_PASSAGES = r"the (?:given |provided )?(?:passage|text|document|source|context)s?"
+_ABSENCE = re.compile(
+    # What any subject makes a statement about the passages.
+    rf"\b(?:(?:do|does|did){_NOT} {_CLEARLY}(?:mention|specify|state)|"
+    rf"(?:is|are|was|were) not {_CLEARLY}(?:mentioned|stated|specified)|"
+    rf"(?:is|are) not (?:provided|given|covered|addressed|answered) (?:in|by) {_THE_PASSAGES}|"
+    r"(?:no|insufficient|not enough) (?:\w{1,20} )?(?:information|mention|details?|indication|passage)|"
+    rf"(?:none|nothing) (?:of|in) {_THE_PASSAGES}|"
+    r"(?:unable|impossible|not possible) to (?:answer|determine|say|tell|find|provide)|"
+    rf"{_CANNOT} (?:be )?(?:answer|determin)\w*|(?:I|we) {_CANNOT} find)\b"
+    # What only the passages can fail to do.
+    r"|\b(?:passage|text|document|source|article|excerpt|context|information)s?(?: \d{1,3})? "
+    rf"(?:[\w,]{{1,20}} ){{0,3}}?(?P<said>(?:do|does|did){_NOT} {_CLEARLY}"
+    r"(?:say|provide|contain|tell|include|give|cover|address|answer|discuss|offer|explain))\b",
+    re.IGNORECASE,
+)
+
+
+def find_polarity(text: str) -> Iterator[Value]:
+    """Terms of `OPPOSITES` and negations.
+
+    The key is the word that stands for it and its likes, without a "not", and whether it has one; the unit is
+    the word that stands for its family, in which its opposites are.
+    """
+    for match in _POLARITY.finditer(text):
+        negated = bool(match["negated"])
+        plain = _without_not(match[0]) if negated else match[0].casefold()
+        if negated or plain not in _NO_VALUES:
+            key = _SAME.get(plain, plain) or "not"
+            if negated and key == "must":  # what must not be may not be
+                key = "may"
+            yield Value(
+                "polarity", *match.span(), match[0], unit=_FAMILIES.get(key, key), key=(key, int(negated))
+            )
+
+
+def opposites(value: Value) -> tuple[str, ...]:
+    """What makes the other statement in the place of a polarity value, written as it is."""
+    if value.key[1]:
+        others: tuple[str, ...] = (_without_not(value.text),)
+    else:
+        others = OPPOSITES.get(value.text.casefold(), ())
+    return tuple(other.capitalize() if value.text[:1].isupper() else other for other in others)
+
+
+def find_references(text: str) -> Iterator[Value]:
+    """Which passages a text speaks of, counted from 1; the key has each number once, in order."""
+    for match in _REFERENCE.finditer(text):
+        numbers: set[int] = set()
+        for first, last in re.findall(
+            r"(\d+)(?:(?:-|\u2013| to )(\d+))?", match["numbers"] or match["cited"]
+        ):
+            numbers.update(range(int(first), int(last or first) + 1))
+        if numbers:
+            yield Value("reference", *match.span(), match[0], key=tuple(sorted(numbers)))
+
+
+def find_absence(text: str) -> Iterator[Value]:
+    """Statements that the passages do not tell something."""
+    for match in _ABSENCE.finditer(text):
+        group = "said" if match["said"] else 0
+        yield Value("absence", *match.span(group), match[group])
+
+
+def _without_not(written: str) -> str:
+    word = written.casefold().replace("\u2019", "'")
+    return _PLAIN[word] if word in _PLAIN else re.sub(r"(?: not|n't)\Z", "", word)
+
+
+def _families() -> dict[str, str]:
+    """For each word, one that stands for all that are linked to it by opposites."""
+    families: dict[str, str] = {}
+    for one, other in (*_PAIRS, ("may", "must"), ("need to", "must")):
+        pair = {families.get(word, word) for word in (_SAME.get(one, one), _SAME.get(other, other))}
+        first = min(pair)
+        families |= dict.fromkeys(pair, first)
+        families |= {word: first for word, family in families.items() if family in pair}
+    return families
+
+
+_FAMILIES = _families()
