@@ -25,7 +25,7 @@ def names(text: str, context: str = "") -> list[str]:
         ("He moved to the U.S. army.", ["U.S."]),
         ("Travel to the US is free.", ["US"]),
         ("Log in to iCloud now.", ["iCloud"]),
-        ("Use only TriCut blades.", ["TriCut"]),
+        ("Use only EdgeLok blades.", ["EdgeLok"]),
         ("I asked Dorn. Dorn knows.", ["Dorn", "Dorn"]),
         ("Give Febra 75 mg and Febra 3 times.", ["Febra", "Febra"]),
         ("Lena Voss", ["Lena Voss"]),
@@ -57,8 +57,8 @@ def test_other_words_with_a_capital_are_no_names(text: str) -> None:
 
 
 def test_the_context_tells_which_first_words_are_names() -> None:
-    assert names("Skillport is free.") == []
-    assert names("Skillport is free.", "apply through Skillport.") == ["Skillport"]
+    assert names("Leavely is free.") == []
+    assert names("Leavely is free.", "book with Leavely.") == ["Leavely"]
     assert names("Staff Portal opens.", "for all staff") == ["Portal"]
 
 
