@@ -13,7 +13,7 @@ Kind = Literal["quantity", "date", "time", "period", "name", "polarity", "refere
 
 * `quantity`: a number with what it counts or measures; money, percentages and durations too.
 * `date`, `time`: of a calendar or a clock. `period`: how often ("per month", "weekly").
-* `name`: of people, places, products, and identifiers ("F7").
+* `name`: of people, places, products, and identifiers ("E4").
 * `polarity`: words whose opposite is another statement ("not", "before", "only").
 * `reference`: which passage is meant ("Passage 2"). `absence`: that the passages do not tell something.
 """
@@ -52,7 +52,7 @@ def comparable(one: Value, other: Value) -> bool:
 
 def agree(one: Value, other: Value) -> bool:
     """Whether they say the same in other words: "two weeks" and "14 days", "3 Sept" and "3 September 2021",
-    "Roozen" and "Piet Roozen".
+    "Harmsen" and "Piet Harmsen".
 
     Symmetric and reflexive, but not transitive: "March" agrees with each of its days.
     """

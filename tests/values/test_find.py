@@ -54,8 +54,8 @@ _PIECES = st.sampled_from(
             "Passage ",
             "no ",
             "information ",
-            "Mow ",
-            "F7",
+            "Trim ",
+            "E4",
             "\u00bd",
             "1/2",
             "\u017f",
@@ -70,7 +70,7 @@ _HOSTILE = st.text() | st.lists(_PIECES, max_size=30).map("".join)
 @pytest.mark.parametrize(
     ("text", "values"),
     [
-        ("The Mow 600: 35 % on 600 m\u00b2", [("name", "Mow 600"), ("quantity", "35 %"),
+        ("The Trim 450: 35 % on 600 m\u00b2", [("name", "Trim 450"), ("quantity", "35 %"),
                                          ("quantity", "600 m\u00b2")]),
         ("It opens at 9 am on 3 May.", [("polarity", "opens"), ("time", "9 am"), ("date", "3 May")]),
         ("You must not pay \u00a35 a month.", [("polarity", "must not"), ("quantity", "\u00a35"),
@@ -100,7 +100,7 @@ def test_values_are_stretches_of_any_text_that_do_not_overlap(text: str, context
 
 @pytest.mark.parametrize("digits", ["9" * 400, "9" * 5000, "1" + ",000" * 2000, "0." + "9" * 5000])
 @pytest.mark.parametrize(
-    "around", ["{}", "{} years", "${} million", "{}:30", "Passage {}", "[{}]", "{}.9.", "v{}", "Mow {}"]
+    "around", ["{}", "{} years", "${} million", "{}:30", "Passage {}", "[{}]", "{}.9.", "v{}", "Trim {}"]
 )
 def test_numbers_of_any_length_are_read(digits: str, around: str) -> None:
     assert all(

@@ -16,9 +16,9 @@ def names(text: str, context: str = "") -> list[str]:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("The Mow 600 cuts grass.", ["Mow 600"]),
-        ("The light F7 blinks.", ["F7"]),
-        ("We asked Piet Roozen's sister.", ["Piet Roozen"]),
+        ("The Trim 450 cuts grass.", ["Trim 450"]),
+        ("The light E4 blinks.", ["E4"]),
+        ("We asked Piet Harmsen's sister.", ["Piet Harmsen"]),
         ("We asked Ms Lund and Ove Dahl.", ["Ms Lund", "Ove Dahl"]),
         ("It opened in the Port of Varna.", ["Port of Varna"]),
         ("She runs Alby & Sons.", ["Alby & Sons"]),
@@ -65,7 +65,7 @@ def test_the_context_tells_which_first_words_are_names() -> None:
 @pytest.mark.parametrize(
     ("words", "key"),
     [
-        ("Mr Piet Roozen's", ("piet", "roozen")),
+        ("Mr Piet Harmsen's", ("piet", "harmsen")),
         ("the U.S.", ("us",)),
         ("Port of Varna", ("port", "varna")),
         ("The", ("the",)),

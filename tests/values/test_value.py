@@ -15,11 +15,11 @@ from lrp4rag.values.value import without_overlaps
 
 _PHRASES = (
     "two weeks", "14 days", "18 months", "a year and a half", "Sept 3", "3 September 2021", "on 3.9.",
-    "in March", "9 am", "12:30", "noon", "midnight", "per month", "weekly", "every day", "Mow 600",
-    "Piet Roozen", "Roozen", "Anna Anna", "Anna Berg", "EU", "European Union", "must not", "may", "cannot",
+    "in March", "9 am", "12:30", "noon", "midnight", "per month", "weekly", "every day", "Trim 450",
+    "Piet Harmsen", "Harmsen", "Anna Anna", "Anna Berg", "EU", "European Union", "must not", "may", "cannot",
     "before", "at most", "up to", "Passage 2", "passages 1 and 3", "[2]", "the passages do not say",
     "half a million", "5 %", "\u00a330", "12", "20 to 60 mm", "200 \u00b0C", "1990s", "13/9/2021",
-    "1/2/2021", "v3.11", "on Monday", "New Year's Eve", "F7",
+    "1/2/2021", "v3.11", "on Monday", "New Year's Eve", "E4",
 )  # fmt: skip
 _TEXTS = st.lists(st.sampled_from(_PHRASES), min_size=1, max_size=6).map(" and ".join)
 
@@ -48,7 +48,7 @@ def only(text: str, kind: str) -> Value:
         ("time", "at 9 am", "at 9:00"),
         ("time", "at noon", "at 12:00"),
         ("period", "once per month", "a monthly fee"),
-        ("name", "asked Roozen", "asked Piet Roozen"),
+        ("name", "asked Harmsen", "asked Piet Harmsen"),
         ("name", "in the EU", "in the European Union"),
         ("polarity", "You must not smoke", "You mustn't smoke"),
         ("polarity", "It isn't so", "It is not so"),
