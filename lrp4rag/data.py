@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, TypeVar
 
@@ -14,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lrp4rag import strict_json
 from lrp4rag.errors import InputError, first_line
-from lrp4rag.example import LONGEST_EXAMPLE, Example, Label
+from lrp4rag.example import DEFAULT_TEMPLATE, LONGEST_EXAMPLE, Example, Label, render
 from lrp4rag.files import read_bytes
 from lrp4rag.text import one_line
 from lrp4rag.types import first_fault
@@ -97,6 +98,24 @@ def load_examples(path: str | Path, *, template: str | None = None) -> list[Exam
     if path.is_dir():
         return _from_ragtruth(path)
     return _from_text(_read(path, LARGEST_DATA), path, template)
+
+
+def json_line(example: Example) -> str:
+    """The line of our JSONL, without its end, that reads back as this example. A prompt in the default
+    wording is left out."""
+    plain = render(DEFAULT_TEMPLATE, example.question, example.passages) == (example.prompt, example.spans)
+    labels = [LabelRow(**asdict(label)) for label in example.labels or ()]
+    row = ExampleRow(
+        id=example.id,
+        source_id=example.source,
+        question=example.question,
+        passages=list(example.passages),
+        prompt=None if plain else example.prompt,
+        response=example.response,
+        labels=None if example.labels is None else labels,
+        generator=example.generator,
+    )
+    return row.model_dump_json(exclude_none=True)
 
 
 def select(examples: Iterable[Example], id: str, path: str | Path) -> Example:

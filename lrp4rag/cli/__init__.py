@@ -20,6 +20,7 @@ from lrp4rag.cli.analyse import analyse
 from lrp4rag.cli.attribute import attribute
 from lrp4rag.cli.card import card
 from lrp4rag.cli.check import check
+from lrp4rag.cli.corrupt import corrupt
 from lrp4rag.cli.extract import extract
 from lrp4rag.cli.generate import generate
 from lrp4rag.cli.store import store
@@ -33,7 +34,7 @@ TRACEBACK = "LRP4RAG_TRACEBACK"
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Use": (analyse, generate, attribute),
-    "Train": (train, evaluate, extract, store),
+    "Train": (train, evaluate, extract, store, corrupt),
     "Inspect": (card, check),
 }
 # By name: the product does not import its research.

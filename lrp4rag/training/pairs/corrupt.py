@@ -1,0 +1,205 @@
+"""Minimal pairs made of faithful responses: the same with a fault in it, and the same in other words."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from random import Random
+
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example, Label
+from lrp4rag.sentences import split_sentences
+from lrp4rag.training.pairs.edit import GROUNDED, Draft, Edit, apply, index_of
+from lrp4rag.training.pairs.harmful import HARMFUL, REFUSALS
+from lrp4rag.training.pairs.harmless import HARMLESS
+from lrp4rag.values.find import find_values
+from lrp4rag.values.index import content_words
+from lrp4rag.values.value import agree
+
+KINDS = tuple(HARMFUL)
+"""Kinds of faults, as labels name them."""
+_REWORDINGS = 4
+"""Most harmless changes of one copy."""
+_LENDERS = 8
+_SMALL = re.compile(r"\b[a-z]+\b")
+
+
+def pairs_of(
+    examples: Sequence[Example],
+    *,
+    kinds: Sequence[str] = KINDS,
+    faults: int = 1,
+    each: int = 1,
+    harmless: bool = True,
+    seed: int = 0,
+) -> Iterator[Example]:
+    """Faithful examples, each followed by copies of it with faults and by harmless copies.
+
+    * Of each example with `labels == ()` up to `each` copies are made that have up to `faults` faults of
+      `kinds`; the kind made least so far comes first. A label's characters are what was changed, or the word
+      beside what was taken out, and its `kind` is that of the fault.
+    * With `harmless`, each of them comes with a copy that is faithful (`labels == ()`): in other words, or
+      with the same passage added, or with a refusal to passages that do not answer.
+    * An example that admits no fault of these kinds is left out, and so are those with spans or no labels.
+
+    Copies keep the source, so that folds do not part them, and have ids such as `ID~number` and
+    `ID~reworded`. Equal arguments give equal pairs. Raises `InputError` for an unknown kind.
+    """
+    families = families_of(examples, kinds=kinds, faults=faults, each=each, harmless=harmless, seed=seed)
+    return itertools.chain.from_iterable(families)
+
+
+def families_of(
+    examples: Sequence[Example],
+    *,
+    kinds: Sequence[str] = KINDS,
+    faults: int = 1,
+    each: int = 1,
+    harmless: bool = True,
+    seed: int = 0,
+) -> Iterator[list[Example]]:
+    """What `pairs_of` gives, as a list for each faithful example; an empty one where it admits no fault."""
+    for kind in kinds:
+        if kind not in HARMFUL:
+            raise InputError(f"no fault is called '{kind}'; there are: {', '.join(KINDS)}", field="kinds")
+    return _families(examples, tuple(dict.fromkeys(kinds)), faults, each, harmless, seed)
+
+
+def _families(
+    examples: Sequence[Example], kinds: Sequence[str], faults: int, each: int, harmless: bool, seed: int
+) -> Iterator[list[Example]]:
+    faithful = [example for example in examples if example.labels == () and example.response]
+    taken, made = {example.id for example in examples}, Counter[str]()
+    texts = {passage for example in faithful for passage in example.passages}
+    common = frozenset(word for text in texts for word in _SMALL.findall(text))
+    for example in faithful:
+        random = Random(f"{seed}/{example.id}")  # what follows does not depend on the other examples' edits
+        draft = Draft(example, _others(example, faithful, random), common)
+        order = sorted(random.sample(kinds, len(kinds)), key=lambda kind: made[kind])
+        copies = list[Example]()
+        seen: set[object] = {(example.passages, example.response)}
+        for kind in itertools.islice(itertools.cycle(order), each * len(order)):
+            if sum(bool(one.labels) for one in copies) == each:
+                break
+            edits = find_faults(draft, random, kind, kinds, faults)
+            if not edits:
+                continue
+            twin = labelled(example, edits)
+            if _add(copies, twin, seen, taken):
+                made.update(edit.kind for edit in edits)
+                if harmless and (mild := harmless_twin(draft, edits, random)) is not None:
+                    _add(copies, mild, seen, taken)
+        yield [example, *copies] if copies else []
+
+
+def find_faults(draft: Draft, random: Random, first: str, kinds: Sequence[str], count: int = 1) -> list[Edit]:
+    """Up to `count` edits that make the response wrong: the first of kind `first`, the others of any of
+    `kinds`; none where the draft admits none of that kind. A refusal, which replaces all, stands alone."""
+    edits = list[Edit]()
+    for _ in range(count):
+        others = [kind for kind in kinds if kind != "refusal"]
+        for kind in random.sample(others, len(others)) if edits else [first]:
+            found = (one for one in HARMFUL[kind](draft, random) if one.apart_from(edits))
+            if (edit := next(found, None)) is not None:
+                edits.append(edit)
+                break
+        else:
+            break
+        if first == "refusal":
+            break
+    return edits
+
+
+def labelled(example: Example, edits: Sequence[Edit]) -> Example:
+    """The example with these edits, each labelled, and with the passages that they bring."""
+    response, spans = apply(example.response or "", edits)
+    kinds = [edit.kind for edit in sorted(edits, key=lambda one: one.start)]
+    labels = tuple(Label(*span, kind) for span, kind in zip(spans, kinds, strict=True))
+    name = "+".join(dict.fromkeys(kinds)).replace(" ", "-")
+    given = _with_those_of(example, edits)
+    return replace(given, response=response, labels=labels, id=f"{example.id}~{name}")
+
+
+def harmless_twin(draft: Draft, edits: Sequence[Edit], random: Random) -> Example | None:
+    """A faithful copy that shares with the faulty one what is no fault: a passage that came with it, or that
+    it is a refusal, here to passages that do not answer. Otherwise one in other words, or None."""
+    if any(edit.passage for edit in edits):
+        given = _with_those_of(draft.example, edits)
+        return replace(given, id=f"{draft.example.id}~passage-added")
+    words = content_words(draft.example.question)
+    for other in draft.others if edits[0].kind == "refusal" and words else ():
+        if max(index_of(tuple(other.passages)).similarities(words), default=0.0) < GROUNDED:
+            return refused(draft.example, other, random)
+    return reworded(draft, random)
+
+
+def reworded(draft: Draft, random: Random, count: int = _REWORDINGS) -> Example | None:
+    """The example with up to `count` harmless changes, of as many kinds as it admits; None for none. All its
+    values agree with the original's."""
+    made = [list(make(draft, random)) for make in HARMLESS.values()]
+    rounds = itertools.zip_longest(*(random.sample(found, len(found)) for found in made))
+    edits = list[Edit]()
+    for edit in (one for together in rounds for one in together if one is not None):
+        if len(edits) < count and edit.apart_from(edits) and _keeps_values(draft, edit):
+            edits.append(edit)
+    if not edits:
+        return None
+    response, _ = apply(draft.response, edits)
+    return replace(draft.example, response=response, labels=(), id=f"{draft.example.id}~reworded")
+
+
+def _keeps_values(draft: Draft, edit: Edit) -> bool:
+    response, _ = apply(draft.response, [edit])
+    read = find_values(response, draft.context)
+    return all(any(agree(value, one) for one in draft.values) for value in read)
+
+
+def refused(example: Example, other: Example, random: Random) -> Example:
+    """The question with another source's passages and a refusal, which is right there."""
+    texts = [text for text in REFUSALS if "{" not in text]
+    given = with_passages(example, other.passages)
+    return replace(given, response=random.choice(texts), labels=(), id=f"{example.id}~refused")
+
+
+def cut(example: Example, random: Random, most: int = 4) -> Example:
+    """One to `most` sentences in a row of a faithful response."""
+    response = example.response or ""
+    spans = split_sentences(response)
+    length = min(random.randint(1, most), len(spans))
+    first = random.randint(0, len(spans) - length)
+    text = response[spans[first][0] : spans[first + length - 1][1]]
+    return replace(example, response=text, labels=(), id=f"{example.id}~cut")
+
+
+def with_passages(example: Example, passages: Sequence[str]) -> Example:
+    """The example with other passages, its prompt in the default wording."""
+    question = example.question if example.question.strip() else "What do the passages say?"
+    return replace(example, question=question, passages=tuple(passages), prompt="", spans=(), template=None)
+
+
+def _with_those_of(example: Example, edits: Sequence[Edit]) -> Example:
+    """The example with the passages that edits bring, after its own, so that their numbers stay."""
+    added = [edit.passage for edit in edits if edit.passage]
+    return with_passages(example, [*example.passages, *added]) if added else example
+
+
+def _others(example: Example, faithful: Sequence[Example], random: Random) -> list[Example]:
+    """Faithful examples of other sources; none where there is one source."""
+    drawn = random.sample(faithful, min(_LENDERS, len(faithful)))
+    return [one for one in drawn if one.source != example.source]
+
+
+def _add(copies: list[Example], copy: Example, seen: set[object], taken: set[str]) -> bool:
+    """Append a copy under an id that nothing has, unless an equal one is there."""
+    content = (copy.passages, copy.response)
+    if content in seen:
+        return False
+    names = itertools.chain([copy.id], (f"{copy.id}~{number}" for number in itertools.count(2)))
+    name = next(one for one in names if one not in taken)
+    seen.add(content)
+    taken.add(name)
+    copies.append(replace(copy, id=name))
+    return True

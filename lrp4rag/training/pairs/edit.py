@@ -1,0 +1,136 @@
+"""`Edit`: one change of a faithful response; `Draft`: the response that edits are looked for in."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from lrp4rag.example import Example
+from lrp4rag.sentences import split_sentences
+from lrp4rag.values.find import find_values
+from lrp4rag.values.index import Index, Occurrence, content_words, support
+from lrp4rag.values.value import Value
+
+SUPPORTED = 0.3
+"""Similarity from which a passage's sentence is taken for the one that a value comes from."""
+
+GROUNDED = 0.4
+"""Share of a sentence's words (by rarity) that one place of the passages needs to have to say the same."""
+
+_ARTICLE = re.compile(r"\b(an?)[ \u00a0]\Z", re.IGNORECASE)
+_VOWEL = re.compile(r"(?!uni|use|usu|eur|one\b|once)(?:[aeiou]|8|11\b|18\b|hour|honest)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Characters `start` to `end` (exclusive) of a response, and what stands there instead.
+
+    `passage`, where there is one, comes to the passages with the edit.
+    """
+
+    kind: str
+    start: int
+    end: int
+    text: str
+    passage: str = ""
+
+    def apart_from(self, others: Sequence[Edit]) -> bool:
+        """Whether at least one character stays between it and each of the others."""
+        return all(self.end < one.start or one.end < self.start for one in others)
+
+
+class Draft:
+    """A response with its passages, and where its values stand in them. `others`, examples of other sources,
+    lend statements and names; a name is none of the `common` words."""
+
+    def __init__(
+        self, example: Example, others: Sequence[Example] = (), common: Collection[str] = frozenset()
+    ) -> None:
+        self.example, self.others, self.common = example, others, common
+        self.response = example.response or ""
+        self.index = index_of(tuple(example.passages))
+        self.context = " ".join(example.passages)
+        self.sentences = split_sentences(self.response)
+        self.values = find_values(self.response, self.context)
+        self.asked = find_values(example.question)
+
+    def shuffled(self, random: Random, *kinds: str) -> list[Value]:
+        """Its values of these kinds, in any order."""
+        found = [one for one in self.values if one.kind in kinds]
+        return random.sample(found, len(found))
+
+    def sentence(self, place: int) -> tuple[int, int]:
+        """The sentence at a character; an empty one between sentences."""
+        return next(((start, end) for start, end in self.sentences if start <= place < end), (place, place))
+
+    def grounded(self, place: int) -> bool:
+        """Whether the passages have most of what the sentence at a character says."""
+        return self._grounding.get(self.sentence(place), 0.0) >= GROUNDED
+
+    @functools.cached_property
+    def _grounding(self) -> dict[tuple[int, int], float]:
+        texts = {span: content_words(self.response[span[0] : span[1]]) for span in self.sentences}
+        return {span: max(self.index.similarities(words), default=0.0) for span, words in texts.items()}
+
+    def occurrences(self, value: Value) -> list[Occurrence]:
+        """Comparable values of the passages, most similar to its sentence first."""
+        start, end = self.sentence(value.start)
+        around = self.response[start : value.start] + " " + self.response[value.end : end]
+        words = content_words(around) or content_words(self.example.question)
+        return self.index.occurrences(value, self.index.similarities(words))
+
+    def supported(self, value: Value) -> float:
+        """How well the passages say it (0 to 1); 0 where they do not."""
+        return support(value, self.occurrences(value))
+
+    def edit(self, kind: str, start: int, end: int, text: str, passage: str = "") -> Edit | None:
+        """An edit of this response; None where it would change nothing, "a" or "an" would no longer fit, it
+        would leave a sentence without its beginning, or the sentence asks."""
+        first, last = self.sentence(start)
+        before, after = self.response[:start], self.response[end:]
+        if text == self.response[start:end] or self.response[first:last].endswith("?"):
+            return None
+        if not text:
+            if start in (0, first):
+                return None
+            end += after[:1] == " " and before[-1:] in (" ", "\n")
+        article = _ARTICLE.search(before)
+        following = text.lstrip() or after.lstrip()
+        if article and bool(_VOWEL.match(following)) != (article[1].lower() == "an"):
+            return None
+        return Edit(kind, start, end, text, passage)
+
+
+Maker = Callable[[Draft, Random], Iterator[Edit]]
+"""Finds the edits of one kind that a draft admits, in any order; one for each place."""
+
+
+@functools.lru_cache(maxsize=1024)
+def index_of(passages: tuple[str, ...]) -> Index:
+    return Index(passages)
+
+
+def apply(response: str, edits: Sequence[Edit]) -> tuple[str, list[tuple[int, int]]]:
+    """The response with all edits, none of which may overlap another, and where each new text stands in it,
+    in the order of the response and without the white space around it.
+
+    Where a text was taken out, the word before marks the place, or the one after where none is before.
+    """
+    made, cursor, spans = "", 0, list[tuple[int, int]]()
+    for edit in sorted(edits, key=lambda one: one.start):
+        made += response[cursor : edit.start]
+        start = len(made) + len(edit.text) - len(edit.text.lstrip())
+        made += edit.text
+        cursor = edit.end
+        spans.append((start, max(start, len(made.rstrip()))))
+    made += response[cursor:]
+    return made, [(start, end) if start < end else _word_at(made, start) for start, end in spans]
+
+
+def _word_at(text: str, place: int) -> tuple[int, int]:
+    """The word that ends at or before a character, else the next one."""
+    found = re.search(r"\S+(?=\s*\Z)", text[:place]) or re.compile(r"\S+").search(text, place)
+    return found.span() if found else (0, len(text))

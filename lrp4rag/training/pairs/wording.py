@@ -1,0 +1,222 @@
+"""Other ways to write a value: with another number, as another date, the same in other words."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+from lrp4rag.values.dates import MONTHS
+from lrp4rag.values.value import Value
+
+_SMALL = [
+    *(
+        "zero",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+    ),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
+]
+_ONES = "|".join(_SMALL[1:10])
+_DIGITS = re.compile(r"\d[\d,\u202f]*(?:\.\d+)?")
+_WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(_SMALL)})\b(?![ -](?:{_ONES})\b)", re.IGNORECASE)
+_LONG_MONTHS = [name.capitalize() for name in MONTHS if len(name) > 4]
+_MONTH = re.compile(rf"\b(?:{'|'.join(_LONG_MONTHS)})\b")
+_LATEST_YEAR = 2030
+_LONGER = {
+    "seconds": ("minute", 60),
+    "minutes": ("hour", 60),
+    "hours": ("day", 24),
+    "days": ("week", 7),
+    "months": ("year", 12),
+}
+_HALVES = {0.25: " and a quarter", 0.5: " and a half", 0.75: " and three quarters"}
+_RANGE_BEFORE = re.compile(
+    r"(?:\d (?:feet|foot|pounds?|hours?|minutes?|years?|months?)|"
+    r"\d\s?(?:to|-|\u2013|and|or|x|\u00d7|:)|\b(?:between|from))\s?\Z|-\Z"
+)
+_RANGE_AFTER = re.compile(r"\s?(?:to|-|\u2013|and|or|x|\u00d7|:)\s?\d")
+_FRACTION_BEFORE = re.compile(r"(?:[\d½¼¾⅓⅔]|\d\s?/|\band a|\d[.,])\s?\Z")
+_FRACTION_AFTER = re.compile(r"\s?(?:[½¼¾⅓⅔/]|\d/\d)|\.\d")
+_NUMBERED = re.compile(
+    r"(?:\b(?:steps?|passages?|pages?|chapters?|types?|levels?|grades?|stages?|figures?|tables?|options?|nos?\.|"
+    r"sections?|numbers?|parts?|highway|route|interstate)|#)\s?\Z",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(r"[a-z,;] [A-Z]\w*\s\Z")
+_UNSPELT = re.compile(r"hundred|thousand|illion| and |dozen|\Aone\Z|\Azero\Z", re.IGNORECASE)
+_ARTICLES = re.compile(r"\b(?:the|every|each|first|last|next|past|per|a|an|this|that|of)\s\Z", re.IGNORECASE)
+
+
+def as_written(value: Value, other: Value) -> str | None:
+    """`value`'s text with the number of `other`, in digits or words as before; None where that fails."""
+    number = _DIGITS.search(other.text) or _WORD.search(other.text)
+    own = _DIGITS.search(value.text) or _WORD.search(value.text)
+    if number is None or own is None or number[0].lower() == own[0].lower():
+        return None
+    return value.text[: own.start()] + _cased(number[0], own[0]) + value.text[own.end() :]
+
+
+def other_numbers(value: Value, random: Random) -> list[str]:
+    """`value`'s text with other numbers that look as likely: a digit changed, or a neighbour."""
+    own = _DIGITS.search(value.text)
+    if own is None:
+        word = _WORD.search(value.text)
+        if word is None:
+            return []
+        number = _SMALL.index(word[0].lower())
+        near = [number + by for by in (-3, -2, -1, 1, 2, 3, 4) if 2 <= number + by < len(_SMALL)]
+        return [
+            value.text[: word.start()] + _cased(_SMALL[one], word[0]) + value.text[word.end() :]
+            for one in random.sample(near, len(near))
+        ]
+    digits, texts = own[0], list[str]()
+    places = [k for k, sign in enumerate(digits) if sign.isdigit()]
+    for _ in range(5):
+        place = random.choice(places)
+        choices = [
+            sign for sign in "0123456789" if sign != digits[place] and not (place == 0 and sign in "01")
+        ]
+        texts.append(digits[:place] + random.choice(choices) + digits[place + 1 :])
+    if len(places) == len(digits) == 2 and digits[0] != digits[1] != "0":
+        texts.append(digits[::-1])
+    return [value.text[: own.start()] + text + value.text[own.end() :] for text in dict.fromkeys(texts)]
+
+
+def other_dates(value: Value, random: Random) -> list[str]:
+    """A date's text with another month, day, year or weekday, each where it is written."""
+    text, texts = value.text, list[str]()
+    year, _, day, weekday = value.key
+    if match := _MONTH.search(text):
+        months = [name for name in _LONG_MONTHS if name != match[0]]
+        texts.append(text.replace(match[0], random.choice(months)))
+    if year is not None:
+        years = [
+            int(year) + by for by in (-10, -5, -3, -2, -1, 1, 2, 3, 5, 10) if int(year) + by <= _LATEST_YEAR
+        ]
+        texts.append(text.replace(str(year), str(random.choice(years))))
+    if day is not None:
+        days = [str(one) for one in range(4, 29) if one != int(day) and one not in (21, 22, 23)]
+        pattern = rf"(?<!\d)0?{day}(?:st|nd|rd|th)?(?!\d)"
+        ending = "th" if re.search(rf"{day}[a-z]", text) else ""
+        texts.append(re.sub(pattern, random.choice(days) + ending, text, count=1))
+    if weekday is not None:
+        days = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+        written = days.pop(int(weekday))
+        texts.append(text.replace(written, random.choice(days)))
+    return random.sample(texts, len(texts))
+
+
+def other_times(value: Value, random: Random) -> list[str]:
+    """A time's text with another hour."""
+    own = re.match(r"\d+", value.text)
+    if own is None:
+        return [{"noon": "midnight", "midnight": "noon"}[value.text.lower()]]
+    hour = int(own[0])
+    hours = (
+        [one for one in range(1, 13) if one != hour]
+        if hour <= 12
+        else [one for one in range(13, 24) if one != hour]
+    )
+    return [
+        str(one).zfill(len(own[0]) if own[0][0] == "0" else 1) + value.text[own.end() :]
+        for one in random.sample(hours, 3)
+    ]
+
+
+def is_label(before: str, after: str) -> bool:
+    """Whether what stands between two texts is part of a fraction or a decimal number, or the number of a
+    step, a page or a product."""
+    patterns = (_FRACTION_BEFORE, _NUMBERED, _NAMED)
+    return any(one.search(before[-40:]) for one in patterns) or bool(_FRACTION_AFTER.match(after))
+
+
+def is_bound(before: str, after: str) -> bool:
+    """Whether what stands between two texts is an end of a range."""
+    return bool(_RANGE_BEFORE.search(before[-40:]) or _RANGE_AFTER.match(after))
+
+
+def reworded(value: Value, before: str = "", after: str = "") -> list[str]:
+    """The same value in other words: digits for words, a longer unit, a date the other way round. `before`
+    and `after` are what stands around it."""
+    if value.kind == "quantity":
+        apart = not (is_label(before, after) or is_bound(before, after))
+        texts = _quantities(value, before, after) if apart else []
+    elif value.kind == "date":
+        texts = [] if _ARTICLES.search(before) else _dates(value.text)
+    elif value.kind == "period":
+        texts = _periods(value.text, before)
+    else:
+        texts = []
+    return [one for one in texts if one != value.text]
+
+
+def _quantities(value: Value, before: str, after: str) -> list[str]:
+    text, texts = value.text, list[str]()
+    if value.unit == "%":
+        if re.search(r"\d\s?%\Z", text):
+            return [re.sub(r"\s?%", " percent", text)]
+        return [re.sub(r" (?:percent|per cent)\Z", "%", text)] if text[0].isdigit() else []
+    if (match := re.fullmatch(r"(\d{1,2})((?:[ -][a-z]{3,}.*)?)", text)) and int(match[1]) <= 20:
+        opens = not before.strip() or before.rstrip().endswith((".", ":", "("))
+        if int(match[1]) > 1 and not opens:
+            texts.append(_SMALL[int(match[1])] + match[2])
+    elif (match := _WORD.match(text)) and before.strip() and not _UNSPELT.search(text):
+        texts.append(str(_SMALL.index(match[0].lower())) + text[match.end() :])
+    if not _ARTICLES.search(before) and not re.match(r"\s(?:an?|per|each|every|old|of)\b|-", after):
+        texts += _in_longer_unit(text)
+    return texts
+
+
+def _dates(text: str) -> list[str]:
+    if match := re.fullmatch(r"(\d{1,2})(?:st|nd|rd|th)? (?:of )?([A-Z][a-z]+)(?:,? (\d{4}))?", text):
+        return [f"{match[2]} {match[1]}{f', {match[3]}' if match[3] else ''}"]
+    if match := re.fullmatch(r"([A-Z][a-z]+)\.? (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?", text):
+        return [f"{match[2]} {match[1]}{f' {match[3]}' if match[3] else ''}"]
+    if match := re.fullmatch(r"(\d{4})-(\d\d)-(\d\d)", text):
+        month = next((name for name, number in MONTHS.items() if number == int(match[2])), None)
+        return [f"{int(match[3])} {month.capitalize()} {match[1]}"] if month else []
+    return []
+
+
+def _periods(text: str, before: str) -> list[str]:
+    match = re.fullmatch(r"(an?|per|each|every) ([a-z]+)", text)
+    if match is None:
+        return []
+    unit = match[2]
+    if match[1] in ("each", "every"):
+        return [f"{'every' if match[1] == 'each' else 'each'} {unit}"]
+    # "in a day" is no rate, "twice a day" and "$5 a day" are.
+    if not re.search(r"(?:\d|\b(?:once|twice|times|dollars|days|hours|weeks|euros|pounds))\s\Z", before):
+        return []
+    article = "an" if unit == "hour" else "a"
+    return [f"per {unit}" if match[1] != "per" else f"{article} {unit}"]
+
+
+def _in_longer_unit(text: str) -> list[str]:
+    match = re.fullmatch(r"(\d+) (\w+)", text)
+    if match is None or match[2] not in _LONGER:
+        return []
+    unit, factor = _LONGER[match[2]]
+    count = int(match[1]) / factor
+    whole, part = int(count), count - int(count)
+    if not 1 <= whole <= 20 or (part and part not in _HALVES):
+        return []
+    number = _SMALL[whole]
+    if not part:
+        return [f"{number} {unit}{'s' * (whole > 1)}"]
+    article = "an" if unit == "hour" else "a"
+    return [f"{article} {unit}{_HALVES[part]}" if whole == 1 else f"{number}{_HALVES[part]} {unit}s"]
+
+
+def _cased(text: str, like: str) -> str:
+    return text.capitalize() if like[:1].isupper() else text
