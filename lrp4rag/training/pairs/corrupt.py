@@ -13,8 +13,9 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Label
 from lrp4rag.sentences import split_sentences
 from lrp4rag.training.pairs.edit import GROUNDED, Draft, Edit, apply, index_of
-from lrp4rag.training.pairs.harmful import HARMFUL, REFUSALS
+from lrp4rag.training.pairs.harmful import HARMFUL
 from lrp4rag.training.pairs.harmless import HARMLESS
+from lrp4rag.training.pairs.statements import REFUSALS
 from lrp4rag.values.find import find_values
 from lrp4rag.values.index import content_words
 from lrp4rag.values.value import agree

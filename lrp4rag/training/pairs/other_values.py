@@ -1,0 +1,231 @@
+"""Faults of values: another number, another name, another date, unit or period."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+
+from lrp4rag.training.pairs.edit import SUPPORTED, Draft, Edit, index_of
+from lrp4rag.training.pairs.wording import as_written, is_label, other_dates, other_numbers, other_times
+from lrp4rag.values.find import find_values
+from lrp4rag.values.index import Occurrence, rivals
+from lrp4rag.values.value import Value, agree
+
+CLEARLY_WORSE = 0.75
+"""A value that the passages have elsewhere is wrong here if its surroundings fit the statement less than this
+share of how well those of the written value fit."""
+
+_FAMILIES = (
+    "mm cm m km",
+    "millimetres centimetres metres kilometres",
+    "millimeters centimeters meters kilometers",
+    "inches feet yards miles",
+    "inch foot yard mile",
+    "seconds minutes hours days weeks months years",
+    "second minute hour day week month year",
+    "mg g kg",
+    "milligrams grams kilograms",
+    "ounces pounds tons",
+    "ml l",
+    "millilitres litres",
+    "milliliters liters",
+    "teaspoons tablespoons cups",
+    "teaspoon tablespoon cup",
+    "°C °F",
+    "MB GB TB",
+    "W kW MW",
+    "thousand million billion",
+)
+
+_MONEY = ("dollars euros pounds", "$ € £")
+
+
+def _swaps(families: Iterable[str]) -> dict[str, list[str]]:
+    """Each word with its neighbours in its family: seconds for minutes, not for years."""
+    swaps = {}
+    for words in map(str.split, families):
+        for k, word in enumerate(words):
+            swaps[word] = [one for one in words[max(k - 2, 0) : k + 3] if one != word]
+    return swaps
+
+
+_UNITS, _CURRENCIES = _swaps(_FAMILIES), _swaps(_MONEY)
+
+_UNIT = re.compile(
+    r"(?<![a-zA-Z])(?:"
+    + "|".join(re.escape(one) for one in sorted({*_UNITS, *_CURRENCIES}, key=len, reverse=True))
+    + r")(?![\w²³/])"
+)
+
+_PERIODS = ("hour", "day", "week", "month", "quarter", "year")
+
+_ADVERBS = ("hourly", "daily", "weekly", "monthly", "yearly", "annually")
+
+SCALES = {"F", "C", "Fahrenheit", "Celsius"}
+
+
+def numbers(draft: Draft, random: Random) -> Iterator[Edit]:
+    """Another number: one that the passages have elsewhere, or one that they do not have."""
+    for value in draft.shuffled(random, "quantity"):
+        around = draft.response[: value.start], draft.response[value.end :]
+        if value.text.lower() == "one" or is_label(*around) or draft.supported(value) < SUPPORTED:
+            continue
+        written = [as_written(value, one.value) for one in rivals(value, draft.occurrences(value))]
+        texts = [text for text in written if text is not None][:4]
+        if random.random() < 0.5:
+            texts = []  # else most faults would be numbers of the passages
+        texts += other_numbers(value, random)
+        yield from _first(draft, "number", value, texts)
+
+
+def names(draft: Draft, random: Random) -> Iterator[Edit]:
+    """Another name: one that the passages have elsewhere, or else one of another source."""
+    for value in draft.shuffled(random, "name"):
+        if value.text in SCALES or draft.supported(value) < SUPPORTED:
+            continue
+        found = [
+            one.value.text
+            for one in rivals(value, draft.occurrences(value))
+            if not set(one.value.key) & set(value.key)
+            and _can_replace(one.value, value.text, draft.example.passages[one.passage], draft)
+        ]
+        found = random.sample(found, len(found))
+        if (name := name_of_another(draft, value.text, random)) is not None:
+            found.append(name)
+        yield from _first(draft, "name", value, found)
+
+
+def dates_and_units(draft: Draft, random: Random) -> Iterator[Edit]:
+    """Another month, day, year, weekday or hour, another unit of the same family, another period."""
+    for value in draft.shuffled(random, "date", "time", "period", "quantity"):
+        texts: list[str] = []
+        if value.kind == "date":
+            texts = other_dates(value, random)
+            texts += [
+                one.value.text
+                for one in rivals(value, draft.occurrences(value))
+                if _parts(one.value) == _parts(value)
+                and len(one.value.text.split()) == len(value.text.split())
+            ]
+        elif value.kind == "time":
+            texts = other_times(value, random)
+        elif value.kind == "period":
+            texts = _other_periods(value, random)
+        elif match := _UNIT.search(value.text):
+            money = value.unit in ("USD", "EUR", "GBP")
+            others = (
+                _CURRENCIES if money and match[0] not in ("thousand", "million", "billion") else _UNITS
+            ).get(match[0], [])
+            texts = [
+                _with_article(value.text[: match.start()] + one + value.text[match.end() :]) for one in others
+            ]
+        if texts and draft.supported(value) >= SUPPORTED:
+            yield from _first(draft, "date or unit", value, random.sample(texts, len(texts)))
+
+
+def is_wrong(draft: Draft, value: Value, text: str) -> bool:
+    """Whether `text` in the place of a value that the passages support contradicts them: it is a value of the
+    same kind that does not agree, that the question does not have, that lies in no range of the passages, and
+    that the passages have at most in places that fit the statement clearly worse."""
+    start, end = draft.sentence(value.start)
+    sentence = draft.response[start : value.start] + text + draft.response[value.end : end]
+    place = (value.start - start, value.start - start + len(text))
+    read = (one for one in find_values(sentence, draft.context) if (one.start, one.end) == place)
+    found = next((one for one in read if one.kind == value.kind), None)
+    if found is None or agree(found, value) or any(agree(found, one) for one in draft.asked):
+        return False
+    found = replace(found, start=value.start, end=value.end)
+    known, support = draft.occurrences(found), draft.supported(value)
+    fits = any(agree(one.value, found) and one.similarity >= CLEARLY_WORSE * support for one in known)
+    return not fits and not _in_a_range(found, known)
+
+
+def _first(draft: Draft, kind: str, value: Value, texts: Iterable[str]) -> Iterator[Edit]:
+    """The first of these texts that is wrong in the place of the value."""
+    for text in texts:
+        edit = draft.edit(kind, value.start, value.end, text)
+        if edit is not None and is_wrong(draft, value, text):
+            yield edit
+            return
+
+
+def name_of_another(draft: Draft, name: str, random: Random) -> str | None:
+    """A name of another source that can replace one and that the passages do not have."""
+    known = draft.context.lower()
+    found = [
+        one.text
+        for other in draft.others
+        for place in index_of(tuple(other.passages)).places
+        for one in place.values
+        if one.kind == "name"
+        and _can_replace(one, name, other.passages[place.passage], draft)
+        and one.text.lower() not in known
+    ]
+    return random.choice(found) if found else None
+
+
+def _can_replace(new: Value, name: str, passage: str, draft: Draft) -> bool:
+    """Whether it is surely a name, standing inside a sentence and being no common word, and looks alike."""
+    words = new.text.split()
+    return (
+        _looks(new.text) == _looks(name)
+        and len(words) <= len(name.split()) + 1
+        and new.text not in SCALES
+        and re.search(r"[a-z,;] \Z", passage[max(new.start - 2, 0) : new.start]) is not None
+        and not any(is_common(word, draft) for word in words[:1])
+    )
+
+
+def is_common(word: str, draft: Draft) -> bool:
+    """Whether it is written in small letters too."""
+    small = word.lower()
+    return small in draft.common or re.search(rf"\b{re.escape(small)}\b", draft.context) is not None
+
+
+def _in_a_range(value: Value, known: Iterable[Occurrence]) -> bool:
+    """Whether a quantity lies between two that stand side by side in a passage, such as "20 to 60 mm"."""
+    if value.kind != "quantity":
+        return False
+    ordered = sorted(known, key=lambda one: (one.passage, one.value.start))
+    return any(
+        one.passage == other.passage
+        and other.value.start - one.value.end <= len(" and  ")
+        and min(one.value.amount, other.value.amount)
+        <= value.amount
+        <= max(one.value.amount, other.value.amount)
+        for one, other in pairwise(ordered)
+    )
+
+
+def _other_periods(value: Value, random: Random) -> list[str]:
+    text = value.text
+    if text.lower() in _ADVERBS:
+        others = [
+            one
+            for one in _ADVERBS
+            if one not in (text.lower(), "hourly") and {one, text.lower()} != {"yearly", "annually"}
+        ]
+    else:
+        unit = str(value.key[0])
+        others = [re.sub(unit, one, text) for one in _PERIODS if unit in _PERIODS and one != unit]
+        others = [_with_article(one) for one in others]
+    return random.sample(others, len(others))
+
+
+def _with_article(text: str) -> str:
+    """With the "a" or "an" that an hour, or another unit, needs."""
+    return re.sub(
+        r"\A(a)n? (?=\w+\Z)", r"\1n " if text.endswith("hour") else r"\1 ", text, flags=re.IGNORECASE
+    )
+
+
+def _looks(text: str) -> tuple[bool, bool, bool]:
+    """Digits, capitals only, several words: an identifier is no person's name."""
+    return any(sign.isdigit() for sign in text), text.isupper(), " " in text
+
+
+def _parts(value: Value) -> list[bool]:
+    return [part is None for part in value.key]
