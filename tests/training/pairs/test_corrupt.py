@@ -110,7 +110,7 @@ HOSTILE = {
     "quotes": '"\u201c\u201d\'" 16 weeks ((( [1] "If it is so, 4 weeks"',
     "patterns": "\\1 \\g<0> {topic} {0} %s 16 weeks. $1 (?P<x>) [a-z]+ lasts 4 weeks.",
     "lines": "\r\n\u2028\t Parental leave\r lasts\n\n16 weeks.\x00",
-    "long": "Parental leave lasts 16 weeks, if the team lead agrees. Ms Aldana is asked before March. " * 225,
+    "long": "Parental leave lasts 16 weeks, if the team lead agrees. Ms Aldana is asked before March. " * 60,
     "digits": "1" * 400 + " weeks, " + "9," * 200,
 }
 
