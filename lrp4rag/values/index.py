@@ -12,8 +12,6 @@ from lrp4rag.values.find import find_values
 from lrp4rag.values.value import Value, agree, comparable
 from lrp4rag.values.words import content_words
 
-__all__ = ["NEIGHBOUR", "Index", "Occurrence", "Place", "content_words", "rivals", "support"]
-
 NEIGHBOUR = 0.5
 """What a word counts that stands in the sentence before or after."""
 
@@ -57,13 +55,13 @@ class Index:
 
     def similarities(self, words: Iterable[str]) -> list[float]:
         """How much of some content words each place has, 0 to 1, weighted by rarity; its neighbours count
-        half."""
+        half. The order of the words, which sets do not have, makes no difference."""
         wanted = {word: max(self.rarity(word), 0.1) for word in words}
-        total = sum(wanted.values())
+        total = math.fsum(wanted.values())
         if not total:
             return [0.0] * len(self.places)
         return [
-            sum(weight * self._presence(word, number) for word, weight in wanted.items()) / total
+            math.fsum(weight * self._presence(word, number) for word, weight in wanted.items()) / total
             for number in range(len(self.places))
         ]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lrp4rag.values import find_values
-from lrp4rag.values.index import NEIGHBOUR, Index, Occurrence, content_words, rivals, support
+from lrp4rag.values.index import NEIGHBOUR, Index, Occurrence, rivals, support
 from lrp4rag.values.value import Value
-from lrp4rag.values.words import stem
+from lrp4rag.values.words import content_words, stem
 
 PASSAGES = (
     "The pool opens at 7 am. Children swim free until the age of 6 years. A locker costs 2 euros.",
@@ -100,3 +100,10 @@ def test_forms_of_a_word_share_a_stem(one: str, other: str) -> None:
 
 def test_content_words_leave_out_stop_words() -> None:
     assert content_words("The pool is NOT open on 24 May") == {"pool", "open", "24"}
+
+
+def test_similarities_do_not_depend_on_the_order_of_the_words() -> None:
+    index = Index(["Ada rows. Ben rows and swims. Cleo rows, swims and dives. Dora dives, climbs and sings."])
+    words = ["row", "swim", "dive", "climb", "sing", "fly", "ski", "read"]
+    orders = [words[k:] + words[:k] for k in range(len(words))]
+    assert len({tuple(index.similarities(order)) for order in orders}) == 1

@@ -17,8 +17,8 @@ from lrp4rag.training.pairs.harmful import HARMFUL
 from lrp4rag.training.pairs.harmless import HARMLESS
 from lrp4rag.training.pairs.statements import REFUSALS
 from lrp4rag.values.find import find_values
-from lrp4rag.values.index import content_words
 from lrp4rag.values.value import agree
+from lrp4rag.values.words import content_words
 
 KINDS = tuple(HARMFUL)
 """Kinds of faults, as labels name them."""

@@ -11,8 +11,9 @@ from random import Random
 from lrp4rag.example import Example
 from lrp4rag.sentences import split_sentences
 from lrp4rag.values.find import find_values
-from lrp4rag.values.index import Index, Occurrence, content_words, support
+from lrp4rag.values.index import Index, Occurrence, support
 from lrp4rag.values.value import Value
+from lrp4rag.values.words import content_words
 
 SUPPORTED = 0.3
 """Similarity from which a passage's sentence is taken for the one that a value comes from."""

@@ -64,7 +64,7 @@ _PERIODS = ("hour", "day", "week", "month", "quarter", "year")
 
 _ADVERBS = ("hourly", "daily", "weekly", "monthly", "yearly", "annually")
 
-SCALES = {"F", "C", "Fahrenheit", "Celsius"}
+TEMPERATURE_SCALES = {"F", "C", "Fahrenheit", "Celsius"}
 
 
 def numbers(draft: Draft, random: Random) -> Iterator[Edit]:
@@ -84,7 +84,7 @@ def numbers(draft: Draft, random: Random) -> Iterator[Edit]:
 def names(draft: Draft, random: Random) -> Iterator[Edit]:
     """Another name: one that the passages have elsewhere, or else one of another source."""
     for value in draft.shuffled(random, "name"):
-        if value.text in SCALES or draft.supported(value) < SUPPORTED:
+        if value.text in TEMPERATURE_SCALES or draft.supported(value) < SUPPORTED:
             continue
         found = [
             one.value.text
@@ -173,7 +173,7 @@ def _can_replace(new: Value, name: str, passage: str, draft: Draft) -> bool:
     return (
         _looks(new.text) == _looks(name)
         and len(words) <= len(name.split()) + 1
-        and new.text not in SCALES
+        and new.text not in TEMPERATURE_SCALES
         and re.search(r"[a-z,;] \Z", passage[max(new.start - 2, 0) : new.start]) is not None
         and not any(is_common(word, draft) for word in words[:1])
     )

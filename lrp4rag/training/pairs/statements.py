@@ -11,11 +11,11 @@ from random import Random
 from lrp4rag.example import Example
 from lrp4rag.sentences import sentences_of
 from lrp4rag.training.pairs.edit import SUPPORTED, Draft, Edit, apply, index_of
-from lrp4rag.training.pairs.other_values import SCALES, is_common, is_wrong, name_of_another
+from lrp4rag.training.pairs.other_values import TEMPERATURE_SCALES, is_common, is_wrong, name_of_another
 from lrp4rag.training.pairs.wording import as_written, is_label, other_numbers
 from lrp4rag.values.find import find_values
-from lrp4rag.values.index import content_words
 from lrp4rag.values.value import Value, agree
+from lrp4rag.values.words import content_words
 
 UNRELATED = 0.4
 """Passages whose sentences all have a smaller share of a statement's words do not make the statement."""
@@ -144,7 +144,7 @@ def _others(passage: str, value: Value, random: Random) -> list[str]:
 
 def _is_subject(name: str, draft: Draft) -> bool:
     """Whether the question or the response names it, and it is no common word."""
-    if name in SCALES or is_common(name.split(maxsplit=1)[0], draft):
+    if name in TEMPERATURE_SCALES or is_common(name.split(maxsplit=1)[0], draft):
         return False
     return re.search(rf"\b{re.escape(name.lower())}\b", draft.example.question.lower()) is not None or (
         name in draft.response
