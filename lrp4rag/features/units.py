@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from lrp4rag.features.record import Record
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.sentences import split_sentences
+from lrp4rag.values.words import stop_words
 
 TOKEN_WINDOW = 17
 """Tokens, about a clause: single tokens are noisy, and hallucinated spans are rarely one token long."""
@@ -40,11 +41,7 @@ def sentence_numbers(record: Record) -> NDArray[np.intp]:
 def content_tokens(record: Record) -> NDArray[np.bool_]:
     """Which tokens are of content words (t,): words that are no English stop words. Function words are
     predicted from grammar rather than from the passages (fragments of SIRG: arXiv 2601.03052)."""
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
     response = record.encoded.response
-    words = [
-        match.span() for match in re.finditer(r"\w+", response) if match[0].lower() not in ENGLISH_STOP_WORDS
-    ]
+    words = [match.span() for match in re.finditer(r"\w+", response) if match[0].lower() not in stop_words()]
     inside: NDArray[np.bool_] = tokens_in(record.encoded.response_offsets, words)
     return inside

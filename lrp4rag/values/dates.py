@@ -51,8 +51,8 @@ _HOLIDAYS = {
     "boxing day": (12, 26),
 }
 _HOLIDAY = re.compile(rf"\b(?:{'|'.join(_HOLIDAYS)})\b".replace("'", "['\u2019]"), re.IGNORECASE)
-_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday"
-_WEEKDAY = re.compile(rf"\b(?P<day>{'|'.join(name.capitalize() for name in _WEEKDAYS.split())})s?\b")
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_WEEKDAY = re.compile(rf"\b(?P<day>{'|'.join(WEEKDAYS)})s?\b")
 _TIME = re.compile(
     r"(?<![\d:.,])\b(?:(?P<hour>[01]?\d|2[0-4])(?:[:.](?P<minute>[0-5]\d))? ?"
     r"(?:(?P<half>[ap])(?:\.m\.|m\b)|(?P<clock>o['\u2019]clock)\b)"
@@ -104,7 +104,7 @@ def _dates(text: str) -> Iterator[Value]:
         month, day = _HOLIDAYS[match[0].casefold().replace("\u2019", "'")]
         yield Value("date", *match.span(), match[0], key=(None, month, day, None))
     for match in _WEEKDAY.finditer(text):
-        weekday = _WEEKDAYS.split().index(match["day"].lower())
+        weekday = WEEKDAYS.index(match["day"])
         yield Value("date", *match.span(), match[0], unit="weekday", key=(None, None, None, weekday))
 
 

@@ -24,10 +24,10 @@ def _any_of(words: list[str]) -> str:
 
 
 # Numbers in words: "nineteen", "forty-two", "a hundred and five", "two million three hundred thousand".
-_ONES = "zero|one|two|three|four|five|six|seven|eight|nine"
-_TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
+ONES = "zero|one|two|three|four|five|six|seven|eight|nine"
+TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
 _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
-_BELOW_100 = rf"(?:(?:{_TENS})(?:[ -](?:{_ONES}))?|{_TEENS}|{_ONES})"
+_BELOW_100 = rf"(?:(?:{_TENS})(?:[ -](?:{ONES}))?|{TEENS}|{ONES})"
 _HUNDREDS = (
     rf"(?:{_BELOW_100}(?: hundred(?:(?: and)? {_BELOW_100})?)?|an? hundred(?:(?: and)? {_BELOW_100})?)"
 )

@@ -39,25 +39,11 @@ _IF = r"(?:if|unless|provided that|as long as|except when|only when)"
 _NO_POLITE = r"(?!necessary|needed|desired|possible|you (?:like|want|wish|prefer))"
 
 _VERBS = (
-    *(
-        "see",
-        "check",
-        "know",
-        "determine",
-        "ask",
-        "asked",
-        "decide",
-        "tell",
-        "out",
-        "sure",
-        "even",
-        r"\bas",
-        "is",
-    ),
-    *("what", "say", "wonder", "learn", "confirm", "verify", "and", "or", "test"),
+    r"see check know determine ask asked decide tell out sure even \bas is"
+    r" what say wonder learn confirm verify and or test"
 )
 
-_NOT_AFTER_VERB = "".join(f"(?<!{word})" for word in _VERBS)
+_NOT_AFTER_VERB = "".join(f"(?<!{word})" for word in _VERBS.split())
 
 _CONDITIONS = (
     (r"(?<!\bthe )(?<!\bnot )(?<!\bbut )(?<!\ban )\bonly\b", ("",)),
@@ -99,13 +85,11 @@ def negations(draft: Draft, random: Random) -> Iterator[Edit]:
             continue
         if value.text.lower() in ("with", "without") and random.random() < 0.75:
             continue  # else every second negation would be one of these
-        upper = value.text[:1].isupper()
-        others = tuple(one.capitalize() if upper else one for one in opposites(value))
         if re.match(r" (?:only|just|merely)\b", response[value.end :]) or response[: value.start].endswith(
             ("if ", "or ")
         ):
             continue
-        places.append(((value.start, value.end), others))
+        places.append(((value.start, value.end), opposites(value)))
     for (start, end), others in random.sample(places, len(places)):
         edit = draft.edit("negation", start, end, random.choice(others)) if others else None
         if edit is not None and draft.grounded(start):

@@ -5,27 +5,11 @@ from __future__ import annotations
 import re
 from random import Random
 
-from lrp4rag.values.dates import MONTHS
+from lrp4rag.values.dates import MONTHS, WEEKDAYS
+from lrp4rag.values.quantities import ONES, TEENS
 from lrp4rag.values.value import Value
 
-_SMALL = [
-    *(
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-    ),
-    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
-]
+_SMALL = [*ONES.split("|"), *TEENS.split("|"), "twenty"]
 _ONES = "|".join(_SMALL[1:10])
 _DIGITS = re.compile(r"\d[\d,\u202f]*(?:\.\d+)?")
 _WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(_SMALL)})\b(?![ -](?:{_ONES})\b)", re.IGNORECASE)
@@ -110,7 +94,7 @@ def other_dates(value: Value, random: Random) -> list[str]:
         ending = "th" if re.search(rf"{day}[a-z]", text) else ""
         texts.append(re.sub(pattern, random.choice(days) + ending, text, count=1))
     if weekday is not None:
-        days = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+        days = [*WEEKDAYS]
         written = days.pop(int(weekday))
         texts.append(text.replace(written, random.choice(days)))
     return random.sample(texts, len(texts))
