@@ -118,6 +118,15 @@ def opposites(value: Value) -> tuple[str, ...]:
     return tuple(other.capitalize() if value.text[:1].isupper() else other for other in others)
 
 
+def opposed(one: Value, other: Value) -> bool:
+    """Whether two polarity values say opposite things: "can" and "cannot", "before" and "after"."""
+    if one.kind != "polarity" or other.kind != "polarity":
+        return False
+    if one.key[0] == other.key[0]:
+        return one.key[1] != other.key[1]
+    return other.text.casefold() in {text.casefold() for text in opposites(one)}
+
+
 def find_references(text: str) -> Iterator[Value]:
     """Which passages a text speaks of, counted from 1; the key has each number once, in order."""
     for match in _REFERENCE.finditer(text):

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lrp4rag.values.find import find_values
-from lrp4rag.values.polarity import OPPOSITES, find_absence, find_polarity, find_references, opposites
+from lrp4rag.values.polarity import (
+    OPPOSITES,
+    find_absence,
+    find_polarity,
+    find_references,
+    opposed,
+    opposites,
+)
+from lrp4rag.values.value import Value
 
 
 @pytest.mark.parametrize(
@@ -126,3 +136,61 @@ def test_a_statement_of_absence_is_one_value(text: str, written: str) -> None:
 )
 def test_a_negation_of_a_fact_is_no_absence(text: str) -> None:
     assert list(find_absence(text)) == []
+
+
+def polarity(text: str) -> Value:
+    (found,) = find_polarity(text)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("can", "cannot"),
+        ("may", "cannot"),  # which stands for "may not"
+        ("will", "won't"),
+        ("before", "after"),
+        ("Before", "AFTER"),
+        ("until", "after"),
+        ("at least", "at most"),
+        ("up to", "at least"),
+        ("all", "none"),
+        ("include", "exclude"),
+    ],
+)
+def test_opposite_words_are_opposed(one: str, other: str) -> None:
+    assert opposed(polarity(one), polarity(other))
+    assert opposed(polarity(other), polarity(one))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("can", "can"),
+        ("cannot", "can't"),
+        ("may", "can"),
+        ("must not", "may not"),
+        ("before", "until"),
+        ("before", "later"),
+        ("all", "never"),
+        ("can", "must"),
+    ],
+)
+def test_other_words_are_not_opposed(one: str, other: str) -> None:
+    assert not opposed(polarity(one), polarity(other))
+    assert not opposed(polarity(other), polarity(one))
+
+
+@pytest.mark.parametrize("kind", ["name", "quantity", "date"])
+def test_only_polarity_words_are_opposed(kind: str) -> None:
+    other = replace(polarity("after"), kind=kind)
+    assert not opposed(polarity("before"), other)
+    assert not opposed(other, polarity("before"))
+
+
+@pytest.mark.parametrize("word", sorted(OPPOSITES))
+def test_a_word_and_its_opposite_are_opposed(word: str) -> None:
+    """Where both of them are values."""
+    for other in OPPOSITES[word]:
+        found = [value for text in (word, other) for value in find_polarity(text)]
+        assert len(found) < 2 or opposed(*found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -74,8 +74,7 @@ def _families(
 ) -> Iterator[list[Example]]:
     faithful = [example for example in examples if example.labels == () and example.response]
     taken, made = {example.id for example in examples}, Counter[str]()
-    texts = {passage for example in faithful for passage in example.passages}
-    common = frozenset(word for text in texts for word in _SMALL.findall(text))
+    common = common_words(faithful)
     for example in faithful:
         random = Random(f"{seed}/{example.id}")  # what follows does not depend on the other examples' edits
         draft = Draft(example, _others(example, faithful, random), common)
@@ -94,6 +93,12 @@ def _families(
                 if harmless and (mild := harmless_twin(draft, edits, random)) is not None:
                     _add(copies, mild, seen, taken)
         yield [example, *copies] if copies else []
+
+
+def common_words(examples: Iterable[Example]) -> frozenset[str]:
+    """Words that some passage writes in small letters: none of them is a name."""
+    texts = {passage for example in examples for passage in example.passages}
+    return frozenset(word for text in texts for word in _SMALL.findall(text))
 
 
 def find_faults(draft: Draft, random: Random, first: str, kinds: Sequence[str], count: int = 1) -> list[Edit]:

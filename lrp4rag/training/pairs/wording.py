@@ -6,13 +6,9 @@ import re
 from random import Random
 
 from lrp4rag.values.dates import MONTHS, WEEKDAYS
-from lrp4rag.values.quantities import ONES, TEENS
 from lrp4rag.values.value import Value
+from lrp4rag.values.written import DIGITS, NUMBER_WORD, SMALL_NUMBERS, cased
 
-_SMALL = [*ONES.split("|"), *TEENS.split("|"), "twenty"]
-_ONES = "|".join(_SMALL[1:10])
-_DIGITS = re.compile(r"\d[\d,\u202f]*(?:\.\d+)?")
-_WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(_SMALL)})\b(?![ -](?:{_ONES})\b)", re.IGNORECASE)
 _LONG_MONTHS = [name.capitalize() for name in MONTHS if len(name) > 4]
 _MONTH = re.compile(rf"\b(?:{'|'.join(_LONG_MONTHS)})\b")
 _LATEST_YEAR = 2030
@@ -41,26 +37,17 @@ _UNSPELT = re.compile(r"hundred|thousand|illion| and |dozen|\Aone\Z|\Azero\Z", r
 _ARTICLES = re.compile(r"\b(?:the|every|each|first|last|next|past|per|a|an|this|that|of)\s\Z", re.IGNORECASE)
 
 
-def as_written(value: Value, other: Value) -> str | None:
-    """`value`'s text with the number of `other`, in digits or words as before; None where that fails."""
-    number = _DIGITS.search(other.text) or _WORD.search(other.text)
-    own = _DIGITS.search(value.text) or _WORD.search(value.text)
-    if number is None or own is None or number[0].lower() == own[0].lower():
-        return None
-    return value.text[: own.start()] + _cased(number[0], own[0]) + value.text[own.end() :]
-
-
 def other_numbers(value: Value, random: Random) -> list[str]:
     """`value`'s text with other numbers that look as likely: a digit changed, or a neighbour."""
-    own = _DIGITS.search(value.text)
+    own = DIGITS.search(value.text)
     if own is None:
-        word = _WORD.search(value.text)
+        word = NUMBER_WORD.search(value.text)
         if word is None:
             return []
-        number = _SMALL.index(word[0].lower())
-        near = [number + by for by in (-3, -2, -1, 1, 2, 3, 4) if 2 <= number + by < len(_SMALL)]
+        number = SMALL_NUMBERS.index(word[0].lower())
+        near = [number + by for by in (-3, -2, -1, 1, 2, 3, 4) if 2 <= number + by < len(SMALL_NUMBERS)]
         return [
-            value.text[: word.start()] + _cased(_SMALL[one], word[0]) + value.text[word.end() :]
+            value.text[: word.start()] + cased(SMALL_NUMBERS[one], word[0]) + value.text[word.end() :]
             for one in random.sample(near, len(near))
         ]
     digits, texts = own[0], list[str]()
@@ -153,9 +140,9 @@ def _quantities(value: Value, before: str, after: str) -> list[str]:
     if (match := re.fullmatch(r"(\d{1,2})((?:[ -][a-z]{3,}.*)?)", text)) and int(match[1]) <= 20:
         opens = not before.strip() or before.rstrip().endswith((".", ":", "("))
         if int(match[1]) > 1 and not opens:
-            texts.append(_SMALL[int(match[1])] + match[2])
-    elif (match := _WORD.match(text)) and before.strip() and not _UNSPELT.search(text):
-        texts.append(str(_SMALL.index(match[0].lower())) + text[match.end() :])
+            texts.append(SMALL_NUMBERS[int(match[1])] + match[2])
+    elif (match := NUMBER_WORD.match(text)) and before.strip() and not _UNSPELT.search(text):
+        texts.append(str(SMALL_NUMBERS.index(match[0].lower())) + text[match.end() :])
     if not _ARTICLES.search(before) and not re.match(r"\s(?:an?|per|each|every|old|of)\b|-", after):
         texts += _in_longer_unit(text)
     return texts
@@ -195,12 +182,8 @@ def _in_longer_unit(text: str) -> list[str]:
     whole, part = int(count), count - int(count)
     if not 1 <= whole <= 20 or (part and part not in _HALVES):
         return []
-    number = _SMALL[whole]
+    number = SMALL_NUMBERS[whole]
     if not part:
         return [f"{number} {unit}{'s' * (whole > 1)}"]
     article = "an" if unit == "hour" else "a"
     return [f"{article} {unit}{_HALVES[part]}" if whole == 1 else f"{number}{_HALVES[part]} {unit}s"]
-
-
-def _cased(text: str, like: str) -> str:
-    return text.capitalize() if like[:1].isupper() else text
