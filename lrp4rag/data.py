@@ -43,8 +43,18 @@ class LabelRow(_Strict):
     implicit_true: bool = False
 
 
+class ResponseRow(_Strict):
+    """One of several responses to the same prompt."""
+
+    response: str
+    labels: list[LabelRow] | None = None
+    id: str | None = None
+    generator: str | None = None
+
+
 class ExampleRow(_Strict):
-    """One line of our JSONL. Without `prompt`, the prompt is rendered from `template`."""
+    """One line of our JSONL. Without `prompt`, the prompt is rendered from `template`. With `responses`, it
+    stands for an example each."""
 
     question: str
     passages: Annotated[list[str], Field(min_length=1)]
@@ -55,6 +65,7 @@ class ExampleRow(_Strict):
     id: str | None = None
     source_id: str | None = None
     generator: str | None = None
+    responses: list[ResponseRow] | None = None
 
 
 class _RagTruthSource(BaseModel):
@@ -150,14 +161,32 @@ def _from_text(content: bytes, path: str | Path, template: str | None) -> list[E
     for line, number, row in _json_rows(content, path):
         parsed = _validated(ExampleRow, row, path, line)
         id = parsed.id if parsed.id is not None else str(number)
-        _refuse_duplicate(id, seen, path, line)
-        fields = parsed.model_dump(exclude={"labels", "source_id"}) | {"id": id, "source": parsed.source_id}
-        if parsed.labels is not None:
-            fields["labels"] = tuple(Label(**vars(label)) for label in parsed.labels)
-        if parsed.template is None:
-            fields["template"] = template
-        examples.append(_create(fields, path, line))
+        for one, place in _responses(parsed, id, path, line):
+            _refuse_duplicate(str(one.id), seen, path, line, f"{place}id")
+            fields = one.model_dump(exclude={"labels", "source_id", "responses"}) | {"source": one.source_id}
+            if one.labels is not None:
+                fields["labels"] = tuple(Label(**vars(label)) for label in one.labels)
+            if one.template is None:
+                fields["template"] = template
+            examples.append(_create(fields, path, line, place))
     return _some(examples, path)
+
+
+def _responses(row: ExampleRow, id: str, path: str | Path, line: int) -> Iterator[tuple[ExampleRow, str]]:
+    """The row for each of its responses, with its id, and what the names of that one's fields begin with."""
+    if row.responses is None:
+        yield row.model_copy(update={"id": id}), ""
+        return
+    for name in ("response", "labels", "generator"):
+        if getattr(row, name) is not None:
+            raise InputError(
+                "give it in each of the responses, or one response", path=path, line=line, field=name
+            )
+    if not row.responses:
+        raise InputError("there is none", path=path, line=line, field="responses")
+    for k, one in enumerate(row.responses):
+        given = one.model_copy(update={"id": one.id if one.id is not None else f"{id}-{k + 1}"})
+        yield row.model_copy(update=dict(given)), f"responses[{k}]."
 
 
 def _from_ragtruth(folder: Path) -> list[Example]:
@@ -196,11 +225,19 @@ def _from_ragtruth(folder: Path) -> list[Example]:
     return _some(examples, responses_path)
 
 
+_TASKS = {
+    "QA": "an object with a question, and passages that the prompt has",
+    "Summary": "the text",
+    "Data2txt": "an object, which the prompt has between { and }",
+}
+"""What the source of each task must be."""
+
+
 def _ragtruth_parts(source: _RagTruthSource, path: Path, line: int) -> tuple[str, list[str]]:
-    """Question and passages of a RAGTruth source: QA and Summary, whose text the prompt holds."""
+    """Question and passages of a RAGTruth source, whose text the prompt holds: a record is one passage."""
     info, task = source.source_info, source.task_type
-    if task not in ("QA", "Summary"):
-        message = f"task type '{one_line(task, 100)}' is not supported; supported: QA, Summary"
+    if task not in _TASKS:
+        message = f"task type '{one_line(task, 100)}' is not supported; supported: {', '.join(_TASKS)}"
         raise InputError(message, path=path, line=line, field="task_type")
     if task == "Summary" and isinstance(info, str):
         return "", [info.strip()]
@@ -210,21 +247,26 @@ def _ragtruth_parts(source: _RagTruthSource, path: Path, line: int) -> tuple[str
         passages = [piece.strip() for piece in pieces if piece.strip()]
         if passages and all(text in source.prompt for text in passages):
             return str(info.get("question", "")), passages
-    wanted = (
-        "the text" if task == "Summary" else "an object with a question, and passages that the prompt has"
-    )
+    if task == "Data2txt" and isinstance(info, dict):
+        record = source.prompt[source.prompt.find("{") : source.prompt.rfind("}") + 1]
+        if record:
+            return "", [record]
+    wanted = _TASKS[task]
     raise InputError(
         f"for task type '{task}' this must be {wanted}", path=path, line=line, field="source_info"
     )
 
 
-def _create(fields: dict[str, Any], path: str | Path, line: int) -> Example:
+def _create(fields: dict[str, Any], path: str | Path, line: int, place: str = "") -> Example:
+    """`place` is what the names of a response's fields begin with."""
     try:
         if fields["prompt"] == "":
             raise InputError("the prompt is empty; leave it out to have it rendered", field="prompt")
         return Example(**{name: value for name, value in fields.items() if value is not None})
     except InputError as error:
         field = "source_id" if error.field == "source" else error.field
+        if place and field and field.partition("[")[0] in ("response", "labels", "generator", "id"):
+            field = place + field
         raise InputError(error.reason, path=path, line=line, field=field) from error
 
 

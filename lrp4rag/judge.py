@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -127,6 +127,18 @@ class Detector:
             max_memory=self.max_memory,
         )
 
+    def at_prevalence(self, prevalence: float) -> Self:
+        """The same where that part (0 to 1) of responses is hallucinated: probabilities and the threshold
+        shift, and the same responses are flagged. `FittedDetector.estimated_prevalence` tells it from the
+        probabilities of unlabelled responses."""
+        return type(self)(
+            self.fitted.at_prevalence(prevalence),
+            self.reader,
+            name=self.name,
+            truncation=self.truncation,
+            max_memory=self.max_memory,
+        )
+
     def judge(
         self,
         question: str | Example,
@@ -174,14 +186,8 @@ class Detector:
         reader can be pulled through."""
         if not can_pull(self.reader.model):
             return analysis
-        encoded = analysis.relevance.encoded
         with self._open() as analyser:
-            if analysis.sentence_rows is None:
-                rows = analyser.sentence_rows(encoded, analysis.verdict)
-                analysis = replace(analysis, sentence_rows=rows)
-            if tokens and analysis.token_rows is None:
-                analysis = replace(analysis, token_rows=analyser.token_rows(encoded))
-        return analysis
+            return analyser.with_rows(analysis, tokens=tokens)
 
     def __enter__(self) -> Self:
         self._held = ExitStack()

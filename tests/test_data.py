@@ -282,13 +282,20 @@ def test_ragtruth_passages_that_speak_of_passages(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "field", "message"),
     [
-        (DATA2TXT, "task_type", "'Data2txt' is not supported; supported: QA, Summary"),
+        ({"task_type": "Poem"}, "task_type", "'Poem' is not supported; supported: QA, Summary, Data2txt"),
         ({"task_type": "\x1b[2J"}, "task_type", "'␛[2J' is not supported"),
         ({"source_info": None}, "source_info", "must be an object with a question, and passages"),
         ({"source_info": 3}, "source_info", "must be an object with a question, and passages"),
         ({"prompt": None}, "prompt", "string"),
         ({"prompt": "When?"}, "source_info", "passages that the prompt has"),
         (SUMMARY | {"source_info": None}, "source_info", "must be the text"),
+        (DATA2TXT | {"source_info": "Bar"}, "source_info", "must be an object, which the prompt has between"),
+        (DATA2TXT | {"prompt": "Write about Bar"}, "source_info", "for task type 'Data2txt' this must be an"),
+        (
+            DATA2TXT | {"prompt": "} Write {"},
+            "source_info",
+            "for task type 'Data2txt' this must be an object",
+        ),
     ],
 )
 def test_ragtruth_source_that_is_not_supported(
@@ -336,3 +343,143 @@ def test_a_folder_that_is_not_ragtruth(missing: str, tmp_path: Path) -> None:
     ragtruth(tmp_path, [QA], [answer()])
     (tmp_path / missing).unlink()
     assert str(error_of(tmp_path)) == f"{tmp_path}: not a RAGTruth directory: it has no {missing}"
+
+
+def test_ragtruth_records_are_one_passage_as_the_prompt_has_it(tmp_path: Path) -> None:
+    record = "{'name': 'Bar', 'hours': {'Monday': '8:0-17:0'}, 'city': 'Oslo'}"
+    source = DATA2TXT | {"prompt": f"Instruction:\nWrite an overview.\nStructured data:\n{record}\nOverview:"}
+    (example,) = load_examples(ragtruth(tmp_path, [source], [answer("1", "30", labels=[LABEL])]))
+    assert (example.question, example.passages) == ("", (record,))
+    assert example.prompt == source["prompt"]
+    assert [example.prompt[span.start : span.end] for span in example.spans] == [record]
+    assert (example.source, example.labels) == ("30", (Label(3, 6, "Evident Conflict", True),))
+
+
+def test_ragtruth_tasks_may_be_mixed(tmp_path: Path) -> None:
+    responses = [answer(), answer("2", "20"), answer("3", "30")]
+    examples = load_examples(ragtruth(tmp_path, [QA, SUMMARY, DATA2TXT], responses))
+    assert [example.passages[0] for example in examples] == [
+        "It was in 1901.",
+        "A long story about a bridge.",
+        "{'name': 'Bar', 'city': 'Oslo'}",
+    ]
+
+
+# Several responses to one prompt.
+
+
+def several(*responses: object, **changes: object) -> dict[str, object]:
+    """A row with these responses; texts are those of responses without anything else."""
+    given = [{"response": one} if isinstance(one, str) else one for one in responses]
+    return row(response=..., responses=given, **changes)
+
+
+def test_each_response_is_an_example_of_the_same_prompt(tmp_path: Path) -> None:
+    one, two = load_examples(write(tmp_path, jsonl(several("In 1901.", "In 1902."))))
+    assert (one.response, two.response) == ("In 1901.", "In 1902.")
+    assert (one.prompt, one.passages, one.source) == (two.prompt, two.passages, two.source)
+
+
+def test_one_of_several_responses_is_the_example_that_a_row_of_its_own_gives(tmp_path: Path) -> None:
+    parts = {"labels": [{"start": 0, "end": 2, "kind": "number"}], "generator": "g", "id": "x"}
+    given = {"source_id": "s", "template": "{question}|{context}"}
+    together = write(tmp_path, jsonl(several("No.", {"response": "In 1902.", **parts}, **given)), "a.jsonl")
+    alone = write(tmp_path, jsonl(row(**given, **parts, response="In 1902.")), "b.jsonl")
+    assert load_examples(together)[1] == load_examples(alone)[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "ids"),
+    [
+        ([several("a", "b", id="r")], ["r-1", "r-2"]),
+        ([several("a", "b")], ["1-1", "1-2"]),
+        ([row(), several("a", "b"), row()], ["1", "2-1", "2-2", "3"]),
+        ([several("a", {"response": "b", "id": "own"}, "c", id="r")], ["r-1", "own", "r-3"]),
+        ([several("a", id="r")], ["r-1"]),
+        ([row(id="1", responses=None)], ["1"]),
+    ],
+)
+def test_ids_of_several_responses(rows: list[object], ids: list[str], tmp_path: Path) -> None:
+    assert [example.id for example in load_examples(write(tmp_path, jsonl(*rows)))] == ids
+
+
+def test_labels_of_several_responses(tmp_path: Path) -> None:
+    labels = [
+        None,
+        [],
+        [{"start": 0, "end": 2, "kind": "number", "implicit_true": True}, {"start": 3, "end": 4}],
+    ]
+    given = several(*({"response": "In 1901.", "labels": one} for one in labels))
+    assert [example.labels for example in load_examples(write(tmp_path, jsonl(given)))] == [
+        None,
+        (),
+        (Label(0, 2, "number", True), Label(3, 4)),
+    ]
+
+
+def test_generators_of_several_responses(tmp_path: Path) -> None:
+    given = several({"response": "a", "generator": "g1"}, "b", {"response": "c", "generator": "g2"})
+    examples = load_examples(write(tmp_path, jsonl(given)))
+    assert [example.generator for example in examples] == ["g1", None, "g2"]
+
+
+def test_a_given_template_and_a_prompt_hold_for_all_responses(tmp_path: Path) -> None:
+    prompt = "It was in 1901. Not later. When?"
+    path = write(tmp_path, jsonl(several("a", "b"), several("c", "d", prompt=prompt)))
+    prompts = [example.prompt for example in load_examples(path, template="T {context} {question}")]
+    assert prompts[0].startswith("T passage 1:")
+    assert prompts == [prompts[0]] * 2 + [prompt] * 2
+
+
+SECOND = {"response": "In 1901."}
+
+
+@pytest.mark.parametrize(
+    ("bad", "field"),
+    [
+        (row(responses=[SECOND]), "response"),
+        (several(SECOND, labels=[]), "labels"),
+        (several(SECOND, generator="g"), "generator"),
+        (several(), "responses"),
+        (row(responses="In 1901.", response=...), "responses"),
+        (row(responses=["In 1901."], response=...), "responses[0]"),
+        (several(SECOND, SECOND | {"response": 3}), "responses[1].response"),
+        (several(SECOND, {"labels": []}), "responses[1].response"),
+        (several(SECOND, " \n"), "responses[1].response"),
+        (several(SECOND, SECOND | {"labels": [{"start": 0, "end": 9}]}), "responses[1].labels[0]"),
+        (
+            several(SECOND, SECOND | {"labels": [{"start": 0, "end": 1}, {"start": 2, "end": 2}]}),
+            "responses[1].labels[1]",
+        ),
+        (several(SECOND, SECOND | {"labels": [{"start": 0}]}), "responses[1].labels[0].end"),
+        (several(SECOND, SECOND | {"text": "x"}), "responses[1].text"),
+        (several(SECOND, SECOND | {"source_id": "x"}), "responses[1].source_id"),
+        (several(SECOND, SECOND | {"generator": "g" * 1001}), "responses[1].generator"),
+        (several(SECOND, SECOND | {"id": "i" * 1001}), "responses[1].id"),
+        (several(SECOND, SECOND, question=""), "question"),
+        (several(SECOND, SECOND, passages=["a", " "]), "passages[1]"),
+        (several(SECOND, SECOND, prompt="When?"), "passages[0]"),
+        (several(SECOND, SECOND, source_id="s" * 1001), "source_id"),
+        (several(SECOND, SECOND, template="{context}"), "template"),
+    ],
+    ids=range(21),
+)
+def test_a_bad_row_of_several_responses(bad: object, field: str, tmp_path: Path) -> None:
+    error = error_of(write(tmp_path, jsonl(row(), bad)))
+    assert (error.line, error.field) == (2, field)
+    assert str(error).count("field '") == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "line", "field"),
+    [
+        ([several("a", {"response": "b", "id": "r-1"}, id="r")], 1, "responses[1].id"),
+        ([several("a", "b", id="r"), several("c", id="r")], 2, "responses[0].id"),
+        ([several("a", "b", id="r"), row(id="r-2")], 2, "id"),
+        ([row(id="2-2"), several("a", "b")], 2, "responses[1].id"),
+    ],
+)
+def test_ids_of_several_responses_differ(rows: list[object], line: int, field: str, tmp_path: Path) -> None:
+    error = error_of(write(tmp_path, jsonl(*rows)))
+    assert (error.line, error.field) == (line, field)
+    assert "first on line 1" in str(error)

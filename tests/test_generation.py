@@ -76,7 +76,7 @@ def test_characters_of_several_tokens_and_what_takes_a_replay(
     assert generation.response == "".join(token.text for token in generation.tokens) == TEXT
     relevance = generation.relevance
     assert relevance.encoded == tiny_reader.encode(bridge_example(response=TEXT))
-    assert [(s.start, s.end) for s in judge(relevance).sentences] == [(0, 11), (12, 17)]
+    assert [(s.start, s.end) for s in judge(relevance.encoded, relevance).sentences] == [(0, 11), (12, 17)]
     relevance.save(tmp_path / "made.safetensors")
     loaded = type(relevance).load(tmp_path / "made.safetensors")
     np.testing.assert_array_equal(loaded.by_segment, relevance.by_segment)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,14 +12,18 @@ import numpy as np
 import torch
 
 from lrp4rag.classifiers.detector import FittedDetector
-from lrp4rag.classifiers.verdict import Verdict, judge
+from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict, judge
 from lrp4rag.example import Example
+from lrp4rag.features.context import context_of
+from lrp4rag.features.contrast import first_difference
 from lrp4rag.features.parts import PROMPT
-from lrp4rag.features.replay import RelevanceReplay
-from lrp4rag.lrp.attribute import span_weights
+from lrp4rag.features.record import Record
+from lrp4rag.features.replay import PlainReplay, RelevanceReplay, Replay
+from lrp4rag.lrp.attribute import attribute, span_weights
 from lrp4rag.lrp.composites import Composite, composite_named
-from lrp4rag.lrp.families import require_pull
+from lrp4rag.lrp.families import can_pull, require_pull
 from lrp4rag.lrp.flow import Flow, relevance_mode
+from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import Encoded, Truncation
 from lrp4rag.reader.reader import Reader
@@ -29,51 +33,90 @@ from lrp4rag.reader.reader import Reader
 class Analysis:
     """One analysed example.
 
-    `sentence_rows` (sentences, n) is R* averaged over each sentence's tokens, and `token_rows` (t, n) is R*
-    itself, where they were asked for; in logits. `seconds` says where time went. With `passages_only`, of a
-    detector that reads no more, relevance is that of the passages and not of the whole prompt.
+    `relevance` is there where the detector reads it, or where rows were asked for. `sentence_rows`
+    (sentences, n) is R* averaged over each sentence's tokens, and `token_rows` (t, n) is R* itself, where
+    they were asked for; in logits. `seconds` says where time went. With `passages_only`, of a detector that
+    reads no more, relevance is that of the passages and not of the whole prompt.
     """
 
     example: Example
-    relevance: Relevance
+    encoded: Encoded
+    reader: Mapping[str, Any]
+    relevance: Relevance | None
     verdict: Verdict
     sentence_rows: Array | None
     token_rows: Array | None
     generated: bool
     seconds: dict[str, float]
+    composite: str
+    target: str
     passages_only: bool = False
+
+    @property
+    def by_segment(self) -> Array | None:
+        """Relevance of each segment (S, t), in logits, where it was pushed."""
+        return None if self.relevance is None else self.relevance.by_segment
 
 
 Follow = Callable[[Iterable[int], int, str], Iterable[int]]
 """Wraps an iterable of steps to show progress: (steps, total, label)."""
 
 TOKEN_CHUNK = 8
+LONGEST_JOINT = 32
+"""Characters of a token that may stand before a passage that it begins."""
 
 
 class Analyser:
-    """A reader in relevance mode, which judges one response after another; made by `analysing`.
+    """A reader and a detector, which judge one response after another; made by `analysing`.
 
-    A prompt that equals the one before it is not read again, where the detector reads signals.
+    The reader is in relevance mode while relevance is computed, and outside of it for a detector that reads
+    plain passes. A prompt that equals the one before it is not read again, where the detector reads no
+    relevance, or signals.
     """
 
-    def __init__(self, reader: Reader, detector: FittedDetector | None, flow: Flow) -> None:
-        self.reader, self.detector, self.flow = reader, detector, flow
-        self._replay = detector.model.replay(reader, flow) if detector else RelevanceReplay(reader, flow)
+    def __init__(
+        self,
+        reader: Reader,
+        detector: FittedDetector | None,
+        composite: Composite,
+        max_memory: int | None = None,
+    ) -> None:
+        self.reader, self.detector, self.composite = reader, detector, composite
+        self._max_memory, self._stack = max_memory, ExitStack()
+        self._flow: Flow | None = None
+        self._replay: Replay | None = None
+        self._plain = PlainReplay(reader) if detector is not None and detector.model.plain else None
+
+    @property
+    def flow(self) -> Flow:
+        """The flow of relevance mode, which the reader is in from now on."""
+        if self._flow is None:
+            mode = relevance_mode(self.reader.model, self.composite, max_memory=self._max_memory)
+            self._flow = self._stack.enter_context(mode)
+        return self._flow
+
+    def close(self) -> None:
+        """Leave relevance mode."""
+        self._stack.close()
+        self._flow = self._replay = None
 
     def __call__(
         self,
         example: Example,
         *,
+        evidence: bool = True,
         rows: bool = False,
         tokens: bool = False,
         truncation: Truncation = "error",
         max_new_tokens: int = 256,
         follow: Follow | None = None,
     ) -> Analysis:
-        """Replay the response (generated first where there is none), attribute it and judge it.
+        """Replay the response (generated first where there is none), judge it and tell what it rests on.
 
-        `rows` adds one pulled cotangent per sentence, `tokens` one per response token. Without a detector
-        there is evidence and no probability. Raises `InputError` for what the reader cannot read.
+        With `evidence`, relevance of the passages is pulled for suspect sentences and contradicted values,
+        where the detector itself reads none. `rows` adds relevance of the whole prompt and one pulled
+        cotangent for each sentence, `tokens` one for each response token. Without a detector there is
+        evidence and no probability. Raises `InputError` for what the reader cannot read.
         """
         seconds: dict[str, float] = {}
         if rows or tokens or (self.detector is not None and PROMPT in self.detector.needs):
@@ -85,28 +128,111 @@ class Analyser:
             example = example.with_response(encoded.response)
         else:
             encoded = self.reader.encode(example, truncation=truncation)
-        with _timed(seconds, "push"):
-            record = self._replay(encoded, keep=rows or tokens)
+        with _timed(seconds, "read" if self._plain else "push"):
+            record = self._record(encoded, keep=rows or tokens)
         with _timed(seconds, "classify"):
             named = replace(record, generator=None if generated else example.generator)
-            verdict = self.detector.predict(named) if self.detector else judge(record.relevance)
-        sentence_rows = token_rows = None
-        if rows:
-            with _timed(seconds, "pull sentences"):
-                sentence_rows = self.sentence_rows(encoded, verdict)
-        if tokens:
-            with _timed(seconds, "pull tokens"):
-                token_rows = self.token_rows(encoded, follow)
-        return Analysis(
+            if self.detector is not None:
+                verdict = self.detector.predict(named)
+            else:
+                verdict = judge(record.encoded, record.relevance)
+        analysis = Analysis(
             example,
+            encoded,
+            record.reader,
             record.relevance,
-            verdict,
-            sentence_rows,
-            token_rows,
+            _in_passages(verdict, example, encoded),
+            None,
+            None,
             generated,
             seconds,
+            self.composite.name,
+            self.detector.card.target if self.detector else "response",
             passages_only="passages" in record.signals,
         )
+        if evidence and record.relevance is None and can_pull(self.reader.model):
+            with _timed(seconds, "pull evidence"):
+                analysis = self.with_evidence(analysis)
+        if rows or tokens:
+            analysis = self.with_rows(analysis, tokens=tokens, follow=follow)
+        return analysis
+
+    def with_evidence(self, analysis: Analysis) -> Analysis:
+        """Relevance of the passages for each suspect sentence, and contrastive relevance of each contradicted
+        value: what its passage speaks for the other value, less what it speaks for the response's."""
+        encoded, verdict = analysis.encoded, analysis.verdict
+        suspect = [k for k, one in enumerate(verdict.sentences) if one.suspect and not one.by_passage]
+        told = list(dict.fromkeys(one for span in verdict.spans for one in span.contradictions))
+        if not suspect and not told:
+            return analysis
+        sentences = list(verdict.sentences)
+        segments = np.array(encoded.segments)
+        if suspect:
+            spans = [(sentences[k].start, sentences[k].end) for k in suspect]
+            rows = self.flow.pull(encoded, span_weights(encoded, spans)).double().cpu().numpy()
+            for k, row in zip(suspect, rows, strict=True):
+                sums = np.bincount(segments, row, len(encoded.segment_names))
+                sentences[k] = sentences[k].attributed(float(row.sum()), sums[2:].tolist())
+        contrastive = dict(zip(told, self._contrastive(encoded, told), strict=True))
+        marked = tuple(
+            replace(
+                span,
+                passage=_passage_of(span, sentences),
+                contradictions=tuple(replace(one, relevance=contrastive[one]) for one in span.contradictions),
+            )
+            for span in verdict.spans
+        )
+        self.flow.forget()
+        return replace(analysis, verdict=replace(verdict, sentences=tuple(sentences), spans=marked))
+
+    def _contrastive(self, encoded: Encoded, told: Sequence[Contradiction]) -> list[float | None]:
+        """R(other value) - R(written) of each one's passage, in logits, at the first token that differs."""
+        segments = torch.tensor(encoded.segments)
+        found: dict[int, float] = {}
+        minus, places = list(encoded.response_ids), dict[int, int]()
+        for number, one in enumerate(told):
+            differing = first_difference(encoded, one.start, one.end, one.instead, self.reader.tokenizer)
+            if differing is not None and differing[0] not in places.values():
+                places[number], minus[differing[0]] = differing
+        if places:
+            weights = torch.zeros(len(places), len(minus))
+            for row, place in enumerate(places.values()):
+                weights[row, place] = -1.0
+            pulled = self.flow.pull(encoded, weights, target=Target("response", tuple(minus))).float().cpu()
+            for number, row in zip(places, pulled, strict=True):
+                found[number] = float(row[segments == 2 + told[number].passage].sum())
+        return [found.get(number) for number in range(len(told))]
+
+    def with_rows(
+        self, analysis: Analysis, *, tokens: bool = False, follow: Follow | None = None
+    ) -> Analysis:
+        """The analysis with relevance of every part of the prompt, and what shades it: `sentence_rows`, and
+        with `tokens` also `token_rows`, where they are not there."""
+        encoded, seconds = analysis.encoded, analysis.seconds
+        if analysis.relevance is None or analysis.relevance.by_segment is None:
+            with _timed(seconds, "push"):
+                relevance = attribute(self.reader, encoded, segments=True, flow=self.flow, keep=True)
+            analysis = replace(analysis, relevance=relevance, passages_only=False)
+            analysis = replace(analysis, verdict=with_relevance(analysis.verdict, relevance))
+        if analysis.sentence_rows is None:
+            with _timed(seconds, "pull sentences"):
+                analysis = replace(analysis, sentence_rows=self.sentence_rows(encoded, analysis.verdict))
+        if tokens and analysis.token_rows is None:
+            with _timed(seconds, "pull tokens"):
+                analysis = replace(analysis, token_rows=self.token_rows(encoded, follow))
+        return analysis
+
+    def _record(self, encoded: Encoded, *, keep: bool) -> Record:
+        if self._plain is not None:
+            self.close()
+            return self._plain(encoded)
+        if self._replay is None:
+            self._replay = (
+                self.detector.model.replay(self.reader, self.flow)
+                if self.detector
+                else RelevanceReplay(self.reader, self.flow)
+            )
+        return self._replay(encoded, keep=keep)
 
     def sentence_rows(self, encoded: Encoded, verdict: Verdict) -> Array:
         """R* averaged over each sentence's tokens (sentences, n), in logits."""
@@ -131,16 +257,23 @@ def analysing(
     composite: str | Composite | None = None,
     max_memory: int | None = None,
 ) -> Iterator[Analyser]:
-    """Put the reader in the detector's relevance mode; it is restored on exit.
+    """Analyse one example after another; the reader's model is restored on exit.
 
     `composite` defaults to the detector's; with `max_memory`, in bytes, passes are made small enough to fit.
-    Raises `InputError` where the detector was trained with another reader or composite.
+    Raises `InputError` where the detector was trained with another reader or composite, and where the reader
+    has no relevance.
     """
     chosen = composite_named(composite or (detector.card.composite if detector else "attnlrp"))
     if detector is not None:
-        detector.require(reader.identity.as_dict(), chosen.name, detector.card.target)
-    with relevance_mode(reader.model, chosen, max_memory=max_memory) as flow:
-        yield Analyser(reader, detector, flow)
+        read = None if detector.model.plain else chosen.name
+        detector.require(reader.identity.as_dict(), read, detector.card.target)
+    analyser = Analyser(reader, detector, chosen, max_memory)
+    try:
+        if detector is None or not detector.model.plain:
+            _ = analyser.flow  # what cannot be patched is refused now
+        yield analyser
+    finally:
+        analyser.close()
 
 
 def analyse(
@@ -162,3 +295,39 @@ def _timed(seconds: dict[str, float], what: str) -> Iterator[None]:
     started = time.perf_counter()
     yield
     seconds[what] = time.perf_counter() - started
+
+
+def with_relevance(verdict: Verdict, relevance: Relevance) -> Verdict:
+    """The same verdict with the relevance of its sentences and spans."""
+    pushed = judge(relevance.encoded, relevance, marks=verdict.marks, token_threshold=verdict.token_threshold)
+    spans = tuple(
+        replace(span, relevance=other.relevance, passage=other.passage)
+        for span, other in zip(verdict.spans, pushed.spans, strict=True)
+    )
+    return replace(verdict, token_relevance=pushed.token_relevance, sentences=pushed.sentences, spans=spans)
+
+
+def _passage_of(span: SuspectSpan, sentences: Sequence[Sentence]) -> int | None:
+    """That of the sentence in which a span begins."""
+    if span.contradictions:
+        return span.contradictions[0].passage
+    return next((one.passage for one in sentences if one.start <= span.start < one.end), span.passage)
+
+
+def _in_passages(verdict: Verdict, example: Example, encoded: Encoded) -> Verdict:
+    """Contradictions with places in the passages as they were given: the prompt's may begin later."""
+    if not any(span.contradictions for span in verdict.spans):
+        return verdict
+    shifts = []
+    for given, start in zip(example.passages, context_of(encoded).starts, strict=True):
+        found = encoded.text.find(given, max(start - LONGEST_JOINT, 0))
+        shifts.append(start - found if found >= 0 else 0)
+
+    def moved(one: Contradiction) -> Contradiction:
+        shift = shifts[one.passage]
+        return replace(one, passage_start=one.passage_start + shift, passage_end=one.passage_end + shift)
+
+    spans = tuple(
+        replace(span, contradictions=tuple(map(moved, span.contradictions))) for span in verdict.spans
+    )
+    return replace(verdict, spans=spans)

@@ -21,6 +21,7 @@ from pydantic import (
 from lrp4rag.classifiers.decision import DecisionRule
 from lrp4rag.classifiers.features import VECTORS, Features
 from lrp4rag.errors import InputError
+from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.table import TokenTable
 from lrp4rag.lrp.composites import composite_named
@@ -89,7 +90,7 @@ class TokenInput(ModelInput):
     """The blocks of features that each token is scored by, and the rule that decides by the scores."""
 
     kind: Literal["tokens"] = "tokens"
-    blocks: dict[str, TokenTable | StateBlock]
+    blocks: dict[str, TokenTable | PlainTable | StateBlock]
     reading: DecisionRule
 
     def words(self) -> str:
@@ -184,22 +185,43 @@ class GeneratorEvidence(_Frozen):
     located: dict[str, Located]
 
 
+class PairEvidence(_Frozen):
+    """Of minimal pairs of one kind: their number, how many of the faulty twins are more probable than their
+    faithful one (`ranked`), and how many of them are `flagged`; of harmless changes, the same."""
+
+    set: str
+    kind: str
+    harmless: bool
+    pairs: Count
+    ranked: Interval
+    flagged: Interval
+
+
 class Evidence(_Frozen):
     """Cross-validated figures: of the detector, of the controls beside it, and of its tokens; over all
-    responses together, and by generator where it was trained on tokens."""
+    responses together, and by generator where it was trained on tokens.
+
+    `calibration` is the expected calibration error by prevalence: as it is, with the prevalence given, and
+    with it estimated. `pairs` are those of sources that were held out, and `sets` the metrics of further
+    sets of rows.
+    """
 
     protocol: str
     metrics: Metrics
     controls: dict[str, Metrics]
     tokens: Metrics
     generators: dict[str, GeneratorEvidence] = {}
+    calibration: dict[str, tuple[Probability, Probability, Probability]] = {}
+    pairs: list[PairEvidence] = []
+    sets: dict[str, Metrics] = {}
 
 
 class Card(_Frozen):
     """Everything but the fitted estimator; `training` and `evidence` are what `train` adds.
 
     `sha256` is the hash of everything else in it, and `estimator_sha256` that of the file beside it.
-    `domain`, `operating_points`, `faithful_quantiles` and `reference` come with token detectors.
+    `domain`, `operating_points`, `faithful_quantiles`, `reference` and `prevalence` (the part of responses
+    that was hallucinated where probabilities were fitted) come with token detectors.
     """
 
     format: int
@@ -216,6 +238,7 @@ class Card(_Frozen):
     versions: dict[str, str]
     operating_points: dict[str, OperatingPoint] = {}
     faithful_quantiles: Annotated[list[Probability], AfterValidator(_rising)] = []
+    prevalence: Probability = 0.0
     domain: dict[str, Range] = {}
     reference: dict[str, Distribution] = {}
     selections: list[Selection] = []

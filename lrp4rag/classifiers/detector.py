@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.domain import unlike
 from lrp4rag.classifiers.folder import BUNDLED, read, write
 from lrp4rag.classifiers.model import Assessment, Model
-from lrp4rag.classifiers.operating import threshold_at
+from lrp4rag.classifiers.operating import precision_at, threshold_at
+from lrp4rag.classifiers.prevalence import at_prevalence, check_prevalence, estimated_prevalence
 from lrp4rag.classifiers.verdict import Verdict, judge
 from lrp4rag.errors import InputError, LRP4RAGWarning, RelevanceError
 from lrp4rag.features.record import Record
@@ -35,6 +36,8 @@ class FittedDetector:
 
     model: Model
     card: Card
+    prevalence: float | None = None
+    """Of hallucinated responses, where probabilities are meant for another one than the card's."""
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -53,11 +56,13 @@ class FittedDetector:
         record = as_record(given)
         found = self.assess(record)
         verdict = judge(
+            record.encoded,
             record.relevance,
             probability=found.probability,
             threshold=self.card.threshold,
             token_threshold=found.token_threshold,
             marks=found.marks,
+            contradictions=self.model.contradictions(record),
         )
         return replace(
             verdict,
@@ -73,18 +78,25 @@ class FittedDetector:
         detector reads are missing, and `RelevanceError` where a number is NaN or Inf.
         """
         record = as_record(given)
-        relevance = record.relevance
-        self.require(relevance.reader, relevance.composite, relevance.target)
-        require_embeddings(relevance)
-        pairs = ((name, getattr(relevance, name)) for name in ARRAYS)
-        known = {name: array for name, array in pairs if array is not None}
+        known: dict[str, NDArray[Any]] = {}
+        if self.model.plain:
+            self.require(record.reader)
+        else:
+            relevance = record.require_relevance()
+            self.require(relevance.reader, relevance.composite, relevance.target)
+            require_embeddings(relevance)
+            pairs = ((name, getattr(relevance, name)) for name in ARRAYS)
+            known = {name: array for name, array in pairs if array is not None}
         for arrays in (known, record.signals, record.states, record.sentences):
             if (name := not_finite(arrays)) is not None:
                 raise RelevanceError(f"no verdict: '{name}' holds NaN or Inf")
         found = self.model.assess(record)
         if not 0 <= found.probability <= 1:
             raise RelevanceError("no verdict: a probability of the detector is none")
-        return found
+        if self.prevalence is None:
+            return found
+        shifted = at_prevalence(found.probability, self._trained(), self.prevalence)
+        return replace(found, probability=float(shifted))
 
     def at(self, point: str | float) -> FittedDetector:
         """The same at an operating point of its card, or at a target false-positive rate (0 to 1).
@@ -100,14 +112,62 @@ class FittedDetector:
             threshold = card.operating_points[point].threshold
         else:
             raise InputError(f"no operating point '{point}'; choose from {known}")
-        return FittedDetector(self.model, card.model_copy(update={"threshold": threshold}))
+        return replace(self, card=card.model_copy(update={"threshold": threshold}))
 
-    def require(self, reader: dict[str, Any], composite: str, target: str) -> None:
-        """Refuse relevance that this detector was not trained on; another dtype only warns."""
+    def at_prevalence(self, prevalence: float) -> FittedDetector:
+        """The same where that part of responses is hallucinated: probabilities and thresholds shift, so
+        that the same responses are flagged, and the operating points state their precision there.
+
+        Raises `InputError` for what is no prevalence, and for a detector whose card has none.
+        """
+        wanted, trained = check_prevalence(prevalence), self.prevalence or self._trained()
+
+        def shifted(values: ArrayLike) -> Any:
+            return at_prevalence(values, trained, wanted)
+
+        points = {
+            name: point.model_copy(
+                update={
+                    "threshold": float(shifted(point.threshold)),
+                    "precision": precision_at(wanted, point.recall, point.false_positive_rate),
+                }
+            )
+            for name, point in self.card.operating_points.items()
+        }
+        card = self.card.model_copy(
+            update={
+                "threshold": float(shifted(self.card.threshold)),
+                "operating_points": points,
+                "faithful_quantiles": shifted(self.card.faithful_quantiles).tolist(),
+            }
+        )
+        return FittedDetector(self.model, card, wanted)
+
+    def estimated_prevalence(self, probabilities: ArrayLike) -> float:
+        """The part of hallucinated responses among unlabelled ones with these probabilities (rows,), which
+        this detector gave; raises `InputError` for too few (Saerens et al. 2002)."""
+        return estimated_prevalence(probabilities, self.prevalence or self._trained())
+
+    def _trained(self) -> float:
+        if not self.card.prevalence:
+            raise InputError("this detector's card has no prevalence; train one that reads tokens")
+        return self.card.prevalence
+
+    def require(
+        self, reader: Mapping[str, Any], composite: str | None = None, target: str | None = None
+    ) -> None:
+        """Refuse a reader, or relevance, that this detector was not trained on; another dtype only warns."""
         known = self.card.reader
-        pairs = {"composite": (self.card.composite, composite), "target": (self.card.target, target)}
+        pairs = {
+            name: (trained, given)
+            for name, trained, given in (
+                ("composite", self.card.composite, composite),
+                ("target", self.card.target, target),
+            )
+            if given is not None
+        }
         if known["digest"] != reader["digest"]:
-            pairs = {"reader": (reader_name(known), reader_name(reader)), **pairs}
+            pairs = {"reader": (reader_name(known), reader_name(dict(reader))), **pairs}
         framing = (
             ""
             if known["chat_template"] == reader["chat_template"]
@@ -138,7 +198,7 @@ class FittedDetector:
 
 
 def as_record(given: Evidence) -> Record:
-    return given if isinstance(given, Record) else Record(given)
+    return given if isinstance(given, Record) else Record.of(given)
 
 
 def require_embeddings(relevance: Relevance) -> None:
@@ -147,3 +207,28 @@ def require_embeddings(relevance: Relevance) -> None:
             f"a detector works on the embeddings' relevance, and this is of layer {relevance.layer}; "
             "attribute with layer=0"
         )
+
+
+def at_estimated_prevalence(
+    detector: FittedDetector, verdicts: Sequence[Verdict]
+) -> tuple[list[Verdict], float]:
+    """The verdicts of a detector at the prevalence that their own probabilities tell, and that prevalence.
+
+    Raises `InputError` for too few.
+    """
+    known = [one.probability for one in verdicts if one.probability is not None]
+    prevalence = detector.estimated_prevalence(known)
+    trained, threshold = (
+        detector.prevalence or detector.card.prevalence,
+        detector.at_prevalence(prevalence).card,
+    )
+    return [
+        one
+        if one.probability is None
+        else replace(
+            one,
+            probability=float(at_prevalence(one.probability, trained, prevalence)),
+            threshold=threshold.threshold,
+        )
+        for one in verdicts
+    ], prevalence

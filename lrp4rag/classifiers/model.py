@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.ensemble import TokenScores
-from lrp4rag.classifiers.verdict import Reason, TokenMarks, Verdict
+from lrp4rag.classifiers.verdict import Contradiction, Reason, TokenMarks, Verdict
 from lrp4rag.features.parts import RELEVANCE
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import RelevanceReplay, Replay
@@ -52,13 +52,23 @@ class Model(Protocol):
         """The parts of a store that it reads (`features.parts`)."""
         return (RELEVANCE,)
 
+    @property
+    def plain(self) -> bool:
+        """Whether it reads what plain passes tell, and no relevance: outside of relevance mode."""
+        return False
+
     def replay(self, reader: Reader, flow: Flow) -> Replay:
-        """What reads the records that it assesses."""
+        """What reads the records that it assesses, where they have relevance."""
         return RelevanceReplay(reader, flow, self.needs)
 
     @abstractmethod
     def assess(self, record: Record) -> Assessment:
         """Raises `InputError` where the record lacks what the model reads."""
+
+    def contradictions(self, record: Record) -> Sequence[Contradiction]:
+        """Values of the response that a passage has otherwise; none, where the model does not compare
+        them."""
+        return ()
 
     def reasons(self, record: Record, verdict: Verdict) -> tuple[Reason, ...]:
         """The features that moved the verdict most, strongest first."""

@@ -12,20 +12,23 @@ from lrp4rag.classifiers.calibration import Labels, Scores
 from lrp4rag.classifiers.card import OperatingPoint
 from lrp4rag.errors import InputError
 
-PRECISION, RECALL = 0.8, 0.9
+PRECISION, RECALL, ALARMS = 0.8, 0.9, 0.1
 QUANTILES = 101
 DEFAULT_POINT = "balanced"
+FEW_ALARMS = "one-in-ten"
+"""The point that detectors of plain passes flag from, unless another is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`choose` gives the number of a threshold, of the precision and recall (T,) of rising thresholds."""
+    """`choose` gives the number of a threshold, of the precision, the recall and the false-positive rate (T,)
+    of rising thresholds."""
 
     words: str
-    choose: Callable[[Scores, Scores], int]
+    choose: Callable[[Scores, Scores, Scores], int]
 
 
-def _balanced(precision: Scores, recall: Scores) -> int:
+def _balanced(precision: Scores, recall: Scores, _: Scores) -> int:
     """Where about as many are flagged as are hallucinated: unlike the highest accuracy or F1, which many
     thresholds nearly have, there is one such place, and other rows put it nearly there too."""
     surplus = np.full(len(precision), np.inf)
@@ -33,17 +36,24 @@ def _balanced(precision: Scores, recall: Scores) -> int:
     return int(np.argmin(np.abs(surplus - 1)))
 
 
-def _precise(precision: Scores, _: Scores) -> int:
+def _precise(precision: Scores, _: Scores, __: Scores) -> int:
     """The lowest threshold with that precision; where none has it, the most precise."""
     return int(np.argmax(np.minimum(precision, PRECISION)))
 
 
-def _sensitive(_: Scores, recall: Scores) -> int:
+def _sensitive(_: Scores, recall: Scores, __: Scores) -> int:
     return int(np.flatnonzero(recall >= RECALL)[-1])
+
+
+def _few_alarms(_: Scores, __: Scores, false_alarms: Scores) -> int:
+    """The lowest threshold with so few; where none has, the highest threshold."""
+    few = np.flatnonzero(false_alarms <= ALARMS)
+    return int(few[0]) if len(few) else len(false_alarms) - 1
 
 
 RULES: dict[str, Rule] = {
     DEFAULT_POINT: Rule("as many false alarms as misses: precision equals recall", _balanced),
+    FEW_ALARMS: Rule(f"flags at most {ALARMS:.0%} of faithful responses", _few_alarms),
     "high-precision": Rule(f"lowest threshold with a precision of {PRECISION:.0%}, or the most", _precise),
     "high-recall": Rule(f"highest threshold with a recall of {RECALL:.0%}", _sensitive),
 }
@@ -61,7 +71,7 @@ def operating_points(labels: Labels, probabilities: Scores) -> dict[str, Operati
     precision, recall, false_alarms = hits / (hits + alarms), hits / labels.sum(), alarms / (~labels).sum()
     points = {}
     for name, rule in RULES.items():
-        k = rule.choose(precision, recall)
+        k = rule.choose(precision, recall, false_alarms)
         points[name] = OperatingPoint(
             threshold=float(thresholds[k]),
             rule=rule.words,
@@ -70,6 +80,12 @@ def operating_points(labels: Labels, probabilities: Scores) -> dict[str, Operati
             false_positive_rate=float(false_alarms[k]),
         )
     return points
+
+
+def precision_at(prevalence: float, recall: float, false_positive_rate: float) -> float:
+    """Of a point with these rates, where that part of responses is hallucinated."""
+    hits, alarms = prevalence * recall, (1 - prevalence) * false_positive_rate
+    return hits / (hits + alarms) if hits + alarms else 1.0
 
 
 def faithful_quantiles(labels: Labels, probabilities: Scores) -> list[float]:

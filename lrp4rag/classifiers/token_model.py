@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self, cast
 
@@ -10,14 +10,17 @@ import numpy as np
 from scipy.special import expit
 
 from lrp4rag.classifiers.card import Card, Distribution, TokenInput
+from lrp4rag.classifiers.contradiction import contradictions
 from lrp4rag.classifiers.decision import DecisionRule
 from lrp4rag.classifiers.ensemble import Ensemble, mean_log_odds
 from lrp4rag.classifiers.model import Arrays, Assessment, Model
-from lrp4rag.classifiers.verdict import Reason, TokenMarks, Verdict
+from lrp4rag.classifiers.verdict import Contradiction, Reason, TokenMarks, Verdict
 from lrp4rag.features.blocks import Block, parts_of, wanted_by
+from lrp4rag.features.parts import READING
+from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import Replay, SignalReplay
-from lrp4rag.features.table import FEATURES, TokenTable
+from lrp4rag.features.table import TokenTable
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.reader.reader import Reader
@@ -38,6 +41,10 @@ class TokenModel(Model):
     def needs(self) -> tuple[str, ...]:
         return parts_of(self.blocks)
 
+    @property
+    def plain(self) -> bool:
+        return READING in self.needs
+
     def replay(self, reader: Reader, flow: Flow) -> Replay:
         return SignalReplay(reader, flow, wanted_by(self.blocks))
 
@@ -54,6 +61,9 @@ class TokenModel(Model):
             ),
             scores,
         )
+
+    def contradictions(self, record: Record) -> Sequence[Contradiction]:
+        return contradictions(record) if self.plain else ()
 
     def reasons(self, record: Record, verdict: Verdict) -> tuple[Reason, ...]:
         """The features that moved one sentence most towards the verdict: the most suspect sentence of a
@@ -72,7 +82,7 @@ class TokenModel(Model):
         inside = tokens_in(record.encoded.response_offsets, [(sentence.start, sentence.end)])
         found = []
         for name, block in self.blocks.items():
-            if not isinstance(block, TokenTable):
+            if not isinstance(block, TokenTable | PlainTable):
                 continue
             table, networks = block(record)[inside], self.ensemble.networks[name]
             before = mean_log_odds(networks, table)
@@ -83,7 +93,7 @@ class TokenModel(Model):
                 after = mean_log_odds(networks, without)
                 moved = self.ensemble.weight(name) * float((before - after).mean())
                 if feature in self.reference and (moved > 0) == flagged:
-                    value = float(FEATURES[feature](record)[inside].mean())
+                    value = float(block.values(record, feature)[inside].mean())
                     found.append(Reason(feature, moved, chosen, value, self.reference[feature].faithful))
         return tuple(sorted(found, key=lambda reason: -abs(reason.moved))[:REASONS])
 

@@ -32,7 +32,7 @@ class VectorModel(Model):
         return self.features.needs
 
     def assess(self, record: Record) -> Assessment:
-        (probability,) = self._probabilities(self.features([record.relevance]))
+        (probability,) = self._probabilities(self.features([record.require_relevance()]))
         return Assessment(float(probability), token_threshold=self.token_threshold)
 
     def arrays(self) -> Arrays:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -12,44 +13,75 @@ from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.errors import RelevanceError
 from lrp4rag.features.units import smoothed
 from lrp4rag.lrp.relevance import Array, Relevance
-from lrp4rag.reader.encoding import tokens_in
+from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.sentences import split_sentences
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """What passage `passage` (an index) has in place of characters `start` to `end` of the response, `text`.
+
+    It has `instead`, at its characters `passage_start` to `passage_end`. `margin` is by how many nats the
+    reader finds that likelier, with what follows, and `relevance` the contrastive relevance of the passage,
+    in logits: what it speaks for that, less what it speaks for the text; None where it was not pulled.
+    """
+
+    start: int
+    end: int
+    text: str
+    instead: str
+    passage: int
+    passage_start: int
+    passage_end: int
+    margin: float
+    relevance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SuspectSpan:
     """Characters `start` to `end` (exclusive) of the response, and that `text`.
 
-    `relevance` is the smoothed mean of its tokens, `probability` their mean (of a token detector), and
-    `passage` the index of the main source, None where it has none.
+    `probability` is the mean of its tokens (of a token detector), `relevance` their smoothed mean, None where
+    none was pushed, and `passage` the index of the main source, None where it has none or is not known.
+    `contradictions` are values in it that a passage has otherwise.
     """
 
     start: int
     end: int
     text: str
-    relevance: float
+    relevance: float | None = None
     probability: float | None = None
     passage: int | None = None
+    contradictions: tuple[Contradiction, ...] = ()
+
+    @property
+    def kind(self) -> Literal["contradicted", "unsupported"]:
+        return "contradicted" if self.contradictions else "unsupported"
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence of the response, its `text`, and what it rests on; relevance in logits.
 
-    `relevance` is that of the whole prompt, and `by_passage` of each passage, summed over prompt tokens
-    and averaged over the sentence's tokens; `passage` the index of the largest, None where none is positive
-    or passages were not attributed. It is `suspect` where half of its tokens are (of a vector detector), or
-    where its `probability` is high enough.
+    `relevance` is that of the whole prompt (None where it was not computed), and `by_passage` of each
+    passage, summed over prompt tokens and averaged over the sentence's tokens; `passage` the index of the
+    largest, None where none is positive or passages were not attributed. It is `suspect` where half of its
+    tokens are (of a vector detector), or where its `probability` is high enough.
     """
 
     start: int
     end: int
     text: str
-    relevance: float
+    relevance: float | None
     by_passage: tuple[float, ...]
     passage: int | None
     suspect: bool
     probability: float | None = None
+
+    def attributed(self, relevance: float, by_passage: Sequence[float]) -> Sentence:
+        """The same with relevance of the prompt and of its passages."""
+        given = tuple(map(float, by_passage))
+        return replace(self, relevance=relevance, by_passage=given, passage=_leading(given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +113,13 @@ class Verdict:
     Without a detector (evidence only) both are None and nothing is suspect. Where the example is `unlike`
     the training data in a way that decides, there is a probability and no verdict (`abstained`).
     `token_relevance` (t) is the smoothed relevance of the prompt, which marks the suspect tokens of a vector
-    detector; `marks` are a token detector's. `shift` is what the known generator adds to the log odds.
+    detector, None where none was pushed; `marks` are a token detector's. `shift` is what the known
+    generator adds to the log odds.
     """
 
     probability: float | None
     threshold: float | None
-    token_relevance: Array
+    token_relevance: Array | None
     token_threshold: float | None
     spans: tuple[SuspectSpan, ...]
     sentences: tuple[Sentence, ...]
@@ -112,28 +145,38 @@ class Verdict:
 
 
 def judge(
-    relevance: Relevance,
+    encoded: Encoded,
+    relevance: Relevance | None = None,
     *,
     probability: float | None = None,
     threshold: float | None = None,
     token_threshold: float | None = None,
     marks: TokenMarks | None = None,
+    contradictions: Sequence[Contradiction] = (),
 ) -> Verdict:
     """Put probability and evidence together. Tokens are suspect by `marks`, or where smoothed relevance is
-    below `token_threshold`."""
-    text, offsets = relevance.encoded.response, relevance.encoded.response_offsets
-    smooth = smoothed(relevance.total)
-    if marks is None:
+    below `token_threshold`; `contradictions` tell what kind a suspect span is of."""
+    text, offsets = encoded.response, encoded.response_offsets
+    smooth = None if relevance is None else smoothed(relevance.total)
+    if marks is not None:
+        suspect = marks.probabilities >= marks.threshold
+    elif smooth is not None:
         suspect = smooth < (-np.inf if token_threshold is None else token_threshold)
     else:
-        suspect = marks.probabilities >= marks.threshold
+        suspect = np.zeros(len(offsets), dtype=bool)
     spans, sentences = [], []
     for start, end in merged_spans(suspect, offsets, text):
         inside = tokens_in(offsets, [(start, end)])
-        by_passage = _by_passage(relevance, inside)
-        mean = None if marks is None else float(marks.probabilities[inside].mean())
         spans.append(
-            SuspectSpan(start, end, text[start:end], float(smooth[inside].mean()), mean, _leading(by_passage))
+            SuspectSpan(
+                start,
+                end,
+                text[start:end],
+                None if smooth is None else float(smooth[inside].mean()),
+                None if marks is None else float(marks.probabilities[inside].mean()),
+                _leading(_by_passage(relevance, inside)),
+                tuple(one for one in contradictions if one.start < end and one.end > start),
+            )
         )
     for start, end in split_sentences(text):
         inside = tokens_in(offsets, [(start, end)])
@@ -150,7 +193,7 @@ def judge(
                 start,
                 end,
                 text[start:end],
-                float(relevance.total[inside].mean()),
+                None if relevance is None else float(relevance.total[inside].mean()),
                 by_passage,
                 _leading(by_passage),
                 suspect=marked,
@@ -160,7 +203,7 @@ def judge(
     return Verdict(
         probability=probability,
         threshold=threshold,
-        token_relevance=smooth.astype(np.float32),
+        token_relevance=None if smooth is None else smooth.astype(np.float32),
         token_threshold=token_threshold,
         spans=tuple(spans),
         sentences=tuple(sentences),
@@ -168,8 +211,8 @@ def judge(
     )
 
 
-def _by_passage(relevance: Relevance, inside: Flags) -> tuple[float, ...]:
-    if relevance.by_segment is None:
+def _by_passage(relevance: Relevance | None, inside: Flags) -> tuple[float, ...]:
+    if relevance is None or relevance.by_segment is None:
         return ()
     return tuple(map(float, relevance.by_segment[2:, inside].mean(1)))
 

@@ -26,6 +26,7 @@ from lrp4rag.files import check_output, write_atomically
 from lrp4rag.terminal import open_console, say, say_json
 
 if TYPE_CHECKING:
+    from lrp4rag.classifiers import FittedDetector
     from lrp4rag.classifiers.analysis import Analysis
     from lrp4rag.example import Example
 
@@ -91,6 +92,13 @@ def analyse(
     if tokens and html_path is None:
         raise InputError("--tokens is for the page; add --html FILE")
     examples = source.read()
+    from lrp4rag.classifiers.prevalence import FEWEST
+
+    if choice.estimates and len(examples) < FEWEST:
+        raise InputError(
+            f"--prevalence estimate needs {FEWEST} responses or more, and there are {len(examples)}; give a "
+            "number"
+        )
     if len(examples) > 1 and outputs:
         raise InputError(f"--html and --png show one example and there are {len(examples)}; add --id")
 
@@ -122,7 +130,7 @@ def analyse(
             _write_files(analysis, named, html_path, png_path)
             flagged, code = bool(analysis.verdict.hallucinated), 0
         else:
-            flagged, code = _print_many(examples, analysed, as_json)
+            flagged, code = _print_many(examples, analysed, as_json, detector if choice.estimates else None)
     ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
 
 
@@ -150,16 +158,26 @@ def _print_one(analysis: Analysis, as_json: bool) -> None:
 
 
 def _print_many(
-    examples: Sequence[Example], analysed: Callable[[Example], Analysis], as_json: bool
+    examples: Sequence[Example],
+    analysed: Callable[[Example], Analysis],
+    as_json: bool,
+    estimating: FittedDetector | None,
 ) -> tuple[bool, int]:
-    """A line per example, then a summary. Returns whether one is flagged, and the exit code."""
+    """A line per example, then a summary; where the prevalence is estimated, all lines at the end. Returns
+    whether one is flagged, and the exit code."""
     from lrp4rag.report.record import record
     from lrp4rag.report.terminal import render_line, render_summary
 
     console, records = open_console(), list[dict[str, Any]]()
+    waiting: list[Analysis] = []
 
     def one(example: Example) -> None:
-        analysis = analysed(example)
+        if estimating is None:
+            show(analysed(example))
+        else:
+            waiting.append(analysed(example))
+
+    def show(analysis: Analysis) -> None:
         records.append(record(analysis))
         if as_json:
             say_json(records[-1])
@@ -168,6 +186,13 @@ def _print_many(
             console.print(render_line(analysis), no_wrap=True, overflow="ellipsis", soft_wrap=piped)
 
     code = work_through(examples, one)
+    if estimating is not None and waiting:
+        from lrp4rag.classifiers.detector import at_estimated_prevalence
+
+        verdicts, prevalence = at_estimated_prevalence(estimating, [one.verdict for one in waiting])
+        say(f"estimated prevalence: {prevalence:.2f} of {len(waiting)} responses", err=True)
+        for analysis, verdict in zip(waiting, verdicts, strict=True):
+            show(replace(analysis, verdict=verdict))
     if records:
         (open_console(stderr=True) if as_json else console).print(render_summary(records))
     return any(row["hallucinated"] for row in records), code

@@ -39,6 +39,20 @@ class Number(click.FloatRange):
         return number
 
 
+ESTIMATE = "estimate"
+
+
+class Prevalence(click.ParamType):  # type: ignore[type-arg]
+    """A part of responses between 0 and 1, or the word "estimate"."""
+
+    name = "P|estimate"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value != ESTIMATE:
+            Number(0, 1, min_open=True, max_open=True).convert(value, param, ctx)
+        return str(value)
+
+
 class MemorySize(click.ParamType):  # type: ignore[type-arg]
     """Bytes, from a text such as 4GB or 500MiB.
 
@@ -235,20 +249,34 @@ class DetectorChoice:
     detector_name: str
     operating_point: str | None
     false_positive_rate: float | None
+    prevalence: str | None = None
+
+    @property
+    def estimates(self) -> bool:
+        """Whether the prevalence is to be estimated from the responses."""
+        return self.prevalence == ESTIMATE
 
     def open(self) -> FittedDetector | None:
-        """The detector of a folder or of a bundled name, None for "none", at the chosen threshold."""
+        """The detector of a folder or of a bundled name, None for "none", at the chosen threshold and, where
+        one is given as a number, prevalence."""
         if self.operating_point is not None and self.false_positive_rate is not None:
             raise InputError("--operating-point and --false-positive-rate both set the threshold; give one")
         wanted = self.false_positive_rate if self.operating_point is None else self.operating_point
         if self.detector_name == "none":
-            if wanted is not None:
-                raise InputError("an operating point needs a detector")
+            if wanted is not None or self.prevalence is not None:
+                what = "a prevalence" if wanted is None else "an operating point"
+                raise InputError(f"{what} needs a detector")
             return None
         from lrp4rag.classifiers import FittedDetector
 
         detector = FittedDetector.load(self.detector_name)
-        return detector if wanted is None else detector.at(wanted)
+        if wanted is not None:
+            detector = detector.at(wanted)
+        return (
+            detector
+            if self.prevalence in (None, ESTIMATE)
+            else detector.at_prevalence(float(self.prevalence))
+        )
 
 
 def detector_options(others: str = "") -> Decorator:
@@ -266,8 +294,8 @@ def detector_options(others: str = "") -> Decorator:
         advanced(
             "--operating-point",
             metavar="NAME",
-            help="Use this threshold of the detector's card: balanced, high-precision or high-recall (token "
-            "detectors only).  [default: balanced]",
+            help="Use this threshold of the detector's card: one-in-ten, balanced, high-precision or "
+            "high-recall (token detectors only).  [default: that of its card]",
         ),
         advanced(
             "--false-positive-rate",
@@ -275,6 +303,13 @@ def detector_options(others: str = "") -> Decorator:
             metavar="RATE",
             help="Set the threshold so that at most this fraction of faithful responses is flagged "
             "(estimated on the training data; token detectors only).",
+        ),
+        advanced(
+            "--prevalence",
+            type=Prevalence(),
+            help="The part of responses that are hallucinated where the detector is used, such as 0.1, or "
+            "'estimate' from the responses given: probabilities shift, and the same responses are flagged "
+            "(token detectors only).  [default: as in training]",
         ),
     )
 

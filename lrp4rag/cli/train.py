@@ -54,6 +54,18 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
     "step by step.  [default: tokens, or svm if a vector is described]",
 )
 @BLOCKS
+@click.option(
+    "--more",
+    multiple=True,
+    type=PATH,
+    metavar="FILE",
+    help="Also learn from the labelled examples of FILE, which are judged apart; may be repeated.",
+)
+@click.option(
+    "--no-pairs",
+    is_flag=True,
+    help="Do not make minimal pairs and other shapes of input of DATA (blocks of plain passes).",
+)
 @advanced(
     "--vector",
     type=click.Choice(VECTORS),
@@ -88,6 +100,8 @@ def train(
     limit: int | None,
     classifier: str | None,
     blocks: tuple[str, ...],
+    more: tuple[Path, ...],
+    no_pairs: bool,
     vector: str | None,
     length: int | None,
     resampling: str | None,
@@ -104,7 +118,9 @@ def train(
     spans: fewer have not been tried, and more are better (docs/results/detector).
     """
     from lrp4rag.classifiers.folder import check_target
+    from lrp4rag.features.parts import READING
     from lrp4rag.report.cards import print_card
+    from lrp4rag.training.corpus import Corpus
     from lrp4rag.training.train import labelled
     from lrp4rag.training.train import train as fit
 
@@ -113,10 +129,19 @@ def train(
     if one == other or one in other.parents or other in one.parents:
         raise InputError("--out and --store are two folders, and neither is in the other", path=out)
     reads = _reads(classifier, blocks, vector, length, resampling)
-    examples = labelled(load_data(data, generator, limit), data)
+    plain = reads.needs == (READING,)
+    if (more or no_pairs) and not plain:
+        raise InputError("--more and --no-pairs are for blocks of plain passes")
+    if len({path.stem for path in more}) < len(more):
+        raise InputError("two files of --more have one name, by which results are shown; rename one")
+    corpus = Corpus.of(
+        labelled(load_data(data, generator, limit), data),
+        {path.stem: labelled(load_data(str(path), ()), path) for path in more},
+        pairs=plain and not no_pairs,
+    )
     detector = fit(
-        examples,
-        extraction_of(examples, store, reader, reads.needs, workers or 1),
+        corpus,
+        extraction_of(corpus.examples, store, reader, reads.needs, workers or 1),
         reads=reads,
         command=shown_command(),
         resamples=resamples,
@@ -181,7 +206,7 @@ def _reads(
     length: int | None,
     resampling: str | None,
 ) -> VectorRecipe | TokenRecipe:
-    from lrp4rag.features.blocks import FULL_BLOCKS, blocks_named
+    from lrp4rag.features.blocks import PLAIN_BLOCKS, blocks_named
     from lrp4rag.training.train import TokenRecipe, VectorRecipe
 
     described = any(option is not None for option in (vector, length, resampling))
@@ -189,7 +214,7 @@ def _reads(
     if chosen == "tokens":
         if described:
             raise InputError("--vector, --length and --resampling are not for --classifier tokens")
-        return TokenRecipe(blocks_named(blocks or FULL_BLOCKS))
+        return TokenRecipe(blocks_named(blocks or PLAIN_BLOCKS))
     if blocks:
         raise InputError(f"--block is for --classifier tokens; '{chosen}' reads a --vector")
     return VectorRecipe(_features(vector or "total", length, resampling or "interpolate"), chosen)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lrp4rag.errors import InputError
-from lrp4rag.features.parts import RELEVANCE, SIGNALS, STATES
+from lrp4rag.features.parts import READING, RELEVANCE, SIGNALS, STATES
+from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.table import TokenTable
 from lrp4rag.features.text import TEXT_FEATURES
 from lrp4rag.features.tokens import PROFILES, TOKEN_FEATURES
 from lrp4rag.lrp.signals import Wanted
 
-Block = TokenTable | StateBlock
+Block = TokenTable | PlainTable | StateBlock
 
 ALONE = tuple(name for name in TOKEN_FEATURES if name != "gain over others")
 """What one example gives: the gain over others takes another prompt."""
@@ -24,6 +25,11 @@ RELEVANCE_ALONE = tuple(
 QUICK = tuple(name for name in ALONE if name not in (*BY_SEGMENT, *PROVENANCE, "gain"))
 
 BLOCKS: dict[str, Block] = {
+    "plain": PlainTable(),
+    "around": StateBlock("around"),
+    "likelihoods": PlainTable(groups=("likelihoods",), beside=("likelihoods",)),
+    "alignment": PlainTable(groups=("alignment",), beside=("alignment",)),
+    "claims": PlainTable(groups=("claims",), beside=()),
     "signals": TokenTable(features=ALONE),
     "quick": TokenTable(features=QUICK, profiles=("lookback",)),
     "segments": TokenTable(
@@ -36,10 +42,16 @@ BLOCKS: dict[str, Block] = {
     "state": StateBlock("whole"),
     "passages": StateBlock("passages", window=9),
 }
-"""`signals` are all features of tokens and all profiles, `segments` those without provenance, and `quick`
-those that one pass with one tangent gives; `state` and `passages` are hidden states, and their part from
-the passages. `relevance`, `provenance`, `likelihood` and `text` are groups of features, for comparisons."""
+"""Of a plain pass: `plain` are all features of it, `around` its hidden states, and `likelihoods`, `alignment`
+and `claims` groups of features, for comparisons.
 
+Of passes in relevance mode: `signals` are all features of tokens and all profiles, `segments` those without
+provenance, and `quick` those that one pass with one tangent gives; `state` and `passages` are hidden
+states, and their part from the passages. `relevance`, `provenance`, `likelihood` and `text` are groups of
+features, for comparisons."""
+
+PLAIN_BLOCKS = ("plain", "around")
+"""What the bundled detector reads."""
 FULL_BLOCKS = ("signals", "state", "passages")
 FAST_BLOCKS = ("quick", "state")
 
@@ -57,9 +69,21 @@ def blocks_named(names: Iterable[str]) -> dict[str, Block]:
 
 
 def parts_of(blocks: Mapping[str, Block]) -> tuple[str, ...]:
-    """The parts of a store that the blocks are computed from."""
+    """The parts of a store that the blocks are computed from; raises `InputError` for blocks of a plain pass
+    together with others."""
+    plain = [name for name, block in blocks.items() if is_plain(block)]
+    if plain and len(plain) < len(blocks):
+        others = ", ".join(name for name in blocks if name not in plain)
+        raise InputError(f"the blocks {', '.join(plain)} are of a plain pass, and {others} are not")
+    if plain:
+        return (READING,)
     states = any(isinstance(block, StateBlock) for block in blocks.values())
     return (RELEVANCE, SIGNALS, STATES) if states else (RELEVANCE, SIGNALS)
+
+
+def is_plain(block: Block) -> bool:
+    """Whether it is computed from a plain pass, without relevance."""
+    return isinstance(block, PlainTable) or (isinstance(block, StateBlock) and block.part == "around")
 
 
 def wanted_by(blocks: Mapping[str, Block]) -> Wanted:

@@ -6,10 +6,12 @@ import re
 
 from lrp4rag.errors import InputError
 
+READING = "reading"
+"""What a plain pass tells (`Reading`): likelihoods, hidden states, and the scores of values' alternatives."""
 RELEVANCE, SIGNALS, STATES, PROMPT, SENTENCES = "relevance", "signals", "states", "prompt", "sentences"
 """R_response with tokens and offsets; relevance by segment and the rest of `Signals`; hidden states of each
 token (`States`); R_prompt; a row for each sentence."""
-PARTS = (RELEVANCE, SIGNALS, STATES, PROMPT, SENTENCES)
+PARTS = (READING, RELEVANCE, SIGNALS, STATES, PROMPT, SENTENCES)
 
 MATRIX_SHAPE = (64, 16)
 """Response bins and prompt bins that R* is resampled to (LRP4RAG, eq. 9) before it is kept."""

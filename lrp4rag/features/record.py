@@ -18,35 +18,50 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """Relevance of t response tokens, and the arrays of their signals, states and sentences by name (see
-    `Signals`, `States` and `Sentences`). `generator` names the model that wrote the response, where known."""
+    """t response tokens, and what was computed of them: arrays of signals, states and sentences by name (see
+    `Reading`, `Signals`, `States` and `Sentences`), and relevance where it was pushed.
 
-    relevance: Relevance
+    `reader` identifies the reader. `generator` names the model that wrote the response, where known.
+    """
+
+    encoded: Encoded
+    reader: Mapping[str, Any]
     signals: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     states: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     sentences: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     generator: str | None = None
+    relevance: Relevance | None = None
+
+    @classmethod
+    def of(cls, relevance: Relevance, **more: Any) -> Record:
+        """A record of this relevance, and the other fields by name."""
+        return cls(relevance.encoded, relevance.reader, relevance=relevance, **more)
 
     def __len__(self) -> int:
-        return len(self.relevance.response)
+        return len(self.encoded.response_ids)
 
     def __getitem__(self, name: str) -> Values:
         """A signal, in float64; raises `InputError` where it was not extracted."""
         if name not in self.signals:
-            raise InputError(f"features need the signal '{name}'; extract it (parts relevance,signals)")
+            raise InputError(
+                f"features need the signal '{name}'; extract it (part reading, or parts relevance,signals)"
+            )
         return np.asarray(self.signals[name], dtype=np.float64)
 
     def state(self, name: str) -> NDArray[Any]:
         """An array of the tokens' hidden states; raises `InputError` where it was not extracted."""
         if name not in self.states:
             raise InputError(
-                f"features need hidden states ('{name}'); extract them (parts relevance,signals,states)"
+                f"features need hidden states ('{name}'); extract them (part reading, or parts "
+                "relevance,signals,states)"
             )
         return self.states[name]
 
-    @property
-    def encoded(self) -> Encoded:
-        return self.relevance.encoded
+    def require_relevance(self) -> Relevance:
+        """The relevance; raises `InputError` where none was pushed."""
+        if self.relevance is None:
+            raise InputError("this needs relevance; extract it (part relevance)")
+        return self.relevance
 
     def passages(self, name: str = "by_segment") -> Values:
         """Relevance of each passage (K, t), in logits, of a signal that has it by segment."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lrp4rag.features.plain import GROUPS
 from lrp4rag.features.pulled import SENTENCE_FEATURES
 from lrp4rag.features.response import POOLINGS, PROMPT_FEATURES
 from lrp4rag.features.text import TEXT_FEATURES
@@ -18,7 +19,13 @@ def tables_in_markdown() -> dict[str, str]:
     poolings = [(one.name, one.definition) for one in POOLINGS.values()]
     sentences = [(one.name, one.definition) for one in SENTENCE_FEATURES.values()]
     prompt = [(one.name, one.unit, one.range, one.definition) for one in PROMPT_FEATURES.values()]
+    plain = [
+        (one.name, name, one.unit, one.range, one.definition)
+        for name, group in GROUPS.items()
+        for one in group.features
+    ]
     return {
+        "Of a plain pass": _table(("feature", "group", "unit", "range", "definition"), plain),
         "Of a token": _table(("feature", "group", "unit", "range", "definition"), tokens),
         "Of a token's text": _table(("feature", "unit", "range", "definition"), text),
         "Profiles of a token": _table(("profile", "unit", "range", "definition"), profiles),

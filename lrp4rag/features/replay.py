@@ -7,14 +7,22 @@ from typing import Protocol
 import numpy as np
 
 from lrp4rag.errors import InputError
+from lrp4rag.features.contrast import contrast
 from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT
 from lrp4rag.features.record import Record
+from lrp4rag.features.states import STATE_DEPTH
 from lrp4rag.lrp.attribute import attribute
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.lrp.signals import PromptSignals, Wanted
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.reader.reader import Reader
+from lrp4rag.reader.reading import PromptReading
+
+LIKELIHOODS = ("logprob", "entropy", "rank", "best", "best_in_passages", "mass")
+"""The signals of a `Reading`."""
+AROUND = "around"
+"""Its states: before the response, and at each of its tokens."""
 
 
 class Replay(Protocol):
@@ -33,7 +41,7 @@ class RelevanceReplay:
         self._reader, self._flow, self._parts = reader, flow, parts
 
     def __call__(self, encoded: Encoded, *, keep: bool = False) -> Record:
-        return Record(
+        return Record.of(
             attribute(
                 self._reader,
                 encoded,
@@ -74,7 +82,7 @@ class SignalReplay:
             response=(whole / len(encoded.prompt_ids)).astype(np.float32),
             by_segment=signals.by_segment,
         )
-        return Record(relevance, signals.arrays(), states.arrays())
+        return Record.of(relevance, signals=signals.arrays(), states=states.arrays())
 
     def _read(self, encoded: Encoded) -> PromptSignals:
         prompt = (encoded.prompt_ids, encoded.segments, encoded.segment_names)
@@ -83,3 +91,36 @@ class SignalReplay:
             self._signals = PromptSignals(self._flow, encoded, None, self._wanted, staged=True)
             self._prompt = prompt
         return self._signals
+
+
+class PlainReplay:
+    """Likelihoods, states and the scores of values' alternatives, by plain passes: no relevance.
+
+    Outside the flow's mode. The prompt that was read last is remembered.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._prompt: tuple[object, ...] = ()
+        self._reading: PromptReading | None = None
+
+    def __call__(self, encoded: Encoded, *, keep: bool = False) -> Record:
+        """Raises `InputError` for a response without tokens."""
+        prompt = (encoded.prompt_ids, encoded.segments)
+        if self._reading is None or prompt != self._prompt:
+            self._reading = None  # before the next one is made: two prompts need not fit into memory
+            self._reading = PromptReading(self._reader, encoded, state_layers(self._reader))
+            self._prompt = prompt
+        reading = self._reading.read(encoded.response_ids)
+        places, scores = contrast(encoded, self._reading, self._reader.tokenizer)
+        signals = {name: getattr(reading, name) for name in LIKELIHOODS} | {
+            "places": places,
+            "scores": scores,
+        }
+        return Record(encoded, self._reader.identity.as_dict(), signals, {AROUND: reading.states})
+
+
+def state_layers(reader: Reader) -> tuple[int, ...]:
+    """The one layer whose states are kept."""
+    layers = len(reader.model.get_decoder().layers)
+    return (min(round(STATE_DEPTH * layers), layers) - 1,)

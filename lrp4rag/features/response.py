@@ -71,10 +71,11 @@ class PromptFeature:
 
     def __call__(self, record: Record) -> float:
         """Raises `InputError` where R_prompt was not extracted."""
-        if record.relevance.prompt is None:
+        relevance = record.require_relevance()
+        if relevance.prompt is None:
             raise InputError(f"the feature '{self.name}' needs R_prompt (parts relevance,prompt)")
         in_passages = np.array(record.encoded.segments) >= 2
-        return self.of(np.asarray(record.relevance.prompt, dtype=np.float64)[in_passages])
+        return self.of(np.asarray(relevance.prompt, dtype=np.float64)[in_passages])
 
 
 def gini(relevance: Values) -> float:
@@ -134,6 +135,6 @@ def response_features(record: Record) -> dict[str, float]:
     for name in POOLED:
         values = TOKEN_FEATURES[name](record)
         found |= {f"{name}: {pooling.name}": pooling.of(values, record) for pooling in _POOLINGS}
-    if record.relevance.prompt is not None:
+    if record.require_relevance().prompt is not None:
         found |= {f"R_prompt: {name}": feature(record) for name, feature in PROMPT_FEATURES.items()}
     return found | sentence_features(record)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict
 
 from lrp4rag.errors import InputError
-from lrp4rag.features.record import Record
+from lrp4rag.features.record import Record, Values
 from lrp4rag.features.text import TEXT_FEATURES
 from lrp4rag.features.tokens import PROFILES, TOKEN_FEATURES
 from lrp4rag.features.units import smoothed
@@ -27,6 +29,8 @@ FEATURES = TOKEN_FEATURES | TEXT_FEATURES
 @dataclass(frozen=True, slots=True)
 class TokenTable:
     """Which columns: `features` once for each of `windows`, then the profiles over `profile_window`."""
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     features: tuple[str, ...] = tuple(TOKEN_FEATURES)
     profiles: tuple[str, ...] = tuple(PROFILES)
@@ -50,6 +54,14 @@ class TokenTable:
         blocks = [smoothed(single, window) for window in self.windows]
         blocks += [smoothed(PROFILES[name](record), self.profile_window) for name in self.profiles]
         return np.concatenate(blocks).T.astype(np.float32)
+
+    def own_column(self, feature: str) -> int:
+        """The number of the column with the values of single tokens."""
+        return self.columns_of(feature)[self.windows.index(1)]
+
+    def values(self, record: Record, feature: str) -> Values:
+        """Of each token, (t,)."""
+        return FEATURES[feature](record)
 
     def columns_of(self, feature: str) -> list[int]:
         """The numbers of a feature's columns, one for each window."""

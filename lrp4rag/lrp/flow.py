@@ -208,11 +208,13 @@ class Flow:
         all_columns: bool = False,
         layer: int = 0,
         visit: Visit | None = None,
+        target: str | Target | None = None,
     ) -> Tensor:
         """`sum_j weights[:, j] R[j, i]` for every prompt token i: (C, t) -> (C, n).
 
         Without weights, one cotangent per response token: the full R*, (t, n). With
         `all_columns`, (C, N): earlier response tokens too. `visit` sees the cotangents on their way.
+        `target` explains other logits than the mode's, by the same replay.
         """
         n, t = lengths_of(tokens)
         if weights is not None and (weights.ndim != 2 or weights.shape[1] != t):
@@ -228,6 +230,10 @@ class Flow:
 
         def attempt(sizes: Sizes) -> Tensor:
             tape = self._tape_of(tokens, sizes, inputs=layer > 0)
+            if target is not None:
+                ids = torch.tensor(tokens.response_ids, device=self._device)
+                explained = self.readout.explain(tape.final, ids, target_named(target))
+                tape = replace(tape, explained=explained)
             self.replayer.explained = tape.explained
             parts = (rows / scale[:, None]).to(tape.explained.rows).split(sizes.cotangents)
             options: dict[str, Any] = {"layer": layer, "visit": visit}

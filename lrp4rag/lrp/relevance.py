@@ -86,13 +86,8 @@ class Relevance:
         also where a bit of it has changed."""
         record, arrays = read_tensors(Path(path), KIND, None, name)
         try:
-            encoded = dict(record["encoded"])
-            for part in ("prompt_offsets", "response_offsets"):
-                encoded[part] = tuple((start, end) for start, end in encoded[part])
-            for part in ("prompt_ids", "response_ids", "segments", "segment_names"):
-                encoded[part] = tuple(encoded[part])
             given: dict[str, Any] = {key: record[key] for key in DESCRIPTION}
-            return cls(Encoded(**encoded), **given | arrays)
+            return cls(Encoded.of(record["encoded"]), **given | arrays)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a relevance file: {error}", path=path) from error
 

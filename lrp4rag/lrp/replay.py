@@ -74,6 +74,7 @@ class Tape:
     final_norm: NormRule
     layers: dict[int, LayerTape]
     inputs: list[LayerInput] | None
+    final: Tensor  # t, d: the final states that predict the response's tokens
 
     def input_of(self, layer: int) -> Tensor:
         """The primal input (N, d) of a decoder layer; that of layer 0 are the embeddings."""
@@ -168,8 +169,10 @@ class Replayer:
         # Rules must cover all positions at once; inputs are put together again.
         whole = replace(sizes, positions=None) if keep_rules else sizes
         state = self.run(embeddings[None], weights[:, None], whole, layer=layer)
-        explained = self.explain(state, 0, slice(len(tokens.prompt_ids) - 1, None), tokens.response_ids)
-        return state, Tape(tokens, embeddings, explained, NormRule.joined(norms), layers, inputs)
+        positions = slice(len(tokens.prompt_ids) - 1, None)
+        explained = self.explain(state, 0, positions, tokens.response_ids)
+        norm, final = NormRule.joined(norms), state.primal[0, positions].clone()  # no view of the tangents
+        return state, Tape(tokens, embeddings, explained, norm, layers, inputs, final)
 
     def explain(self, state: FinalState, example: int, positions: slice, ids: Sequence[int]) -> Explained:
         """What the target explains at `positions` of an example of a replay."""

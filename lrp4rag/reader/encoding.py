@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -53,6 +53,16 @@ class Encoded:
     @property
     def passages(self) -> int:
         return len(self.segment_names) - 2
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Encoded:
+        """From JSON of its fields; raises `KeyError`, `TypeError` or `ValueError` for anything else."""
+        given = dict(record)
+        for part in ("prompt_offsets", "response_offsets"):
+            given[part] = tuple((start, end) for start, end in given[part])
+        for part in ("prompt_ids", "response_ids", "segments", "segment_names"):
+            given[part] = tuple(given[part])
+        return cls(**given)
 
 
 def encode(

@@ -26,7 +26,7 @@ from lrp4rag.report.page import (
 )
 from lrp4rag.report.templates import html_template
 from lrp4rag.report.words import (
-    drawn_on,
+    kind_words,
     main_reasons,
     reader_words,
     rests_on,
@@ -49,7 +49,7 @@ def html_page(analysis: Analysis, *, detector: str | None = None) -> str:
     Rows come from `sentence_rows` and `token_rows`, where given. `detector` names the detector in
     the small print. Encode the page as UTF-8.
     """
-    encoded, verdict = analysis.relevance.encoded, analysis.verdict
+    encoded, verdict = analysis.encoded, analysis.verdict
     pieces = cut(encoded.prompt_offsets, len(encoded.text))
     response_pieces = cut(encoded.response_offsets, len(encoded.response))
     sentences = sentence_view(analysis, pieces)
@@ -88,19 +88,19 @@ def html_page(analysis: Analysis, *, detector: str | None = None) -> str:
 
 
 def _spans(analysis: Analysis) -> list[tuple[str, str, str]] | None:
-    """Each suspect span's text, probability and passage; None where tokens have no probabilities."""
+    """Each suspect span's text, probability and what passages have in its place; None where tokens have no
+    probabilities."""
     verdict = analysis.verdict
     if verdict.marks is None:
         return None
-    attributed = analysis.relevance.by_segment is not None
     return [
-        (one_line(span.text, SPAN_LENGTH), f"{span.probability:.2f}", drawn_on(span, attributed=attributed))
+        (one_line(span.text, SPAN_LENGTH), f"{span.probability:.2f}", kind_words(span))
         for span in verdict.spans
     ]
 
 
 def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:
-    verdict, relevance = analysis.verdict, analysis.relevance
+    verdict = analysis.verdict
     named = detector or ("none" if verdict.probability is None else "not named")
     if verdict.threshold is not None:
         named += f"; hallucinated from probability {verdict.threshold:.2f}"
@@ -112,10 +112,10 @@ def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:
     facts = [
         ("example", analysis.example.id),
         ("response by", source or "unknown"),
-        ("reader", reader_words(relevance.reader)),
-        ("composite", f"{relevance.composite}, target {relevance.target}"),
+        ("reader", reader_words(dict(analysis.reader))),
+        ("composite", f"{analysis.composite}, target {analysis.target}"),
         ("detector", named),
-        ("length", token_words(relevance.encoded)),
+        ("length", token_words(analysis.encoded)),
         ("time", time_words(analysis.seconds)),
     ]
     return [(name, visible(words)) for name, words in facts]
@@ -127,7 +127,7 @@ def _data(analysis: Analysis, sentences: View, tokens: View | None) -> dict[str,
         "levels": LEVELS,
         "sentences": {**sentences.as_json(), "low": low, "high": high},
         "restsOn": [rests_on(sentence) for sentence in analysis.verdict.sentences],
-        "relevance": [round(sentence.relevance, 6) for sentence in analysis.verdict.sentences],
+        "relevance": [round(sentence.relevance or 0.0, 6) for sentence in analysis.verdict.sentences],
     }
     if tokens is not None:
         low, high = _bar_range(tokens)

@@ -23,6 +23,10 @@ def model_card(card: Card, name: str) -> str:
         reader=reader_words({**card.reader, "name": Path(str(card.reader.get("name", ""))).name}),
         generators=generators,
         responses=RESPONSES,
+        point=next(
+            (name for name, one in card.operating_points.items() if one.threshold == card.threshold),
+            "balanced",
+        ),
     )
     return page
 

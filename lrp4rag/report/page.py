@@ -96,7 +96,7 @@ class View:
 
 def sentence_view(analysis: Analysis, pieces: list[Piece]) -> View:
     """By sentence: the mean over its tokens; from the token rows where there are no sentence rows."""
-    offsets = analysis.relevance.encoded.response_offsets
+    offsets = analysis.encoded.response_offsets
     masks = [tokens_in(offsets, [(sentence.start, sentence.end)]) for sentence in analysis.verdict.sentences]
     weights = np.array([mask / mask.sum() for mask in masks]).reshape(-1, len(offsets))
     rows = np.zeros((len(masks), 0))
@@ -105,8 +105,8 @@ def sentence_view(analysis: Analysis, pieces: list[Piece]) -> View:
     elif analysis.token_rows is not None:
         rows = weights @ sum_over(analysis.token_rows, pieces)
     bars = np.zeros((len(masks), 0))
-    if analysis.relevance.by_segment is not None:
-        bars = weights @ np.asarray(analysis.relevance.by_segment, np.float64).T
+    if analysis.by_segment is not None:
+        bars = weights @ np.asarray(analysis.by_segment, np.float64).T
     return _view(rows, bars)
 
 
@@ -116,8 +116,8 @@ def token_view(analysis: Analysis, pieces: list[Piece], response_pieces: list[Pi
         return None
     rows = sum_over(sum_over(analysis.token_rows, pieces).T, response_pieces).T
     bars = np.zeros((len(rows), 0))
-    if analysis.relevance.by_segment is not None:
-        bars = sum_over(analysis.relevance.by_segment, response_pieces).T
+    if analysis.by_segment is not None:
+        bars = sum_over(analysis.by_segment, response_pieces).T
     return _view(rows, bars)
 
 
@@ -235,7 +235,7 @@ def response_runs(
 
 
 def _stretches(analysis: Analysis, pieces: list[Piece]) -> Iterable[tuple[int | None, Stretch]]:
-    response = analysis.relevance.encoded.response
+    response = analysis.encoded.response
     items = [(piece.start, piece.end) for piece in pieces if piece.tokens]
     sentences = [(sentence.start, sentence.end) for sentence in analysis.verdict.sentences]
     spans = [(span.start, span.end) for span in analysis.verdict.spans]

@@ -47,10 +47,10 @@ def figure(analysis: Analysis) -> Figure:
 
     count = len(analysis.verdict.sentences)
     rows = min(0.45 + 0.3 * max(count, 1), TALLEST)
-    panels = [(_line, 2.4)]
+    panels = [(_line, 2.4)] if analysis.verdict.token_relevance is not None else []
     if analysis.verdict.marks is not None:
         panels.append((_probabilities, 1.6))
-    if analysis.relevance.by_segment is not None and count:
+    if analysis.by_segment is not None and count:
         panels.append((_segments, rows + 0.5))
     if analysis.sentence_rows is not None and count:
         panels.append((_prompt, rows + 0.7))
@@ -69,7 +69,8 @@ def _line(analysis: Analysis, ax: Axes) -> None:
     """Smoothed R_response, with the threshold below which tokens are suspect."""
     import seaborn as sns
 
-    verdict, encoded = analysis.verdict, analysis.relevance.encoded
+    verdict, encoded = analysis.verdict, analysis.encoded
+    assert verdict.token_relevance is not None
     count = len(verdict.token_relevance)
     marker = "o" if count == 1 else None
     ax.plot(
@@ -89,7 +90,7 @@ def _line(analysis: Analysis, ax: Axes) -> None:
             ax.axvline(first - 0.5, color="0.8", lw=0.8, zorder=0)
         ax.text(first - 0.3, 0.98, str(k), transform=ax.get_xaxis_transform(), va="top", color="0.5")
     ticks = np.arange(0, count, max(1, -(-count // TICKS)))
-    tokens_text = analysis.relevance.response_tokens
+    tokens_text = [encoded.response[start:end] for start, end in encoded.response_offsets]
     ax.set_xticks(ticks, [one_line(tokens_text[k], 14) or "␣" for k in ticks], rotation=60, ha="right")
     ax.set(xlim=(-0.5, max(count - 0.5, 0.5)), ylabel="logits")
     ax.set_title("Relevance by response token (sentences numbered)", loc="left")
@@ -125,7 +126,7 @@ def _segments(analysis: Analysis, ax: Axes) -> None:
     """Sentences by segment, passages first."""
     import seaborn as sns
 
-    encoded, by_segment = analysis.relevance.encoded, analysis.relevance.by_segment
+    encoded, by_segment = analysis.encoded, analysis.by_segment
     assert by_segment is not None
     order = [*range(2, len(encoded.segment_names)), 1, 0]
     values = np.stack(
@@ -156,7 +157,7 @@ def _prompt(analysis: Analysis, ax: Axes) -> None:
     """Sentences by prompt token, the segments bounded by lines."""
     import seaborn as sns
 
-    rows, encoded = analysis.sentence_rows, analysis.relevance.encoded
+    rows, encoded = analysis.sentence_rows, analysis.encoded
     assert rows is not None
     scale = float(np.quantile(np.abs(rows), 0.98)) or float(np.abs(rows).max())
     sns.heatmap(

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lrp4rag.classifiers.analysis import Analysis
-from lrp4rag.classifiers.verdict import Reason, Sentence, SuspectSpan, Verdict
+from lrp4rag.classifiers.verdict import Contradiction, Reason, Sentence, SuspectSpan, Verdict
 from lrp4rag.report.words import reason_words
 
 
@@ -16,11 +16,13 @@ def record(analysis: Analysis) -> dict[str, Any]:
 
     `probability`, `threshold` and `hallucinated` are null without a detector; `hallucinated` also where it
     `abstained`, for what `unlike` tells. A sentence's or span's `passage` counts from 1 and is null where
-    it rests on none. Relevance is in logits. `reasons` are features that moved the verdict, in log odds,
-    and `generator_shift` is what the known generator adds to them.
+    it rests on none, or where that was not computed. A span's `kind` is "contradicted" or "unsupported"; its
+    `contradictions` have values of the response, what a passage has in their place and where, by how many
+    nats the reader prefers that (`margin`), and what the passage speaks for it (`relevance`). Relevance is
+    in logits, and null where it was not computed. `reasons` are features that moved the verdict, in log
+    odds, and `generator_shift` is what the known generator adds to them.
     """
-    verdict, relevance = analysis.verdict, analysis.relevance
-    response = relevance.encoded.response
+    verdict, encoded = analysis.verdict, analysis.encoded
     return {
         "id": analysis.example.id,
         "probability": _number(verdict.probability),
@@ -32,15 +34,15 @@ def record(analysis: Analysis) -> dict[str, Any]:
         "reasons": [_reason(reason, verdict) for reason in verdict.reasons],
         "spans": [_span(span) for span in verdict.spans],
         "sentences": [_sentence(sentence) for sentence in verdict.sentences],
-        "reader": dict(relevance.reader),
-        "composite": relevance.composite,
-        "target": relevance.target,
+        "reader": dict(analysis.reader),
+        "composite": analysis.composite,
+        "target": analysis.target,
         "relevance_of": "passages" if analysis.passages_only else "prompt",
-        "prompt_tokens": len(relevance.encoded.prompt_ids),
-        "response_tokens": len(relevance.encoded.response_ids),
-        "dropped": relevance.encoded.dropped,
+        "prompt_tokens": len(encoded.prompt_ids),
+        "response_tokens": len(encoded.response_ids),
+        "dropped": encoded.dropped,
         "generated": analysis.generated,
-        "response": response,
+        "response": encoded.response,
         "seconds": {what: _number(spent) for what, spent in analysis.seconds.items()},
     }
 
@@ -53,6 +55,22 @@ def _span(span: SuspectSpan) -> dict[str, Any]:
         "probability": _number(span.probability),
         "passage": None if span.passage is None else span.passage + 1,
         "text": span.text,
+        "kind": span.kind,
+        "contradictions": [_contradiction(one) for one in span.contradictions],
+    }
+
+
+def _contradiction(one: Contradiction) -> dict[str, Any]:
+    return {
+        "start": one.start,
+        "end": one.end,
+        "text": one.text,
+        "passage": one.passage + 1,
+        "passage_start": one.passage_start,
+        "passage_end": one.passage_end,
+        "passage_text": one.instead,
+        "margin": _number(one.margin),
+        "relevance": _number(one.relevance),
     }
 
 

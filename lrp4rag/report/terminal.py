@@ -13,7 +13,7 @@ from rich.text import Text
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import Sentence, Verdict
 from lrp4rag.report.words import (
-    drawn_on,
+    kind_words,
     main_reasons,
     rests_on,
     time_words,
@@ -46,13 +46,15 @@ def render(analysis: Analysis) -> RenderableType:
             Text("main reasons", style="dim"),
             *(Padding(line, (0, 0, 0, 2)) for line in map(Text, reasons)),
         ]
-    lengths = token_words(analysis.relevance.encoded)
+    lengths = token_words(analysis.encoded)
     parts.append(Text(f"{lengths}; {time_words(analysis.seconds)}", style="dim"))
     return Group(*parts)
 
 
 def render_line(analysis: Analysis) -> Text:
-    """One example of many: id, probability, verdict, and the sentence with the lowest relevance."""
+    """One example of many: id, probability, verdict, and what is most suspect: a contradicted value, or
+    else the likeliest sentence to be hallucinated (the one with the lowest relevance, of a detector without
+    tokens)."""
     verdict = analysis.verdict
     word, style = _outcome(verdict)
     probability = "   -" if verdict.probability is None else f"{verdict.probability:4.2f}"
@@ -60,11 +62,19 @@ def render_line(analysis: Analysis) -> Text:
     line.append(one_line(analysis.example.id, 24).ljust(24), style="bold")
     line.append(f"  {probability}  ")
     line.append(word.ljust(12), style=style)
-    if verdict.sentences:
-        lowest = min(verdict.sentences, key=lambda sentence: sentence.relevance)
-        line.append(f"  {lowest.relevance:+.2f} ", style="dim")
-        line.append(one_line(lowest.text, 60))
+    told = [span for span in verdict.spans if span.contradictions]
+    if told:
+        line.append(f"  {kind_words(told[0])}")
+    elif verdict.sentences:
+        most = max(verdict.sentences, key=_suspicion_of)
+        number = most.relevance if most.probability is None else most.probability
+        line.append("  " if number is None else f"  {number:+.2f} ", style="dim")
+        line.append(one_line(most.text, 60))
     return line
+
+
+def _suspicion_of(sentence: Sentence) -> float:
+    return -(sentence.relevance or 0.0) if sentence.probability is None else sentence.probability
 
 
 def render_summary(records: list[dict[str, Any]]) -> Text:
@@ -110,7 +120,7 @@ def _headline(verdict: Verdict, options: ConsoleOptions) -> Text:
 
 
 def _response(analysis: Analysis, console: Console, options: ConsoleOptions) -> Text:
-    response = analysis.relevance.encoded.response
+    response = analysis.encoded.response
     marks = ("", "")
     if console.no_color or console.color_system is None:
         marks = ("[[", "]]") if options.ascii_only else ("⟦", "⟧")
@@ -127,11 +137,10 @@ def _spans(analysis: Analysis) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=True)
     table.add_column("suspect span", ratio=1, no_wrap=True, overflow="ellipsis")
     table.add_column("P(hallucinated)", justify="right", no_wrap=True)
-    table.add_column("main source", no_wrap=True)
-    attributed = analysis.relevance.by_segment is not None
+    table.add_column("in the passages", ratio=1, overflow="fold")
     for span in analysis.verdict.spans:
         probability = "" if span.probability is None else f"{span.probability:.2f}"
-        table.add_row(Text(one_line(span.text)), probability, drawn_on(span, attributed=attributed))
+        table.add_row(Text(one_line(span.text)), probability, Text(kind_words(span)))
     return table
 
 
@@ -140,18 +149,19 @@ def _sentences(analysis: Analysis) -> Table:
     table.add_column("", justify="right", no_wrap=True)
     table.add_column("sentence", ratio=1, no_wrap=True, overflow="ellipsis")
     judged = any(sentence.probability is not None for sentence in analysis.verdict.sentences)
-    relevance = "of passages" if analysis.passages_only else "relevance"
-    table.add_column(relevance, justify="right", no_wrap=True)
-    table.add_column("main source", no_wrap=True)
+    sentences = analysis.verdict.sentences
+    attributed = any(sentence.relevance is not None for sentence in sentences)
+    if attributed:
+        relevance = "of passages" if analysis.passages_only else "relevance"
+        table.add_column(relevance, justify="right", no_wrap=True)
+        table.add_column("main source", no_wrap=True)
     table.add_column("P(hallucinated)" if judged else "", no_wrap=True)
-    for k, sentence in enumerate(analysis.verdict.sentences, 1):
-        table.add_row(
-            Text(str(k)),
-            Text(one_line(sentence.text)),
-            Text(f"{sentence.relevance:+.2f}"),
-            Text(rests_on(sentence)),
-            _suspicion(sentence),
-        )
+    for k, sentence in enumerate(sentences, 1):
+        sources = []
+        if attributed:
+            number = "" if sentence.relevance is None else f"{sentence.relevance:+.2f}"
+            sources = [Text(number), Text("" if sentence.relevance is None else rests_on(sentence))]
+        table.add_row(Text(str(k)), Text(one_line(sentence.text)), *sources, _suspicion(sentence))
     return table
 
 

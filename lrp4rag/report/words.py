@@ -42,11 +42,42 @@ REASONS = {
     "novel pair": "tokens in word pairs that no passage has: {}",
     "copied run": "length of copied runs {} words (log)",
     "length": "length of the response {} tokens (log)",
+    "best other": "likeliest other token ahead by {} nats",
+    "best other in a passage": "likeliest other token of the passages ahead by {} nats",
+    "others in passages": "probability of other tokens of the passages {}",
+    "in no passage": "tokens in words that no passage has: {}",
+    "in the place": "tokens in words of the best matching sentence of the passages: {}",
+    "near the place": "tokens in words of that sentence and its neighbours: {}",
+    "in the place's passage": "tokens in words of the best matching passage: {}",
+    "asked": "tokens in words of the question: {}",
+    "rarity": "rarity of its words in the passages {}",
+    "similarity": "share of its content words in the best matching sentence of the passages {}",
+    "similarity elsewhere": "share of its content words in the best sentence of another passage {}",
+    "asked there": "how much of the question the best matching passage has, against the others: {}",
+    "new after the word before": "tokens in word pairs that no passage has: {}",
+    "new before the next word": "tokens whose word no passage has before the next one: {}",
+    "new after two words": "tokens in three words in a row that no passage has: {}",
+    "new between words": "tokens between words that no passage has around it: {}",
+    "novel scope": "words such as all, always or only that the best matching sentence does not have: {}",
+    "limits missing": "limits (if, only, except ...) of the best matching sentence that it does not have: {}",
+    "limits added": "limits (if, only, except ...) that the best matching sentence does not have: {}",
+    "away from home": "how much better it matches another passage than the rest of the response does: {}",
+    "value": "tokens in numbers, dates, names and words with an opposite: {}",
+    "support": "how well the surroundings of its values match those of equal values in the passages: {}",
+    "rival": "how well they match those of other values: {}",
+    "rival's lead": "how much better other values of the passages match its surroundings: {}",
+    "unsupported": "tokens in values that no passage has: {}",
+    "margin": "the passages' other values likelier by {} nats",
+    "value margin": "the passages' other values themselves likelier by {} nats",
+    "share": "share of its values among the passages' alternatives {}",
+    "opposite polarity": "how well places that say the opposite match: {}",
+    "polarity's lead": "how much better places that say the opposite match: {}",
 }
 """By feature, the mean over a sentence's tokens that was read."""
 _PERCENT = {
     *("agreement", "share of the logit", "mean lookback", "position"),
-    *(name for name in REASONS if name.startswith(("cp ", "state ", "novel "))),
+    *("others in passages", "asked", "share", "value", "unsupported"),
+    *(name for name in REASONS if name.startswith(("cp ", "state ", "novel ", "in ", "near ", "new "))),
 }
 
 
@@ -67,7 +98,8 @@ def verdict_words(verdict: Verdict) -> str:
 def reason_words(reason: Reason, verdict: Verdict) -> str:
     """One line: which sentence, what was read, and the middle half of what faithful sentences have."""
     percent = reason.feature in _PERCENT
-    words = REASONS[reason.feature].format(reading(reason.value, percent=percent))
+    phrase = REASONS.get(reason.feature, f"{reason.feature} {{}}")
+    words = phrase.format(reading(reason.value, percent=percent))
     usual = reading_range(reason.faithful[1], reason.faithful[3], percent=percent)
     which = f"sentence {reason.sentence + 1}" if len(verdict.sentences) > 1 else "the response"
     return f"{which}: {words} (middle half of faithful sentences: {usual})"
@@ -94,11 +126,16 @@ def rests_on(sentence: Sentence) -> str:
     return f"passage {sentence.passage + 1} ({sentence.by_passage[sentence.passage]:+.2f})"
 
 
-def drawn_on(span: SuspectSpan, *, attributed: bool) -> str:
-    """The passage that a suspect span draws on most; that it does, does not make it true."""
-    if not attributed:
-        return "not attributed"
-    return "no passage" if span.passage is None else f"passage {span.passage + 1}"
+def kind_words(span: SuspectSpan) -> str:
+    """What the passages have in place of a suspect span: `contradicted: passage 2 has "16 weeks", not
+    "18"`."""
+    if not span.contradictions:
+        return "unsupported"
+    told = (
+        f'passage {one.passage + 1} has "{one_line(one.instead, 60)}", not "{one_line(one.text, 60)}"'
+        for one in span.contradictions
+    )
+    return f"contradicted: {'; '.join(dict.fromkeys(told))}"
 
 
 def unlike_words(verdict: Verdict) -> list[str]:

@@ -51,7 +51,7 @@ def relevance(rows: Rows, setting: Setting) -> Candidates:
 
 def length(rows: Rows, _: Setting) -> Candidates:
     """The number of response tokens."""
-    return one_number([len(row.response) for row in rows.relevances], "length")
+    return one_number([len(row.response_ids) for row in rows.encodings], "length")
 
 
 def constant(rows: Rows, setting: Setting, mode: Mode) -> Candidates:

@@ -126,7 +126,7 @@ def _row(store: Store, example: Example, extras: Sequence[_Extra], *, features: 
         row["labels"] = [
             {"start": label.start, "end": label.end, "kind": label.kind} for label in example.labels
         ]
-        row["token_flags"] = token_flags(example, relevance)
+        row["token_flags"] = token_flags(example, relevance.encoded)
     if SIGNALS in held:
         row |= store.arrays(example, SIGNALS, PER_TOKEN)
     for extra in extras:

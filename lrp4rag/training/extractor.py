@@ -11,7 +11,8 @@ import torch
 
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.example import Example
-from lrp4rag.features.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS, STATES, matrix_shape
+from lrp4rag.features.parts import PROMPT, READING, RELEVANCE, SENTENCES, SIGNALS, STATES, matrix_shape
+from lrp4rag.features.replay import PlainReplay
 from lrp4rag.lrp.attribute import prompt_mean, pull_mean
 from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.relevance import Array, Relevance, as_array
@@ -30,8 +31,9 @@ _FAILURES = (LRP4RAGError, RuntimeError, IndexError, ValueError)
 """What one response can raise, and the others need not: torch, for example, when memory runs out on one long
 row, or where a token has no embedding. A full disk is none of these."""
 
-_ORDER = (STATES, SIGNALS, RELEVANCE, SENTENCES, PROMPT)
-"""States bring signals and relevance with them and sentences R_prompt, so they come first; matrices last."""
+_ORDER = (READING, STATES, SIGNALS, RELEVANCE, SENTENCES, PROMPT)
+"""What is read outside of relevance mode comes first. States bring signals and relevance with them and
+sentences R_prompt, so they come next; matrices last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +48,27 @@ class Group:
 
 
 class Extractor:
-    """Writes each part of an example as soon as it is computed. `close` restores the reader's model."""
+    """Writes each part of an example as soon as it is computed. `close` restores the reader's model.
+
+    The reader is in relevance mode while a part needs it, and outside of it for readings.
+    """
 
     def __init__(self, reader: Reader, store: Store, *, max_memory: int | None = None) -> None:
         self.reader, self.store, self._stack = reader, store, ExitStack()
-        mode = relevance_mode(reader.model, store.configuration.composite, max_memory=max_memory)
-        self.flow = self._stack.enter_context(mode)
+        self._max_memory = max_memory
+        self._flow: Flow | None = None
+
+    @property
+    def flow(self) -> Flow:
+        if self._flow is None:
+            composite = self.store.configuration.composite
+            mode = relevance_mode(self.reader.model, composite, max_memory=self._max_memory)
+            self._flow = self._stack.enter_context(mode)
+        return self._flow
 
     def close(self) -> None:
         self._stack.close()
+        self._flow = None
 
     @torch.no_grad()
     def run(self, group: Group, parts: Sequence[str]) -> Failures:
@@ -92,7 +106,12 @@ class Extractor:
         return {example: one for example, one in encoded.items() if not self.store.holds(example, part)}
 
     def _fill(self, part: str, encoded: Encodings, other: Example | None) -> None:
-        if part in (SIGNALS, STATES):
+        if part == READING:
+            self.close()
+            replay = PlainReplay(self.reader)
+            for example, one in encoded.items():
+                self.store.write_record(example, replay(one))
+        elif part in (SIGNALS, STATES):
             self._fill_signals(part, encoded, other)
         elif part == RELEVANCE:
             self._fill_relevance(encoded)

@@ -13,6 +13,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from lrp4rag.classifiers.card import Located, Metrics
 from lrp4rag.classifiers.decision import Flags, Scores, best_threshold
 from lrp4rag.classifiers.verdict import merged_spans
+from lrp4rag.features.parts import RELEVANCE as STORED_RELEVANCE
 from lrp4rag.features.record import Record
 from lrp4rag.features.text import novel_word
 from lrp4rag.features.units import smoothed
@@ -102,12 +103,13 @@ def localisation(
 
 def simple(rows: Rows, tokens: Tokens, protocol: Protocol) -> dict[str, Marking]:
     """Ways of which only a threshold is learned, which is chosen on the training rows of each fold."""
-    relevances = rows.relevances
+    encodings = rows.encodings
     scores = {
-        RELEVANCE: np.concatenate([-smoothed(row.total) for row in relevances]),
-        "position": np.concatenate([np.linspace(0, 1, len(row.response)) for row in relevances]),
-        "novel words": np.concatenate([novel_word(Record(row)) for row in relevances]),
+        "position": np.concatenate([np.linspace(0, 1, len(row.response_ids)) for row in encodings]),
+        "novel words": np.concatenate([novel_word(Record(row, {})) for row in encodings]),
     }
+    if rows.has(STORED_RELEVANCE):
+        scores = {RELEVANCE: np.concatenate([-smoothed(row.total) for row in rows.relevances]), **scores}
     made = {name: _marking(tokens, score, protocol) for name, score in scores.items()}
     everything = np.ones(len(tokens.flags), dtype=bool)
     return made | {FLAG_EVERYTHING: Marking(everything.astype(float), everything, everything)}
@@ -153,9 +155,9 @@ def line_of(
 ) -> Located:
     """Metrics of a marking of all tokens on some rows: `part`, whose numbers are `chosen`."""
     spans, in_sentences = [], []
-    for row, example, found in zip(chosen, part.examples, part.relevances, strict=True):
+    for row, example, found in zip(chosen, part.examples, part.encodings, strict=True):
         start, end = np.searchsorted(tokens.owner, [row, row + 1])
-        text, offsets = example.response or "", found.encoded.response_offsets
+        text, offsets = example.response or "", found.response_offsets
         spotted = merged_spans(marking.marked[start:end], offsets, text)
         flags = [marking.sentences[start:end][tokens_in(offsets, [span])] for span in split_sentences(text)]
         marked = np.array([len(one) > 0 and one.mean() > 0.5 for one in flags], dtype=bool)

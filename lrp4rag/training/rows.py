@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.features.parts import SENTENCES, SIGNALS, STATES
+from lrp4rag.features.parts import READING, RELEVANCE, SENTENCES, SIGNALS, STATES
 from lrp4rag.features.record import Record
 from lrp4rag.hashes import json_hash
 from lrp4rag.lrp.relevance import Relevance
-from lrp4rag.reader.encoding import tokens_in
+from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.training.folds import groups_of, labels_of
 from lrp4rag.training.store import Store, key_of
 
@@ -38,7 +38,9 @@ class Rows:
         """The labelled rows of a store; raises `InputError` where there are none."""
         store = Store.existing(folder)
         examples = tuple(
-            example for example in store.examples() if example.labels is not None and store.has(example)
+            example
+            for example in store.examples()
+            if example.labels is not None and (store.has(example) or store.has(example, READING))
         )
         if not examples:
             raise InputError("this store holds no labelled response; extract labelled data", path=folder)
@@ -85,6 +87,16 @@ class Rows:
         return {name: np.flatnonzero(generators == name) for name in sorted(set(generators))}
 
     @property
+    def encodings(self) -> list[Encoded]:
+        """Tokens and offsets, of whichever part has them."""
+        return [
+            self._read("", "", example).encoded
+            if self.store.has(example, RELEVANCE)
+            else self._read(READING, "", example)
+            for example in self.examples
+        ]
+
+    @property
     def relevances(self) -> list[Relevance]:
         """With `prompt`, `by_segment` and `resampled` where they are stored."""
         return [self._read("", "", example) for example in self.examples]
@@ -96,6 +108,10 @@ class Rows:
         """
         return [self._read(part, name, example) for example in self.examples]
 
+    def readings(self) -> Iterator[Record]:
+        """What a plain pass told of each row; read one by one, and not cached."""
+        return map(self.store.read_record, self.examples)
+
     def records(self, *, states: bool = False) -> Iterator[Record]:
         """Relevance and signals of each row, with `states` these too; read one by one, and not cached."""
         for example, relevance in zip(self.examples, self.relevances, strict=True):
@@ -104,7 +120,7 @@ class Rows:
     def bare_records(self) -> Iterator[Record]:
         """The same with relevance only."""
         for example, relevance in zip(self.examples, self.relevances, strict=True):
-            yield Record(relevance, generator=example.generator)
+            yield Record.of(relevance, generator=example.generator)
 
     @property
     def matrices(self) -> Array:
@@ -117,7 +133,7 @@ class Rows:
     @property
     def token_flags(self) -> list[Labels]:
         """Which response tokens lie in a labelled span, (t,) each."""
-        return list(map(token_flags, self.examples, self.relevances))
+        return list(map(token_flags, self.examples, self.encodings))
 
     def has(self, part: str) -> bool:
         """Whether every row has this part."""
@@ -136,7 +152,10 @@ class Rows:
         # Relevance is gathered from several parts, which may grow; an array comes from one file.
         key = (f"{part}/{name}", key_of(example))
         if key not in self._cache:
-            read = self.store.arrays(example, part, [name])[name] if part else self.store.read(example)
+            if part == READING:
+                read: Any = self.store.read_record(example).encoded
+            else:
+                read = self.store.arrays(example, part, [name])[name] if part else self.store.read(example)
             self._cache[key] = read
         return self._cache[key]
 
@@ -150,7 +169,7 @@ def record_of(store: Store, example: Example, relevance: Relevance, *, states: b
                 f"{',states' if states else ''})",
                 path=store.folder,
             )
-    return Record(
+    return Record.of(
         relevance,
         signals=store.arrays(example, SIGNALS),
         states=store.arrays(example, STATES) if states else {},
@@ -159,7 +178,7 @@ def record_of(store: Store, example: Example, relevance: Relevance, *, states: b
     )
 
 
-def token_flags(example: Example, relevance: Relevance) -> Labels:
+def token_flags(example: Example, encoded: Encoded) -> Labels:
     """Which response tokens lie in a labelled span."""
     spans = [(label.start, label.end) for label in example.labels or ()]
-    return tokens_in(relevance.encoded.response_offsets, spans)
+    return tokens_in(encoded.response_offsets, spans)

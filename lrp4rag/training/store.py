@@ -3,6 +3,7 @@
     manifest.json                how it was made: reader, composite, target, truncation; the hash of the next
     examples.jsonl               every example, with its labels
     failures.jsonl               those that failed in the last run
+    reading/KEY.safetensors      tokens, offsets and what a plain pass tells (`Reading`)
     relevance/KEY.safetensors    R_response, tokens and offsets (`Relevance`)
     signals/KEY.safetensors      relevance by segment, provenance, likelihoods, states ... (`Signals`)
     states/KEY.safetensors       hidden states of each token (`States`)
@@ -31,10 +32,13 @@ from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.example import Example
-from lrp4rag.features.parts import MATRIX, PARTS, PROMPT, RELEVANCE, SIGNALS, matrix_shape
+from lrp4rag.features.parts import MATRIX, PARTS, PROMPT, READING, RELEVANCE, SIGNALS, matrix_shape
+from lrp4rag.features.record import Record
+from lrp4rag.features.replay import AROUND
 from lrp4rag.files import check_folder, is_leftover, read_bytes, remove_leftovers, write_atomically
 from lrp4rag.hashes import hash_of, json_hash
 from lrp4rag.lrp.relevance import Relevance
+from lrp4rag.reader.encoding import Encoded
 from lrp4rag.strict_json import parse
 from lrp4rag.tensors import Arrays, read_tensors, require_finite, write_tensors
 from lrp4rag.training.manifest import Configuration, Data, Manifest, dump_examples, parse_examples
@@ -123,6 +127,22 @@ class Store:
         for part in [part for part in self.matrices() if self.has(example, part)][:1]:
             found["resampled"] = self.arrays(example, part)["matrix"]
         return replace(Relevance.load(path, _name(path)), **found)
+
+    def read_record(self, example: Example) -> Record:
+        """What a plain pass told; raises `InputError` where it is missing or damaged."""
+        path = self.path(example, READING)
+        if not self.has(example, READING):
+            raise InputError(
+                f"no reading of example '{example.id}'; extract it (part reading)", path=self.folder
+            )
+        return replace(read_reading(path), generator=example.generator)
+
+    def write_record(self, example: Example, record: Record) -> None:
+        """What a plain pass told."""
+        path = self.path(example, READING)
+        path.parent.mkdir(exist_ok=True)
+        origin = {"encoded": asdict(record.encoded), "reader": dict(record.reader)}
+        write_arrays(path, {**record.signals, **record.states}, _name(path), origin)
 
     def arrays(self, example: Example, part: str, names: Sequence[str] | None = None) -> Arrays:
         """The named arrays of a part, by default all of them; real ones in float32."""
@@ -227,13 +247,18 @@ class Store:
         return examples, Data(examples=len(examples), sha256=digest)
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], name: str | None = None) -> None:
-    """Write a part's file, as `name` where one is given; real numbers become float16.
+def write_arrays(
+    path: Path,
+    arrays: Mapping[str, NDArray[Any]],
+    name: str | None = None,
+    record: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a part's file, as `name` and with a `record` where they are given; real numbers become float16.
 
     Raises `LRP4RAGError` for NaN or Inf.
     """
     require_finite(arrays)  # before what is too large for float16 is cut
-    write_tensors(path, KIND, {key: _lean(array) for key, array in arrays.items()}, name=name)
+    write_tensors(path, KIND, {key: _lean(array) for key, array in arrays.items()}, record, name)
 
 
 def read_arrays(path: Path, names: Collection[str] | None = None, name: str | None = None) -> Arrays:
@@ -242,7 +267,22 @@ def read_arrays(path: Path, names: Collection[str] | None = None, name: str | No
     Raises `InputError` for a missing or damaged file, one that was written as another `name`, or one that
     lacks an array.
     """
-    _, arrays = read_tensors(path, KIND, names, name)
+    return widened(read_tensors(path, KIND, names, name)[1])
+
+
+def read_reading(path: Path) -> Record:
+    """Raises `InputError` for a file that is missing, damaged or no reading."""
+    record, arrays = read_tensors(path, KIND, None, _name(path))
+    try:
+        encoded, reader = Encoded.of(record["encoded"]), dict(record["reader"])
+        states = {AROUND: arrays.pop(AROUND)}
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"not a reading: {error}", path=path) from error
+    return Record(encoded, reader, widened(arrays), states)
+
+
+def widened(arrays: Arrays) -> Arrays:
+    """Real numbers as float32."""
     return {
         key: array.astype(np.float32) if array.dtype == np.float16 else array for key, array in arrays.items()
     }
@@ -258,6 +298,8 @@ def is_whole(path: Path) -> bool:
     try:
         if path.parent.name == RELEVANCE:
             Relevance.load(path, _name(path))
+        elif path.parent.name == READING:
+            read_reading(path)
         else:
             read_arrays(path, name=_name(path))
     except InputError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,13 @@ from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.folder import FORMAT
 from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES, faithful_quantiles, operating_points
 from lrp4rag.classifiers.token_model import TokenModel
-from lrp4rag.features.blocks import Block
+from lrp4rag.features.blocks import Block, parts_of
+from lrp4rag.features.parts import RELEVANCE
+from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.table import TokenTable
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_folds import FOLDS, fit_ensemble
-from lrp4rag.training.tokens import Tokens
+from lrp4rag.training.tokens import Tokens, stored_records
 from lrp4rag.training.vector_detector import one_origin
 
 CLASSIFIER = "tokens"
@@ -35,40 +38,45 @@ def fit_detector(
     blocks: Mapping[str, Block],
     seed: int = 0,
     probabilities: NDArray[np.float64] | None = None,
+    point: str = DEFAULT_POINT,
+    annotated: NDArray[np.intp] | None = None,
 ) -> FittedDetector:
     """Learn from all rows, whose features are `tokens`; raises `InputError` for several readers.
 
     Operating points are chosen on the rows' cross-validated `probabilities` (R,) by whole ensembles; without
-    them, on those by single networks, which agree less.
+    them, on those by single networks, which agree less. Of the `annotated` rows (default: all) are these
+    points and the ranges of what the detector is for; it flags from `point` on.
     """
-    first = one_origin(rows.relevances)
+    composite, target, reader = _origin(rows)
     tokens.require_sources()
     ensemble, fitted = fit_ensemble(tokens, np.arange(len(rows)), seed)
     source = INNER.format(folds=FOLDS, seed=seed) if probabilities is None else OUTER
     if probabilities is None:
         probabilities = fitted.probabilities
-    points = operating_points(tokens.labels, probabilities)
-    tables = {name: block for name, block in blocks.items() if isinstance(block, TokenTable)}
+    shown = np.arange(len(rows)) if annotated is None else annotated
+    points = operating_points(tokens.labels[shown], probabilities[shown])
+    tables = {name: block for name, block in blocks.items() if isinstance(block, TokenTable | PlainTable)}
     card = Card(
         format=FORMAT,
         classifier=CLASSIFIER,
         settings=", ".join(blocks),
-        reader=first.reader,
-        composite=first.composite,
-        target=first.target,
+        reader=reader,
+        composite=composite,
+        target=target,
         input=TokenInput(blocks=dict(blocks), reading=fitted.rule),
         feature_version=FEATURE_VERSION,
-        threshold=points[DEFAULT_POINT].threshold,
-        rows=len(rows),
-        hallucinated=int(tokens.labels.sum()),
+        threshold=points[point].threshold,
+        rows=len(shown),
+        hallucinated=int(tokens.labels[shown].sum()),
         versions=package_versions(),
         operating_points=points,
-        faithful_quantiles=faithful_quantiles(tokens.labels, probabilities),
-        domain=ranges(rows.records()),
+        faithful_quantiles=faithful_quantiles(tokens.labels[shown], probabilities[shown]),
+        prevalence=float(tokens.labels.mean()),
+        domain=ranges(stored_records(rows.select(shown), parts_of(blocks))),
         reference={
             feature: reference_of(
                 # The values of single tokens.
-                tokens.blocks[name][:, table.columns_of(feature)[table.windows.index(1)]],
+                tokens.blocks[name][:, table.own_column(feature)],
                 tokens.sentence,
                 tokens.flags,
             )
@@ -78,6 +86,15 @@ def fit_detector(
         selections=list(_selections(ensemble, fitted.rule, seed, source)),
     )
     return FittedDetector(TokenModel(dict(blocks), ensemble, fitted.rule, card.reference), card)
+
+
+def _origin(rows: Rows) -> tuple[str, str, dict[str, Any]]:
+    """Composite, target and reader; raises `InputError` for rows of several readers."""
+    if rows.has(RELEVANCE):
+        first = one_origin(rows.relevances)
+        return first.composite, first.target, first.reader
+    made = rows.store.configuration
+    return made.composite, made.target, made.reader
 
 
 def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) -> Iterator[Selection]:

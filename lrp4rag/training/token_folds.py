@@ -104,6 +104,17 @@ class TokenPredictions:
         found: Scores = expit(self.log_odds)
         return found
 
+    def take(self, tokens: Tokens, rows: Numbers) -> TokenPredictions:
+        """Of some of the rows, whose numbers rise; `tokens` are those of all."""
+        inside = tokens.within(rows)
+        return TokenPredictions(
+            self.alone[inside],
+            self.log_odds[inside],
+            self.marked[inside],
+            self.sentences[inside],
+            self.outcome.select(rows),
+        )
+
 
 def folds_of(
     tokens: Tokens, protocol: Protocol, learn: Flags | None = None, judged: Flags | None = None
@@ -147,15 +158,18 @@ def block_scores(tokens: Tokens, block: str, split: Split, seed: int, fit: Fit |
     return BlockScores(out_of_fold, mean_log_odds(models, tokens.blocks[block][tokens.within(split.test)]))
 
 
-def decide_fold(tokens: Tokens, split: Split, scores: Mapping[str, BlockScores]) -> FoldResult:
-    """Learn from some blocks' scores of the training tokens, and decide by those of the others."""
+def decide_fold(
+    tokens: Tokens, split: Split, scores: Mapping[str, BlockScores], point: str = DEFAULT_POINT
+) -> FoldResult:
+    """Learn from some blocks' scores of the training tokens, and decide by those of the others, at an
+    operating point of the training rows."""
     fitted = fit_stacker(tokens, split.train, {name: one.outside for name, one in scores.items()})
     rule, inside = fitted.rule, tokens.within(split.test)
     place = np.searchsorted(split.test, tokens.owner[inside])
     found = fitted.stacker(np.stack([one.judged for one in scores.values()], axis=1), place)
     of_tokens = expit(found.among)
     probabilities = rule.probabilities(found.alone, place, tokens.generators[split.test])
-    point = operating_points(tokens.labels[split.train], fitted.probabilities)[DEFAULT_POINT]
+    cut = operating_points(tokens.labels[split.train], fitted.probabilities)[point]
     return FoldResult(
         rows=split.test,
         alone=found.alone,
@@ -165,8 +179,8 @@ def decide_fold(tokens: Tokens, split: Split, scores: Mapping[str, BlockScores])
             of_tokens, tokens.sentence[inside], rule.sentence_top, rule.sentence_threshold
         ),
         probabilities=probabilities,
-        flagged=probabilities >= point.threshold,
-        chosen=f"{rule.top} tokens, from {point.threshold:.2f}",
+        flagged=probabilities >= cut.threshold,
+        chosen=f"{rule.top} tokens, from {cut.threshold:.2f}",
     )
 
 

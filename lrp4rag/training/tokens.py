@@ -13,9 +13,9 @@ from lrp4rag.classifiers.ensemble import Flags, Numbers
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.errors import InputError
 from lrp4rag.features.blocks import Block, parts_of
-from lrp4rag.features.parts import SIGNALS, STATES
+from lrp4rag.features.parts import READING, SIGNALS, STATES
 from lrp4rag.features.record import Record
-from lrp4rag.features.table import TokenTable
+from lrp4rag.features.states import StateBlock
 from lrp4rag.features.units import sentence_numbers
 from lrp4rag.files import read_bytes, remove_leftovers, write_atomically, written_atomically
 from lrp4rag.hashes import file_hash, json_hash
@@ -63,7 +63,7 @@ class Tokens:
                 raise InputError("a response without tokens cannot be learned from")
             for name, block in blocks.items():
                 made = block(record)
-                parts[name].append(made if isinstance(block, TokenTable) else lean(made))
+                parts[name].append(lean(made) if isinstance(block, StateBlock) else made)
             numbers = sentence_numbers(record)
             sentences.append(np.where(numbers >= 0, numbers + count, -1))
             count += int(numbers.max()) + 1
@@ -82,6 +82,19 @@ class Tokens:
     def within(self, rows: Numbers) -> Numbers:
         """The numbers of the tokens of some responses."""
         return np.flatnonzero(np.isin(self.owner, rows))
+
+    def take(self, rows: Numbers) -> Tokens:
+        """The tokens of some of the responses, whose numbers rise."""
+        inside = self.within(rows)
+        return Tokens(
+            {name: table[inside] for name, table in self.blocks.items()},
+            self.flags[inside],
+            np.searchsorted(rows, self.owner[inside]),
+            self.sentence[inside],
+            self.labels[rows],
+            self.groups[rows],
+            self.generators[rows],
+        )
 
     def select(self, names: Iterable[str]) -> Tokens:
         """The same with some of the blocks."""
@@ -105,13 +118,15 @@ def lean(states: Table) -> NDArray[np.float16]:
 
 def stored_records(rows: Rows, needs: Sequence[str]) -> Iterator[Record]:
     """The rows' records with the parts of the store that are needed; relevance alone without signals."""
+    if READING in needs:
+        return rows.readings()
     return rows.records(states=STATES in needs) if SIGNALS in needs else rows.bare_records()
 
 
 def tokens_of(rows: Rows, blocks: Mapping[str, Block]) -> Tokens:
     """Raises `InputError` where a row lacks what the blocks are made of, or has no tokens."""
-    for example, relevance in zip(rows.examples, rows.relevances, strict=True):
-        if not len(relevance.response):
+    for example, encoded in zip(rows.examples, rows.encodings, strict=True):
+        if not encoded.response_ids:
             raise InputError(f"the response of '{example.id}' has no tokens")
     return Tokens.of(
         stored_records(rows, parts_of(blocks) if blocks else ()),

@@ -8,17 +8,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from lrp4rag.classifiers.card import Evidence, Training
 from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.features import Features
+from lrp4rag.classifiers.operating import DEFAULT_POINT, FEW_ALARMS
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.features.blocks import Block, parts_of
+from lrp4rag.features.parts import READING
 from lrp4rag.hashes import hash_of
+from lrp4rag.training.corpus import ANNOTATED, Corpus
 from lrp4rag.training.evidence import cross_validate, located_evidence
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.localisation import CLASSIFIER, localisation
-from lrp4rag.training.metrics import RESAMPLES
+from lrp4rag.training.metrics import RESAMPLES, outcome_metrics
+from lrp4rag.training.pair_evidence import calibration, pair_evidence
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_detector import fit_detector
 from lrp4rag.training.trials import CrossValidation, Trial
@@ -61,14 +67,55 @@ class TokenRecipe:
     def needs(self) -> tuple[str, ...]:
         return parts_of(self.blocks)
 
-    def made_of(self, rows: Rows, resamples: int, jobs: int) -> tuple[FittedDetector, Evidence]:
-        """Features and finished folds are cached in the store, where a study finds them too."""
+    def made_of(
+        self, rows: Rows, resamples: int, jobs: int, corpus: Corpus | None = None
+    ) -> tuple[FittedDetector, Evidence]:
+        """Features and finished folds are cached in the store, where a study finds them too.
+
+        Of a `corpus`, whose rows these are, everything is learned from, and the annotated rows are judged;
+        what was made of them is judged in pairs.
+        """
+        plain = self.needs == (READING,)
+        trial = Trial(tuple(self.blocks), point=FEW_ALARMS if plain else DEFAULT_POINT)
         study = CrossValidation.open(rows, rows.store.folder / "study", self.blocks, jobs)
-        found = study.run({CLASSIFIER: Trial(tuple(self.blocks))}, "cross-validating")
-        located = localisation(rows, study.tokens, found, study.protocol, resamples=resamples, jobs=jobs)
+        found = study.run({CLASSIFIER: trial}, "cross-validating")[CLASSIFIER]
+        shown = np.arange(len(rows)) if corpus is None else corpus.numbers(ANNOTATED)
+        part = {CLASSIFIER: found.take(study.tokens, shown)}
+        located = localisation(
+            rows.select(shown),
+            study.tokens.take(shown),
+            part,
+            study.protocol,
+            resamples=resamples,
+            jobs=jobs,
+        )
+        probabilities, flagged = found.outcome.probabilities[0], found.outcome.flagged[0]
+        detector = fit_detector(
+            rows, study.tokens, self.blocks, probabilities=probabilities, point=trial.point, annotated=shown
+        )
         evidence = located_evidence(located, study.protocol, resamples)
-        probabilities = found[CLASSIFIER].outcome.probabilities[0]
-        return fit_detector(rows, study.tokens, self.blocks, probabilities=probabilities), evidence
+        if corpus is not None:
+            evidence = evidence.model_copy(
+                update={
+                    "calibration": calibration(
+                        rows.labels[shown], probabilities[shown], detector.card.prevalence
+                    ),
+                    "pairs": pair_evidence(
+                        corpus.twins(), probabilities, flagged, rows.groups, resamples=resamples
+                    ),
+                    "sets": {
+                        name: outcome_metrics(
+                            found.outcome.select(numbers),
+                            rows.labels[numbers],
+                            rows.groups[numbers],
+                            resamples=resamples,
+                        )
+                        for name, numbers in corpus.sets().items()
+                        if len(set(rows.labels[numbers])) == 2
+                    },
+                }
+            )
+        return detector, evidence
 
 
 def labelled(examples: Sequence[Example], path: str | Path) -> list[Example]:
@@ -85,7 +132,7 @@ def labelled(examples: Sequence[Example], path: str | Path) -> list[Example]:
 
 
 def train(
-    examples: Sequence[Example],
+    corpus: Corpus,
     extraction: Extraction,
     *,
     reads: VectorRecipe | TokenRecipe,
@@ -94,13 +141,18 @@ def train(
     jobs: int = 1,
 ) -> FittedDetector:
     """Cross-validate, in `jobs` processes, and fit a detector on what extraction left in its store."""
-    kept = tuple(example for example in examples if example.id not in extraction.failures)
-    detector, evidence = reads.made_of(Rows(extraction.store, kept), resamples, jobs)
+    kept = corpus.without(extraction.failures)
+    rows = Rows(extraction.store, kept.examples)
+    if isinstance(reads, TokenRecipe):
+        detector, evidence = reads.made_of(rows, resamples, jobs, kept)
+    else:
+        detector, evidence = reads.made_of(rows, resamples, jobs)
+    annotated = [kept.examples[k] for k in kept.numbers(ANNOTATED)]
     training = Training(
-        data_hash=data_hash(kept),
-        generators=dict(sorted(Counter(row.generator or "unknown" for row in kept).items())),
+        data_hash=data_hash(kept.examples),
+        generators=dict(sorted(Counter(row.generator or "unknown" for row in annotated).items())),
         failures=len(extraction.failures),
-        sources=sorted({row.content_hash for row in kept}),
+        sources=sorted({row.content_hash for row in kept.examples}),
         command=command,
     )
     card = detector.card.model_copy(update={"training": training, "evidence": evidence})

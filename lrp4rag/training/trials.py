@@ -45,13 +45,15 @@ Compute = Callable[[Tokens, Split, ByBlock], Any]
 class Trial:
     """`blocks` are what tokens are scored by, and `learner` is of `LEARNERS`. With `judged`, only that
     generator's responses are judged, by models that learned from the others'; with `sources`, models learn
-    from so many. Models that do not `know_generators` shift no log odds by generator."""
+    from so many. Models that do not `know_generators` shift no log odds by generator. Responses are flagged
+    at an operating `point` of the rows learned from."""
 
     blocks: tuple[str, ...]
     learner: str = NETWORK
     judged: str | None = None
     sources: int | None = None
     know_generators: bool = True
+    point: str = DEFAULT_POINT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,13 +125,13 @@ class CrossValidation:
 
     def result_cells(self, trial: Trial) -> list[Cell]:
         """A cell for each fold with its `FoldResult`, which is made of those of `score_cells`."""
-        return self._cells(trial, "reading", FoldResult, decide_fold)
+        return self._cells(trial, "reading", FoldResult, partial(decide_fold, point=trial.point))
 
     def _cells(self, trial: Trial, step: str, kind: Any, compute: Compute) -> list[Cell]:
         scores = self.score_cells(trial)
         settings: dict[str, Any] = {  # what decisions depend on beside the scores
             "blocks": {name: asdict(self.blocks[name]) for name in trial.blocks},
-            "point": RULES[DEFAULT_POINT].words,
+            "point": RULES[trial.point].words,
         } | ({} if trial.know_generators else {"told": False})
         return [
             Cell(

@@ -9,7 +9,7 @@ import pytest
 
 from lrp4rag.classifiers.card import Range
 from lrp4rag.classifiers.domain import FACETS, ranges, unlike
-from tests.features.records import random_record
+from tests.features.records import random_record, with_relevance
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_another_language_decides_and_another_number_of_passages_does_not(
 ) -> None:
     record = random_record(30)
     encoded = replace(record.encoded, **change(record.encoded))
-    (found,) = unlike(trained, replace(record, relevance=replace(record.relevance, encoded=encoded)))
+    (found,) = unlike(trained, with_relevance(record, replace(record.relevance, encoded=encoded)))
     assert (found.facet, found.decides) == (facet, decides)
 
 

@@ -21,7 +21,7 @@ from lrp4rag.training.token_detector import fit_detector, reference_of
 from lrp4rag.training.token_folds import fit_ensemble
 from lrp4rag.training.tokens import Tokens, tokens_of
 from tests.classifiers.samples import READER
-from tests.features.records import random_record
+from tests.features.records import random_record, with_relevance, without_tokens
 from tests.training.test_localisation import stored
 
 BLOCKS = {
@@ -51,7 +51,7 @@ def test_tokens_are_the_records_one_after_the_other() -> None:
         np.testing.assert_array_equal(tokens.blocks["signals"][inside], BLOCKS["signals"](record))
         np.testing.assert_allclose(tokens.blocks["state"][inside], BLOCKS["state"](record), rtol=1e-3)
     assert list(tokens.select(["state"]).blocks) == ["state"]
-    empty = replace(records[0], relevance=replace(records[0].relevance, response=np.zeros(0)))
+    empty = without_tokens(records[0])
     with pytest.raises(InputError, match="without tokens"):
         Tokens.of([empty], flags[:1], np.ones(1, dtype=bool), np.array(["a"]), BLOCKS)
 
@@ -112,7 +112,7 @@ def test_it_judges_a_response_and_marks_what_is_hallucinated(rows, records, dete
 
 def test_the_card_holds_every_selection(detector: FittedDetector) -> None:
     card = detector.card
-    assert {"balanced", "high-precision", "high-recall"} == set(card.operating_points)
+    assert {"balanced", "one-in-ten", "high-precision", "high-recall"} == set(card.operating_points)
     assert card.threshold == card.operating_points["balanced"].threshold
     assert len(card.selections) == 10
     assert set(card.input.reading.shifts) == {"g1", "g2"}
@@ -134,7 +134,7 @@ def test_operating_points_are_had_by_name_or_rate(records, detector: FittedDetec
 
 def test_no_verdict_on_what_is_unlike_the_training_data(detector: FittedDetector) -> None:
     short = random_record(2)
-    verdict = detector.predict(replace(short, relevance=replace(short.relevance, reader=READER)))
+    verdict = detector.predict(with_relevance(short, replace(short.relevance, reader=READER)))
     assert verdict.abstained
     assert verdict.hallucinated is None
     assert verdict.probability is not None
@@ -151,7 +151,10 @@ def test_saved_and_loaded_it_is_the_same(records, detector, probabilities, tmp_p
 
 def test_signals_that_are_missing_are_named(records, detector: FittedDetector) -> None:
     relevance, signals = records[0].relevance, records[0].signals
-    for lacking, match in ((relevance, "features need"), (Record(relevance, signals), "hidden states")):
+    for lacking, match in (
+        (relevance, "features need"),
+        (Record.of(relevance, signals=signals), "hidden states"),
+    ):
         with pytest.raises(InputError, match=match):
             detector.predict(lacking)
 

@@ -6,14 +6,14 @@ import os
 import pytest
 
 from lrp4rag.features.parts import PARTS as ALL_PARTS
-from lrp4rag.features.parts import STATES
+from lrp4rag.features.parts import READING, STATES
 from lrp4rag.training import workers
 from lrp4rag.training.store import Store
 from tests.training.jobs import contents
 from tests.training.labelled import examples, write_jsonl
 from tests.training.stored import store_of
 
-PARTS = tuple(part for part in ALL_PARTS if part != STATES)
+PARTS = tuple(part for part in ALL_PARTS if part not in (READING, STATES))
 """What is extracted by default: states of each token are large."""
 
 ROWS = [*examples(3), *examples(2, first=3, generator="g2")]
@@ -71,7 +71,7 @@ def test_workers(run, full, data, reader_folder, tmp_path, processes, monkeypatc
     [
         (
             ["--parts", "relevance,signal"],
-            "unknown part 'signal'; choose from relevance, signals",
+            "unknown part 'signal'; choose from reading, relevance, signals",
         ),
         (["--parts", ","], "at least one part"),
         (["--matrix", "0x5"], "unknown part 'matrix-0x5'"),

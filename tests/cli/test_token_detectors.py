@@ -35,17 +35,41 @@ def data(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def further(tmp_path_factory) -> Path:
+    """Pairs: eleven questions with a right and a wrong answer each."""
+    rows = [
+        {
+            "id": f"q{k}",
+            "question": "How long is the bridge?",
+            "passages": [f"The bridge of Holm {k} is {k + 20} metres long and was built in 1931."],
+            "responses": [
+                {"id": f"q{k}", "response": f"It is {k + 20} metres long.", "labels": []},
+                {
+                    "id": f"q{k}~number",
+                    "response": f"It is {k + 40} metres long.",
+                    "labels": [{"start": 6, "end": 15, "kind": "number"}],
+                },
+            ],
+        }
+        for k in range(11)
+    ]
+    path = tmp_path_factory.mktemp("data") / "further.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture(scope="module")
 def places(tmp_path_factory, deep) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("made")
     return {"store": folder / "s", "detector": folder / "d", "fast": folder / "f", "reader": deep}
 
 
 @pytest.fixture(scope="module")
-def trained(run, data, places) -> str:
+def trained(run, data, further, places) -> str:
     options = ["--store", places["store"], "--reader", places["reader"], "--bootstrap", 20, "--workers", 1]
     fast = run("train", data, "--out", places["fast"], *options, "--block", "quick", "--block", "state")
     assert "quick, state" in fast.stdout
-    return run("train", data, "--out", places["detector"], *options).stdout
+    return run("train", data, "--out", places["detector"], *options, "--more", further).stdout
 
 
 @pytest.fixture
@@ -56,8 +80,13 @@ def one(places, trained):
 def test_training_by_default_judges_tokens(trained, places) -> None:
     assert "tokens (this)" in trained
     card = json.loads((places["detector"] / "card.json").read_text())
-    assert list(card["input"]["blocks"]) == ["signals", "state", "passages"]
+    assert list(card["input"]["blocks"]) == ["plain", "around"]
     assert set(card["evidence"]["generators"]) == {"g1", "g2"}
+    assert card["rows"] == 60, "what is made of them does not count"
+    assert {one["set"] for one in card["evidence"]["pairs"]} == {"further"}
+    assert set(card["evidence"]["sets"]) == {"further"}
+    assert set(card["evidence"]["calibration"]) == {"10%", "25%", "50%"}
+    assert card["threshold"] == card["operating_points"]["one-in-ten"]["threshold"]
     assert card["selections"]
     assert card["domain"]
 
@@ -101,7 +130,7 @@ def test_operating_points_move_the_threshold(run, data, one, places) -> None:
     points = json.loads((places["detector"] / "card.json").read_text())["operating_points"]
     for name in ("high-recall", "high-precision"):
         assert threshold("--operating-point", name) == points[name]["threshold"]
-    assert threshold() == points["balanced"]["threshold"]
+    assert threshold() == points["one-in-ten"]["threshold"]
     assert threshold("--false-positive-rate", 0.01) >= threshold("--false-positive-rate", 0.5)
     stderr = run("analyse", data, "--id", "bridge-1", *one, "--operating-point", "loud", code=2).stderr
     assert "no operating point 'loud'; choose from balanced" in stderr

@@ -107,7 +107,8 @@ def test_data_that_cannot_be_trained_on(run, reader_folder, tmp_path):
     for options, message in (
         (["--length", 9], "5 folds need at least 5 sources"),
         (["--block", "signals"], "10 sources with annotated tokens are needed, and there are 3"),
-        ([], "too few layers"),  # the reader has two
+        (["--block", "state"], "too few layers"),  # the reader has two
+        ([], "10 sources with annotated tokens are needed, and there are 3"),
     ):
         assert message in run("train", path, *common, *options, code=2).stderr
     assert not (tmp_path / "d").exists()

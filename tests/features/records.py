@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lrp4rag.features.record import Record
+from lrp4rag.lrp.relevance import Relevance
 from tests.classifiers.samples import relevance_of
 
 LAYERS, HEADS, ORIGINS = 5, 3, 4
@@ -34,7 +35,19 @@ def record_of(by_segment: Any, *, prompt: Any = None, **signals: Any) -> Record:
     relevance = relevance_of(rows.sum(0), by_segment=rows)
     if prompt is not None:
         relevance = replace(relevance, prompt=np.asarray(prompt, dtype=np.float32))
-    return Record(relevance, arrays)
+    return Record.of(relevance, signals=arrays)
+
+
+def with_relevance(record: Record, relevance: Relevance) -> Record:
+    """The same record of other relevance, its text and its reader."""
+    return replace(record, relevance=relevance, encoded=relevance.encoded, reader=relevance.reader)
+
+
+def without_tokens(record: Record) -> Record:
+    """The same record of an empty response."""
+    nothing = np.zeros(0, dtype=np.float32)
+    encoded = replace(record.encoded, response_ids=(), response_offsets=())
+    return with_relevance(record, replace(record.relevance, response=nothing, encoded=encoded))
 
 
 def random_states(length: int, seed: int = 0) -> dict[str, np.ndarray]:
@@ -68,5 +81,5 @@ def random_record(length: int = 30, seed: int = 0, by_segment: Any = None, text:
     )
     if text is not None:
         relevance = relevance_of(record.relevance.total, text=text, by_segment=record.relevance.by_segment)
-        record = replace(record, relevance=relevance)
+        record = with_relevance(record, relevance)
     return replace(record, states=random_states(length, seed))

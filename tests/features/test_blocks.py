@@ -121,7 +121,7 @@ def test_quick_features_are_the_same_where_passages_are_one_segment() -> None:
         (lambda: StateBlock("whole", window=4), "window odd"),
         (lambda: StateBlock("whole")(replace(RECORD, states={})), "parts relevance,signals,states"),
         (lambda: StateBlock("whole")(deep([], 2)), "too few layers"),
-        (lambda: blocks_named(["nothing"]), "unknown block 'nothing'; choose from signals"),
+        (lambda: blocks_named(["nothing"]), "unknown block 'nothing'; choose from plain, around"),
         (lambda: blocks_named([]), "at least one block"),
     ],
 )

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from lrp4rag.errors import InputError
-from lrp4rag.features.record import Record
 from lrp4rag.features.response import POOLINGS, PROMPT_FEATURES, response_features
 from lrp4rag.features.tokens import TOKEN_FEATURES
 from lrp4rag.features.units import content_tokens
-from tests.features.records import random_record, record_of
+from tests.features.records import random_record, record_of, without_tokens
 
 
 def test_poolings() -> None:
@@ -65,4 +62,4 @@ def test_what_a_record_lacks() -> None:
     with pytest.raises(InputError, match="'gini' needs R_prompt"):
         PROMPT_FEATURES["gini"](record)
     with pytest.raises(InputError, match="without tokens"):
-        response_features(Record(replace(record.relevance, response=np.zeros(0))))
+        response_features(without_tokens(record))

@@ -83,7 +83,7 @@ def test_any_number_of_passages(passages: int) -> None:
 
 def test_a_missing_signal_is_named() -> None:
     with pytest.raises(InputError, match=r"signal 'by_segment'.*parts relevance,signals"):
-        TOKEN_FEATURES["passages"](Record(RECORD.relevance))
+        TOKEN_FEATURES["passages"](Record.of(RECORD.relevance))
 
 
 @pytest.mark.parametrize("heading", tables_in_markdown())

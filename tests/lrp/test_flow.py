@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lrp4rag.errors import InputError, LRP4RAGError
-from lrp4rag.lrp import ATTNLRP, COMPOSITES, Composite, relevance_mode, rules
+from lrp4rag.lrp import ATTNLRP, COMPOSITES, TARGETS, Composite, Target, relevance_mode, rules
 from tests.lrp.checks import (
     assert_close,
     composites,
@@ -174,3 +174,61 @@ def test_weights_may_be_integers(llama, tokens: Tokens) -> None:
     with relevance_mode(llama) as flow:
         assert torch.equal(flow.push(tokens, tangents), flow.push(tokens, tangents.double()))
         assert torch.equal(flow.pull(tokens, rows), flow.pull(tokens, rows.double()))
+
+
+# Other targets than the mode's.
+
+CONTRAST = Target("response", (3, 50, 96, 0, 41, 7))
+
+
+@pytest.mark.parametrize("target", [*TARGETS, CONTRAST], ids=str)
+@pytest.mark.parametrize("name", ["llama", "gemma2"])
+def test_a_pull_for_a_target_is_that_of_a_mode_with_it(name: str, target: str | Target) -> None:
+    weights = random_weights(2, 6)
+    with relevance_mode(model_of(name), target=target) as flow:
+        expected = flow.pull(TOKENS, weights, all_columns=True)
+    with relevance_mode(model_of(name)) as flow:
+        assert_close(flow.pull(TOKENS, weights, all_columns=True, target=target), expected, 1e-10)
+
+
+def test_a_pull_for_a_target_leaves_the_mode_s_own_as_it_is(llama) -> None:
+    with relevance_mode(llama) as flow:
+        before = flow.pull(TOKENS)
+        flow.pull(TOKENS, target=CONTRAST)
+        assert torch.equal(flow.pull(TOKENS), before)
+        assert flow.target == "response"
+
+
+def test_a_pull_for_a_target_reads_a_kept_replay(llama) -> None:
+    replays = []
+    with relevance_mode(llama) as flow:
+        expected = flow.pull(TOKENS, target=CONTRAST)
+        flow.push(TOKENS, ONES(1, 11), keep=True)
+        handle = llama.model.layers[0].register_forward_hook(lambda *_: replays.append(1))
+        actual, own = flow.pull(TOKENS, target=CONTRAST), flow.pull(TOKENS)
+        handle.remove()
+        flow.forget()
+        assert_close(actual, expected, 1e-10)
+        assert_close(own, flow.pull(TOKENS), 1e-10)
+    assert replays == []
+
+
+def test_a_pull_for_a_target_at_a_layer(llama) -> None:
+    with relevance_mode(llama, target=CONTRAST) as flow:
+        expected = flow.pull(TOKENS, layer=1)
+    with relevance_mode(llama) as flow:
+        assert_close(flow.pull(TOKENS, layer=1, target=CONTRAST), expected, 1e-10)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("other", "unknown target 'other'"),
+        (Target("response", (1, 2)), "one for each of 6, not 2"),
+        (Target("response", (97,)), "0 to 96"),
+    ],
+    ids=range(3),
+)
+def test_a_pull_for_what_is_no_target_is_refused(llama, target: str | Target, message: str) -> None:
+    with relevance_mode(llama) as flow, pytest.raises(LRP4RAGError, match=message):
+        flow.pull(TOKENS, target=target)

@@ -84,7 +84,7 @@ def test_it_is_analysed_and_writes_its_own_response(quantised_folder: Path) -> N
     reader = load_reader(str(quantised_folder), device="cpu")
     analysis = analyse(bridge_example(response=None), reader, None, max_new_tokens=5)
     assert analysis.generated
-    assert len(analysis.relevance.response) == len(analysis.relevance.encoded.response_ids) > 0
+    assert len(analysis.relevance.response) == len(analysis.encoded.response_ids) > 0
 
 
 def test_what_needs_pull_is_refused_before_anything_is_computed(

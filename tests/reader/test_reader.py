@@ -117,7 +117,7 @@ def test_a_prompt_leaves_room_for_a_response(tiny_reader: Reader) -> None:
     answered = full.generate(example, max_new_tokens=8, truncation="passages")
     assert answered.dropped == 8
     analysis = analyse(example, full, None, max_new_tokens=8, truncation="passages")
-    assert analysis.relevance.encoded == answered
+    assert analysis.encoded == answered
 
 
 # Identity.

@@ -79,11 +79,17 @@ def analysis_of(
         by_segment=(members.astype(np.float32) @ matrix.T) if segments else None,
     )
     threshold = None if probability is None else 0.5
-    verdict = judge(relevance, probability=probability, threshold=threshold, token_threshold=token_threshold)
+    verdict = judge(
+        encoded, relevance, probability=probability, threshold=threshold, token_threshold=token_threshold
+    )
     offsets = np.array(encoded.response_offsets)
     held = [(offsets[:, 0] < s.end) & (offsets[:, 1] > s.start) for s in verdict.sentences]
     return Analysis(
         example=example,
+        encoded=encoded,
+        reader=relevance.reader,
+        composite="attnlrp",
+        target="response",
         relevance=relevance,
         verdict=verdict,
         sentence_rows=np.stack([matrix[mask].mean(0) for mask in held]) if rows else None,

@@ -64,7 +64,7 @@ def test_the_page_shows_verdict_prompt_and_response():
     analysis = grounded_then_not(token_threshold=0.0)
     page = Page(html_page(analysis, detector="default"))
     assert page.text("bad") == "Likely hallucinated, probability 0.78"
-    assert page.text("prompt") == analysis.relevance.encoded.text
+    assert page.text("prompt") == analysis.encoded.text
     assert page.text("response") == RESPONSE
     facts = page.text("dl")
     for words in ("bridge-1", "tiny, raw prompt, float32, abc123", "attnlrp", "default", "0.50"):

@@ -11,6 +11,7 @@ from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.folder import load_card
 from lrp4rag.features.table import TokenTable
 from lrp4rag.report.model_card import model_card
+from lrp4rag.training.corpus import Corpus
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.train import TokenRecipe, train
 from lrp4rag.training.vector_detector import fit_vector_detector
@@ -26,7 +27,8 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> Card:
     blocks = {"signals": TokenTable(("passages", "question"), (), (1,))}
     recipe = TokenRecipe(blocks)
     extraction = Extraction(rows.store, 0, len(rows), {})
-    return train(rows.examples, extraction, reads=recipe, resamples=20, command="lrp4rag train x").card
+    corpus = Corpus.of(rows.examples)
+    return train(corpus, extraction, reads=recipe, resamples=20, command="lrp4rag train x").card
 
 
 def sections(page: str) -> list[str]:

@@ -36,7 +36,7 @@ def judged(base: Analysis | None = None, **changes: Any) -> Analysis:
     count = len(base.relevance.response)
     probabilities = np.where(np.arange(count) < 4, 0.1, 0.9).astype(np.float32)
     marks = TokenMarks(probabilities, 0.5, 3, 0.6)
-    verdict = judge(base.relevance, probability=0.78, threshold=0.5, marks=marks)
+    verdict = judge(base.encoded, base.relevance, probability=0.78, threshold=0.5, marks=marks)
     return replace(base, verdict=replace(verdict, reasons=(REASON,), **changes))
 
 
@@ -67,7 +67,7 @@ def test_the_record_has_everything_a_machine_needs():
     expected |= {"reader": READER, "response": RESPONSE, "response_tokens": 9, "dropped": 0}
     expected |= {"generated": False, "seconds": {"push": 1.25, "classify": 0.5}}
     assert expected.items() <= row.items()
-    assert row["prompt_tokens"] == len(analysis.relevance.encoded.prompt_ids)
+    assert row["prompt_tokens"] == len(analysis.encoded.prompt_ids)
 
 
 def test_sentences_and_spans_carry_their_text_and_their_passage():
@@ -124,7 +124,7 @@ def test_a_token_detectors_spans_and_sentences_have_probabilities():
 def test_nothing_suspect_is_said_too():
     analysis = judged()
     marks = replace(analysis.verdict.marks, threshold=0.95)
-    verdict = judge(analysis.relevance, probability=0.2, threshold=0.5, marks=marks)
+    verdict = judge(analysis.encoded, analysis.relevance, probability=0.2, threshold=0.5, marks=marks)
     assert "hallucinated with a probability below 0.95" in html_page(replace(analysis, verdict=verdict))
 
 

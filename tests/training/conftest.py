@@ -7,6 +7,7 @@ import pytest
 from lrp4rag.classifiers import Features
 from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.training import token_folds
+from lrp4rag.training.corpus import Corpus
 from lrp4rag.training.train import VectorRecipe, train
 from tests.training.labelled import examples, extraction
 
@@ -16,7 +17,7 @@ def detector(tmp_path_factory: pytest.TempPathFactory) -> FittedDetector:
     """Trained on 40 examples."""
     made = extraction(examples(), tmp_path_factory.mktemp("store") / "s")
     reads = VectorRecipe(Features(length=20))
-    return train(examples(), made, reads=reads, command="lrp4rag train x", resamples=50)
+    return train(Corpus.of(examples()), made, reads=reads, command="lrp4rag train x", resamples=50)
 
 
 @pytest.fixture

@@ -377,7 +377,10 @@ def test_a_full_disk_is_not_a_failure_of_a_row(
     ("options", "message"),
     [
         ({"composite": "lrp"}, "unknown composite 'lrp'"),
-        ({"parts": ["signal"]}, "unknown part 'signal'; choose from relevance, signals, states, prompt"),
+        (
+            {"parts": ["signal"]},
+            "unknown part 'signal'; choose from reading, relevance, signals, states, prompt",
+        ),
         ({"parts": ["relevance", "matrix-0x5"]}, "unknown part 'matrix-0x5'"),
         ({"parts": []}, "at least one part"),
         ({"composite": "paper", "parts": ["signals"]}, "signals need paper and cp_lrp in one stack"),

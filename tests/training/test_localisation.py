@@ -19,7 +19,7 @@ from lrp4rag.training.store import Store
 from lrp4rag.training.token_folds import cross_validate_tokens
 from lrp4rag.training.tokens import tokens_of
 from tests.classifiers.samples import relevance_of
-from tests.features.records import random_record, random_states, record_of
+from tests.features.records import random_record, random_states, record_of, without_tokens
 from tests.training.labelled import examples
 from tests.training.stored import CONFIGURATION
 
@@ -105,7 +105,7 @@ def test_rows_that_cannot_be_learned_from(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(InputError, match="has no signals; extract them"):
         tokens_of(Rows.open(tmp_path), FEW)
     empty = record_of(np.zeros((4, 1)))
-    empty = replace(empty, relevance=replace(empty.relevance, response=np.zeros(0, dtype=np.float32)))
+    empty = without_tokens(empty)
     monkeypatch.setattr(Rows, "records", lambda self, **_: iter([empty] * len(self)))
     with pytest.raises(InputError, match="without tokens"):
         tokens_of(rows, FEW)

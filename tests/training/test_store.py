@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,14 +14,21 @@ import pytest
 
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example, Label
-from lrp4rag.features.parts import PROMPT, RELEVANCE, SIGNALS, part_named
+from lrp4rag.features.parts import PROMPT, READING, RELEVANCE, SIGNALS, part_named
+from lrp4rag.features.record import Record
+from lrp4rag.features.replay import AROUND, LIKELIHOODS, PlainReplay
+from lrp4rag.reader import Reader
 from lrp4rag.strict_json import sealed
+from lrp4rag.training.extract import extract
+from lrp4rag.training.extractor import Extractor, Group
 from lrp4rag.training.manifest import dump_examples, parse_examples
+from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Configuration, Store, key_of, read_arrays, write_arrays
 from tests.classifiers.samples import READER, relevance_of
+from tests.hostile.damage import flipped
 from tests.test_files import leftover
 from tests.tiny import bridge_example
-from tests.training.jobs import contents
+from tests.training.jobs import TOO_LONG, contents, responses
 from tests.training.stored import CONFIGURATION
 
 DEAD = 10**10 - 1
@@ -92,7 +100,9 @@ def test_names_of_parts() -> None:
         assert part_named(name) == name
     bad = ("", "signal", "matrix", "matrix-0x5", "matrix-5x0", "matrix-axb", "matrix-4x", "matrix-12345x4")
     for name in bad:
-        with pytest.raises(InputError, match=rf"unknown part '{name}'; choose from relevance, signals"):
+        with pytest.raises(
+            InputError, match=rf"unknown part '{name}'; choose from reading, relevance, signals"
+        ):
             part_named(name)
 
 
@@ -304,3 +314,222 @@ def test_arrays_are_read_as_the_name_they_were_written_as(tmp_path: Path) -> Non
     for path, found in ((tmp_path / "a", "signals/key"), (tmp_path / "b", "None")):
         with pytest.raises(InputError, match=rf"damaged \(it was written as {found}\); run lrp4rag extract"):
             read_arrays(path, (), "signals/other")
+
+
+# Readings.
+
+T = len(EXAMPLE.response.split(" "))
+
+
+def reading_of(example: Example = EXAMPLE, seed: int = 0) -> Record:
+    """Random numbers that float16 holds."""
+    draw, encoded = np.random.default_rng(seed), relevance_of([0.0] * T, text=example.response).encoded
+    signals = {name: draw.normal(size=T).astype(np.float16).astype(np.float32) for name in LIKELIHOODS}
+    signals["places"] = np.array([[0, 2, 0, 0, 1, 1], [7, 13, 1, 2, 3, 70_000]], dtype=np.int32)
+    signals["scores"] = np.array([[-1.5, -20.25, -0.5], [0, -2, 0]], dtype=np.float32)
+    return Record(encoded, READER, signals, {AROUND: draw.normal(size=(1, T + 1, 6)).astype(np.float16)})
+
+
+def assert_same_reading(found: Record, expected: Record) -> None:
+    """Up to float16."""
+    assert (found.encoded, found.reader) == (expected.encoded, expected.reader)
+    assert (set(found.signals), set(found.states)) == (set(expected.signals), {AROUND})
+    for name, array in found.signals.items():
+        given = expected.signals[name]
+        whole = name == "places"
+        assert array.dtype == (np.int32 if whole else np.float32)
+        np.testing.assert_array_equal(array, given if whole else given.astype(np.float16).astype(np.float32))
+    np.testing.assert_array_equal(found.states[AROUND], expected.states[AROUND])
+
+
+@pytest.fixture
+def with_reading(store: Store) -> Store:
+    store.write_record(EXAMPLE, reading_of())
+    return store
+
+
+def test_a_reading_comes_back_as_it_was_written(with_reading: Store, folder: Path) -> None:
+    assert_same_reading(Store.existing(folder).read_record(EXAMPLE), reading_of())
+
+
+def test_a_reading_without_values_comes_back_too(store: Store) -> None:
+    given = reading_of()
+    nothing = {"places": np.zeros((0, 6), dtype=np.int32), "scores": np.zeros((0, 3), dtype=np.float32)}
+    given = replace(given, signals={**given.signals, **nothing})
+    store.write_record(EXAMPLE, given)
+    assert_same_reading(store.read_record(EXAMPLE), given)
+
+
+def test_a_reading_knows_the_generator(store: Store) -> None:
+    example = replace(EXAMPLE, generator="g")
+    store.write_record(example, reading_of())
+    assert store.read_record(example).generator == "g"
+    assert store.read_record(EXAMPLE).generator is None
+
+
+def test_a_reading_is_a_part_of_its_own(with_reading: Store, folder: Path) -> None:
+    assert with_reading.parts() == [READING]
+    assert with_reading.holds(EXAMPLE, READING)
+    assert not with_reading.holds(EXAMPLE)
+    assert set(contents(folder)) == {"manifest.json", f"reading/{key_of(EXAMPLE)}.safetensors"}
+
+
+def test_a_reading_that_is_missing_is_named(store: Store) -> None:
+    with pytest.raises(InputError, match=r"no reading of example 'bridge-0'; extract it \(part reading\)"):
+        store.read_record(EXAMPLE)
+
+
+def test_a_reading_is_the_same_bytes_again(with_reading: Store) -> None:
+    path = with_reading.path(EXAMPLE, READING)
+    before = path.read_bytes()
+    with_reading.write_record(EXAMPLE, reading_of())
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: flipped(content, -3)])
+def test_a_damaged_reading_is_refused(damage: Callable[[bytes], bytes], with_reading: Store) -> None:
+    path = with_reading.path(EXAMPLE, READING)
+    path.write_bytes(damage(path.read_bytes()))
+    assert not with_reading.holds(EXAMPLE, READING)
+    with pytest.raises(InputError, match="damaged"):
+        with_reading.read_record(EXAMPLE)
+
+
+def test_a_reading_in_another_s_place_is_refused(with_reading: Store) -> None:
+    other = bridge_example(1)
+    with_reading.path(EXAMPLE, READING).rename(with_reading.path(other, READING))
+    assert not with_reading.holds(other, READING)
+    with pytest.raises(InputError, match="it was written as reading/"):
+        with_reading.read_record(other)
+
+
+def test_arrays_without_tokens_are_no_reading(store: Store) -> None:
+    store.write_arrays(EXAMPLE, READING, {AROUND: np.zeros((1, T + 1, 6))})
+    with pytest.raises(InputError, match="not a reading"):
+        store.read_record(EXAMPLE)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_reading_with_what_is_no_number_is_refused(value: float, store: Store) -> None:
+    given = reading_of()
+    signals = {**given.signals, "entropy": np.full(T, value, dtype=np.float32)}
+    with pytest.raises(LRP4RAGError, match="'entropy' has NaN or Inf"):
+        store.write_record(EXAMPLE, replace(given, signals=signals))
+    assert not store.holds(EXAMPLE, READING)
+
+
+# Rows of a store that holds readings only.
+
+LABELLED = [
+    bridge_example(k, labels=(Label(0, 6),) if k else (), generator=f"g{k}", id=f"row-{k}") for k in range(3)
+]
+
+
+@pytest.fixture
+def rows(store: Store) -> Rows:
+    store.add_examples([*LABELLED, bridge_example(7)])
+    for k, example in enumerate((*LABELLED, bridge_example(7))):
+        store.write_record(example, reading_of(example, seed=k))
+    return Rows.open(store.folder)
+
+
+def test_rows_are_the_labelled_ones_with_a_reading(rows: Rows) -> None:
+    assert rows.examples == tuple(LABELLED)
+    rows.store.path(LABELLED[1], READING).unlink()
+    assert Rows.open(rows.store.folder).examples == (LABELLED[0], LABELLED[2])
+
+
+def test_encodings_of_rows_are_those_of_readings(rows: Rows) -> None:
+    assert rows.encodings == [reading_of(example).encoded for example in LABELLED]
+
+
+def test_token_flags_of_readings(rows: Rows) -> None:
+    """Characters 0 to 6 are "It was"."""
+    marked = [True, True, False, False, False]
+    assert [flags.tolist() for flags in rows.token_flags] == [[False] * T, marked, marked]
+
+
+def test_readings_of_rows_come_in_their_order(rows: Rows) -> None:
+    found = list(rows.select([2, 0]).readings())
+    assert [one.generator for one in found] == ["g2", "g0"]
+    for one, k in zip(found, (2, 0), strict=True):
+        assert_same_reading(one, reading_of(LABELLED[k], seed=k))
+
+
+def test_a_digest_changes_with_the_labels_only(rows: Rows) -> None:
+    before = rows.digest
+    rows.store.write_record(LABELLED[0], reading_of(LABELLED[0], seed=9))
+    assert Rows.open(rows.store.folder).digest == before
+    rows.store.add_examples([replace(LABELLED[0], labels=(Label(0, 2),))])
+    assert Rows.open(rows.store.folder).digest != before
+
+
+def test_rows_without_relevance_say_so(rows: Rows) -> None:
+    assert (rows.has(READING), rows.has(RELEVANCE)) == (True, False)
+    with pytest.raises(InputError, match="no relevance for example 'row-0'"):
+        _ = rows.relevances
+
+
+def test_where_both_are_stored_encodings_are_those_of_relevance(rows: Rows) -> None:
+    for example in LABELLED:
+        rows.store.write(example, relevance_of([1.0] * T, text=example.response))
+    assert rows.encodings == [one.encoded for one in rows.relevances]
+
+
+# Readings by a reader.
+
+
+def test_readings_are_extracted_as_a_replay_gives_them(tiny_reader: Reader, tmp_path: Path) -> None:
+    given = responses(2)
+    extraction = extract(given, tiny_reader, tmp_path / "s", parts=(READING,))
+    assert (extraction.computed, extraction.failures) == (4, {})
+    assert extraction.store.parts() == [READING]
+    replay = PlainReplay(tiny_reader)
+    for example in given:
+        expected = replay(tiny_reader.encode(example))
+        assert_same_reading(extraction.store.read_record(example), expected)
+
+
+def test_readings_are_computed_once_and_damaged_ones_again(tiny_reader: Reader, tmp_path: Path) -> None:
+    given = responses(2)
+    store = extract(given, tiny_reader, tmp_path / "s", parts=(READING,)).store
+    before, path = contents(store.folder), store.path(given[2], READING)
+    path.write_bytes(path.read_bytes()[:-5])
+    again = extract(given, tiny_reader, tmp_path / "s", parts=(READING,))
+    assert (again.computed, again.present) == (1, 3)
+    assert contents(store.folder) == before
+
+
+def test_reading_and_relevance_in_one_call(tiny_reader: Reader, tmp_path: Path) -> None:
+    """The order of parts makes no difference, and each is as it is alone."""
+    given = responses(2)
+    for name, parts in {
+        "both": (RELEVANCE, READING),
+        "turned": (READING, RELEVANCE),
+        "reading": (READING,),
+        "relevance": (RELEVANCE,),
+    }.items():
+        assert extract(given, tiny_reader, tmp_path / name, parts=parts).failures == {}
+    both = contents(tmp_path / "both")
+    assert both == contents(tmp_path / "turned")
+    assert both == contents(tmp_path / "reading") | contents(tmp_path / "relevance")
+
+
+def test_an_extractor_leaves_relevance_mode_to_read(tiny_reader: Reader, store: Store) -> None:
+    """Also where the prompt before left it open."""
+    one, other = responses(2, each=1)
+    extractor = Extractor(tiny_reader, store)
+    for example in (one, other):
+        assert extractor.run(Group((example,)), (RELEVANCE, READING)) == {}
+    extractor.close()
+    expected = PlainReplay(tiny_reader)
+    for example in (one, other):
+        assert_same_reading(store.read_record(example), expected(tiny_reader.encode(example)))
+
+
+def test_a_response_that_cannot_be_read_does_not_take_others_with_it(
+    tiny_reader: Reader, tmp_path: Path
+) -> None:
+    extraction = extract([*responses(1), TOO_LONG], tiny_reader, tmp_path / "s", parts=(READING,))
+    assert set(extraction.failures) == {TOO_LONG.id}
+    assert [extraction.store.holds(example, READING) for example in responses(1)] == [True, True]

@@ -8,6 +8,7 @@ from lrp4rag.classifiers.calibration import candidates_on, fit_best, grouped_fol
 from lrp4rag.errors import InputError
 from lrp4rag.features.table import TokenTable
 from lrp4rag.features.units import smoothed
+from lrp4rag.training.corpus import Corpus
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.metrics import weighted_metrics, weighted_token_metrics
 from lrp4rag.training.rows import Rows
@@ -78,7 +79,7 @@ def test_failed_rows_are_left_out(detector, tmp_path, monkeypatch):
     monkeypatch.setattr("lrp4rag.training.train.cross_validate", lambda *_, **__: detector.card.evidence)
     rows = examples()
     made = extraction(rows[:-2], tmp_path / "s", failures={row.id: "no" for row in rows[-2:]})
-    card = train(rows, made, reads=VectorRecipe(Features(length=10))).card
+    card = train(Corpus.of(rows), made, reads=VectorRecipe(Features(length=10))).card
     assert (card.rows, card.training.failures) == (38, 2)
 
 
@@ -92,7 +93,7 @@ def test_a_token_detector_has_evidence_of_each_generator(tmp_path):
     rows = stored(tmp_path / "s")
     extracted = Extraction(rows.store, 0, len(rows), {})
     blocks = {"signals": TokenTable(("passages", "question"), (), (1,))}
-    detector = train(rows.examples, extracted, reads=TokenRecipe(blocks), resamples=20)
+    detector = train(Corpus.of(rows.examples), extracted, reads=TokenRecipe(blocks), resamples=20)
     evidence = detector.card.evidence
     assert set(evidence.generators) == {"g1", "g2"}
     assert evidence.metrics["auroc"].value > 0.9

@@ -1,0 +1,189 @@
+"""How a token's word, and its sentence, compare with the passages' words: no model is asked.
+
+Each sentence of the response is aligned with the place (a sentence of a passage) that has most of its content
+words, weighted by rarity; neighbours count half (see `values.index`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.features.context import Context, context_of
+from lrp4rag.features.record import Record, Values
+from lrp4rag.sentences import split_sentences
+from lrp4rag.values.words import content_words, stem, stop_words
+
+_WORD = re.compile(r"\w+")
+_SCOPE = frozenset(
+    map(
+        stem,
+        (
+            "all", "any", "anyone", "anything", "anywhere", "always", "each", "every", "everyone",
+            "everything", "everywhere", "never", "whatever", "whenever", "including", "regardless", "only",
+            "solely", "exclusively", "except", "unless", "both", "entire", "whole", "complete",
+        ),
+    )
+)  # fmt: skip
+"""Words that widen a statement, or narrow it."""
+_LIMIT = frozenset(
+    map(
+        stem,
+        (
+            "only", "if", "unless", "except", "provided", "excluding", "until", "limited", "subject",
+            "without", "up", "most", "least",
+        ),
+    )
+)  # fmt: skip
+"""Words that limit a statement."""
+_SMALL = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class AlignmentFeature:
+    name: str
+    range: str
+    definition: str
+
+
+FEATURES = tuple(
+    AlignmentFeature(*one)
+    for one in (
+        ("stop word", "0 or 1", "the token's word is one of English's most frequent words"),
+        ("in no passage", "0 or 1", "no passage has its stem"),
+        ("in the place", "0 or 1", "the sentence's place has its stem"),
+        ("near the place", "0 or 1", "the place, or a sentence beside it, has its stem"),
+        ("in the place's passage", "0 or 1", "the passage of the place has its stem"),
+        ("asked", "0 or 1", "the question has its stem"),
+        (
+            "rarity",
+            "0 or more",
+            "log inverse frequency of its stem among the passages' sentences; 0 of a stop word",
+        ),
+        ("similarity", "0 to 1", "of the sentence and its place"),
+        ("similarity elsewhere", "0 to 1", "of the sentence and the best place in another passage"),
+        (
+            "asked there",
+            "0 to 1",
+            "how much of the question the place's passage has, against the passage with most",
+        ),
+        ("one passage", "0 or 1", "there is one passage only"),
+        ("new after the word before", "0 or 1", "no passage has the pair of stems"),
+        ("new before the next word", "0 or 1", "no passage has the pair of stems"),
+        ("new after two words", "0 or 1", "no passage has the three stems"),
+        ("new between words", "0 or 1", "no passage has the three stems"),
+        ("digit", "0 or 1", "the word begins with a digit"),
+        ("capital", "0 or 1", "the word begins with a capital"),
+        ("sentence's words", "0 or more", "log(1 + content words of the sentence)"),
+        ("place in the sentence", "0 to 1", "of the word"),
+        ("one sentence", "0 or 1", "the response has one sentence only"),
+        ("novel scope", "0 or 1", "a word that widens or narrows, which is not near the place"),
+        ("limits missing", "0 or more", "words that limit, which the place has and the sentence has not"),
+        (
+            "limits added",
+            "0 or more",
+            "words that limit, which the sentence has and no sentence near the place has",
+        ),
+        (
+            "away from home",
+            "0 to 1",
+            "similarity less that in the passage that most of the response is aligned with",
+        ),
+        (
+            "asked at the place",
+            "0 to 1",
+            "how much of the question's words the place and its neighbours have",
+        ),
+    )
+)
+NAMES = tuple(one.name for one in FEATURES)
+
+
+def alignment(record: Record) -> Values:
+    """(`FEATURES`, t); a token has the values of the first word that it shares a character with."""
+    encoded = record.encoded
+    context = context_of(encoded)
+    words = [(match.start(), match.end(), match[0]) for match in _WORD.finditer(encoded.response)]
+    rows = np.zeros((len(words) + 1, len(FEATURES)))
+    if context.index.places and words:
+        for number, row in _rows(context, encoded.response, words):
+            rows[number] = row
+    places = np.full(len(encoded.response) + 1, len(words))
+    for k, (start, end, _) in reversed(list(enumerate(words))):
+        places[start:end] = k
+    first = [int(places[start:end].min(initial=len(words))) for start, end in encoded.response_offsets]
+    return rows[first].T
+
+
+def _rows(
+    context: Context, response: str, words: list[tuple[int, int, str]]
+) -> Iterator[tuple[int, list[float]]]:
+    index, known = context.index, context.grams
+    asked = np.array(index.similarities(context.asked))
+    passage = np.array([place.passage for place in index.places])
+    count = int(passage.max()) + 1
+    by_passage = np.array([asked[passage == k].max(initial=0.0) for k in range(count)])
+    sentences = split_sentences(response) or [(0, len(response))]
+    aligned = [(a, b, np.array(index.similarities(content_words(response[a:b])))) for a, b in sentences]
+    home = int(_best_by_passage(sum((one for *_, one in aligned), np.zeros(len(passage))), passage).argmax())
+    stems = [stem(word.lower()) for *_, word in words]
+    for start, end, similarity in aligned:
+        inside = [k for k, (at, *_) in enumerate(words) if start <= at < end]
+        if not inside:
+            continue
+        best = int(similarity.argmax())
+        there = int(passage[best])
+        around = [n for n in range(best - 1, best + 2) if 0 <= n < len(passage) and passage[n] == there]
+        in_passage = context.words[there]
+        own = context.stems[best]
+        beside = frozenset().union(*(context.stems[n] for n in around))
+        by_place = _best_by_passage(similarity, passage)
+        elsewhere = max((value for k, value in enumerate(by_place) if k != there), default=0.0)
+        said = {stems[k] for k in inside}
+        missing = len((own & _LIMIT) - said)
+        added = len((said & _LIMIT) - beside)
+        away = float(similarity[best] - by_place[home])
+        for position, k in enumerate(inside):
+            word, at = words[k][2], stems[k]
+            before, after = stems[k - 1 : k] or [""], stems[k + 1 : k + 2] or [""]
+            two = stems[k - 2 : k - 1] if k > 1 else [""]
+            stopped = word.lower() in stop_words()
+            yield (
+                k,
+                [
+                    stopped,
+                    at not in known,
+                    at in own,
+                    at in beside,
+                    at in in_passage,
+                    at in context.asked,
+                    0.0 if stopped else index.rarity(at),
+                    float(similarity[best]),
+                    float(elsewhere),
+                    float(by_passage[there] / (by_passage.max() + _SMALL)),
+                    count == 1,
+                    (*before, at) not in known,
+                    (at, *after) not in known,
+                    (*two, *before, at) not in known,
+                    (*before, at, *after) not in known,
+                    word[0].isdigit(),
+                    word[0].isupper(),
+                    math.log1p(len(content_words(response[start:end]))),
+                    position / len(inside),
+                    len(sentences) == 1,
+                    at in _SCOPE and at not in beside,
+                    missing,
+                    added,
+                    away,
+                    float(asked[best]),
+                ],
+            )
+
+
+def _best_by_passage(similarity: NDArray[np.float64], passage: NDArray[np.intp]) -> NDArray[np.float64]:
+    return np.array([similarity[passage == k].max(initial=0.0) for k in range(int(passage.max()) + 1)])

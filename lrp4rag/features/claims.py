@@ -1,0 +1,183 @@
+"""Features of tokens that belong to a value: what the passages and the reader say of its alternatives.
+
+They are 0 at all other tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.features.context import context_of
+from lrp4rag.features.contrast import Claim, Scored, contrasts
+from lrp4rag.features.record import Record, Values
+from lrp4rag.values.index import Index
+from lrp4rag.values.polarity import opposed
+from lrp4rag.values.words import content_words
+from lrp4rag.values.written import number_of
+
+KINDS = ("quantity", "date", "time", "period", "name", "polarity")
+LARGEST = 20.0
+"""Nats; margins are clipped there."""
+_SMALL = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFeature:
+    name: str
+    range: str
+    definition: str
+
+    @property
+    def unit(self) -> str:
+        return "nat" if self.range == "any" else "-"
+
+
+FEATURES = tuple(
+    ClaimFeature(*one)
+    for one in (
+        ("value", "0 or 1", "the token belongs to a value"),
+        *((f"{kind}", "0 or 1", f"of kind {kind}") for kind in KINDS),
+        ("support", "0 to 1", "similarity of the best place with a value that agrees"),
+        ("rival", "0 to 1", "similarity of the best place with a value that does not"),
+        ("rival's lead", "-1 to 1", "rival less support"),
+        ("unsupported", "0 or 1", "no value of the passages agrees"),
+        ("rivals", "0 or more", "log(1 + values that do not agree)"),
+        ("value asked", "0 or 1", "the question has a content word of it"),
+        ("scored", "0 or 1", "some alternatives were scored"),
+        ("margin", "any", "of the best alternative over what is written, with what follows"),
+        ("value margin", "any", "the largest of the alternatives' own tokens"),
+        ("tail margin", "any", "the largest of what follows"),
+        ("share", "0 to 1", "what is written has of its and the alternatives' probability"),
+        ("best's lead", "-1 to 1", "similarity of the best alternative's place, less support"),
+        (
+            "margin a token",
+            "any",
+            "the largest difference of mean log-probabilities of the tokens themselves",
+        ),
+        ("best's tail", "any", "what follows the best alternative"),
+        ("alternatives", "0 or more", "how many were scored"),
+        (
+            "same polarity",
+            "0 to 1",
+            "of a polarity word: similarity of the best place that says the same, of the top",
+        ),
+        ("opposite polarity", "0 to 1", "... of the best place that says the opposite"),
+        ("polarity's lead", "-1 to 1", "the second less the first"),
+        ("same number", "0 to 1", "of a quantity or date: ... of the best place with the same number"),
+        ("negated", "0 or 1", "a polarity word with a not"),
+        ("sentence's similarity", "0 to 1", "of the sentence and its place"),
+        ("support of it", "0 to 1", "support / that similarity"),
+    )
+)
+NAMES = tuple(one.name for one in FEATURES)
+
+
+def claim_features(record: Record) -> Values:
+    """(`FEATURES`, t). Where a token belongs to two values, that which is no polarity word, or the first."""
+    context = context_of(record.encoded)
+    table = np.zeros((len(record), len(FEATURES)))
+    similarities: dict[tuple[int, int], list[float]] = {}
+    for claim, scored in contrasts(record):
+        start, end = claim.sentence
+        if claim.sentence not in similarities:
+            words = content_words(record.encoded.response[start:end])
+            similarities[claim.sentence] = context.index.similarities(words)
+        row = _row(claim, scored, context.index, similarities[claim.sentence], context.asked)
+        for token in range(claim.first, claim.last):
+            if not table[token, 0] or claim.value.kind != "polarity":
+                table[token] = row
+    return table.T
+
+
+def _row(
+    claim: Claim,
+    scored: tuple[Scored, ...],
+    index: Index,
+    similarities: list[float],
+    asked: frozenset[str],
+) -> NDArray[np.float64]:
+    value, top = claim.value, max(similarities, default=0.0) + _SMALL
+    rival = max((one.similarity for one in claim.rivals), default=0.0)
+    same = opposite = number = 0.0
+    if value.kind == "polarity":
+        same, opposite = _polarity(claim, index, similarities)
+    elif value.kind in ("quantity", "date"):
+        number = _same_number(claim, index, similarities)
+    row = [
+        1.0,
+        *(float(value.kind == kind) for kind in KINDS),
+        claim.support,
+        rival,
+        rival - claim.support,
+        float(not claim.support),
+        math.log1p(len(claim.rivals)),
+        float(bool(content_words(value.text) & asked)),
+        *_margins(claim, scored),
+        same / top,
+        opposite / top,
+        (opposite - same) / top,
+        number / top,
+        float(value.kind == "polarity" and bool(value.key[1])),
+        top,
+        claim.support / top,
+    ]
+    return np.array(row)
+
+
+def _margins(claim: Claim, scored: tuple[Scored, ...]) -> list[float]:
+    if not scored:
+        return [0.0] * 9
+    best = scored[0]
+    margins = np.array([one.margin for one in scored])
+    return [
+        1.0,
+        _clipped(best.margin),
+        _clipped(max(one.value for one in scored)),
+        _clipped(max(one.tail for one in scored)),
+        float(1 / (1 + np.exp(np.clip(margins, -30, 30)).sum())),
+        best.alternative.similarity - claim.support,
+        _clipped(max(map(_mean_difference, scored))),
+        _clipped(best.tail),
+        float(len(scored)),
+    ]
+
+
+def _mean_difference(one: Scored) -> float:
+    """Of the mean log-probability of a token of the alternative, and of one of what is written."""
+    return (one.own + one.value) / max(one.tokens, 1) - one.own / max(one.written, 1)
+
+
+def _clipped(margin: float) -> float:
+    return float(np.clip(margin, -LARGEST, LARGEST))
+
+
+def _polarity(claim: Claim, index: Index, similarities: list[float]) -> tuple[float, float]:
+    """Similarity of the best places that say the same, and the opposite."""
+    same = opposite = 0.0
+    for place, similarity in zip(index.places, similarities, strict=True):
+        for one in place.values:
+            if one.kind == "polarity" and one.key == claim.value.key:
+                same = max(same, similarity)
+            elif opposed(claim.value, one):
+                opposite = max(opposite, similarity)
+    return same, opposite
+
+
+def _same_number(claim: Claim, index: Index, similarities: list[float]) -> float:
+    number = number_of(claim.value)
+    if number is None:
+        return 0.0
+    pairs = zip(index.places, similarities, strict=True)
+    return max(
+        (
+            similarity
+            for place, similarity in pairs
+            for one in place.values
+            if one.kind in ("quantity", "date") and number_of(one) == number
+        ),
+        default=0.0,
+    )

@@ -1,0 +1,236 @@
+"""Contrast: each value of a response against the values of the passages that could stand in its place.
+
+The reader scores the whole value and the characters after it, since what follows matters: by the first token
+alone 38 of 100 wrong numbers are found, with these 88 (measured on rule-made faults).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.errors import InputError
+from lrp4rag.features.context import context_of
+from lrp4rag.features.record import Record
+from lrp4rag.reader.encoding import Encoded, tokens_in
+from lrp4rag.reader.reading import Branch, PromptReading
+from lrp4rag.sentences import split_sentences
+from lrp4rag.values.find import find_values
+from lrp4rag.values.index import Occurrence, rivals, support
+from lrp4rag.values.polarity import opposites
+from lrp4rag.values.value import Value
+from lrp4rag.values.words import content_words
+from lrp4rag.values.written import as_written
+
+TAIL = 25
+"""Characters after a value that are scored with it."""
+ALTERNATIVES, FEWER = 4, 2
+"""Of one value, those that stand in the most similar surroundings; fewer where the passages support it."""
+MOST_VALUES, MOST_TOKENS = 16, 384
+"""Of one response: values without support come first, words with an opposite last."""
+
+PLACES = ("start", "end", "number", "first", "last", "tokens")
+"""Columns of the array `places`: a value's characters; the number of its alternative; the tokens of the
+response that this replaces; how many of its tokens are its own."""
+SCORES = ("value", "tail", "opening")
+"""Columns of `scores`: the log-probability, in nats, of an alternative's own tokens, of those after it, and
+of its first token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A text that could stand in a value's place, and where a passage has it; an opposite stands nowhere."""
+
+    text: str
+    occurrence: Occurrence | None = None
+
+    @property
+    def similarity(self) -> float:
+        return self.occurrence.similarity if self.occurrence else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A value of the response with what the passages say of its kind.
+
+    Tokens `first` to `last` (exclusive) are the value's, `sentence` is its sentence's characters. `support`
+    is the similarity of the best place that agrees (0 to 1), `rivals` are the values that do not agree, and
+    `alternatives` those of them that are scored, or the opposites of a polarity word.
+    """
+
+    value: Value
+    first: int
+    last: int
+    sentence: tuple[int, int]
+    support: float
+    rivals: tuple[Occurrence, ...]
+    alternatives: tuple[Alternative, ...]
+
+
+@lru_cache(maxsize=4)
+def claims(encoded: Encoded) -> tuple[Claim, ...]:
+    """The values of a response that have tokens, in order; references and absences are compared elsewhere."""
+    context, response = context_of(encoded), encoded.response
+    sentences = split_sentences(response)
+    found = []
+    for value in find_values(response, " ".join(context.passages)):
+        tokens = np.flatnonzero(tokens_in(encoded.response_offsets, [(value.start, value.end)]))
+        if value.kind in ("absence", "reference") or not len(tokens):
+            continue
+        sentence = next(((a, b) for a, b in sentences if a <= value.start < b), (0, len(response)))
+        around = f"{response[sentence[0] : value.start]} {response[value.end : sentence[1]]}"
+        similarities = context.index.similarities(content_words(around) or context.asked)
+        occurrences = context.index.occurrences(value, similarities)
+        others, agreed = tuple(rivals(value, occurrences)), support(value, occurrences)
+        found.append(
+            Claim(
+                value,
+                int(tokens[0]),
+                int(tokens[-1]) + 1,
+                sentence,
+                agreed,
+                others,
+                _alternatives(value, others)[: FEWER if agreed else ALTERNATIVES],
+            )
+        )
+    return tuple(found)
+
+
+def _alternatives(value: Value, others: Sequence[Occurrence]) -> tuple[Alternative, ...]:
+    if value.kind == "polarity":
+        return tuple(map(Alternative, opposites(value)))
+    found: dict[str, Alternative] = {}
+    for one in others:
+        text = one.value.text
+        if value.kind == "quantity" and value.unit and one.value.text[-1:] == value.text[-1:]:
+            text = as_written(value, one.value) or text
+        if text.casefold() != value.text.casefold():
+            found.setdefault(text, Alternative(text, one))
+    return tuple(found.values())
+
+
+def contrast(
+    encoded: Encoded, prompt: PromptReading, tokenizer: Any
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """`PLACES` and `SCORES` of the alternatives, by one pass after the response that `prompt` read."""
+    every = claims(encoded)
+    order = sorted(range(len(every)), key=lambda k: (every[k].value.kind == "polarity", every[k].support > 0))
+    branches, places, left = list[Branch](), list[tuple[int, ...]](), MOST_TOKENS
+    for k in [k for k in order if every[k].alternatives][:MOST_VALUES]:
+        value = every[k].value
+        for number, one in enumerate(every[k].alternatives):
+            made = _branch(encoded, every[k], one, tokenizer)
+            if made is None or len(made[0].ids) > left:
+                continue
+            branch, last, own = made
+            left -= len(branch.ids)
+            branches.append(branch)
+            places.append((value.start, value.end, number, branch.start, last, own))
+    read = zip(places, prompt.branches(branches), strict=True)
+    scores = [(sum(found[: place[-1]]), sum(found[place[-1] :]), found[0]) for place, found in read]
+    return (
+        np.array(places, dtype=np.int32).reshape(-1, len(PLACES)),
+        np.array(scores, dtype=np.float32).reshape(-1, len(SCORES)),
+    )
+
+
+def _branch(
+    encoded: Encoded, claim: Claim, alternative: Alternative, tokenizer: Any
+) -> tuple[Branch, int, int] | None:
+    """The tokens of an alternative with what follows, the end of the tokens that they replace, and how many
+    are its own; None where they are the response's own tokens."""
+    value = claim.value
+    until = min(value.end + TAIL, len(encoded.response))
+    last = int(np.searchsorted([start for start, _ in encoded.response_offsets], until))
+    until = max(encoded.response_offsets[last - 1][1], until)
+    first, found = _with_other(encoded, value.start, value.end, alternative.text, until, tokenizer)
+    ids = found["input_ids"]
+    if first >= min(len(ids), claim.last):
+        return None
+    own_end = value.start + len(alternative.text)
+    own = sum(start < own_end for start, _ in found["offset_mapping"][first:])
+    return Branch(first, tuple(ids[first:])), last, max(own, 1)
+
+
+def first_difference(
+    encoded: Encoded, start: int, end: int, other: str, tokenizer: Any
+) -> tuple[int, int] | None:
+    """The number of the first response token that is another one with `other` in place of the characters
+    `start` to `end`, and that one's id; None where there is no difference."""
+    first, found = _with_other(encoded, start, end, other, min(end + TAIL, len(encoded.response)), tokenizer)
+    ids = found["input_ids"]
+    return (first, ids[first]) if first < min(len(ids), len(encoded.response_ids)) else None
+
+
+def _with_other(
+    encoded: Encoded, start: int, end: int, other: str, until: int, tokenizer: Any
+) -> tuple[int, Any]:
+    """Tokens and offsets of the response up to `until`, with another text between `start` and `end`, and how
+    many are as before. All of it is cut into tokens: a tokenizer may join a value with what stands before
+    it."""
+    response, known = encoded.response, encoded.response_ids
+    found = tokenizer(
+        response[:start] + other + response[end:until],
+        add_special_tokens=False,
+        split_special_tokens=True,
+        return_offsets_mapping=True,
+        verbose=False,
+    )
+    ids, first = found["input_ids"], 0
+    while first < min(len(ids), len(known)) and ids[first] == known[first]:
+        first += 1
+    return first, found
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """An alternative against what was written, in nats: `value` by how much the alternative itself is
+    likelier, `tail` by how much what follows is. `tokens` are its own, `written` those of the value, and
+    `own` is the log-probability of these."""
+
+    alternative: Alternative
+    value: float
+    tail: float
+    tokens: int
+    written: int
+    own: float
+
+    @property
+    def margin(self) -> float:
+        return self.value + self.tail
+
+
+def contrasts(record: Record) -> list[tuple[Claim, tuple[Scored, ...]]]:
+    """Each claim of a response with its scored alternatives, the one with the largest margin first.
+
+    Raises `InputError` where these were not extracted, or by another version.
+    """
+    every = claims(record.encoded)
+    known = {(claim.value.start, claim.value.end): k for k, claim in enumerate(every)}
+    found: list[list[Scored]] = [[] for _ in every]
+    sums = np.concatenate([[0.0], np.cumsum(record["logprob"])])
+    places, scores = record["places"].astype(int).tolist(), record["scores"].tolist()
+    for (start, end, number, first, last, tokens), (value, tail, _) in zip(places, scores, strict=True):
+        k = known.get((start, end))
+        if k is None or number >= len(every[k].alternatives):
+            raise InputError("the scores of values are those of another version; extract them again")
+        between = max(every[k].last, first + 1)
+        own, after = sums[between] - sums[first], sums[max(last, between)] - sums[between]
+        one = Scored(
+            every[k].alternatives[number],
+            float(value - own),
+            float(tail - after),
+            tokens,
+            between - first,
+            float(own),
+        )
+        found[k].append(one)
+    return [
+        (claim, tuple(sorted(some, key=lambda one: -one.margin)))
+        for claim, some in zip(every, found, strict=True)
+    ]

@@ -1,0 +1,136 @@
+"""`PlainTable`: the columns that a token classifier reads of one plain pass, without relevance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ConfigDict
+
+from lrp4rag.errors import InputError
+from lrp4rag.features import alignment, claims
+from lrp4rag.features.record import Record, Values
+
+Table = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class PlainFeature:
+    """A number of each token: its `name`, `unit` and `range`, and its `definition`."""
+
+    name: str
+    unit: str
+    range: str
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Features that are computed together: `of` gives all of them, (features, t)."""
+
+    features: tuple[PlainFeature, ...]
+    of: Callable[[Record], Values]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.features)
+
+
+def likelihoods(record: Record) -> Values:
+    """(6, t), in nats."""
+    names = ("logprob", "entropy", "rank", "best", "best_in_passages", "mass")
+    rows = {name: record[name] for name in names}
+    return np.array([*([np.log1p(row) if name == "rank" else row for name, row in rows.items()])])
+
+
+GROUPS: dict[str, Group] = {
+    "likelihoods": Group(
+        (
+            PlainFeature("log-probability", "nat", "0 or less", "of the token"),
+            PlainFeature("entropy", "nat", "0 or more", "of what could follow"),
+            PlainFeature("log rank", "-", "0 or more", "log(1 + number of likelier tokens)"),
+            PlainFeature(
+                "best other", "nat", "any", "log-probability of the likeliest other token, less its own"
+            ),
+            PlainFeature("best other in a passage", "nat", "any", "the same among tokens of the passages"),
+            PlainFeature(
+                "others in passages", "-", "0 to 1", "probability of all other tokens of the passages"
+            ),
+        ),
+        likelihoods,
+    ),
+    "alignment": Group(
+        tuple(PlainFeature(one.name, "-", one.range, one.definition) for one in alignment.FEATURES),
+        alignment.alignment,
+    ),
+    "claims": Group(
+        tuple(PlainFeature(one.name, one.unit, one.range, one.definition) for one in claims.FEATURES),
+        claims.claim_features,
+    ),
+}
+FEATURES = {one.name: one for group in GROUPS.values() for one in group.features}
+
+
+@dataclass(frozen=True, slots=True)
+class PlainTable:
+    """Which columns: those of `groups`, and of the tokens before and after those of `beside`."""
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
+    groups: tuple[str, ...] = tuple(GROUPS)
+    beside: tuple[str, ...] = ("likelihoods", "alignment")
+
+    def __post_init__(self) -> None:
+        for name in (*self.groups, *self.beside):
+            if name not in GROUPS:
+                raise InputError(f"unknown group of features '{name}'; choose from {', '.join(GROUPS)}")
+        if not set(self.beside) <= set(self.groups):
+            raise InputError("what is read of neighbours is read of the token itself too")
+
+    def __call__(self, record: Record) -> Table:
+        """(t, columns)."""
+        parts = {name: GROUPS[name].of(record) for name in self.groups}
+        rows = [parts[name] for name in self.groups]
+        for by in (1, -1):
+            rows += [_shifted(parts[name], by) for name in self.beside]
+        return np.concatenate(rows).T.astype(np.float32)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return tuple(name for group in self.groups for name in GROUPS[group].names)
+
+    def own_column(self, feature: str) -> int:
+        """The number of the token's own column."""
+        return self.features.index(feature)
+
+    def columns_of(self, feature: str) -> list[int]:
+        """The numbers of a feature's columns: the token's, and its neighbours' where they are read."""
+        found, start = [self.own_column(feature)], len(self.features)
+        beside = [name for group in self.beside for name in GROUPS[group].names]
+        if feature in beside:
+            found += [start + beside.index(feature), start + len(beside) + beside.index(feature)]
+        return found
+
+    def values(self, record: Record, feature: str) -> Values:
+        """Of each token, (t,)."""
+        found: Values = self(record)[:, self.own_column(feature)].astype(np.float64)
+        return found
+
+    def columns(self, record: Record) -> list[str]:
+        """Their names."""
+        beside = [name for group in self.beside for name in GROUPS[group].names]
+        before = [f"{name}, token before" for name in beside]
+        return [*self.features, *before, *(f"{name}, token after" for name in beside)]
+
+
+def _shifted(rows: Values, by: int) -> Values:
+    """Each token has what its neighbour has; 0 where there is none."""
+    found = np.zeros_like(rows)
+    if by > 0:
+        found[:, by:] = rows[:, :-by]
+    else:
+        found[:, :by] = rows[:, -by:]
+    return found

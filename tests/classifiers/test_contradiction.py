@@ -1,0 +1,446 @@
+"""Contradictions: which values a passage has otherwise, where, and what kind of span that makes; and the
+relevance that is pulled for suspect sentences and contradicted values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+import torch
+
+from lrp4rag.classifiers.analysis import Analyser, Analysis, _in_passages
+from lrp4rag.classifiers.contradiction import contradictions
+from lrp4rag.classifiers.verdict import Contradiction, TokenMarks, Verdict, judge
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example
+from lrp4rag.features.context import context_of
+from lrp4rag.features.contrast import PLACES, SCORES, Claim, claims
+from lrp4rag.features.record import Record
+from lrp4rag.features.replay import PlainReplay
+from lrp4rag.lrp import ATTNLRP, Target, attribute, relevance_mode
+from lrp4rag.lrp.attribute import segment_weights
+from lrp4rag.reader import Reader
+from lrp4rag.reader.encoding import Encoded, encode, tokens_in
+from tests import tiny
+from tests.classifiers.samples import READER
+from tests.tiny import CORPUS, tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer()
+LIGHTHOUSE = "The Marlow lighthouse is 31 metres tall."
+FERRY = "Dogs may board the ferry to Sandholm."
+FAITHFUL = f"{LIGHTHOUSE} {FERRY}"
+TOO_TALL, NO_DOGS = LIGHTHOUSE.replace("31", "45"), FERRY.replace("may", "may not")
+
+
+def example_of(response: str, *passages: str) -> Example:
+    return Example("What is known?", passages or (LIGHTHOUSE, FERRY), response)
+
+
+def encoded_of(response: str, *passages: str) -> Encoded:
+    return encode(example_of(response, *passages), TOKENIZER)
+
+
+Margin = Callable[[Claim, str], float]
+
+
+def record_of(encoded: Encoded, margin: float | Margin = -5.0) -> Record:
+    """The reader finds each alternative by so many nats likelier than what is written."""
+    places, scores = [], []
+    for claim in claims(encoded):
+        for number, one in enumerate(claim.alternatives):
+            nats = margin if isinstance(margin, float) else margin(claim, one.text)
+            own = claim.last - claim.first
+            places.append((claim.value.start, claim.value.end, number, claim.first, claim.last, own))
+            scores.append((nats, 0.0, nats))
+    signals = {
+        "logprob": np.zeros(len(encoded.response_ids), dtype=np.float32),
+        "places": np.array(places, dtype=np.int32).reshape(-1, len(PLACES)),
+        "scores": np.array(scores, dtype=np.float32).reshape(-1, len(SCORES)),
+    }
+    return Record(encoded, READER, signals)
+
+
+def found_in(
+    response: str, *passages: str, margin: float | Margin = -5.0
+) -> tuple[list[Contradiction], Encoded]:
+    encoded = encoded_of(response, *passages)
+    return contradictions(record_of(encoded, margin)), encoded
+
+
+def words(found: Sequence[Contradiction]) -> list[tuple[str, str, int]]:
+    return [(one.text, one.instead, one.passage) for one in found]
+
+
+def only(text: str, nats: float = 3.0) -> Margin:
+    """This alternative is likelier, and no other one is."""
+    return lambda _, other: nats if other == text else -5.0
+
+
+# What is found, and where.
+
+
+def test_a_number_that_a_passage_has_otherwise() -> None:
+    found, _ = found_in(TOO_TALL, margin=only("31 metres"))
+    assert words(found) == [("45 metres", "31 metres", 0)]
+    assert found[0].margin == pytest.approx(3.0)
+    assert found[0].relevance is None
+
+
+def test_the_passage_is_the_one_that_has_it() -> None:
+    found, _ = found_in(TOO_TALL, FERRY, LIGHTHOUSE, margin=only("31 metres"))
+    assert words(found) == [("45 metres", "31 metres", 1)]
+
+
+@pytest.mark.parametrize("before", ["", " ", "\n", "\n\n  ", "\t", "Once. ", "\u2028", "\u00fc\U0001f309 "])
+@pytest.mark.parametrize("after", ["", "\n", " \n\n"])
+def test_places_are_those_of_the_words(before: str, after: str) -> None:
+    found, encoded = found_in(TOO_TALL, FERRY, before + LIGHTHOUSE + after, margin=only("31 metres"))
+    (one,) = found
+    assert encoded.response[one.start : one.end] == one.text == "45 metres"
+    passage = context_of(encoded).passages[one.passage]
+    assert passage[one.passage_start : one.passage_end] == one.instead == "31 metres"
+
+
+@pytest.mark.parametrize("before", ["", "\n\n  ", "Once. "])
+def test_places_of_polarity_words_are_those_of_the_words(before: str) -> None:
+    found, encoded = found_in(NO_DOGS, LIGHTHOUSE, before + FERRY, margin=only("may"))
+    (one,) = found
+    passage = context_of(encoded).passages[one.passage]
+    assert passage[one.passage_start : one.passage_end] == one.instead == "may"
+
+
+@pytest.mark.parametrize(
+    ("response", "passage", "text", "instead"),
+    [
+        (NO_DOGS, FERRY, "may not", "may"),
+        (FERRY, NO_DOGS, "may", "may not"),
+        ("Ask before the trip.", "Ask after the trip.", "before", "after"),
+        ("It sails with a crew.", "It sails without a crew.", "with", "without"),
+        ("Dogs are not allowed on the ferry.", "Dogs are allowed on the ferry.", "are not", "are"),
+    ],
+)
+def test_a_word_against_its_opposite(response: str, passage: str, text: str, instead: str) -> None:
+    assert words(found_in(response, passage, margin=5.0)[0]) == [(text, instead, 0)]
+
+
+def test_a_word_that_a_more_similar_place_supports_is_not_contradicted() -> None:
+    found, _ = found_in(NO_DOGS, NO_DOGS, "Cats may sleep.", margin=5.0)
+    assert found == []
+
+
+@pytest.mark.parametrize("response", [FAITHFUL, LIGHTHOUSE, "The lighthouse is tall.", "Yes."])
+def test_nothing_is_found_where_the_reader_prefers_what_is_written(response: str) -> None:
+    assert found_in(response)[0] == []
+
+
+def test_what_passages_support_is_contradicted_only_where_the_reader_says_so() -> None:
+    passages = (LIGHTHOUSE, "The lighthouse of Sandholm is 45 metres tall.")
+    assert words(found_in(TOO_TALL, *passages, margin=only("31 metres"))[0]) == [
+        ("45 metres", "31 metres", 0)
+    ]
+    assert found_in(TOO_TALL, *passages)[0] == []
+
+
+def test_without_support_a_similar_place_contradicts_whatever_the_reader_says() -> None:
+    assert words(found_in(TOO_TALL)[0]) == [("45 metres", "31 metres", 0)]
+
+
+def test_without_support_a_place_that_says_something_else_does_not() -> None:
+    found, _ = found_in("A cable of 45 metres links both shores.", LIGHTHOUSE)
+    assert found == []
+
+
+def test_the_likeliest_alternative_is_told() -> None:
+    passages = ("The Marlow lighthouse is 31 metres tall.", "The Marlow tower is 27 metres tall.")
+    found, _ = found_in(TOO_TALL, *passages, margin=lambda _, text: 4.0 if text == "27 metres" else 2.0)
+    assert [(one.text, one.instead, one.passage, one.margin) for one in found if "metres" in one.text] == [
+        ("45 metres", "27 metres", 1, pytest.approx(4.0))
+    ]
+
+
+def test_a_value_that_no_passage_has_any_of_is_not_contradicted() -> None:
+    assert found_in("The tower was built on 3 May 1874.", LIGHTHOUSE, margin=5.0)[0] == []
+
+
+def test_contradictions_come_in_the_order_of_the_response() -> None:
+    def margin(claim: Claim, text: str) -> float:
+        return 1.0 if text in ("31 metres", "may") else -5.0
+
+    found, _ = found_in(f"{NO_DOGS} {TOO_TALL}", margin=margin)
+    assert words(found) == [("may not", "may", 1), ("45 metres", "31 metres", 0)]
+
+
+def test_a_record_of_another_version_is_refused() -> None:
+    record = record_of(encoded_of(TOO_TALL))
+    places = record.signals["places"].copy()
+    places[0, 0] += 1
+    with pytest.raises(InputError, match="another version"):
+        contradictions(replace(record, signals={**record.signals, "places": places}))
+
+
+def test_a_reader_s_record_gives_margins_that_hold(tiny_reader: Reader) -> None:
+    """Against the log-probability of the response's own text with the other value in it."""
+    encoded = tiny_reader.encode(example_of(TOO_TALL, LIGHTHOUSE))
+    (one,) = [one for one in contradictions(PlainReplay(tiny_reader)(encoded)) if one.instead == "31 metres"]
+
+    def logprob(response: str) -> float:
+        ids = tiny_reader.encode(example_of(response, LIGHTHOUSE))
+        with torch.no_grad():
+            logits = tiny_reader.model(torch.tensor([[*ids.prompt_ids, *ids.response_ids]])).logits[0]
+        rows = logits[len(ids.prompt_ids) - 1 : -1].log_softmax(-1)
+        return float(rows.gather(1, torch.tensor(ids.response_ids)[:, None]).sum())
+
+    assert one.margin == pytest.approx(logprob(LIGHTHOUSE) - logprob(TOO_TALL), abs=1e-3)
+
+
+# Verdicts.
+
+
+def marks_of(encoded: Encoded, *suspect: str, sentence_threshold: float = 0.5) -> TokenMarks:
+    """The tokens of some texts of the response are suspect."""
+    spans = [(encoded.response.index(text), encoded.response.index(text) + len(text)) for text in suspect]
+    inside = tokens_in(encoded.response_offsets, spans) if spans else np.zeros(len(encoded.response_ids))
+    return TokenMarks(np.where(inside, 0.9, 0.1).astype(np.float32), 0.5, 1, sentence_threshold)
+
+
+BOTH = f"{TOO_TALL} It was built by Robert."
+CONTRADICTED = only("31 metres")
+
+
+def judged(*suspect: str) -> Verdict:
+    encoded = encoded_of(BOTH)
+    found = contradictions(record_of(encoded, CONTRADICTED))
+    return judge(encoded, marks=marks_of(encoded, *suspect), contradictions=found)
+
+
+def test_a_suspect_span_is_contradicted_or_unsupported() -> None:
+    verdict = judged("45 metres", "Robert")
+    assert [(one.text, one.kind) for one in verdict.spans] == [
+        ("45 metres", "contradicted"),
+        ("Robert", "unsupported"),
+    ]
+
+
+@pytest.mark.parametrize("suspect", ["45", "metres", "is 45", "metres tall", LIGHTHOUSE[:5]])
+def test_a_span_has_the_contradictions_that_it_shares_a_character_with(suspect: str) -> None:
+    (span,) = judged(suspect).spans
+    shares = "45" in span.text or "metres" in span.text
+    assert words(span.contradictions) == ([("45 metres", "31 metres", 0)] if shares else [])
+
+
+def test_a_contradiction_makes_no_token_suspect() -> None:
+    assert judged().spans == ()
+
+
+def test_without_contradictions_suspect_spans_are_unsupported() -> None:
+    encoded = encoded_of(BOTH)
+    verdict = judge(encoded, marks=marks_of(encoded, "45 metres"))
+    assert [one.kind for one in verdict.spans] == ["unsupported"]
+
+
+def test_without_relevance_there_is_none_in_a_verdict() -> None:
+    verdict = judged("45 metres")
+    assert verdict.token_relevance is None
+    assert {(one.relevance, one.by_passage, one.passage) for one in verdict.sentences} == {(None, (), None)}
+    assert (verdict.spans[0].relevance, verdict.spans[0].passage) == (None, None)
+
+
+# Places in the passages as they were given.
+
+
+def placed(example: Example, encoded: Encoded) -> tuple[str, str]:
+    """What the passage has at the place of the one contradiction, and what it should have."""
+    found = contradictions(record_of(encoded, CONTRADICTED))
+    verdict = judge(encoded, marks=marks_of(encoded, "45 metres"), contradictions=found)
+    ((one,),) = [span.contradictions for span in _in_passages(verdict, example, encoded).spans]
+    return example.passages[one.passage][one.passage_start : one.passage_end], one.instead
+
+
+@pytest.mark.parametrize("before", ["", " ", "\n", "\n\n  ", "\t ", '"', "(", "Once.\n"])
+@pytest.mark.parametrize("after", ["", "\n", " \n\n", '"'])
+def test_places_are_those_of_the_given_passage(before: str, after: str) -> None:
+    example = example_of(TOO_TALL, FERRY, before + LIGHTHOUSE + after)
+    there, expected = placed(example, encode(example, TOKENIZER))
+    assert there == expected == "31 metres"
+
+
+@pytest.mark.parametrize("before", ["", "\n\n  ", "Once.\n"])
+def test_places_are_those_of_the_given_passage_where_the_prompt_was_stripped(before: str) -> None:
+    passage = before + LIGHTHOUSE
+    given = Example("", [passage], TOO_TALL, prompt=f"{passage}\n")
+    there, expected = placed(given, encode(given, TOKENIZER))
+    assert there == expected == "31 metres"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        '"',
+    ],
+)
+def test_places_are_right_where_a_token_joins_the_passage_with_what_stands_before(
+    before: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiny, "CORPUS", [*CORPUS, *['passage 1:"The bridge" passage 2:"The river"'] * 50])
+    tokenizer = tiny_tokenizer()
+    assert ':"' in [tokenizer.decode([token]) for token in tokenizer(':"')["input_ids"]]
+    example = example_of(TOO_TALL, FERRY, before + LIGHTHOUSE)
+    there, expected = placed(example, encode(example, tokenizer))
+    assert there == expected == "31 metres"
+
+
+# Evidence: relevance of suspect sentences and of contradicted values.
+
+RESPONSE = f"{TOO_TALL} Nobody knows why. {NO_DOGS}"
+
+
+@pytest.fixture
+def analyser(tiny_reader: Reader) -> Iterator[Analyser]:
+    one = Analyser(tiny_reader, None, ATTNLRP)
+    yield one
+    one.close()
+
+
+def analysis_of(
+    reader: Reader,
+    *suspect: str,
+    response: str = RESPONSE,
+    margin: Margin = lambda _, text: 3.0 if text in ("31 metres", "may") else -5.0,
+    sentence_threshold: float = 0.5,
+) -> Analysis:
+    example = example_of(response)
+    encoded = reader.encode(example)
+    found = contradictions(record_of(encoded, margin))
+    marks = marks_of(encoded, *suspect, sentence_threshold=sentence_threshold)
+    verdict = judge(encoded, marks=marks, contradictions=found)
+    return Analysis(
+        example=example,
+        encoded=encoded,
+        reader=reader.identity.as_dict(),
+        relevance=None,
+        verdict=verdict,
+        sentence_rows=None,
+        token_rows=None,
+        generated=False,
+        seconds={},
+        composite=ATTNLRP.name,
+        target="response",
+    )
+
+
+SUSPECT = ("45 metres", "may not")
+
+
+def test_relevance_of_suspect_sentences_is_that_of_a_push(tiny_reader: Reader, analyser: Analyser) -> None:
+    found = analyser.with_evidence(analysis_of(tiny_reader, *SUSPECT))
+    analyser.close()
+    pushed = attribute(tiny_reader, found.encoded, segments=True)
+    first, between, last = found.verdict.sentences
+    for one in (first, last):
+        inside = tokens_in(found.encoded.response_offsets, [(one.start, one.end)])
+        expected = pushed.by_segment[:, inside].mean(1)
+        np.testing.assert_allclose(one.by_passage, expected[2:], rtol=1e-3, atol=1e-3)
+        assert one.relevance == pytest.approx(float(expected.sum()), rel=1e-3, abs=1e-3)
+    assert (between.relevance, between.by_passage, between.passage) == (None, (), None)
+
+
+def test_the_passage_of_a_suspect_sentence_is_its_largest(tiny_reader: Reader, analyser: Analyser) -> None:
+    found = analyser.with_evidence(analysis_of(tiny_reader, *SUSPECT)).verdict.sentences
+    for one in (found[0], found[2]):
+        largest = int(np.argmax(one.by_passage))
+        assert one.passage == (largest if one.by_passage[largest] > 0 else None)
+
+
+def contrast(reader: Reader, encoded: Encoded, one: Contradiction) -> float:
+    """R(other value) - R(written) of the passage, by a push at the first token that differs."""
+    other = encoded.response[: one.start] + one.instead + encoded.response[one.end :]
+    ids = reader.tokenizer(other, add_special_tokens=False)["input_ids"]
+    pairs = zip(ids, encoded.response_ids, strict=False)
+    place = next(k for k, (new, old) in enumerate(pairs) if new != old)
+    minus = [*encoded.response_ids]
+    minus[place] = ids[place]
+    with relevance_mode(reader.model, target=Target("response", tuple(minus))) as flow:
+        return -float(flow.push(encoded, segment_weights(encoded))[2 + one.passage, place])
+
+
+def test_contrastive_relevance_is_that_of_a_push_with_that_target(
+    tiny_reader: Reader, analyser: Analyser
+) -> None:
+    found = analyser.with_evidence(analysis_of(tiny_reader, *SUSPECT))
+    analyser.close()
+    told = [one for span in found.verdict.spans for one in span.contradictions]
+    assert [one.text for one in told] == ["45 metres", "may not"]
+    for one in told:
+        expected = contrast(tiny_reader, found.encoded, one)
+        assert abs(expected) > 1e-3
+        assert one.relevance == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
+def test_a_contradicted_span_rests_on_the_passage_that_contradicts_it(
+    tiny_reader: Reader, analyser: Analyser
+) -> None:
+    spans = analyser.with_evidence(analysis_of(tiny_reader, *SUSPECT)).verdict.spans
+    assert [(one.kind, one.passage) for one in spans] == [("contradicted", 0), ("contradicted", 1)]
+
+
+def test_an_unsupported_span_rests_on_the_passage_of_its_sentence(
+    tiny_reader: Reader, analyser: Analyser
+) -> None:
+    verdict = analyser.with_evidence(analysis_of(tiny_reader, "Nobody")).verdict
+    assert [one.kind for one in verdict.spans] == ["unsupported"]
+    assert verdict.spans[0].passage == verdict.sentences[1].passage
+
+
+def test_evidence_leaves_everything_else_as_it_is(tiny_reader: Reader, analyser: Analyser) -> None:
+    before = analysis_of(tiny_reader, *SUSPECT)
+    after = analyser.with_evidence(before)
+    others = [one.name for one in fields(Analysis) if one.name != "verdict"]
+    assert [getattr(after, name) for name in others] == [getattr(before, name) for name in others]
+    assert [(one.text, one.suspect, one.probability) for one in after.verdict.sentences] == [
+        (one.text, one.suspect, one.probability) for one in before.verdict.sentences
+    ]
+    assert after.verdict.marks is before.verdict.marks
+
+
+def test_nothing_suspect_has_no_evidence(tiny_reader: Reader, analyser: Analyser) -> None:
+    before = analysis_of(tiny_reader)
+    after = analyser.with_evidence(before).verdict
+    assert (after.sentences, after.spans) == (before.verdict.sentences, ())
+
+
+def test_a_contradicted_span_in_a_sentence_that_is_not_suspect(
+    tiny_reader: Reader, analyser: Analyser
+) -> None:
+    verdict = analyser.with_evidence(analysis_of(tiny_reader, "45 metres", sentence_threshold=0.99)).verdict
+    assert not any(one.suspect or one.by_passage for one in verdict.sentences)
+    assert verdict.spans[0].contradictions[0].relevance is not None
+
+
+def test_a_value_in_two_suspect_spans_has_relevance_in_both(tiny_reader: Reader, analyser: Analyser) -> None:
+    response = "The lighthouse was built by Robert Louis Stevenson himself."
+    passages = ("The lighthouse was built by Ann Mary Lee herself.", FERRY)
+    example = Example("What is known?", passages, response)
+    encoded = tiny_reader.encode(example)
+    start = response.index("Robert")
+    one = Contradiction(start, start + 22, response[start : start + 22], "Ann Mary Lee", 0, 28, 40, 1.0)
+    marks = marks_of(encoded, "Robert", "Stevenson")
+    base = analysis_of(tiny_reader)
+    given = replace(
+        base, example=example, encoded=encoded, verdict=judge(encoded, marks=marks, contradictions=[one])
+    )
+    assert len(given.verdict.spans) == 2
+    told = [span.contradictions[0].relevance for span in analyser.with_evidence(given).verdict.spans]
+    analyser.close()
+    assert told == [pytest.approx(contrast(tiny_reader, encoded, one), rel=1e-3)] * 2
+
+
+def test_the_model_is_as_before_once_it_is_closed(tiny_reader: Reader) -> None:
+    encoded = tiny_reader.encode(example_of(RESPONSE))
+    before = PlainReplay(tiny_reader)(encoded).signals["logprob"]
+    analyser = Analyser(tiny_reader, None, ATTNLRP)
+    analyser.with_evidence(analysis_of(tiny_reader, *SUSPECT))
+    analyser.close()
+    np.testing.assert_array_equal(PlainReplay(tiny_reader)(encoded).signals["logprob"], before)

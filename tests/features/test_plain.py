@@ -1,0 +1,215 @@
+"""The columns that a token classifier reads of a plain pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example
+from lrp4rag.features.alignment import alignment
+from lrp4rag.features.claims import claim_features
+from lrp4rag.features.plain import FEATURES, GROUPS, PlainTable, likelihoods
+from lrp4rag.features.record import Record
+from lrp4rag.features.replay import LIKELIHOODS, PlainReplay
+from lrp4rag.reader import Reader
+from lrp4rag.reader.encoding import encode
+from tests.features.test_context import worded
+from tests.features.test_contrast import encoded
+
+PASSAGES = ("Leave lasts 16 weeks.", "You may not smoke.")
+RESPONSE = "Leave lasts 18 weeks. You may smoke."
+NEIGHBOURS = ("likelihoods", "alignment")
+
+
+def plain_record(response: str = RESPONSE, seed: int = 0) -> Record:
+    """Of random likelihoods, and no scores of values."""
+    one = worded("How long?", PASSAGES, response)
+    draw, length = np.random.default_rng(seed), len(one.response_ids)
+    signals = {name: draw.random(length) for name in LIKELIHOODS}
+    signals["rank"] = draw.integers(0, 100, length)
+    signals |= {"places": np.zeros((0, 6), np.int32), "scores": np.zeros((0, 3), np.float32)}
+    return Record(one, {}, signals)
+
+
+def test_names_are_unique() -> None:
+    names = [name for group in GROUPS.values() for name in group.names]
+    assert len(names) == len(set(names)) == len(FEATURES)
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_a_feature_says_what_it_is(name: str) -> None:
+    one = FEATURES[name]
+    assert one.name == name
+    assert one.unit in ("nat", "-")
+    assert all((one.range, one.definition))
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_group_has_a_row_for_each_feature(name: str) -> None:
+    record = plain_record()
+    assert GROUPS[name].of(record).shape == (len(GROUPS[name].names), len(record))
+
+
+@pytest.mark.parametrize(("row", "name"), list(enumerate(LIKELIHOODS)))
+def test_likelihoods_are_the_signals_in_their_order(row: int, name: str) -> None:
+    """The rank as a logarithm."""
+    record = plain_record()
+    expected = np.log1p(record["rank"]) if name == "rank" else record[name]
+    np.testing.assert_array_equal(likelihoods(record)[row], expected)
+
+
+def test_own_columns_are_the_groups_one_after_another() -> None:
+    record = plain_record()
+    own = np.concatenate([likelihoods(record), alignment(record), claim_features(record)])
+    np.testing.assert_allclose(PlainTable()(record)[:, : len(own)].T, own, rtol=1e-6)
+
+
+def test_a_table_has_a_column_for_each_name_in_single_precision() -> None:
+    record, table = plain_record(), PlainTable()
+    found = table(record)
+    assert found.shape == (len(record), len(table.columns(record)))
+    assert found.dtype == np.float32
+
+
+def test_names_of_columns_are_unique() -> None:
+    found = PlainTable().columns(plain_record())
+    assert (
+        len(found)
+        == len(set(found))
+        == len(FEATURES) + 2 * (len(GROUPS["likelihoods"].names) + len(GROUPS["alignment"].names))
+    )
+
+
+def test_features_are_those_of_the_groups_in_the_order_that_is_given() -> None:
+    found = PlainTable(("claims", "likelihoods"), ()).features
+    assert found == (*GROUPS["claims"].names, *GROUPS["likelihoods"].names)
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_columns_of_a_feature_are_those_that_are_named_after_it(feature: str) -> None:
+    table = PlainTable()
+    names = table.columns(plain_record())
+    found = [names[k] for k in table.columns_of(feature)]
+    beside = [f"{feature}, token before", f"{feature}, token after"]
+    near = any(feature in GROUPS[group].names for group in NEIGHBOURS)
+    assert found == [feature, *(beside if near else [])]
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_the_own_column_has_its_name(feature: str) -> None:
+    table = PlainTable(("claims", "alignment", "likelihoods"), ("likelihoods",))
+    assert table.columns(plain_record())[table.own_column(feature)] == feature
+
+
+@pytest.mark.parametrize("feature", [name for group in NEIGHBOURS for name in GROUPS[group].names])
+def test_neighbours_are_shifted_by_a_token(feature: str) -> None:
+    record, table = plain_record(), PlainTable()
+    own, before, after = table(record)[:, table.columns_of(feature)].T.tolist()
+    assert before == [0, *own[:-1]]
+    assert after == [*own[1:], 0]
+
+
+def test_values_are_those_of_each_token() -> None:
+    record = plain_record()
+    found = PlainTable().values(record, "entropy")
+    np.testing.assert_allclose(found, record["entropy"], rtol=1e-6)
+    assert found.dtype == np.float64
+
+
+def test_a_table_of_one_group_reads_nothing_else() -> None:
+    record = plain_record()
+    bare = replace(record, signals={name: record.signals[name] for name in LIKELIHOODS})
+    np.testing.assert_allclose(PlainTable(("likelihoods",), ())(bare).T, likelihoods(record), rtol=1e-6)
+
+
+@pytest.mark.parametrize("signal", [*LIKELIHOODS, "places", "scores"])
+def test_a_signal_that_was_not_extracted_is_named(signal: str) -> None:
+    record = plain_record()
+    bare = replace(record, signals={k: v for k, v in record.signals.items() if k != signal})
+    with pytest.raises(InputError, match=f"need the signal '{signal}'"):
+        PlainTable()(bare)
+
+
+@pytest.mark.parametrize(
+    ("groups", "beside"), [(("relevance",), ()), ((*GROUPS, "x"), ()), (tuple(GROUPS), ("places",))]
+)
+def test_unknown_groups_are_refused(groups: tuple[str, ...], beside: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match=r"unknown group .* choose from likelihoods, alignment, claims"):
+        PlainTable(groups, beside)
+
+
+def test_neighbours_of_a_group_that_is_not_read_are_refused() -> None:
+    with pytest.raises(InputError, match="is read of the token itself too"):
+        PlainTable(("claims",), ("alignment",))
+
+
+def test_a_table_is_read_back_from_json() -> None:
+    adapter, table = TypeAdapter(PlainTable), PlainTable(("likelihoods", "claims"), ("likelihoods",))
+    assert adapter.validate_json(adapter.dump_json(table)) == table
+
+
+@pytest.mark.parametrize("given", ['{"windows": [1]}', '{"groups": ["x"]}', '{"groups": 3}'])
+def test_other_settings_are_not_read(given: str) -> None:
+    with pytest.raises((ValidationError, InputError)):
+        TypeAdapter(PlainTable).validate_json(given)
+
+
+# Odd input.
+
+
+ODD = (
+    *("one", "7", "not", "!", "...", "\u2014", "\U0001f44d", "\U0001f44d\U0001f44d 7 km \U0001f44d"),
+    *("\u200b", "e\u0301", "\u65e5\u672c\u8a9e 3 km", " x ", "a\n\n\nb", "\t", "7 7 7 7 7", "Not. Not. Not."),
+)
+
+
+@pytest.mark.parametrize("response", ODD)
+@pytest.mark.parametrize("passages", [("Leave lasts 7 km, not 8.",), ("\U0001f44d",), ("!", "3", "not")])
+def test_odd_texts_have_finite_values(tiny_reader: Reader, response: str, passages: tuple[str, ...]) -> None:
+    one = replace(encoded("x", passages)).with_response(response, tiny_reader.tokenizer)
+    found = PlainTable()(PlainReplay(tiny_reader)(one))
+    assert found.shape[0] == len(one.response_ids)
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("question", ["?", "\U0001f44d", "the", "7"])
+def test_odd_questions_have_finite_values(tiny_reader: Reader, question: str) -> None:
+    one = encode(
+        Example(question, PASSAGES, RESPONSE, template="{question}\n{context}\n"),
+        tiny_reader.tokenizer,
+        chat_template=False,
+    )
+    assert np.isfinite(PlainTable()(PlainReplay(tiny_reader)(one))).all()
+
+
+@pytest.mark.parametrize("kept", [1, 8])
+def test_passages_that_were_cut_away_leave_finite_values(tiny_reader: Reader, kept: int) -> None:
+    example = Example("How long?", PASSAGES, RESPONSE, template="{question}\n{context}\n")
+    whole = encode(example, tiny_reader.tokenizer, chat_template=False)
+    passages = sum(segment >= 2 for segment in whole.segments)
+    one = encode(
+        example,
+        tiny_reader.tokenizer,
+        chat_template=False,
+        window=len(whole.prompt_ids) + len(whole.response_ids) - passages + kept,
+        truncation="passages",
+    )
+    assert one.dropped == passages - kept
+    assert np.isfinite(PlainTable()(PlainReplay(tiny_reader)(one))).all()
+
+
+def test_a_response_of_one_token_has_no_neighbours() -> None:
+    table = PlainTable()
+    found = table(plain_record("Leave"))
+    assert found.shape[0] == 1
+    assert not found[0, len(table.features) :].any()
+
+
+def test_a_response_of_no_token_has_no_rows() -> None:
+    table = PlainTable()
+    record = plain_record("")
+    assert table(record).shape == (0, len(table.columns(record)))

@@ -1,0 +1,247 @@
+"""What one plain pass tells of a response, against ordinary full passes of the model, of every family."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from lrp4rag.errors import InputError, RelevanceError
+from lrp4rag.reader import Encoded, Reader, reading
+from lrp4rag.reader.reading import Branch, PromptReading, Reading
+from tests.lrp.tiny_families import FAMILIES, WINDOW, build
+from tests.tiny import random_tokens
+
+pytestmark = pytest.mark.usefixtures("double")
+
+families = pytest.mark.parametrize("name", FAMILIES)
+LENGTHS = (1, WINDOW + 6)
+"""Of prompts: one token, and more than a sliding window."""
+RESPONSE = 6
+FAR = -50.0
+LARGEST_HALF = 65504
+
+
+@cache
+def model_of(name: str):
+    return build(name)
+
+
+@cache
+def encoded(length: int, count: int = RESPONSE, seed: int = 0) -> Encoded:
+    """Random tokens: template, question, then passages."""
+    tokens = random_tokens(length, count, seed=seed)
+    segments = (0, 1, *[2 + k % 2 for k in range(length - 2)])[:length] if length > 1 else (2,)
+    return Encoded(
+        prompt_ids=tokens.prompt_ids,
+        response_ids=tokens.response_ids,
+        text="",
+        response="",
+        prompt_offsets=((0, 0),) * length,
+        response_offsets=((0, 0),) * count,
+        segments=segments,
+        segment_names=("template", "question", "passage 1", "passage 2"),
+    )
+
+
+def prompt_reading(name: str, one: Encoded, layers: tuple[int, ...] | None = None) -> PromptReading:
+    model = model_of(name)
+    last = model.config.num_hidden_layers - 1
+    return PromptReading(Reader(model, None, None), one, (0, last) if layers is None else layers)
+
+
+def full_pass(name: str, ids):
+    """Logits (tokens, vocabulary) and hidden states, without a cache."""
+    with torch.no_grad():
+        output = model_of(name)(torch.tensor([list(ids)]), use_cache=False, output_hidden_states=True)
+    return output.logits[0], [state[0] for state in output.hidden_states]
+
+
+def logprobs_after(name: str, before, ids) -> list[float]:
+    """Of the tokens `ids` after those before them, by a pass of their own."""
+    rows = full_pass(name, (*before, *ids))[0][len(before) - 1 : -1].log_softmax(-1)
+    return [float(row[token]) for row, token in zip(rows, ids, strict=True)]
+
+
+def close(actual, expected, tolerance: float = 1e-9) -> None:
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def assert_same(one: Reading, other: Reading) -> None:
+    for field in fields(Reading):
+        close(getattr(one, field.name), getattr(other, field.name), 1e-9 if field.name != "states" else 1e-3)
+
+
+# Readings.
+
+
+@families
+@pytest.mark.parametrize("length", LENGTHS)
+def test_likelihoods_are_those_of_a_full_pass(name: str, length: int) -> None:
+    one = encoded(length)
+    found = prompt_reading(name, one).read(one.response_ids)
+    logits, _ = full_pass(name, (*one.prompt_ids, *one.response_ids))
+    rows = logits[length - 1 : -1].log_softmax(-1).numpy()
+    passages = {token for token, segment in zip(one.prompt_ids, one.segments, strict=True) if segment >= 2}
+    for k, token in enumerate(one.response_ids):
+        row, own = rows[k], rows[k][token]
+        others = [value for other, value in enumerate(row) if other != token]
+        near = [row[other] for other in sorted(passages - {token})]
+        close(found.logprob[k], own)
+        close(found.entropy[k], -sum(np.exp(value) * value for value in row))
+        assert found.rank[k] == sum(value > own for value in others)
+        close(found.best[k], max(others) - own)
+        close(found.best_in_passages[k], max(near) - own if near else FAR)
+        close(found.mass[k], sum(np.exp(near)))
+
+
+@families
+@pytest.mark.parametrize("length", LENGTHS)
+def test_states_are_those_of_a_full_pass(name: str, length: int) -> None:
+    """The last layer's are those before the final norm; a chosen order of layers is kept."""
+    one, model = encoded(length), model_of(name)
+    last = model.config.num_hidden_layers - 1
+    found = prompt_reading(name, one, (last, 0, 1)).read(one.response_ids).states
+    _, states = full_pass(name, (*one.prompt_ids, *one.response_ids))
+    assert (found.dtype, found.shape[:2]) == (np.float16, (3, RESPONSE + 1))
+    close(found[1], states[1][length - 1 :], 1e-3)
+    close(found[2], states[2][length - 1 :], 1e-3)
+    with torch.no_grad():
+        normed = model.get_decoder().norm(torch.tensor(found[0], dtype=torch.float64))
+    close(normed, states[-1][length - 1 :], 5e-3)
+
+
+def test_states_that_half_precision_does_not_hold_are_clipped() -> None:
+    model, one = build("llama"), encoded(11)
+    with torch.no_grad():
+        model.get_input_embeddings().weight.mul_(1e8)
+    found = PromptReading(Reader(model, None, None), one, (0,)).read(one.response_ids).states
+    assert np.abs(found).max() == LARGEST_HALF
+
+
+def test_nothing_stays_on_the_model() -> None:
+    one, model = encoded(11), build("llama")
+    PromptReading(Reader(model, None, None), one, (0, 1)).read(one.response_ids)
+    assert not any(layer._forward_hooks for layer in model.get_decoder().layers)
+
+
+def test_rows_of_the_vocabulary_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = encoded(11, 7)
+    prompt = prompt_reading("llama", one)
+    whole = prompt.read(one.response_ids)
+    monkeypatch.setattr(reading, "ROWS", 3)
+    assert_same(prompt.read(one.response_ids), whole)
+
+
+@families
+def test_a_second_response_is_read_as_on_a_fresh_prompt(name: str) -> None:
+    one = encoded(LENGTHS[1])
+    prompt = prompt_reading(name, one)
+    for count, seed in ((9, 1), (1, 2), (6, 0)):  # shorter, and longer again
+        other = encoded(LENGTHS[1], count, seed).response_ids
+        found = prompt.read(other)
+        prompt.branches([Branch(0, other[:2])])
+        assert_same(found, prompt_reading(name, one).read(other))
+
+
+# What could stand in the response's place.
+
+
+def some_branches(count: int = RESPONSE) -> list[Branch]:
+    """From the first token, the last one, after it, twice from one place, and longer than a window."""
+    return [
+        Branch(0, (5,)),
+        Branch(0, (9, 2, 14)),
+        Branch(count - 1, (7, 7)),
+        Branch(count, (30, 31)),
+        Branch(2, tuple(range(20, 20 + WINDOW + 2))),
+        Branch(2, (41, 8)),
+        Branch(1, (3,)),
+    ]
+
+
+@families
+@pytest.mark.parametrize("length", LENGTHS)
+def test_branches_are_those_of_a_pass_for_each(name: str, length: int) -> None:
+    one, branches = encoded(length), some_branches()
+    prompt = prompt_reading(name, one)
+    prompt.read(one.response_ids)
+    for branch, found in zip(branches, prompt.branches(branches), strict=True):
+        before = (*one.prompt_ids, *one.response_ids[: branch.start])
+        close(found, logprobs_after(name, before, branch.ids))
+
+
+@families
+def test_branches_read_again_are_the_same(name: str) -> None:
+    one, branches = encoded(LENGTHS[1]), some_branches()
+    prompt = prompt_reading(name, one)
+    prompt.read(one.response_ids)
+    first = prompt.branches(branches)
+    for again, expected in zip(prompt.branches(branches[::-1]), first[::-1], strict=True):
+        close(again, expected)
+
+
+def test_branches_stand_in_the_response_that_was_read_last() -> None:
+    one, other = encoded(11), encoded(11, 3, seed=1)
+    prompt = prompt_reading("qwen2", one)
+    prompt.read(one.response_ids)
+    prompt.read(other.response_ids)
+    (found,) = prompt.branches([Branch(2, (5, 6))])
+    close(found, logprobs_after("qwen2", (*one.prompt_ids, *other.response_ids[:2]), (5, 6)))
+
+
+def test_the_response_itself_is_a_branch() -> None:
+    one = encoded(11)
+    prompt = prompt_reading("gemma3", one)
+    read = prompt.read(one.response_ids)
+    (found,) = prompt.branches([Branch(0, one.response_ids)])
+    close(found, read.logprob)
+
+
+def test_no_branches() -> None:
+    one = encoded(11)
+    prompt = prompt_reading("llama", one)
+    prompt.read(one.response_ids)
+    assert prompt.branches([]) == []
+
+
+# Passages, and what is refused.
+
+
+@pytest.mark.parametrize("segments", [(0,) * 11, (0, *(1,) * 10)])
+def test_a_prompt_without_passages_has_no_other_tokens_there(segments: tuple[int, ...]) -> None:
+    one = replace(encoded(11), segments=segments)
+    found = prompt_reading("llama", one).read(one.response_ids)
+    assert found.best_in_passages.tolist() == [FAR] * RESPONSE
+    assert found.mass.tolist() == [0.0] * RESPONSE
+
+
+def test_a_passage_of_the_token_itself_has_no_other() -> None:
+    one = replace(encoded(11), segments=(0,) * 10 + (2,))
+    found = prompt_reading("llama", one).read((one.prompt_ids[-1],) * 2)
+    assert found.best_in_passages.tolist() == [FAR] * 2
+    assert found.mass.tolist() == [0.0] * 2
+
+
+def test_an_empty_prompt_is_refused() -> None:
+    one = replace(encoded(11), prompt_ids=(), prompt_offsets=(), segments=())
+    with pytest.raises(InputError, match="the prompt has no tokens"):
+        prompt_reading("llama", one)
+
+
+def test_an_empty_response_is_refused() -> None:
+    with pytest.raises(InputError, match="the response has no tokens") as caught:
+        prompt_reading("llama", encoded(11)).read(())
+    assert caught.value.field == "response"
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_logits_that_are_no_numbers_are_refused(value: float) -> None:
+    model, one = build("llama"), encoded(11)
+    with torch.no_grad():
+        model.get_output_embeddings().weight[3] = value
+    with pytest.raises(RelevanceError, match="NaN or Inf in the reader's logits"):
+        PromptReading(Reader(model, None, None), one, (0,)).read(one.response_ids)

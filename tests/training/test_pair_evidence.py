@@ -1,0 +1,160 @@
+"""How well minimal pairs are told apart, and calibration at other prevalences, against answers by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lrp4rag.classifiers.card import PairEvidence
+from lrp4rag.training.pair_evidence import PREVALENCES, Twin, calibration, pair_evidence
+
+MADE = "made"
+RESAMPLES = 200
+
+
+def evidence(
+    twins: list[Twin],
+    probabilities: list[float],
+    flagged: list[int] | None = None,
+    groups: list[str] | None = None,
+) -> list[PairEvidence]:
+    """Each row has a source of its own, unless given."""
+    count = len(probabilities)
+    return pair_evidence(
+        twins,
+        np.array(probabilities),
+        np.array(flagged or [0] * count, dtype=bool),
+        np.array(groups or [f"s{k}" for k in range(count)]),
+        resamples=RESAMPLES,
+    )
+
+
+def faulty(row: int, faithful: int = 0, kind: str = "number", set: str = MADE) -> Twin:
+    return Twin(row, faithful, kind, False, set)
+
+
+def harmless(row: int, faithful: int = 0, kind: str = "reworded", set: str = MADE) -> Twin:
+    return Twin(row, faithful, kind, True, set)
+
+
+# Pairs.
+
+
+@pytest.mark.parametrize(
+    ("made", "ranked"),
+    [
+        ([0.9], 1.0),
+        ([0.1], 0.0),
+        ([0.4], 0.5),  # a tie
+        ([0.9, 0.1], 0.5),
+        ([0.9, 0.4], 0.75),
+        ([0.9, 0.9, 0.4, 0.1], 0.625),
+    ],
+)
+def test_twins_that_are_more_probable_are_ranked_rightly(made: list[float], ranked: float) -> None:
+    """The faithful one has 0.4."""
+    (found,) = evidence([faulty(k + 1) for k in range(len(made))], [0.4, *made])
+    assert found.ranked.value == pytest.approx(ranked)
+    assert found.pairs == len(made)
+
+
+def test_each_twin_is_compared_with_its_own_faithful_row() -> None:
+    (found,) = evidence([faulty(2, 0), faulty(3, 1)], [0.3, 0.8, 0.5, 0.7])
+    assert found.ranked.value == 0.5
+
+
+def test_the_made_rows_are_those_that_are_flagged() -> None:
+    (found,) = evidence([faulty(1), faulty(2), faulty(3), faulty(4)], [0.4] * 5, [1, 1, 0, 0, 0])
+    assert found.flagged.value == 0.25
+
+
+def test_kinds_and_sets_are_apart() -> None:
+    twins = [
+        faulty(1, kind="number"),
+        faulty(2, kind="name"),
+        faulty(3, kind="name", set="further"),
+        faulty(4, kind="name", set="further"),
+    ]
+    found = evidence(twins, [0.4, 0.9, 0.1, 0.9, 0.4])
+    assert [(one.set, one.kind, one.pairs, one.ranked.value) for one in found] == [
+        ("further", "name", 2, 0.75),
+        (MADE, "name", 1, 0.0),
+        (MADE, "number", 1, 1.0),
+    ]
+
+
+def test_harmless_changes_are_apart_and_last() -> None:
+    twins = [harmless(1, kind="number"), faulty(2, kind="number"), harmless(3), faulty(4, kind="name")]
+    found = evidence(twins, [0.4, 0.1, 0.9, 0.4, 0.9])
+    assert [(one.harmless, one.kind, one.ranked.value) for one in found] == [
+        (False, "name", 1.0),
+        (False, "number", 1.0),
+        (True, "number", 0.0),
+        (True, "reworded", 0.5),
+    ]
+
+
+def test_no_twins_give_no_evidence() -> None:
+    assert evidence([], [0.4, 0.6]) == []
+
+
+def test_intervals_hold_the_value() -> None:
+    draw = np.random.default_rng(0)
+    probabilities = np.concatenate([np.full(60, 0.5), draw.random(60)])
+    twins = [faulty(60 + k, k) for k in range(60)]
+    (found,) = evidence(twins, probabilities.tolist(), (probabilities > 0.7).tolist())
+    for one in (found.ranked, found.flagged):
+        assert 0 < one.low < one.value < one.high < 1
+
+
+def test_sources_are_drawn_whole() -> None:
+    """Of one source, nothing else can be drawn; of many, other shares can."""
+    twins, probabilities = [faulty(k) for k in range(1, 5)], [0.4, 0.9, 0.9, 0.1, 0.1]
+    (one,) = evidence(twins, probabilities, groups=["s"] * 5)
+    (many,) = evidence(twins, probabilities)
+    assert (one.ranked.low, one.ranked.high) == (0.5, 0.5)
+    assert many.ranked.low < 0.5 < many.ranked.high
+
+
+# Calibration.
+
+
+@pytest.fixture(scope="module")
+def shares() -> dict[str, tuple[float, float, float]]:
+    """Of probabilities that are right where they were drawn."""
+    draw = np.random.default_rng(0)
+    probabilities = 1 / (1 + np.exp(-draw.normal(-0.4, 2.0, 30_000)))
+    labels = draw.random(30_000) < probabilities
+    return calibration(labels, probabilities, float(labels.mean()))
+
+
+def test_calibration_is_given_at_each_prevalence(shares: dict) -> None:
+    assert list(shares) == [f"{prevalence:.0%}" for prevalence in PREVALENCES] == ["10%", "25%", "50%"]
+
+
+@pytest.mark.parametrize("prevalence", ["10%", "25%", "50%"])
+@pytest.mark.parametrize("way", [1, 2], ids=["given", "estimated"])
+def test_shifted_probabilities_are_right(shares: dict, prevalence: str, way: int) -> None:
+    assert shares[prevalence][way] < 0.02
+
+
+def test_probabilities_as_they_are_are_too_high_where_faults_are_rare(shares: dict) -> None:
+    assert shares["10%"][0] > 0.1
+
+
+def test_errors_are_larger_the_farther_the_prevalence_is(shares: dict) -> None:
+    """In training it was about 44 %."""
+    assert shares["10%"][0] > 1.5 * shares["25%"][0] > 3 * shares["50%"][0]
+
+
+def test_calibration_is_the_same_again() -> None:
+    labels = np.arange(400) % 3 == 0
+    probabilities = np.linspace(0.02, 0.98, 400)
+    assert calibration(labels, probabilities, 0.33) == calibration(labels, probabilities, 0.33)
+
+
+@pytest.mark.parametrize("bad", [30, 370])
+def test_few_rows_of_a_class_are_enough(bad: int) -> None:
+    labels = np.arange(400) < bad
+    found = calibration(labels, np.where(labels, 0.8, 0.2), bad / 400)
+    assert all(0 <= value <= 1 for values in found.values() for value in values)
