@@ -23,6 +23,7 @@ KINDS = ("quantity", "date", "time", "period", "name", "polarity")
 LARGEST = 20.0
 """Nats; margins are clipped there."""
 _SMALL = 1e-6
+_POLARITY = 1 + KINDS.index("polarity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def claim_features(record: Record) -> Values:
             similarities[claim.sentence] = context.index.similarities(words)
         row = _row(claim, scored, context.index, similarities[claim.sentence], context.asked)
         for token in range(claim.first, claim.last):
-            if not table[token, 0] or claim.value.kind != "polarity":
+            if not table[token, 0] or (table[token, _POLARITY] and claim.value.kind != "polarity"):
                 table[token] = row
     return table.T
 
@@ -123,7 +124,7 @@ def _row(
         number / top,
         float(value.kind == "polarity" and bool(value.key[1])),
         top,
-        claim.support / top,
+        min(claim.support / top, 1.0),
     ]
     return np.array(row)
 

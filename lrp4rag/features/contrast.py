@@ -6,7 +6,8 @@ alone 38 of 100 wrong numbers are found, with these 88 (measured on rule-made fa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError
-from lrp4rag.features.context import context_of
+from lrp4rag.features.context import Context, context_of
 from lrp4rag.features.record import Record
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.reader.reading import Branch, PromptReading
 from lrp4rag.sentences import split_sentences
 from lrp4rag.values.find import find_values
 from lrp4rag.values.index import Occurrence, rivals, support
-from lrp4rag.values.polarity import opposites
+from lrp4rag.values.polarity import find_plain, opposites
 from lrp4rag.values.value import Value
 from lrp4rag.values.words import content_words
-from lrp4rag.values.written import as_written
+from lrp4rag.values.written import as_written, number_of
 
 TAIL = 25
 """Characters after a value that are scored with it."""
@@ -74,11 +75,13 @@ class Claim:
 
 @lru_cache(maxsize=4)
 def claims(encoded: Encoded) -> tuple[Claim, ...]:
-    """The values of a response that have tokens, in order; references and absences are compared elsewhere."""
+    """The values of a response that have tokens, in order; references and absences are compared elsewhere.
+    A plain "is" is one where the passages have a "not" nearby."""
     context, response = context_of(encoded), encoded.response
     sentences = split_sentences(response)
     found = []
-    for value in find_values(response, " ".join(context.passages)):
+    values = [*find_values(response, " ".join(context.passages)), *_denied(context, response, sentences)]
+    for value in sorted(values, key=lambda one: one.start):
         tokens = np.flatnonzero(tokens_in(encoded.response_offsets, [(value.start, value.end)]))
         if value.kind in ("absence", "reference") or not len(tokens):
             continue
@@ -101,17 +104,40 @@ def claims(encoded: Encoded) -> tuple[Claim, ...]:
     return tuple(found)
 
 
+def _denied(context: Context, response: str, sentences: Sequence[tuple[int, int]]) -> Iterator[Value]:
+    """Plain "is", "has" and their likes in sentences whose place in the passages, or one beside it, has a
+    "not"."""
+    places = context.index.places
+    for start, end in sentences:
+        similarities = context.index.similarities(content_words(response[start:end]))
+        best = max(range(len(places)), key=similarities.__getitem__, default=None)
+        if best is None or not similarities[best]:
+            continue
+        near = [one for one in places[max(best - 1, 0) : best + 2] if one.passage == places[best].passage]
+        if any(value.kind == "polarity" and value.key[1] for place in near for value in place.values):
+            for value in find_plain(response[start:end]):
+                yield value.shifted(start)
+
+
 def _alternatives(value: Value, others: Sequence[Occurrence]) -> tuple[Alternative, ...]:
     if value.kind == "polarity":
         return tuple(map(Alternative, opposites(value)))
     found: dict[str, Alternative] = {}
     for one in others:
         text = one.value.text
-        if value.kind == "quantity" and value.unit and one.value.text[-1:] == value.text[-1:]:
+        if value.kind == "quantity" and value.unit and _one_scale(value, one.value):
             text = as_written(value, one.value) or text
         if text.casefold() != value.text.casefold():
             found.setdefault(text, Alternative(text, one))
     return tuple(found.values())
+
+
+def _one_scale(one: Value, other: Value) -> bool:
+    """Whether the numbers that are written mean as much: weeks and weeks, not weeks and days."""
+    first, second = number_of(one), number_of(other)
+    if not first or not second:
+        return False
+    return math.isclose(one.amount / first, other.amount / second, rel_tol=1e-6)
 
 
 def contrast(
@@ -150,7 +176,7 @@ def _branch(
     until = max(encoded.response_offsets[last - 1][1], until)
     first, found = _with_other(encoded, value.start, value.end, alternative.text, until, tokenizer)
     ids = found["input_ids"]
-    if first >= min(len(ids), claim.last):
+    if first >= min(len(ids), last):
         return None
     own_end = value.start + len(alternative.text)
     own = sum(start < own_end for start, _ in found["offset_mapping"][first:])

@@ -68,7 +68,6 @@ class PromptReading:
         self._model, self._prompt, self._layers = reader.model, encoded.prompt_ids, tuple(layers)
         self._device = self._model.get_input_embeddings().weight.device
         self._cache = DynamicCache()  # every layer keeps all keys: branches see far back
-        self._kept: Tensor | None = None  # log-probabilities that the branches start from
         in_passages = [
             token for token, segment in zip(self._prompt, encoded.segments, strict=True) if segment >= 2
         ]

@@ -69,6 +69,8 @@ _NEGATED = (
 )
 _POLARITY = re.compile(rf"\b(?:(?P<negated>{_NEGATED})|{_TERMS})\b", re.IGNORECASE)
 
+_PLAIN_VERB = re.compile(rf"\b(?:{'|'.join(_BE_DO_HAVE)})\b(?!{_NOT}\b)", re.IGNORECASE)
+
 _NUMBERS = r"\d{1,3}(?:(?:, ?|,? (?:and|or|&|to) |[-\u2013])\d{1,3})*"
 _REFERENCE = re.compile(rf"\b[Pp]assages? #?(?P<numbers>{_NUMBERS})(?![\d.]\d|\d)|\[(?P<cited>{_NUMBERS})\]")
 _CLEARLY = "(?:explicitly |directly |specifically )?"
@@ -107,6 +109,13 @@ def find_polarity(text: str) -> Iterator[Value]:
             yield Value(
                 "polarity", *match.span(), match[0], unit=_FAMILIES.get(key, key), key=(key, int(negated))
             )
+
+
+def find_plain(text: str) -> Iterator[Value]:
+    """Plain "is", "has" and their likes, which are too frequent for values: those that "is not"
+    contradicts."""
+    for match in _PLAIN_VERB.finditer(text):
+        yield Value("polarity", *match.span(), match[0], unit=_FAMILIES.get("not", "not"), key=("not", 0))
 
 
 def opposites(value: Value) -> tuple[str, ...]:

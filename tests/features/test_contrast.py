@@ -143,8 +143,11 @@ def test_rivals_are_the_values_that_do_not_agree_the_most_similar_first() -> Non
         ("It lasts 16 weeks.", "It lasts 18 weeks.", "18 weeks", ["16 weeks"]),
         ("It lasts 16 weeks.", "It lasts twelve weeks.", "twelve weeks", ["16 weeks"]),
         ("It lasts 16 weeks.", "It lasts 18 calendar weeks.", "18 calendar weeks", ["16 calendar weeks"]),
-        ("It weighs 16 kilograms.", "It weighs 18 kg.", "18 kg", ["16 kilograms"]),
-        ("It costs 2 euros.", "It costs \u20ac3.", "\u20ac3", ["2 euros"]),
+        ("It weighs 16 kilograms.", "It weighs 18 kg.", "18 kg", ["16 kg"]),
+        ("It costs 2 euros.", "It costs \u20ac3.", "\u20ac3", ["\u20ac2"]),
+        ("It lasts 3 days.", "It lasts 18 weeks.", "18 weeks", ["3 days"]),  # not 3 weeks
+        ("It costs $2 billion.", "It costs $3 million.", "$3 million", ["$2 billion"]),
+        ("It lasts 16 weeks.", "It lasts forty two weeks.", "forty two weeks", ["16 weeks"]),
         ("Nine people came.", "18 people came.", "18", ["Nine"]),  # a plain count has no unit to keep
         ("See Turin.", "See Milan.", "Milan", ["Turin"]),
         ("On 3 May 2021.", "On 4 May 2021.", "4 May 2021", ["3 May 2021"]),
@@ -420,3 +423,15 @@ def test_odd_input_has_finite_scores(tiny_reader: Reader, response: str, passage
     one = record(tiny_reader, response, passages)
     assert len(one.signals["places"]) == len(one.signals["scores"])
     assert np.isfinite(one.signals["scores"]).all()
+
+
+def test_a_plain_verb_is_a_value_where_the_passages_deny_one_nearby() -> None:
+    denied = "The ramp is not open to dogs. The pier has a shop."
+    assert texts(claim_of("The ramp is open to dogs.", "is", denied)) == ["is not"]
+    plain = claims(encoded("The ramp is open to dogs.", ("The ramp is open. The pier has a shop.",)))
+    assert "is" not in {one.value.text for one in plain}
+
+
+def test_an_alternative_may_go_on_from_the_value() -> None:
+    """It is scored too: what differs begins after the value's tokens."""
+    assert texts(claim_of("You may go on board.", "may", "You may not go on board.")) == ["may not"]
