@@ -87,7 +87,7 @@ class TokenModel(Model):
             table, networks = block(record)[inside], self.ensemble.networks[name]
             before = mean_log_odds(networks, table)
             mean = np.mean([network.mean for network in networks], axis=0)
-            for feature in block.features:
+            for feature in block.telling:
                 without, columns = table.copy(), block.columns_of(feature)
                 without[:, columns] = mean[columns]
                 after = mean_log_odds(networks, without)

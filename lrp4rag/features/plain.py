@@ -72,6 +72,15 @@ GROUPS: dict[str, Group] = {
     ),
 }
 FEATURES = {one.name: one for group in GROUPS.values() for one in group.features}
+CONTEXT = frozenset(
+    (
+        "stop word", "digit", "capital", "sentence's words", "place in the sentence", "one sentence",
+        "one passage", "asked at the place", *claims.KINDS, "rivals", "value asked", "scored", "best's lead",
+        "margin a token", "tail margin", "best's tail", "alternatives", "same polarity", "same number",
+        "negated", "sentence's similarity", "support of it",
+    )
+)  # fmt: skip
+"""What a token is, or another reading of a feature that says more: no reason of a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +110,11 @@ class PlainTable:
     @property
     def features(self) -> tuple[str, ...]:
         return tuple(name for group in self.groups for name in GROUPS[group].names)
+
+    @property
+    def telling(self) -> tuple[str, ...]:
+        """Those that can be a verdict's reason."""
+        return tuple(name for name in self.features if name not in CONTEXT)
 
     def own_column(self, feature: str) -> int:
         """The number of the token's own column."""

@@ -55,6 +55,11 @@ class TokenTable:
         blocks += [smoothed(PROFILES[name](record), self.profile_window) for name in self.profiles]
         return np.concatenate(blocks).T.astype(np.float32)
 
+    @property
+    def telling(self) -> tuple[str, ...]:
+        """Those that can be a verdict's reason."""
+        return self.features
+
     def own_column(self, feature: str) -> int:
         """The number of the column with the values of single tokens."""
         return self.columns_of(feature)[self.windows.index(1)]

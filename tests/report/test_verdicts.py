@@ -15,6 +15,8 @@ from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.verdict import Reason, TokenMarks, judge
 from lrp4rag.errors import RelevanceError
+from lrp4rag.features.plain import CONTEXT, PlainTable
+from lrp4rag.features.plain import FEATURES as PLAIN_FEATURES
 from lrp4rag.features.table import FEATURES
 from lrp4rag.report.html import html_page
 from lrp4rag.report.plots import figure
@@ -153,7 +155,8 @@ def test_reasons_are_the_same_words_everywhere():
 
 
 def test_every_feature_has_words():
-    assert set(REASONS) == set(FEATURES)
+    assert set(REASONS) == set(FEATURES) | set(PlainTable().telling)
+    assert set(PLAIN_FEATURES) >= CONTEXT
     assert all(words.count("{}") == 1 for words in REASONS.values())
 
 
