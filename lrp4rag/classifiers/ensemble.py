@@ -40,6 +40,8 @@ LARGEST_BATCH, SMALLEST_BATCH, BATCHES = 1024, 32, 64
 WIDE = 500
 NARROW_BLOCK, WIDE_BLOCK = (0.1, 1e-2), (0.3, 0.1)
 """Dropout and weight decay for blocks of up to `WIDE` columns, and for wider ones: hidden states."""
+MOST_CELLS = 150_000_000
+"""Rows times columns that one network learns from: more took time and memory, and changed little."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,8 +54,12 @@ class Network:
 
     @classmethod
     def fit(cls, inputs: Table, flags: Flags, train: Numbers, held: Numbers, seed: int) -> Network:
-        """Learn from the rows `train`; the epoch with the lowest log loss on the rows `held` is kept."""
+        """Learn from the rows `train`; the epoch with the lowest log loss on the rows `held` is kept.
+
+        Where there are more than `MOST_CELLS`, rows are drawn: flagged ones first, up to half of them.
+        """
         dropout, weight_decay = NARROW_BLOCK if inputs.shape[1] <= WIDE else WIDE_BLOCK
+        train, held = (_drawn(flags, rows, MOST_CELLS // inputs.shape[1], seed) for rows in (train, held))
         rows = inputs[train].astype(np.float32)
         mean, scale = rows.mean(0, dtype=np.float64), rows.std(0, dtype=np.float64)
         mean, scale = mean.astype(np.float32), np.where(scale > 0, scale, 1.0).astype(np.float32)
@@ -86,6 +92,17 @@ class Network:
         rows -= self.mean
         rows /= self.scale
         return np.clip(rows, -LARGEST, LARGEST, out=rows)
+
+
+def _drawn(flags: Flags, rows: Numbers, most: int, seed: int) -> Numbers:
+    """The `rows`, or `most` of them, of which half or fewer are flagged where others are left out."""
+    if len(rows) <= most:
+        return rows
+    random = np.random.default_rng(seed)
+    flagged, others = rows[flags[rows]], rows[~flags[rows]]
+    count = min(len(flagged), max(most // 2, most - len(others)))
+    drawn = [random.choice(flagged, count, replace=False), random.choice(others, most - count, replace=False)]
+    return np.sort(np.concatenate(drawn))
 
 
 class BaseModel(Protocol):

@@ -59,12 +59,20 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
     multiple=True,
     type=PATH,
     metavar="FILE",
-    help="Also learn from the labelled examples of FILE, which are judged apart; may be repeated.",
+    help="Also learn from the labelled examples of FILE, which are judged apart; 'everyday' is a set of 550 "
+    "questions that comes with the package. May be repeated.",
 )
 @click.option(
     "--no-pairs",
     is_flag=True,
     help="Do not make minimal pairs and other shapes of input of DATA (blocks of plain passes).",
+)
+@advanced(
+    "--pairs-every",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Make them of about one source in so many: all take long to read.",
 )
 @advanced(
     "--vector",
@@ -102,6 +110,7 @@ def train(
     blocks: tuple[str, ...],
     more: tuple[Path, ...],
     no_pairs: bool,
+    pairs_every: int,
     vector: str | None,
     length: int | None,
     resampling: str | None,
@@ -121,6 +130,7 @@ def train(
     from lrp4rag.features.parts import READING
     from lrp4rag.report.cards import print_card
     from lrp4rag.training.corpus import Corpus
+    from lrp4rag.training.sets import set_path
     from lrp4rag.training.train import labelled
     from lrp4rag.training.train import train as fit
 
@@ -136,8 +146,9 @@ def train(
         raise InputError("two files of --more have one name, by which results are shown; rename one")
     corpus = Corpus.of(
         labelled(load_data(data, generator, limit), data),
-        {path.stem: labelled(load_data(str(path), ()), path) for path in more},
+        {path.stem: labelled(load_data(str(set_path(path)), ()), path) for path in more},
         pairs=plain and not no_pairs,
+        every=pairs_every,
     )
     detector = fit(
         corpus,

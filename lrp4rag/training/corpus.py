@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,10 +94,11 @@ class Corpus:
         more: Mapping[str, Sequence[Example]] | None = None,
         *,
         pairs: bool = False,
+        every: int = 1,
         seed: int = 0,
     ) -> Corpus:
         """Annotated examples, further sets by name, and with `pairs` what `variants` makes of the annotated
-        ones.
+        ones, of about one source in `every`, drawn by its name.
 
         In further sets, an example is a twin of the faithful one whose id its own begins with, up to a "~",
         as in files of `lrp4rag corrupt`.
@@ -113,7 +115,11 @@ class Corpus:
                 rows.append(Row(example, name, kind, base))
         if pairs:
             made = variants(examples, seed=seed)
-            rows += [Row(one.example, MADE, one.kind, one.twin) for one in made]
+            rows += [
+                Row(one.example, MADE, one.kind, one.twin)
+                for one in made
+                if crc32(one.example.source.encode()) % every == 0
+            ]
         return cls(tuple(rows))
 
     @property

@@ -8,6 +8,7 @@ from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold
 
+from lrp4rag.classifiers import ensemble
 from lrp4rag.classifiers.ensemble import Ensemble, Network, Stacker, TokenScores, fit_folds, with_neighbours
 
 
@@ -40,6 +41,28 @@ def test_it_learns_a_product_that_no_linear_model_does(fitted) -> None:
     log_odds = ensemble(blocks).alone
     assert roc_auc_score(flags, log_odds) > 0.9
     assert abs(expit(log_odds).mean() - flags.mean()) < 0.06
+
+
+def test_of_too_many_rows_some_are_drawn_and_flagged_ones_first(monkeypatch) -> None:
+    blocks, flags = planted(3000)
+    rows = np.arange(1500)
+    monkeypatch.setattr(ensemble, "MOST_CELLS", 4 * 400)
+    drawn = ensemble._drawn(flags, rows, 400, seed=0)
+    assert len(drawn) == len(set(drawn)) == 400
+    assert set(drawn) <= set(rows)
+    assert (np.diff(drawn) > 0).all()
+    assert flags[drawn].sum() == 200
+    few = np.zeros(1500, dtype=bool)
+    few[[3, 900]] = True
+    assert {3, 900} <= set(ensemble._drawn(few, rows, 400, seed=0))
+    most = np.arange(1500) >= 100
+    assert len(ensemble._drawn(most, rows, 400, seed=0)) == 400
+    network = Network.fit(blocks["signal"], flags, rows, np.arange(1500, 3000), 0)
+    alone = Network.fit(
+        blocks["signal"], flags, drawn, ensemble._drawn(flags, np.arange(1500, 3000), 400, 0), 0
+    )
+    np.testing.assert_array_equal(network.mean, alone.mean)
+    np.testing.assert_array_equal(network.log_odds(blocks["signal"]), alone.log_odds(blocks["signal"]))
 
 
 def test_blocks_are_weighted_by_what_they_say_of_other_tokens(fitted) -> None:

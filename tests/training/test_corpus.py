@@ -466,3 +466,12 @@ def test_the_default_prompt_is_one_of_them_and_none_is_there_twice() -> None:
 def test_all_prompts_are_used() -> None:
     expected = {render(one or DEFAULT_TEMPLATE, LEAVE.question, LEAVE.passages)[0] for one in PROMPTS}
     assert expected <= {one.prompt for one in shapes_of(LEAVE, count=200)}
+
+
+def test_pairs_are_made_of_some_sources() -> None:
+    every = Corpus.of(ALL, pairs=True)
+    some = Corpus.of(ALL, pairs=True, every=2)
+    sources = {row.example.source for row in some.rows if row.set == MADE}
+    assert sources < {row.example.source for row in every.rows if row.set == MADE}
+    assert sources
+    assert some.rows == tuple(row for row in every.rows if row.set != MADE or row.example.source in sources)

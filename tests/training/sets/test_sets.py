@@ -1,0 +1,55 @@
+"""The data that comes with the package: it loads, labels stand where they should, pairs are found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from lrp4rag.data import load_examples
+from lrp4rag.example import Example
+from lrp4rag.training.corpus import Corpus
+from lrp4rag.training.sets import SETS, set_path
+
+
+@pytest.fixture(scope="module")
+def everyday() -> list[Example]:
+    return load_examples(set_path(Path("everyday")))
+
+
+def test_sets_are_found_by_name_unless_a_file_has_it(tmp_path, monkeypatch) -> None:
+    assert SETS == ("everyday",)
+    assert set_path(Path("everyday")).is_file()
+    assert set_path(tmp_path / "everyday") == tmp_path / "everyday"
+    monkeypatch.chdir(tmp_path)
+    Path("everyday").write_text("")
+    assert set_path(Path("everyday")) == Path("everyday")
+
+
+def test_its_readme_counts_right(everyday) -> None:
+    text = (set_path(Path("everyday")).parent / "README.md").read_text()
+    kinds = Counter(one.labels[0].kind if one.labels else "none" for one in everyday)
+    assert f"{len(everyday):,} answers in all" in text
+    assert f"{len({one.source for one in everyday})} questions" in text
+    for kind, count in kinds.items():
+        line = next(line for line in text.splitlines() if line.startswith("| ") and kind in words(line))
+        assert line.split("|")[2].strip() == f"{count:,}"
+
+
+def words(line: str) -> str:
+    return line.replace("a sibling's fact told", "misattributed")
+
+
+def test_every_fault_is_a_twin_of_a_faithful_answer(everyday) -> None:
+    corpus = Corpus.of([], {"everyday": everyday})
+    faults = [row for row in corpus.rows if row.example.labels]
+    assert len(corpus.twins()) == len(faults) == len([row for row in faults if row.twin])
+
+
+def test_labels_are_words_of_the_answer(everyday) -> None:
+    for one in everyday:
+        for label in one.labels:
+            wrong = one.response[label.start : label.end]
+            assert wrong.strip(), one.id
+            assert one.response.count(wrong) == 1, one.id
