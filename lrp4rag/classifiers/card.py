@@ -197,13 +197,25 @@ class PairEvidence(_Frozen):
     flagged: Interval
 
 
+class KindEvidence(_Frozen):
+    """Of one kind of label: responses with no other, told from faithful ones (AUROC, among all and among
+    those of one generator), and the spans of that kind in which a token is marked."""
+
+    kind: str
+    responses: Count
+    auroc: Interval
+    within_generators: Interval
+    spans: Count
+    touched: Interval
+
+
 class Evidence(_Frozen):
     """Cross-validated figures: of the detector, of the controls beside it, and of its tokens; over all
     responses together, and by generator where it was trained on tokens.
 
     `calibration` is the expected calibration error by prevalence: as it is, with the prevalence given, and
-    with it estimated. `pairs` are those of sources that were held out, and `sets` the metrics of further
-    sets of rows.
+    with it estimated. `kinds` are those of labels, `pairs` those of sources that were held out, and `sets`
+    the metrics of further sets of rows.
     """
 
     protocol: str
@@ -212,6 +224,7 @@ class Evidence(_Frozen):
     tokens: Metrics
     generators: dict[str, GeneratorEvidence] = {}
     calibration: dict[str, tuple[Probability, Probability, Probability]] = {}
+    kinds: list[KindEvidence] = []
     pairs: list[PairEvidence] = []
     sets: dict[str, Metrics] = {}
 

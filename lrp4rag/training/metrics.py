@@ -35,7 +35,7 @@ def intervals(
 ) -> Metrics:
     """Response metrics of one probability for every row."""
     draws = Draws.of(groups, resamples)
-    return _intervals(draws.values(partial(weighted_metrics, labels, scores, scores >= threshold)))
+    return intervals_of(draws.values(partial(weighted_metrics, labels, scores, scores >= threshold)))
 
 
 def token_intervals(
@@ -47,7 +47,7 @@ def token_intervals(
 ) -> Metrics:
     """Token metrics; `groups` are the sources of the tokens' responses, which are drawn whole."""
     draws = Draws.of(groups, resamples)
-    return _intervals(draws.values(partial(weighted_token_metrics, labels, scores, flagged)))
+    return intervals_of(draws.values(partial(weighted_token_metrics, labels, scores, flagged)))
 
 
 def outcome_metrics(
@@ -59,7 +59,7 @@ def outcome_metrics(
     Averaging repeats inside each draw would narrow them instead, most where there is nothing to learn.
     They hold for the models as fitted: they leave out what other training rows would change.
     """
-    return _intervals(_outcome_draws(outcome, labels, Draws.of(groups, resamples, seed)))
+    return intervals_of(_outcome_draws(outcome, labels, Draws.of(groups, resamples, seed)))
 
 
 def compare(
@@ -97,7 +97,7 @@ def compare_parts(
         _outcome_draws(outcome, truth, replace(every, group_of=place))
         for outcome, truth, place in zip((first, second), labels, places, strict=True)
     )
-    return _intervals({name: ours[name] - theirs[name] for name in ours})
+    return intervals_of({name: ours[name] - theirs[name] for name in ours})
 
 
 def bootstrap(
@@ -114,7 +114,7 @@ def bootstrap(
     """
     draws, rows = Draws.of(groups, resamples, seed), np.arange(len(groups))
     values = [metrics(np.repeat(rows, count[draws.group_of])) for count in draws.counts]
-    return _intervals({name: np.array([value[name] for value in values]) for name in values[0]})
+    return intervals_of({name: np.array([value[name] for value in values]) for name in values[0]})
 
 
 def ratios(
@@ -130,7 +130,7 @@ def ratios(
         return {name: (weights @ above) / (weights @ below) for name, (above, below) in counts.items()}
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _intervals(Draws.of(groups, resamples, seed).values(quotients))
+        return intervals_of(Draws.of(groups, resamples, seed).values(quotients))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,8 +214,11 @@ def _joined(parts: Iterable[Values], join: Callable[[list[Scores]], Scores]) -> 
     return {name: join([part[name] for part in parts]) for name in parts[0]}
 
 
-def _intervals(draws: Values) -> Metrics:
-    """Draws (D,), or (repeats, D): the first is the value, the others its distribution."""
+def intervals_of(draws: Values) -> Metrics:
+    """By name, the value and its 95 % percentile interval.
+
+    Draws are (D,), or (repeats, D): the first is the value, the others its distribution.
+    """
     return {
         name: _interval(float(values[..., 0].mean()), values[..., 1:].ravel(), centred=name == "ece")
         for name, values in draws.items()

@@ -22,6 +22,7 @@ from lrp4rag.hashes import hash_of
 from lrp4rag.training.corpus import ANNOTATED, Corpus
 from lrp4rag.training.evidence import cross_validate, located_evidence
 from lrp4rag.training.extract import Extraction
+from lrp4rag.training.kind_evidence import kind_evidence
 from lrp4rag.training.localisation import CLASSIFIER, localisation
 from lrp4rag.training.metrics import RESAMPLES, outcome_metrics
 from lrp4rag.training.pair_evidence import calibration, pair_evidence
@@ -81,9 +82,10 @@ class TokenRecipe:
         found = study.run({CLASSIFIER: trial}, "cross-validating")[CLASSIFIER]
         shown = np.arange(len(rows)) if corpus is None else corpus.numbers(ANNOTATED)
         part = {CLASSIFIER: found.take(study.tokens, shown)}
+        tokens = study.tokens.select(()).take(shown)
         located = localisation(
             rows.select(shown),
-            study.tokens.take(shown),
+            tokens,
             part,
             study.protocol,
             resamples=resamples,
@@ -93,7 +95,9 @@ class TokenRecipe:
         detector = fit_detector(
             rows, study.tokens, self.blocks, probabilities=probabilities, point=trial.point, annotated=shown
         )
-        evidence = located_evidence(located, study.protocol, resamples)
+        marked = np.split(part[CLASSIFIER].marked, np.flatnonzero(np.diff(tokens.owner)) + 1)
+        kinds = kind_evidence(rows.select(shown), probabilities[shown], marked, resamples=resamples)
+        evidence = located_evidence(located, study.protocol, resamples).model_copy(update={"kinds": kinds})
         if corpus is not None:
             evidence = evidence.model_copy(
                 update={
