@@ -76,6 +76,18 @@ def candidates_on(classifier: str, inputs: NDArray[np.floating], name: str = "")
     return tuple(Candidate(name, classifier, settings, model, inputs) for settings, model in candidates)
 
 
+def balanced_weights(labels: Labels, sets: Groups) -> Scores:
+    """How much each row counts, (rows,): in each of its `sets`, both classes count as many as half of its
+    rows, so that where a row is from does not tell its class. Those of one class count as they are."""
+    weights = np.ones(len(labels))
+    for name in set(sets):
+        for label in (True, False):
+            rows, others = (sets == name) & (labels == label), (sets == name) & (labels != label)
+            if rows.any() and others.any():
+                weights[rows] = (1 + others.sum() / rows.sum()) / 2
+    return weights
+
+
 @dataclass(frozen=True, slots=True)
 class Sigmoid:
     """Platt's sigmoid: the probability at a score is expit(slope * score + offset)."""
@@ -84,8 +96,10 @@ class Sigmoid:
     offset: float
 
     @classmethod
-    def fit(cls, scores: Scores, labels: Labels) -> Sigmoid:
-        """From scores of rows that the classifier was not fitted on (Platt 1999, smoothed targets)."""
+    def fit(cls, scores: Scores, labels: Labels, weights: Scores | None = None) -> Sigmoid:
+        """From scores of rows that the classifier was not fitted on (Platt 1999, smoothed targets); `weights`
+        (rows,) say how much each counts."""
+        counts = np.ones(len(scores)) if weights is None else weights
         scale = max(1.0, float(np.abs(scores).max()))
         positive, negative = int(labels.sum()), int((~labels).sum())
         targets = np.where(labels, (positive + 1) / (positive + 2), 1 / (negative + 2))
@@ -93,8 +107,8 @@ class Sigmoid:
         def loss(parameters: Scores) -> tuple[float, Scores]:
             log_odds = parameters[0] * scores / scale + parameters[1]
             error = expit(log_odds) - targets
-            value = np.logaddexp(0, log_odds).sum() - targets @ log_odds
-            return float(value), np.array([error @ scores / scale, error.sum()])
+            value = counts @ (np.logaddexp(0, log_odds) - targets * log_odds)
+            return float(value), np.array([(counts * error) @ scores / scale, counts @ error])
 
         start = np.array([0.0, np.log((positive + 1) / (negative + 1))])
         options = {"gtol": 1e-6, "ftol": 64 * np.finfo(float).eps}

@@ -15,7 +15,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit
 from sklearn.metrics import confusion_matrix_at_thresholds, f1_score, roc_auc_score
 
-from lrp4rag.classifiers.calibration import Sigmoid
+from lrp4rag.classifiers.calibration import Sigmoid, balanced_weights
 from lrp4rag.types import Bounded, Positive, Probability
 
 Flags = NDArray[np.bool_]
@@ -101,9 +101,13 @@ def choose_rule(
     labels: Flags,
     sentence: Numbers,
     generators: Names,
+    sets: Names | None = None,
 ) -> DecisionRule:
     """The number of tokens with the best AUROC, and the thresholds with the best F1, of N tokens and R
     responses.
+
+    Where responses are from several `sets` (R,), AUROC is the mean of theirs, and probabilities hold where
+    half of each set's are hallucinated: where a response is from shall not tell its class.
 
     Responses are scored by the tokens' log odds `alone`, text is marked by those `among` their neighbours.
     `owner` (N,) is the number of a token's response, `labels` (R,) are theirs, `sentence` (N,) is the number
@@ -111,8 +115,16 @@ def choose_rule(
     """
     rows = np.arange(len(labels))
     scores = {top: top_means(alone, owner, rows, top) for top in TOPS}
-    top = max(TOPS, key=lambda top: roc_auc_score(labels, scores[top]))
-    sigmoid = Sigmoid.fit(scores[top], labels)
+    weights = None
+    parts = [np.ones(len(labels), dtype=bool)]
+    if sets is not None and len(set(sets)) > 1:
+        weights = balanced_weights(labels, sets)
+        mixed = [sets == name for name in sorted(set(sets)) if len(set(labels[sets == name])) > 1]
+        parts = mixed or parts
+    top = max(
+        TOPS, key=lambda top: np.mean([roc_auc_score(labels[part], scores[top][part]) for part in parts])
+    )
+    sigmoid = Sigmoid.fit(scores[top], labels, weights)
     probabilities = expit(among)
     inside = sentence >= 0
     numbers, where = np.unique(sentence[inside], return_inverse=True)

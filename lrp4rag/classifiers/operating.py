@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix_at_thresholds
 
 from lrp4rag.classifiers.calibration import Labels, Scores
@@ -14,6 +15,8 @@ from lrp4rag.errors import InputError
 
 PRECISION, RECALL, ALARMS = 0.8, 0.9, 0.1
 QUANTILES = 101
+FEWEST = 20
+"""Faithful responses of another set by which its rate of false alarms is known."""
 DEFAULT_POINT = "balanced"
 FEW_ALARMS = "one-in-ten"
 """The point that detectors of plain passes flag from, unless another is chosen."""
@@ -53,22 +56,28 @@ def _few_alarms(_: Scores, __: Scores, false_alarms: Scores) -> int:
 
 RULES: dict[str, Rule] = {
     DEFAULT_POINT: Rule("as many false alarms as misses: precision equals recall", _balanced),
-    FEW_ALARMS: Rule(f"flags at most {ALARMS:.0%} of faithful responses", _few_alarms),
+    FEW_ALARMS: Rule(f"flags at most {ALARMS:.0%} of each set's faithful responses", _few_alarms),
     "high-precision": Rule(f"lowest threshold with a precision of {PRECISION:.0%}, or the most", _precise),
     "high-recall": Rule(f"highest threshold with a recall of {RECALL:.0%}", _sensitive),
 }
 
 
-def operating_points(labels: Labels, probabilities: Scores) -> dict[str, OperatingPoint]:
+def operating_points(
+    labels: Labels, probabilities: Scores, others: Sequence[Scores] = ()
+) -> dict[str, OperatingPoint]:
     """The points of `RULES`, from probabilities of models that did not see the responses' sources.
 
-    Raises `ValueError` unless there are responses of both classes.
+    `others` are probabilities of faithful responses of other sets of data: the rate of false alarms is that
+    of the set with most. Raises `ValueError` unless there are responses of both classes.
     """
     if labels.all() or not labels.any():
         raise ValueError("an operating point needs responses of both classes")
     falling = confusion_matrix_at_thresholds(labels, probabilities)
     _, alarms, _, hits, thresholds = (counts[::-1] for counts in falling)
     precision, recall, false_alarms = hits / (hits + alarms), hits / labels.sum(), alarms / (~labels).sum()
+    for other in others:
+        above = len(other) - np.searchsorted(np.sort(other), thresholds)
+        false_alarms = np.maximum(false_alarms, above / len(other))
     points = {}
     for name, rule in RULES.items():
         k = rule.choose(precision, recall, false_alarms)
@@ -88,10 +97,23 @@ def precision_at(prevalence: float, recall: float, false_positive_rate: float) -
     return hits / (hits + alarms) if hits + alarms else 1.0
 
 
-def faithful_quantiles(labels: Labels, probabilities: Scores) -> list[float]:
-    """Evenly spaced quantiles of the faithful responses' probabilities: what any target rate needs."""
-    values: list[float] = np.quantile(probabilities[~labels], np.linspace(0, 1, QUANTILES)).tolist()
+def faithful_quantiles(labels: Labels, probabilities: Scores, others: Sequence[Scores] = ()) -> list[float]:
+    """Evenly spaced quantiles of the faithful responses' probabilities: what any target rate needs. Of
+    several sets, the highest."""
+    levels = np.linspace(0, 1, QUANTILES)
+    every = [np.quantile(some, levels) for some in (probabilities[~labels], *others)]
+    values: list[float] = np.max(every, axis=0).tolist()
     return values
+
+
+def by_set(
+    labels: Labels, probabilities: Scores, sets: NDArray[np.str_]
+) -> tuple[Labels, Scores, list[Scores]]:
+    """Labels and probabilities of the first row's set, and of each other the probabilities of its faithful
+    rows, if it has `FEWEST`: what the functions above take."""
+    first = sets == sets[0]
+    others = [probabilities[(sets == name) & ~labels] for name in sorted(set(sets[~first]))]
+    return labels[first], probabilities[first], [one for one in others if len(one) >= FEWEST]
 
 
 def threshold_at(rate: float, quantiles: Sequence[float]) -> float:

@@ -15,7 +15,7 @@ from lrp4rag.classifiers.domain import FACETS, HELD, ranges
 from lrp4rag.classifiers.ensemble import EPOCHS, Ensemble
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.folder import FORMAT
-from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES, faithful_quantiles, operating_points
+from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES, by_set, faithful_quantiles, operating_points
 from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.features.blocks import Block, parts_of
 from lrp4rag.features.parts import RELEVANCE
@@ -44,8 +44,8 @@ def fit_detector(
     """Learn from all rows, whose features are `tokens`; raises `InputError` for several readers.
 
     Operating points are chosen on the rows' cross-validated `probabilities` (R,) by whole ensembles; without
-    them, on those by single networks, which agree less. Of the `annotated` rows (default: all) are these
-    points and the ranges of what the detector is for; it flags from `point` on.
+    them, on those by single networks, which agree less: `by_set`. The card counts the `annotated` rows
+    (default: all). It flags from `point` on.
     """
     composite, target, reader = _origin(rows)
     tokens.require_sources()
@@ -54,7 +54,10 @@ def fit_detector(
     if probabilities is None:
         probabilities = fitted.probabilities
     shown = np.arange(len(rows)) if annotated is None else annotated
-    points = operating_points(tokens.labels[shown], probabilities[shown])
+    labels, values, others = by_set(tokens.labels, probabilities, tokens.sets)
+    points = operating_points(labels, values, others)
+    # Probabilities hold where both classes of each set count as many, if there are several.
+    even = len(set(tokens.sets)) > 1
     tables = {name: block for name, block in blocks.items() if isinstance(block, TokenTable | PlainTable)}
     card = Card(
         format=FORMAT,
@@ -70,9 +73,9 @@ def fit_detector(
         hallucinated=int(tokens.labels[shown].sum()),
         versions=package_versions(),
         operating_points=points,
-        faithful_quantiles=faithful_quantiles(tokens.labels[shown], probabilities[shown]),
-        prevalence=float(tokens.labels.mean()),
-        domain=ranges(stored_records(rows.select(shown), parts_of(blocks))),
+        faithful_quantiles=faithful_quantiles(labels, values, others),
+        prevalence=0.5 if even else float(tokens.labels.mean()),
+        domain=ranges(stored_records(rows, parts_of(blocks))),
         reference={
             feature: reference_of(
                 # The values of single tokens.

@@ -27,7 +27,7 @@ from lrp4rag.classifiers.ensemble import (
     fit_folds,
     mean_log_odds,
 )
-from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
+from lrp4rag.classifiers.operating import DEFAULT_POINT, by_set, operating_points
 from lrp4rag.progress import track
 from lrp4rag.training.folds import Protocol, Split, splits
 from lrp4rag.training.tokens import Tokens
@@ -79,7 +79,8 @@ def fit_stacker(tokens: Tokens, rows: Numbers, out_of_fold: Mapping[str, Scores]
     by_block = np.stack(list(out_of_fold.values()), axis=1)
     stacker = Stacker.fit(by_block, flags, place)
     scores = stacker(by_block, place)
-    rule = choose_rule(scores.alone, scores.among, flags, place, labels, tokens.sentence[inside], generators)
+    sentence, sets = tokens.sentence[inside], tokens.sets[rows]
+    rule = choose_rule(scores.alone, scores.among, flags, place, labels, sentence, generators, sets)
     probabilities = rule.probabilities(scores.alone, place, generators)
     return FittedStacker(stacker, rule, scores, probabilities)
 
@@ -169,7 +170,8 @@ def decide_fold(
     found = fitted.stacker(np.stack([one.judged for one in scores.values()], axis=1), place)
     of_tokens = expit(found.among)
     probabilities = rule.probabilities(found.alone, place, tokens.generators[split.test])
-    cut = operating_points(tokens.labels[split.train], fitted.probabilities)[point]
+    shown = by_set(tokens.labels[split.train], fitted.probabilities, tokens.sets[split.train])
+    cut = operating_points(*shown)[point]
     return FoldResult(
         rows=split.test,
         alone=found.alone,

@@ -35,7 +35,8 @@ class Tokens:
 
     * `blocks`: their features by block, (N, columns) each. `flags` (N,): which lie in a labelled span.
     * `owner` (N,): the number of their response. `sentence` (N,): of their sentence, over all responses; -1
-      for none. `labels`, `groups`, `generators` (R,): of the responses; "" where unknown.
+      for none. `labels`, `groups`, `generators` (R,): of the responses; "" where unknown. `sets` (R,): names
+      of the sets of data that they are from; "" where there is one.
     """
 
     blocks: dict[str, Table]
@@ -45,6 +46,7 @@ class Tokens:
     labels: Flags
     groups: NDArray[np.str_]
     generators: NDArray[np.str_]
+    sets: NDArray[np.str_]
 
     @classmethod
     def of(
@@ -77,6 +79,7 @@ class Tokens:
             labels,
             groups,
             np.array(generators, dtype=np.str_),
+            np.zeros(len(lengths), dtype=np.str_),
         )
 
     def within(self, rows: Numbers) -> Numbers:
@@ -94,6 +97,7 @@ class Tokens:
             self.labels[rows],
             self.groups[rows],
             self.generators[rows],
+            self.sets[rows],
         )
 
     def select(self, names: Iterable[str]) -> Tokens:

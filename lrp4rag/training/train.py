@@ -79,6 +79,8 @@ class TokenRecipe:
         plain = self.needs == (READING,)
         trial = Trial(tuple(self.blocks), point=FEW_ALARMS if plain else DEFAULT_POINT)
         study = CrossValidation.open(rows, rows.store.folder / "study", self.blocks, jobs)
+        if corpus is not None:
+            study = study.of_sets([row.set for row in corpus.rows])
         found = study.run({CLASSIFIER: trial}, "cross-validating")[CLASSIFIER]
         shown = np.arange(len(rows)) if corpus is None else corpus.numbers(ANNOTATED)
         part = {CLASSIFIER: found.take(study.tokens, shown)}

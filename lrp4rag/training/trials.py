@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES
 from lrp4rag.features.blocks import Block
+from lrp4rag.hashes import json_hash
 from lrp4rag.training.cache import Cache, Cell, Task
 from lrp4rag.training.folds import ONCE, Protocol, Split
 from lrp4rag.training.learners import LEARNERS, NETWORK
@@ -74,6 +75,10 @@ class CrossValidation:
         """
         tokens = tokens_on_disk(rows, folder / "features", blocks)
         return cls(rows, dict(blocks), tokens, Cache.open(folder / "trials", jobs))
+
+    def of_sets(self, names: Sequence[str]) -> CrossValidation:
+        """The same with the set of data that each row is from."""
+        return replace(self, tokens=replace(self.tokens, sets=np.array(names, dtype=np.str_)))
 
     def run(self, trials: Mapping[str, Trial], label: str) -> dict[str, TokenPredictions]:
         """All folds of all trials; what was run before is read."""
@@ -133,6 +138,8 @@ class CrossValidation:
             "blocks": {name: asdict(self.blocks[name]) for name in trial.blocks},
             "point": RULES[trial.point].words,
         } | ({} if trial.know_generators else {"told": False})
+        if len(set(self.tokens.sets)) > 1:
+            settings["sets"] = json_hash(self.tokens.sets.tolist())
         return [
             Cell(
                 self._key(trial, step, k) | settings,

@@ -12,6 +12,8 @@ from sklearn.svm import SVC
 
 from lrp4rag.classifiers.calibration import (
     Candidate,
+    Sigmoid,
+    balanced_weights,
     fit_best,
     grouped_folds,
     probability_of,
@@ -146,3 +148,26 @@ def test_only_the_rows_given_are_used():
     _, model = fit_best([candidate(SVC(), poisoned)], labels, groups, rows)
     _, same = fit_best([candidate(SVC(), inputs[20:])], labels[20:], groups[20:])
     assert np.array_equal(model.predict_proba(inputs), same.predict_proba(inputs))
+
+
+def test_both_classes_of_each_set_count_as_many():
+    labels = np.array([True, True, True, False, False, True, False, False, True])
+    sets = np.array(["a", "a", "a", "a", "b", "b", "b", "b", "c"])
+    weights = balanced_weights(labels, sets)
+    for name in "ab":
+        inside = sets == name
+        assert weights[inside & labels].sum() == pytest.approx(weights[inside & ~labels].sum())
+        assert weights[inside].sum() == pytest.approx(inside.sum())
+    assert weights[8] == 1
+
+
+def test_a_row_of_weight_two_is_as_two_rows():
+    scores = np.tile([0.1, 0.9, 0.4, 0.6, 0.5], 200)  # many, for smoothed targets count rows
+    labels = np.tile([False, True, True, False, True], 200)
+    weights = np.tile([1.0, 1, 2, 1, 1], 200)
+    twice = np.repeat(np.arange(1000), weights.astype(int))
+    weighted, again = Sigmoid.fit(scores, labels, weights), Sigmoid.fit(scores[twice], labels[twice])
+    np.testing.assert_allclose(weighted.predict(scores), again.predict(scores), atol=1e-3)
+    plain = Sigmoid.fit(scores, labels)
+    assert plain == Sigmoid.fit(scores, labels, np.ones(1000))
+    assert abs(weighted.predict(scores) - plain.predict(scores)).max() > 0.05

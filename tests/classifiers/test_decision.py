@@ -100,6 +100,27 @@ def test_few_responses_shift_little_and_one_generator_does_not() -> None:
     assert choose_rule(log_odds, log_odds, flags, owner, labels, sentence, one).shifts == {}
 
 
+def test_where_a_response_is_from_does_not_tell_its_class() -> None:
+    """One set has few hallucinated responses, the other many; scores say the same in both."""
+    log_odds, flags, owner, labels, sentence = planted(400)
+    draw, rows = np.random.default_rng(2), np.arange(400)
+    sets = np.where(draw.random(400) < np.where(labels, 0.8, 0.2), "many", "few")
+    one = choose_rule(log_odds, log_odds, flags, owner, labels, sentence, np.full(400, ""))
+    both = choose_rule(log_odds, log_odds, flags, owner, labels, sentence, np.full(400, ""), sets)
+    assert both.slope == pytest.approx(one.slope, rel=0.25)
+    scores = {top: top_means(log_odds, owner, rows, top) for top in (5, 10, 20, 40)}
+    mean = {
+        top: np.mean([roc_auc_score(labels[sets == name], one[sets == name]) for name in ("few", "many")])
+        for top, one in scores.items()
+    }
+    assert mean[both.top] == max(mean.values())
+    probabilities = both.probabilities(log_odds, owner, np.full(400, ""))
+    for name in ("few", "many"):
+        inside = sets == name
+        halves = [probabilities[inside & (labels == label)].mean() for label in (True, False)]
+        assert np.mean(halves) == pytest.approx(0.5, abs=0.06)
+
+
 def test_tokens_between_sentences_are_in_none() -> None:
     sentence = np.array([0, 0, -1, 1])
     marked = in_marked_sentences(np.array([0.9, 0.1, 0.9, 0.2]), sentence, top=1, threshold=0.6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import precision_score, recall_score
 
-from lrp4rag.classifiers.operating import faithful_quantiles, operating_points, threshold_at
+from lrp4rag.classifiers.operating import FEWEST, by_set, faithful_quantiles, operating_points, threshold_at
 from lrp4rag.errors import InputError
 
 
@@ -53,6 +53,30 @@ def test_a_target_rate_is_kept(data) -> None:
     quantiles = faithful_quantiles(labels, smooth)
     for rate in (0.01, 0.05, 0.2, 0.5):
         assert (smooth[~labels] >= threshold_at(rate, quantiles)).mean() == pytest.approx(rate, abs=0.01)
+
+
+def test_of_several_sets_the_one_with_most_false_alarms_counts(data) -> None:
+    labels, probabilities = data
+    higher = np.clip(probabilities[~labels] + 0.2, 0, 1)
+    alone, both = operating_points(labels, probabilities), operating_points(labels, probabilities, [higher])
+    point = both["one-in-ten"]
+    assert (higher >= point.threshold).mean() == point.false_positive_rate <= 0.1
+    assert point.threshold > alone["one-in-ten"].threshold
+    assert point.recall == pytest.approx((probabilities[labels] >= point.threshold).mean())
+    cut = threshold_at(0.2, faithful_quantiles(labels, probabilities, [higher]))
+    assert (higher >= cut).mean() == pytest.approx(0.2, abs=0.05)
+    assert operating_points(labels, probabilities, [higher - 0.3]) == alone
+
+
+def test_sets_are_parted() -> None:
+    sets = np.array([*["b"] * 4, *["a"] * (FEWEST + 1), "c"])
+    labels = np.array([False, True, True, False, True, *[False] * FEWEST, False])
+    probabilities = np.linspace(0, 1, len(sets))
+    truth, first, others = by_set(labels, probabilities, sets)
+    np.testing.assert_array_equal(truth, labels[:4])
+    np.testing.assert_array_equal(first, probabilities[:4])
+    (other,) = others  # one row of "c" says nothing
+    np.testing.assert_array_equal(other, probabilities[5 : FEWEST + 5])
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, 2.0, float("nan")])

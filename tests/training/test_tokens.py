@@ -37,6 +37,7 @@ def planted(rows: int = 60, seed: int = 0) -> Tokens:
         np.array([flag.any() for flag in flags]),
         (np.arange(rows) // 2).astype(str),
         np.full(rows, ""),
+        np.full(rows, ""),
     )
 
 
