@@ -1,0 +1,89 @@
+"""What judging costs as users run it: one response, and several responses to one prompt, in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import torch
+
+from benchmarks import command
+from benchmarks.command import Report, benchmark, count, table
+from benchmarks.harness import in_rounds, ratio, seconds
+from lrp4rag import Detector, Example
+from lrp4rag.data import load_examples
+from lrp4rag.reader.reader import Reader
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "hallucinated.json"
+
+
+def answers(example: Example, number: int) -> list[Example]:
+    """So many responses to one prompt: the example's, each a word longer than the one before."""
+    words = " Indeed" * number
+    return [
+        replace(example, id=f"{example.id}-{k}", response=f"{example.response}{words[: 7 * k]}", labels=None)
+        for k in range(number)
+    ]
+
+
+@torch.no_grad()
+def forward(reader: Reader, example: Example) -> None:
+    encoded = reader.encode(example)
+    ids = torch.tensor([[*encoded.prompt_ids, *encoded.response_ids]], device=reader.model.device)
+    reader.model(ids, use_cache=False, logits_to_keep=len(encoded.response_ids))
+
+
+def ways(detector: Detector, other: Detector | None, some: list[Example]) -> dict[str, Callable[[], object]]:
+    found: dict[str, Callable[[], object]] = {
+        "forward": partial(forward, detector.reader, some[0]),
+        "one": partial(detector.judge, some[0]),
+        "together": partial(detector.judge_many, some),
+        "apart": lambda: [detector.judge(one) for one in some],
+    }
+    return found if other is None else {**found, "other": partial(other.judge, some[0])}
+
+
+@benchmark
+@click.option("--detector", "name", default="default", show_default=True, help="A trained detector.")
+@click.option("--against", metavar="FOLDER", help="Another detector, which judges the same response.")
+@count("--responses", 11, "Responses to one prompt.", least=2)
+@click.option(
+    "--example", type=click.Path(exists=True, dir_okay=False), default=EXAMPLE, help="JSON or JSONL."
+)
+@command.dtype
+@command.rounds(default=5)
+def main(
+    name: str, against: str | None, responses: int, example: str | Path, dtype: str, rounds: int
+) -> Report:
+    """A verdict with all its evidence, in plain forwards; N responses to a prompt, together and one by one.
+
+    \b
+    Examples:
+      python -m benchmarks.judging
+      python -m benchmarks.judging --against OLD --rounds 9     the time of two detectors, in one run
+    """
+    detector = Detector.load(name, dtype=dtype)
+    other = None if against is None else Detector.load(against, reader=detector.reader)
+    calls = ways(detector, other, answers(load_examples(example)[0], responses))
+    taken = in_rounds({way: partial(seconds, call) for way, call in calls.items()}, rounds)
+    result: dict[str, Any] = {f"{way}_seconds": min(values) for way, values in taken.items()}
+    result["one_over_forward"] = ratio(taken["one"], taken["forward"])
+    result["together_over_apart"] = ratio(taken["together"], taken["apart"])
+    result["together_over_one"] = ratio(taken["together"], taken["one"])
+    rows = [
+        ("one response, plain forwards", f"{result['one_over_forward']:.2f}"),
+        (f"{responses} responses together, over one by one", f"{result['together_over_apart']:.2f}"),
+        (f"{responses} responses together, over one", f"{result['together_over_one']:.2f}"),
+    ]
+    if other is not None:
+        result["one_over_other"] = ratio(taken["one"], taken["other"])
+        rows.append((f"one response, over {Path(str(against)).name}", f"{result['one_over_other']:.2f}"))
+    return result, table(("", "ratio"), rows)
+
+
+if __name__ == "__main__":
+    main()
