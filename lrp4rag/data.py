@@ -111,6 +111,12 @@ def load_examples(path: str | Path, *, template: str | None = None) -> list[Exam
     return _from_text(_read(path, LARGEST_DATA), path, template)
 
 
+def read_rows(path: str | Path, kind: type[Row]) -> list[tuple[int, Row]]:
+    """The numbered lines of a JSONL file with another kind of rows; raises as `load_examples` does."""
+    rows = _json_rows(_read(Path(path), LARGEST_DATA), path)
+    return [(line, _validated(kind, row, path, line)) for line, _, row in rows]
+
+
 def json_line(example: Example) -> str:
     """The line of our JSONL, without its end, that reads back as this example. A prompt in the default
     wording is left out."""
