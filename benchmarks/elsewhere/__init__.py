@@ -1,0 +1,1 @@
+"""What the detector is worth on data that no detector learned from."""

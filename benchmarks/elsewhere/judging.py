@@ -1,0 +1,126 @@
+"""What a detector says of labelled responses, kept as JSON so that nothing is judged twice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.cells import Cell, Cells
+from benchmarks.elsewhere.sets import Item
+from lrp4rag.files import check_folder
+from lrp4rag.hashes import json_hash
+from lrp4rag.judge import Detector, ExplainedVerdict
+from lrp4rag.progress import track
+from lrp4rag.training.candidates import lexical_features
+
+Flags = NDArray[np.bool_]
+Scores = NDArray[np.float64]
+
+# To be raised when what is kept of a response changes.
+FORMAT = 1
+OURS, LENGTH, NOVEL = "the detector", "number of words", "novel words"
+CONTROLS = (LENGTH, NOVEL)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """Responses of one set, the detector's `cells` of them, and the threshold from which it flags."""
+
+    items: tuple[Item, ...]
+    cells: tuple[Cell, ...]
+    threshold: float
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def labels(self) -> Flags:
+        return np.array([bool(item.example.hallucinated) for item in self.items], dtype=bool)
+
+    @property
+    def groups(self) -> NDArray[np.str_]:
+        return np.array([item.example.source for item in self.items], dtype=np.str_)
+
+    @property
+    def kinds(self) -> NDArray[np.str_]:
+        return np.array([item.kind for item in self.items], dtype=np.str_)
+
+    @property
+    def probabilities(self) -> Scores:
+        return np.array([cell["probability"] for cell in self.cells], dtype=np.float64)
+
+    @property
+    def flagged(self) -> Flags:
+        """By the probability, also where there is no verdict."""
+        return self.probabilities >= self.threshold
+
+    @property
+    def abstained(self) -> Flags:
+        return np.array([cell["abstained"] for cell in self.cells], dtype=bool)
+
+    @property
+    def scores(self) -> dict[str, Scores]:
+        """By way: the probability, the number of the response's words, and the part of its distinct words
+        that no passage has."""
+        lexical = np.array([lexical_features(item.example) for item in self.items])
+        return {OURS: self.probabilities, LENGTH: lexical[:, 0], NOVEL: lexical[:, 2]}
+
+    def select(self, rows: Flags) -> Judged:
+        numbers = np.flatnonzero(rows)
+        return Judged(
+            tuple(self.items[k] for k in numbers), tuple(self.cells[k] for k in numbers), self.threshold
+        )
+
+
+def cache_of(folder: Path | None, name: str, detector: Detector) -> Cells:
+    """What is known of the responses of a set, by this detector and reader; nothing without a folder."""
+    identity = detector.reader.identity
+    setup = {
+        "format": FORMAT,
+        "detector": detector.card.sha256,
+        "reader": identity.digest,
+        "dtype": identity.dtype,
+    }
+    if folder is None:
+        return Cells(None, setup)
+    check_folder(folder).mkdir(parents=True, exist_ok=True)
+    return Cells(folder / f"{name}.json", setup)
+
+
+def judge_all(detector: Detector, items: Sequence[Item], cells: Cells, label: str) -> Judged:
+    """Judge what the cells lack, prompt by prompt: each is read once, and then its verdicts are kept."""
+    keys = [json_hash([item.example.prompt, item.example.response])[:16] for item in items]
+    missing: dict[str, list[int]] = defaultdict(list)
+    for k, key in enumerate(keys):
+        if key not in cells:
+            missing[items[k].example.prompt].append(k)
+    with detector:
+        for numbers in track(missing.values(), len(missing), label):
+            verdicts = detector.judge_many([items[k].example for k in numbers])
+            made = zip(numbers, verdicts, strict=True)
+            cells.add({keys[k]: _cell(verdict) for k, verdict in made})
+    return Judged(tuple(items), tuple(cells[key] for key in keys), detector.card.threshold)
+
+
+def _cell(verdict: ExplainedVerdict) -> Cell:
+    """The probability, whether there is no verdict, the suspect spans, and of a token detector each token's
+    place and probability."""
+    tokens: list[list[Any]] | None = None
+    if verdict.marks is not None:
+        offsets = verdict.analysis.encoded.response_offsets
+        tokens = [
+            [start, end, round(float(one), 5)]
+            for (start, end), one in zip(offsets, verdict.marks.probabilities, strict=True)
+        ]
+    return {
+        "probability": verdict.probability,
+        "abstained": verdict.abstained,
+        "spans": [[span.start, span.end] for span in verdict.spans],
+        "tokens": tokens,
+    }

@@ -1,0 +1,396 @@
+"""The benchmark on data that no detector learned from, on miniature sets and a detector of known verdicts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.elsewhere import __main__ as command
+from benchmarks.elsewhere.judging import LENGTH, NOVEL, OURS, Judged, cache_of, judge_all
+from benchmarks.elsewhere.measures import (
+    ALL,
+    NOVEL_WORD,
+    PREVALENCE,
+    WITH_VERDICT,
+    measure_halueval,
+    measure_pairs,
+    measure_wice,
+)
+from benchmarks.elsewhere.sets import HALUEVAL, PAIRS, SETS, WICE, PairRow, read_sets
+from lrp4rag.data import read_rows
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example
+from lrp4rag.judge import Detector
+from lrp4rag.reader.identity import ReaderIdentity
+
+WRONG = ("45", "Oslo", "twelve")
+"""What the detector of these tests knows to be wrong."""
+
+
+IDENTITY = ReaderIdentity("tiny", *["0" * 64] * 4, chat_template=True, dtype="float32")
+
+
+def pair(base: str, kind: str, response: str, *wrong: str) -> dict[str, Any]:
+    spans = [[response.index(one), response.index(one) + len(one), one] for one in wrong]
+    passages = ["The mast of Brel is 30 metres high.", "Brel lies near Bergen."]
+    return {
+        "id": f"{base}_{kind}",
+        "base": base,
+        "domain": "places",
+        "kind": kind,
+        "question": f"What is known of {base}?",
+        "passages": passages,
+        "response": response,
+        "label": int(bool(wrong)),
+        "spans": spans,
+    }
+
+
+def pairs_of(base: str) -> list[dict[str, Any]]:
+    return [
+        pair(base, "faithful_1", "The mast of Brel is 30 metres high."),
+        pair(base, "faithful_2", "Near Bergen stands a mast of 30 metres."),
+        pair(base, "number", "The mast of Brel is 45 metres high.", "45"),
+        pair(base, "entity", "Brel lies near Oslo.", "Oslo"),
+        pair(base, "negation", "The mast of Brel is not 30 metres high.", "not"),
+    ]
+
+
+def answers(question: str, wrong: str) -> dict[str, Any]:
+    return {
+        "knowledge": "The mast of Brel is 30 metres high.",
+        "question": question,
+        "right_answer": "30 metres",
+        "hallucinated_answer": wrong,
+    }
+
+
+def claim(name: str, words: str, unsupported: Sequence[str] = ()) -> dict[str, Any]:
+    tokens = words.split()
+    return {
+        "claim": words.replace(" .", "."),
+        "claim_tokens": tokens,
+        "non_supported_spans": [word in unsupported for word in tokens],
+        "evidence": [f"{name} has a mast.", "It is 30 metres high."],
+        "meta": {"id": f"{name}-{len(tokens)}", "claim_title": name},
+        "label": "partially_supported",
+    }
+
+
+MINIATURE: dict[str, list[dict[str, Any]]] = {
+    PAIRS: [*pairs_of("b1"), *pairs_of("b2"), *pairs_of("b3")],
+    HALUEVAL: [
+        answers("How high is it?", "It is 45 metres high."),
+        answers("How high now?", "It is 40 metres."),
+    ],
+    WICE: [
+        claim("Brel", "Brel has twelve masts .", ("twelve", "masts")),
+        claim("Brel", "Its mast is 30 metres high ."),
+        claim("Oden", "Oden has a mast .", ("Oden",)),
+    ],
+}
+
+
+def write(folder: Path, sets: dict[str, list[dict[str, Any]]]) -> Path:
+    for name, rows in sets.items():
+        path = folder / name / SETS[name].file
+        path.parent.mkdir(parents=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write(tmp_path / "data", MINIATURE)
+
+
+def says(response: str, wrong: str | None) -> SimpleNamespace:
+    """A verdict that finds `wrong`, and none on two words or fewer."""
+    tokens, place = [], 0
+    for word in response.split():
+        start = response.index(word, place)
+        place = start + len(word)
+        tokens.append((start, place))
+    at = -1 if wrong is None else response.index(wrong)
+    inside = [start <= at < end for start, end in tokens]
+    return SimpleNamespace(
+        probability=0.9 if wrong else 0.2,
+        abstained=len(tokens) <= 2,
+        spans=() if wrong is None else (SimpleNamespace(start=at, end=at + len(wrong)),),
+        marks=SimpleNamespace(probabilities=np.where(inside, 0.8, 0.1)),
+        analysis=SimpleNamespace(encoded=SimpleNamespace(response_offsets=tuple(tokens))),
+    )
+
+
+class StandIn:
+    """A detector that flags what has one of `WRONG` in it."""
+
+    def __init__(self, *, card: str = "c" * 64, marks: bool = True, sources: Sequence[str] = ()) -> None:
+        training = SimpleNamespace(sources=list(sources))
+        self.card = SimpleNamespace(sha256=card, threshold=0.5, training=training)
+        self.reader = SimpleNamespace(identity=IDENTITY)
+        self.asked: list[list[str]] = []
+        self.marks, self.fails_after = marks, 10**6
+
+    def __enter__(self) -> StandIn:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def judge_many(self, examples: Sequence[Example]) -> list[SimpleNamespace]:
+        if len(self.asked) == self.fails_after:
+            raise KeyboardInterrupt
+        assert len({example.prompt for example in examples}) == 1
+        self.asked.append([example.id for example in examples])
+        found = []
+        for example in examples:
+            response = example.response or ""
+            found.append(says(response, next((one for one in WRONG if one in response), None)))
+            if not self.marks:
+                found[-1].marks = None
+        return found
+
+
+Load = Callable[..., StandIn]
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Load:
+    """Puts a stand-in in place of every detector that is loaded."""
+
+    def put(**options: Any) -> StandIn:
+        detector = StandIn(**options)
+        monkeypatch.setattr(Detector, "load", lambda *_, **__: detector)
+        return detector
+
+    return put
+
+
+def judged(detector: StandIn, data: Path, name: str) -> Judged:
+    stand_in: Any = detector
+    return judge_all(stand_in, read_sets(data)[name], cache_of(None, name, stand_in), name)
+
+
+# Reading
+
+
+def test_the_sets_as_examples(data: Path) -> None:
+    sets = read_sets(data)
+    assert [item.kind for item in sets[PAIRS]][:3] == ["faithful_1", "faithful_2", "number"]
+    assert [item.example.hallucinated for item in sets[HALUEVAL]] == [False, True, False, True]
+    first = sets[WICE][0]
+    assert [first.example.response[start:end] for start, end, _ in first.words] == [
+        "Brel",
+        "has",
+        "twelve",
+        "masts",
+    ]
+    assert [unsupported for *_, unsupported in first.words] == [False, False, True, True]
+    assert len({item.example.source for item in sets[WICE]}) == 2  # two pages, of three claims
+
+
+def test_a_limit_is_of_questions(data: Path) -> None:
+    assert [len(items) for items in read_sets(data, 1).values()] == [5, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        (PAIRS, {"label": 2}, "pairs.jsonl, line 1, field 'label': Input should be 0 or 1"),
+        (PAIRS, {"label": 1}, "line 1, field 'spans': a response with label 1 has spans, and no other has"),
+        (PAIRS, {"kind": "faithful"}, "field 'kind': question 'b1' needs one response of kind 'faithful_1'"),
+        (HALUEVAL, {"right_answer": " "}, "qa.jsonl, line 1, field 'response': the response is empty"),
+        (HALUEVAL, {"question": None}, "line 1, field 'question': Input should be a valid string"),
+        (WICE, {"non_supported_spans": [True]}, "field 'non_supported_spans': as many are needed"),
+        (WICE, {"claim": "Another."}, "line 1, field 'claim_tokens': the claim does not have these words"),
+    ],
+)
+def test_a_malformed_row_is_named(name: str, change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    first, *others = MINIATURE[name]
+    data = write(tmp_path, {name: [first | change, *others]})
+    with pytest.raises(InputError) as caught:
+        read_sets(data)
+    assert message in str(caught.value)
+
+
+def test_a_folder_without_data(tmp_path: Path, load: Load) -> None:
+    load()
+
+    def run(folder: Path) -> Any:
+        return CliRunner().invoke(command.main, ["--data", str(folder), "--out", str(tmp_path / "out")])
+
+    for folder, why in ((tmp_path / "none", "no such folder"), (tmp_path, "none of the sets is here")):
+        result = run(folder)
+        assert result.exit_code == 2
+        assert why in result.stderr
+    (tmp_path / PAIRS).mkdir()
+    (tmp_path / PAIRS / "pairs.jsonl").write_text('{"id": ')
+    assert "pairs.jsonl, line 1: invalid JSON" in run(tmp_path).stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_of_another_kind_have_their_lines(data: Path) -> None:
+    path = data / WICE / SETS[WICE].file
+    path.write_text("\n" + path.read_text())
+    with pytest.raises(InputError, match="line 2, field 'id': Field required"):
+        read_rows(path, PairRow)
+
+
+# Measures, by hand
+
+
+def test_minimal_pairs_by_hand(data: Path) -> None:
+    found = measure_pairs(judged(StandIn(), data, PAIRS))
+    assert (found.questions, found.responses, found.hallucinated) == (3, 15, 9)
+    by_kind = {one.kind: one for one in found.faults}
+    assert [(one.kind, one.pairs) for one in found.faults] == [
+        ("number", 3),
+        ("entity", 3),
+        ("negation", 3),
+        (ALL, 9),
+    ]
+    near = {kind: {way: one.value for way, one in fault.near.items()} for kind, fault in by_kind.items()}
+    # Of eight words each: a tie, and "Brel lies near Oslo" is shorter; "not" makes nine.
+    assert near["number"] == {OURS: 1, LENGTH: 0.5, NOVEL: 1}
+    assert near["entity"] == {OURS: 1, LENGTH: 0, NOVEL: 1}
+    assert near["negation"] == {OURS: 0.5, LENGTH: 1, NOVEL: 1}
+    assert near[ALL][OURS] == pytest.approx(5 / 6)
+    flagged = {kind: (one.flagged.value, one.touched.value) for kind, one in by_kind.items()}
+    assert flagged["number"] == (1, 1)
+    assert flagged["negation"] == (0, 0)
+    assert {kind: (one.count, one.share.value) for kind, one in found.flagged.items()} == {
+        "faithful_1": (3, 0),
+        "faithful_2": (3, 0),
+        ALL: (6, 0),
+    }
+    assert found.lines[OURS].metrics["balanced_accuracy"].value == pytest.approx((6 / 9 + 1) / 2)
+    assert "balanced_accuracy" not in found.lines[LENGTH].metrics
+    behind = found.lines[LENGTH].behind
+    assert behind is not None
+    ours, theirs = (found.lines[way].metrics["auroc"].value for way in (OURS, LENGTH))
+    assert behind.value == pytest.approx(ours - theirs)
+
+
+def test_halueval_by_hand(data: Path) -> None:
+    found = measure_halueval(judged(StandIn(), data, HALUEVAL))
+    assert found.abstained.value == 0.5  # of two words: the right answers
+    assert found.parts[ALL].ranked[OURS].value == 0.75
+    assert found.parts[ALL].lines[OURS].metrics["auroc"].value == 0.75
+    assert found.parts[ALL].lines[LENGTH].metrics["auroc"].value == 1
+    rest = found.parts[WITH_VERDICT]
+    assert (rest.responses, rest.pairs, rest.ranked) == (2, 0, {})
+    assert rest.lines[OURS].metrics["auroc"].value is None  # all are wrong
+
+
+def test_wice_by_hand(data: Path) -> None:
+    found = measure_wice(judged(StandIn(), data, WICE))
+    assert (found.claims, found.pages, found.hallucinated) == (3, 2, 2)
+    assert (found.labelled, found.unsupported) == (14, 3)
+    ours = found.words[OURS].metrics
+    assert ours["auroc"].value == pytest.approx(1 / 3 + 2 / 3 * 0.5)  # one of three is found, nothing else
+    assert (ours["precision"].value, ours["recall"].value) == (1, pytest.approx(1 / 3))
+    assert found.words[PREVALENCE].metrics["auprc"].value == pytest.approx(3 / 14)
+    assert found.words[PREVALENCE].metrics["auroc"].value == 0.5
+    # The pages lack "twelve" and "masts", which are unsupported, and "Its", which is not; they have "Oden".
+    assert found.words[NOVEL_WORD].metrics["auroc"].value == pytest.approx((2 * (10 + 0.5) + 10 / 2) / 33)
+    assert found.lines[OURS].metrics["auroc"].value == 0.75
+
+
+def test_a_detector_without_scores_of_tokens(data: Path) -> None:
+    found = measure_wice(judged(StandIn(marks=False), data, WICE))
+    assert list(found.words) == [NOVEL_WORD, PREVALENCE]
+    assert found.words[NOVEL_WORD].behind is None
+
+
+# The command
+
+
+def run(data: Path, out: Path, *options: str) -> Any:
+    return CliRunner().invoke(
+        command.main, ["--data", str(data), "--out", str(out), *options], catch_exceptions=False
+    )
+
+
+def test_a_page_of_all_sets(data: Path, tmp_path: Path, load: Load) -> None:
+    load()
+    out = tmp_path / "out"
+    found = json.loads(run(data, out, "--json").stdout)
+    assert found == json.loads((out / "results.json").read_text())
+    assert found["command"] == "python -m benchmarks.elsewhere --data data --out out"
+    page = (out / "README.md").read_text()
+    assert "| wrong attribution |" not in page
+    assert "| number | 3 | 100.0 % [100.0, 100.0] | 50.0 % [50.0, 50.0] |" in page
+    assert "is not in the data" not in page
+    assert str(tmp_path) not in page + (out / "results.json").read_text()
+    for name in ("auroc", "kinds"):
+        assert (out / f"{name}.png").stat().st_size
+        assert f"({name}.svg)" in page
+        assert (out / f"{name}.svg").exists()
+    for text in ("mast of", "30 metres"):  # no text of the data
+        assert text not in page + (out / "results.json").read_text()
+
+
+def test_a_set_that_is_missing_is_told(data: Path, tmp_path: Path, load: Load) -> None:
+    load()
+    (data / PAIRS / "pairs.jsonl").unlink()
+    (data / WICE / SETS[WICE].file).write_text(json.dumps(MINIATURE[WICE][0]))
+    assert run(data, tmp_path / "out").exit_code == 0
+    page = (tmp_path / "out" / "README.md").read_text()
+    assert "The set `minimal_pairs` is not in the data" in page
+    assert "## Minimal pairs" not in page
+    assert "Every one of these claims has an unsupported word" in page
+    assert not (tmp_path / "out" / "kinds.png").exists()
+
+
+def test_a_killed_run_resumes_and_another_detector_is_refused(data: Path, tmp_path: Path, load: Load) -> None:
+    cache, out = tmp_path / "cache", tmp_path / "out"
+    killed = load()
+    killed.fails_after = 2
+    with pytest.raises(KeyboardInterrupt):
+        command.benchmark(data, out, cache=cache)
+    assert [ids[0] for ids in killed.asked] == ["b1_faithful_1", "b2_faithful_1"]
+    kept = json.loads((cache / f"{PAIRS}.json").read_text())["cells"]
+    assert len(kept) == 10
+    assert set(next(iter(kept.values()))) == {"probability", "abstained", "spans", "tokens"}
+    again = load()
+    command.benchmark(data, out, cache=cache)
+    assert again.asked[0][0] == "b3_faithful_1"
+    assert len(again.asked) == 1 + 2 + 2  # prompts: one of the pairs, two questions, two subjects
+    last = load()
+    command.benchmark(data, out, cache=cache)
+    assert last.asked == []
+    load(card="e" * 64)
+    result = run(data, out, "--cache", str(cache))
+    assert result.exit_code == 2
+    assert "measured with detector" in result.stderr
+
+
+def test_what_the_detector_learned_from_is_refused(data: Path, tmp_path: Path, load: Load) -> None:
+    (first, *_) = read_sets(data)[HALUEVAL]
+    load(sources=[first.example.content_hash])
+    result = run(data, tmp_path / "out")
+    assert result.exit_code == 2
+    assert "share question and passages with the detector's training data" in result.stderr
+
+
+def test_another_page_is_not_written_over(data: Path, tmp_path: Path, load: Load) -> None:
+    load()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "README.md").write_text("Mine.")
+    result = run(data, tmp_path / "out")
+    assert result.exit_code == 2
+    assert "did not write" in result.stderr
+    assert (tmp_path / "out" / "README.md").read_text() == "Mine."
+
+
+def test_help_shows_an_example() -> None:
+    result = CliRunner().invoke(command.main, ["--help"])
+    assert "python -m benchmarks.elsewhere --data" in result.output
