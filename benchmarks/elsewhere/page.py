@@ -82,7 +82,9 @@ def write_page(found: Found, out: Path) -> dict[str, Any]:
         to_json({"kind": KIND, **found.about, "versions": package_versions(), "sets": sets})
     )
     write_atomically(out / RESULTS, json.dumps(record, indent=1, allow_nan=False) + "\n")
-    save(draw_ways(_aurocs(found), "AUROC"), out / AUROCS)
+    aurocs = _aurocs(found)
+    if aurocs:
+        save(draw_ways(aurocs, "AUROC"), out / AUROCS)
     if found.pairs is not None and found.pairs.faults:
         near = {f"{_words(one.kind)} ({one.pairs})": one.near for one in found.pairs.faults}
         save(
@@ -97,7 +99,7 @@ def write_page(found: Found, out: Path) -> dict[str, Any]:
             halueval=found.halueval,
             wice=found.wice,
             missing=[name for name in SETS if sets[name] is None],
-            aurocs=AUROCS,
+            aurocs=AUROCS if aurocs else None,
             ranked=RANKED,
             words=_words,
             ours=OURS,

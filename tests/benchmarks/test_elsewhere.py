@@ -350,6 +350,17 @@ def test_a_set_that_is_missing_is_told(data: Path, tmp_path: Path, load: Load) -
     assert not (tmp_path / "out" / "kinds.png").exists()
 
 
+def test_what_cannot_be_ranked_has_no_figure(data: Path, tmp_path: Path, load: Load) -> None:
+    load()
+    out = tmp_path / "out"
+    for name in (PAIRS, HALUEVAL):
+        (data / name / SETS[name].file).unlink()
+    (data / WICE / SETS[WICE].file).write_text(json.dumps(MINIATURE[WICE][1]))  # all is supported
+    assert run(data, out).exit_code == 0
+    assert sorted(path.name for path in out.iterdir()) == ["README.md", "results.json"]
+    assert ".png" not in (out / "README.md").read_text()
+
+
 def test_a_killed_run_resumes_and_another_detector_is_refused(data: Path, tmp_path: Path, load: Load) -> None:
     cache, out = tmp_path / "cache", tmp_path / "out"
     killed = load()
