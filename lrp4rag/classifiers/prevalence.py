@@ -7,6 +7,8 @@ by one number (Saerens, Latinne and Decaestecker, Neural Computation 14, 2002).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
@@ -19,6 +21,8 @@ FEWEST = 20
 """Responses from which a prevalence is estimated."""
 LOWEST = 0.001
 _ROUNDS, _CLOSE = 1000, 1e-7
+_DECAY = -0.7
+"""Steps of a running estimate: slower than one in n, which would stay near where it began."""
 
 
 def check_prevalence(prevalence: float) -> float:
@@ -55,3 +59,35 @@ def estimated_prevalence(probabilities: ArrayLike, trained: float) -> float:
             break
         prevalence = found
     return found
+
+
+@dataclass(slots=True)
+class RunningPrevalence:
+    """A prevalence that follows a stream of unlabelled responses, one probability at a time.
+
+    Expectation maximisation online (Cappé and Moulines, J. R. Statist. Soc. B 71, 2009): each response moves
+    the estimate towards its own shifted probability, by a step that shrinks to one in `window` responses,
+    so that about as many are remembered. It starts at `trained`, the prevalence at which the probabilities hold.
+    """
+
+    trained: float
+    window: int = 500
+    prevalence: float = field(init=False)
+    responses: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        if self.window < FEWEST:
+            raise InputError(f"a window has {FEWEST} responses or more, got {self.window}", field="window")
+        self.prevalence = check_prevalence(self.trained)
+
+    def update(self, probability: float) -> float:
+        """The probability of one more response at the estimate that it moves; raises `InputError` for what is
+        no probability, which moves nothing."""
+        if not 0 <= probability <= 1:
+            raise InputError(f"a probability is from 0 to 1, got {probability:g}", field="probability")
+        self.responses += 1
+        own = float(at_prevalence(probability, self.trained, self.prevalence))
+        step = max((FEWEST + self.responses) ** _DECAY, 1 / self.window)
+        moved = self.prevalence + step * (own - self.prevalence)
+        self.prevalence = min(max(moved, LOWEST), 1 - LOWEST)
+        return float(at_prevalence(probability, self.trained, self.prevalence))

@@ -203,7 +203,7 @@ def evaluate(
     with ExitStack() as stack:
         folder = store or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lrp4rag-")))
         extraction = extraction_of(examples, folder, reader, detector.needs, workers, detector)
-        evaluation = run(detector, examples, extraction, resamples=resamples)
+        evaluation = run(detector, examples, extraction, resamples=resamples, estimate=choice.estimates)
     if as_json:
         say_json(evaluation_record(evaluation, detector.card))
     else:

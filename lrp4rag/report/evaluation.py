@@ -22,6 +22,9 @@ COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
 LONGEST_NAME = 60
 """Characters of a generator's name."""
 
+SHOWN = 5
+"""Ids of rows that are listed for one reason."""
+
 RESPONSES = ("auroc", "accuracy", "f1", "ece")
 
 
@@ -41,9 +44,10 @@ def render_evaluation(evaluation: Evaluation) -> RenderableType:
     }
     parts: list[RenderableType] = [metrics_table("Responses", rows)]
     parts.append(Text("95 % bootstrap intervals over sources below each value.", style="dim"))
+    if evaluation.prevalence is not None:
+        parts.append(Text(f"at a prevalence of {evaluation.prevalence:.3g}", style="dim"))
     if evaluation.abstained:
-        note = f"{evaluation.abstained} are unlike the training data: analyse gives no verdict on them."
-        parts.append(Text(note, style="yellow"))
+        parts += _abstained(evaluation)
     if evaluation.seen:
         note = f"{evaluation.seen} of these examples share sources with the training data: "
         note += "these metrics are too good."
@@ -53,11 +57,29 @@ def render_evaluation(evaluation: Evaluation) -> RenderableType:
     return Group(*parts)
 
 
+def _abstained(evaluation: Evaluation) -> list[RenderableType]:
+    """How many rows have no verdict and why, and metrics of the others."""
+    many = len(evaluation.abstained)
+    note = f"{many} are unlike the training data: analyse gives no verdict on them. --json lists them all."
+    by_facet: dict[str, list[str]] = {}
+    for name, why in evaluation.abstained.items():
+        for one in why:
+            by_facet.setdefault(one.facet, []).append(one_line(name, LONGEST_NAME))
+    found: list[RenderableType] = [Text(note, style="yellow")]
+    for facet, names in by_facet.items():
+        more = ", ..." if len(names) > SHOWN else ""
+        found.append(Text(f"  {facet}: {len(names)} ({', '.join(names[:SHOWN])}{more})"))
+    if evaluation.judged:
+        found.append(metrics_table("Responses with a verdict", evaluation.judged))
+    return found
+
+
 def evaluation_record(evaluation: Evaluation, card: Card) -> dict[str, Any]:
     """The evaluation for machines."""
     return {
         "reader": card.reader,
-        "threshold": card.threshold,
+        "threshold": evaluation.threshold,
+        "prevalence": evaluation.prevalence,
         "generators": {
             name: {
                 "rows": evaluation.rows[name],
@@ -67,7 +89,14 @@ def evaluation_record(evaluation: Evaluation, card: Card) -> dict[str, Any]:
             for name, metrics in evaluation.metrics.items()
         },
         "probabilities": evaluation.probabilities,
-        "abstained": evaluation.abstained,
+        "abstained": {
+            name: [{"facet": one.facet, "words": one.words} for one in why]
+            for name, why in evaluation.abstained.items()
+        },
+        "with_verdict": {
+            name: {key: value.model_dump() for key, value in metrics.items()}
+            for name, metrics in evaluation.judged.items()
+        },
         "located": None if evaluation.localisation is None else lines_record(evaluation.localisation),
         "seen": evaluation.seen,
         "failures": evaluation.failures,

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from lrp4rag.classifiers.card import Card, Metrics
 from lrp4rag.classifiers.decision import in_marked_sentences
 from lrp4rag.classifiers.detector import FittedDetector
-from lrp4rag.classifiers.domain import unlike
+from lrp4rag.classifiers.domain import Unlike, unlike
 from lrp4rag.classifiers.model import Assessment
+from lrp4rag.classifiers.prevalence import at_prevalence
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.progress import track
@@ -31,9 +33,11 @@ from lrp4rag.training.validation import Outcome
 class Evaluation:
     """Metrics per generator (and "all" where there are several), and each row's probability.
 
-    `abstained` counts the rows without a verdict, which are judged by their probability all the same;
-    `localisation` is of a token detector, with controls that are cross-validated on these very rows, and
-    None where there are too few sources for that.
+    `abstained` has, by id, what of the rows without a verdict is unlike the training data. `metrics` judge
+    them by their probability all the same; `judged` leaves them out, and is empty where there are none.
+    `threshold` and `prevalence` (None: as in training) are those that decided. `localisation` is of a token
+    detector, with controls that are cross-validated on these very rows, and None where there are too few
+    sources for that.
     """
 
     metrics: dict[str, Metrics]
@@ -42,7 +46,10 @@ class Evaluation:
     probabilities: dict[str, float]
     seen: int
     failures: dict[str, str]
-    abstained: int = 0
+    abstained: dict[str, tuple[Unlike, ...]] = field(default_factory=dict)
+    judged: dict[str, Metrics] = field(default_factory=dict)
+    threshold: float = 0.5
+    prevalence: float | None = None
     localisation: Localisation | None = None
 
 
@@ -70,16 +77,24 @@ def evaluate(
     extraction: Extraction,
     *,
     resamples: int = RESAMPLES,
+    estimate: bool = False,
 ) -> Evaluation:
-    """Run the detector over what extraction left in its store."""
+    """Run the detector over what extraction left in its store; with `estimate` at the prevalence that the
+    probabilities of these very rows tell, without their labels.
+
+    Raises `InputError` where no example could be replayed, and for too few to estimate from.
+    """
     kept = tuple(example for example in examples if example.id not in extraction.failures)
     if not kept:
         raise InputError("no example could be replayed")
     rows = Rows(extraction.store, kept)
-    assessed, abstained = [], 0
+    assessed, deciding = list[Assessment](), list[tuple[Unlike, ...]]()
     for record in track(stored_records(rows, detector.needs), len(rows), "judging responses"):
         assessed.append(detector.assess(record))
-        abstained += any(one.decides for one in unlike(detector.card.domain, record))
+        found = unlike(detector.card.domain, record)
+        deciding.append(tuple(one for one in found if one.decides))
+    if estimate:
+        detector, assessed = _at_estimate(detector, assessed)
     probabilities = np.array([one.probability for one in assessed])
     labels, groups = labels_of(kept), groups_of(kept)
     generators = rows.generators
@@ -87,19 +102,40 @@ def evaluate(
     if len(parts) > 1:
         parts["all"] = np.ones(len(rows), dtype=bool)
     threshold = detector.card.threshold
-    return Evaluation(
-        metrics={
+
+    def metrics(parts: dict[str, NDArray[np.bool_]]) -> dict[str, Metrics]:
+        return {
             name: intervals(labels[part], probabilities[part], groups[part], threshold, resamples)
             for name, part in parts.items()
-        },
+            if part.any()
+        }
+
+    judged = np.array([not why for why in deciding])
+    return Evaluation(
+        metrics=metrics(parts),
         rows={name: int(part.sum()) for name, part in parts.items()},
         hallucinated={name: int(labels[part].sum()) for name, part in parts.items()},
         probabilities={row.id: float(p) for row, p in zip(kept, probabilities, strict=True)},
         seen=len(seen_examples(detector.card, kept)),
         failures=extraction.failures,
-        abstained=abstained,
-        localisation=_located(assessed, rows, detector.card.threshold, resamples),
+        abstained={row.id: why for row, why in zip(kept, deciding, strict=True) if why},
+        judged={} if judged.all() else metrics({name: part & judged for name, part in parts.items()}),
+        threshold=threshold,
+        prevalence=detector.prevalence,
+        localisation=_located(assessed, rows, threshold, resamples),
     )
+
+
+def _at_estimate(
+    detector: FittedDetector, assessed: Sequence[Assessment]
+) -> tuple[FittedDetector, list[Assessment]]:
+    """The detector at the prevalence that its own probabilities tell, and what it makes of the same rows."""
+    probabilities = [one.probability for one in assessed]
+    prevalence = detector.estimated_prevalence(probabilities)
+    shifted = at_prevalence(probabilities, detector.prevalence or detector.card.prevalence, prevalence)
+    return detector.at_prevalence(prevalence), [
+        replace(one, probability=float(value)) for one, value in zip(assessed, shifted, strict=True)
+    ]
 
 
 def _located(

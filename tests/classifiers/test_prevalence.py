@@ -8,6 +8,7 @@ import pytest
 from lrp4rag.classifiers.prevalence import (
     FEWEST,
     LOWEST,
+    RunningPrevalence,
     at_prevalence,
     check_prevalence,
     estimated_prevalence,
@@ -125,3 +126,49 @@ def test_what_is_no_part_of_the_responses_is_refused(prevalence: float) -> None:
     with pytest.raises(InputError, match=r"a prevalence is from 0\.001 to 0\.999, got") as caught:
         check_prevalence(prevalence)
     assert caught.value.field == "prevalence"
+
+
+# Streams.
+
+
+@pytest.mark.parametrize("prevalence", [0.05, 0.25, 0.6])
+def test_a_running_estimate_comes_close_to_that_of_the_batch(prevalence: float) -> None:
+    given, running = drawn(prevalence, 3000), RunningPrevalence(0.4)
+    estimates = []
+    for probability in given:
+        running.update(probability)
+        estimates.append(running.prevalence)
+    assert running.responses == len(given)
+    assert np.mean(estimates[-1000:]) == pytest.approx(estimated_prevalence(given, 0.4), abs=0.05)
+
+
+def test_a_running_estimate_follows_a_change() -> None:
+    running = RunningPrevalence(0.4, window=200)
+    for prevalence in (0.05, 0.5):
+        for probability in drawn(prevalence, 2000):
+            running.update(probability)
+        assert running.prevalence == pytest.approx(prevalence, abs=0.12)
+
+
+def test_each_probability_is_given_at_the_estimate() -> None:
+    running = RunningPrevalence(0.4)
+    for probability in (0.0, 1.0, 0.3, *drawn(0.1, 50)):
+        shifted = running.update(float(probability))
+        assert shifted == pytest.approx(at_prevalence(probability, 0.4, running.prevalence))
+        assert LOWEST <= running.prevalence <= 1 - LOWEST
+
+
+def test_nothing_but_probabilities_moves_it() -> None:
+    running = RunningPrevalence(0.4)
+    for value in (float("nan"), -0.1, 1.1, float("inf")):
+        with pytest.raises(InputError, match="a probability is from 0 to 1, got"):
+            running.update(value)
+    assert (running.prevalence, running.responses) == (0.4, 0)
+
+
+@pytest.mark.parametrize(
+    "given", [{"trained": 0.0}, {"trained": float("nan")}, {"trained": 0.4, "window": 3}]
+)
+def test_a_running_estimate_begins_somewhere(given: dict[str, float]) -> None:
+    with pytest.raises(InputError):
+        RunningPrevalence(**given)  # type: ignore[arg-type]

@@ -5,6 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lrp4rag.classifiers import ensemble
+from lrp4rag.classifiers.card import Range
+from lrp4rag.classifiers.prevalence import at_prevalence, estimated_prevalence
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.features.table import TokenTable
@@ -60,5 +63,56 @@ def test_a_token_detector_is_judged_where_it_marks_too(tmp_path):
     assert located.responses["all"]["token classifier"]["auroc"] == evaluation.metrics["all"]["auroc"]
     probabilities = detector.predict_proba(list(rows.records()))
     np.testing.assert_allclose(list(evaluation.probabilities.values())[:5], probabilities[:5])
+    assert evaluation.prevalence is None
+    assert evaluation.threshold == detector.card.threshold
     few = rows.select(np.arange(6))
     assert evaluate(detector, few.examples, extracted, resamples=10).localisation is None
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """A token detector, and what it is to judge."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ensemble, "EPOCHS", 3)
+        blocks = {"relevance": TokenTable(("passages", "question"), (), (1,))}
+        learned = stored(tmp_path_factory.mktemp("a"))
+        detector = fit_detector(learned, tokens_of(learned, blocks), blocks)
+    rows = stored(tmp_path_factory.mktemp("b"), count=20)
+    return detector, rows, Extraction(rows.store, 0, len(rows), {})
+
+
+def test_rows_without_a_verdict_are_listed_and_left_out_of_other_metrics(judged):
+    detector, rows, extracted = judged
+    whole = evaluate(detector, rows.examples, extracted, resamples=10)
+    assert (whole.abstained, whole.judged) == ({}, {})
+    lengths = [len(record) for record in rows.records()]
+    held = detector.card.domain | {"response tokens": Range(low=1, high=float(np.median(lengths)))}
+    narrow = replace(detector, card=detector.card.model_copy(update={"domain": held}))
+    found = evaluate(narrow, rows.examples, extracted, resamples=10)
+    longer = {
+        one.id for one, length in zip(rows.examples, lengths, strict=True) if length > np.median(lengths)
+    }
+    assert longer
+    assert set(found.abstained) == longer
+    assert {one.facet for why in found.abstained.values() for one in why} == {"response tokens"}
+    assert found.metrics == whole.metrics
+    rest = [one for one in rows.examples if one.id not in longer]
+    alone = evaluate(narrow, rest, extracted, resamples=10)
+    assert {name: one["auroc"].value for name, one in found.judged.items()} == {
+        name: one["auroc"].value for name, one in alone.metrics.items()
+    }
+
+
+def test_at_an_estimated_prevalence_the_same_rows_are_flagged(judged):
+    detector, rows, extracted = judged
+    plain = evaluate(detector, rows.examples, extracted, resamples=10)
+    shifted = evaluate(detector, rows.examples, extracted, resamples=10, estimate=True)
+    values = np.array(list(plain.probabilities.values()))
+    assert shifted.prevalence == pytest.approx(estimated_prevalence(values, detector.card.prevalence))
+    expected = at_prevalence(values, detector.card.prevalence, shifted.prevalence)
+    np.testing.assert_allclose(list(shifted.probabilities.values()), expected)
+    for metric in ("auroc", "accuracy", "f1"):
+        assert shifted.metrics["all"][metric] == plain.metrics["all"][metric]
+    given = evaluate(detector.at_prevalence(shifted.prevalence), rows.examples, extracted, resamples=10)
+    np.testing.assert_allclose(list(given.probabilities.values()), expected)
+    assert given.threshold == pytest.approx(shifted.threshold)
