@@ -67,7 +67,7 @@ class RunningPrevalence:
 
     Expectation maximisation online (Cappé and Moulines, J. R. Statist. Soc. B 71, 2009): each response moves
     the estimate towards its own shifted probability, by a step that shrinks to one in `window` responses,
-    so that about as many are remembered. It starts at `trained`, the prevalence at which the probabilities hold.
+    so that about as many are remembered. It starts at `trained`, where the probabilities hold.
     """
 
     trained: float
