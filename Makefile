@@ -31,7 +31,7 @@ newest: ## every family against the newest transformers that pyproject.toml admi
 	grep -vE '^(transformers|tokenizers|huggingface_hub|safetensors)==' constraints.txt > .venv-newest/constraints.txt
 	.venv-newest/bin/python -m pip install --quiet --upgrade --constraint .venv-newest/constraints.txt --editable '.[dev]'
 	.venv-newest/bin/python -m pip list 2>/dev/null | grep -E '^transformers '
-	.venv-newest/bin/python -m pytest tests/lrp/test_families.py tests/lrp/test_prefix.py tests/lrp/test_stream.py
+	.venv-newest/bin/python -m pytest tests/lrp/test_families.py tests/lrp/test_prefix.py tests/lrp/test_stream.py tests/reader/test_reading.py
 
 lint: $(VENV)/.installed ## ruff, mypy and the import contracts
 	$(BIN)/ruff check .

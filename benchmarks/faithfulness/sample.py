@@ -13,6 +13,7 @@ from torch import Tensor
 from benchmarks.faithfulness.cases import MAX_PROMPT, Case
 from lrp4rag.errors import InputError
 from lrp4rag.reader import Encoded, Reader
+from lrp4rag.reader.caching import cache_of, cache_option
 from lrp4rag.reader.encoding import tokens_in
 
 Mask = NDArray[np.bool_]
@@ -106,8 +107,8 @@ class Replay:
         embeddings = model.get_input_embeddings()(ids[: n + int(chosen[-1])])
         cached: tuple[tuple[Tensor, Tensor], ...] = ()
         if start:
-            cache = model(inputs_embeds=embeddings[None, :start], use_cache=True, logits_to_keep=1)
-            cached = tuple((layer.keys, layer.values) for layer in cache.past_key_values.layers)
+            read = model(inputs_embeds=embeddings[None, :start], use_cache=True, logits_to_keep=1)
+            cached = tuple((layer.keys, layer.values) for layer in cache_of(read).layers)
         return cls(
             model=model,
             cached=cached,
@@ -131,8 +132,8 @@ class Replay:
             )
         logits = self.model(
             inputs_embeds=embeddings,
-            past_key_values=past,
             use_cache=past is not None,
+            **cache_option(self.model.forward, past),
             logits_to_keep=self.rows,
         ).logits
         picked = logits.gather(-1, self.targets.expand(count, -1)[..., None])[..., 0]

@@ -30,6 +30,7 @@ from lrp4rag.lrp.forwards import (
     norm_forward,
 )
 from lrp4rag.lrp.stack import Stack
+from lrp4rag.reader.caching import given_cache
 
 _ABSENT = object()
 
@@ -138,7 +139,7 @@ def _enter_hook(stack: Stack, k: int, rotary: bool) -> Callable[..., tuple[tuple
         if stack.source is not None and k == stack.start:
             tangents = stack.source(hidden)
             stack.rows = len(hidden)
-            _require_stacked(options.get("past_key_values"), k, stack.rows * (1 + len(tangents)))
+            _require_stacked(given_cache(options), k, stack.rows * (1 + len(tangents)))
             hidden = torch.cat([hidden[None], tangents]).flatten(0, 1)
         if stack.rows and 1 < len(cos) < len(hidden):  # positions that differ between examples
             times = len(hidden) // len(cos)

@@ -20,6 +20,7 @@ from lrp4rag.lrp.memory import Budget, Sizes
 from lrp4rag.lrp.readout import Explained, Readout, Target
 from lrp4rag.lrp.rules import NormRule, accumulate
 from lrp4rag.lrp.stack import LayerInput, LayerTape, Observer, Stack, raise_not_finite
+from lrp4rag.reader.caching import cache_option
 
 
 class Tokens(Protocol):
@@ -145,7 +146,8 @@ class Replayer:
                 observer.start(scale)
             for part, columns in zip(embeddings.split(step, 1), scaled.split(step, 2), strict=True):
                 self.stack.source = partial(_tangents, columns)
-                self.body(inputs_embeds=part, past_key_values=cache, use_cache=cache is not None)
+                given = cache_option(self.body.forward, cache)
+                self.body(inputs_embeds=part, use_cache=cache is not None, **given)
                 assert self.stack.final is not None
                 states.append(self.stack.final)
             self.stack.require_finite(len(self.blocks), embeddings.dtype)

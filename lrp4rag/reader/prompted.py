@@ -15,6 +15,7 @@ from torch import Tensor
 
 from lrp4rag.errors import InputError
 from lrp4rag.hashes import hash_of
+from lrp4rag.reader.caching import cache_of, cache_option
 from lrp4rag.reader.reader import Reader
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ class Prompted:
         if len(ids) > 1:  # the last token is read with what follows it: its logits are needed then
             with torch.no_grad():
                 output = reader.model(self._tensor([self._ids[:-1]]), use_cache=True, logits_to_keep=1)
-            self._cache = output.past_key_values
+            self._cache = cache_of(output)
 
     @torch.no_grad()
     def logits_after(self, continuations: Sequence[Sequence[int]]) -> Tensor:
@@ -56,8 +57,8 @@ class Prompted:
             ids[:, len(self._ids) - 1 :],
             attention_mask=mask,
             position_ids=(mask.cumsum(-1) - 1).clamp(min=0)[:, len(self._ids) - 1 :],
-            past_key_values=self._copies(len(ids)),
             use_cache=True,
+            **cache_option(model.forward, self._copies(len(ids))),
         )
         # Two answers' logits are compared, which bfloat16 would round to eighths.
         head = model.get_output_embeddings().weight.float()
@@ -107,7 +108,7 @@ class Prompted:
         output = self._reader.model.generate(
             ids,
             attention_mask=mask,
-            past_key_values=self._copies(len(ids)),
+            **cache_option(self._reader.model.forward, self._copies(len(ids))),
             max_new_tokens=max_new_tokens if window is None else min(max_new_tokens, window - ids.shape[1]),
             pad_token_id=tokenizer.eos_token_id,
             do_sample=False,

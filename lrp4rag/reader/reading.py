@@ -18,6 +18,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from lrp4rag.errors import InputError, RelevanceError
+from lrp4rag.reader.caching import cache_option
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.reader.reader import Reader
 
@@ -76,9 +77,9 @@ class PromptReading:
             with torch.no_grad():
                 self._model(
                     self._ids(self._prompt[:-1]),
-                    past_key_values=self._cache,
                     use_cache=True,
                     logits_to_keep=1,
+                    **cache_option(self._model.forward, self._cache),
                 )
 
     @torch.no_grad()
@@ -90,7 +91,9 @@ class PromptReading:
         watched = _States(self._model, self._layers)
         with watched:
             output = self._model(
-                self._ids((self._prompt[-1], *response_ids)), past_key_values=self._cache, use_cache=True
+                self._ids((self._prompt[-1], *response_ids)),
+                use_cache=True,
+                **cache_option(self._model.forward, self._cache),
             )
         self._final = output.logits[0]
         self._response = tuple(response_ids)
@@ -122,8 +125,8 @@ class PromptReading:
         ]
         output = self._model(
             self._ids(ids),
-            past_key_values=self._cache,
             use_cache=True,
+            **cache_option(self._model.forward, self._cache),
             attention_mask=self._masks(branches, length, positions),
             position_ids=torch.tensor([positions], device=self._device),
         )

@@ -7,6 +7,7 @@ from transformers import DynamicCache
 
 from lrp4rag.lrp import cache, prefix, relevance_mode
 from lrp4rag.lrp.cache import fork, new_cache
+from lrp4rag.reader.caching import cache_option
 from tests.lrp.checks import assert_close, composites, model_of, random_weights, some_families
 from tests.tiny import Tokens, random_tokens
 
@@ -68,7 +69,7 @@ def test_stages_end_with_all_tangents(monkeypatch) -> None:
 
 def read(model, held: DynamicCache, ids: tuple[int, ...]) -> torch.Tensor:
     with torch.no_grad():
-        return model(torch.tensor([ids]), past_key_values=held, use_cache=True).logits[0, -1]
+        return model(torch.tensor([ids]), use_cache=True, **cache_option(model.forward, held)).logits[0, -1]
 
 
 def test_the_cache_holds_what_hugging_faces_holds(llama, monkeypatch) -> None:
