@@ -10,7 +10,7 @@ from typing import NamedTuple
 from lrp4rag.sentences import split_sentences
 from lrp4rag.values.polarity import OPPOSITES
 from lrp4rag.values.quantities import UNIT
-from lrp4rag.values.units import UNITS
+from lrp4rag.values.units import CURRENCIES, UNITS
 from lrp4rag.values.value import Value
 from lrp4rag.values.words import stop_words
 
@@ -54,11 +54,16 @@ def find_names(text: str, context: str = "") -> Iterator[Value]:
         words = _without_common_words(match[0], known, opens and match[0] != whole)
         start = match.end() - len(words)
         words = re.sub(r"(?:['\u2019]s|['\u2019])\Z", "", words)
-        if words[:1].isalnum() and not words.isdigit() and words not in UNITS:
+        if words[:1].isalnum() and not words.isdigit() and not _is_of_amounts(words):
             yield Value("name", start, start + len(words), words, key=name_key(words))
     for match in _IDENTIFIER.finditer(text):
         if not _is_measured(match[0]):
             yield Value("name", *match.span(), match[0], key=name_key(match[0]))
+
+
+def _is_of_amounts(words: str) -> bool:
+    """Whether it is a unit, or has the code of a currency: "EUR 20" is an amount."""
+    return words in UNITS or not CURRENCIES.isdisjoint(words.split())
 
 
 def name_key(words: str) -> tuple[str, ...]:

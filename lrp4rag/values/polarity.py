@@ -20,7 +20,7 @@ _PAIRS = (
     ("all", "none"), ("everyone", "nobody"), ("only", "also"), ("including", "except"),
     ("include", "exclude"), ("included", "excluded"), ("includes", "excludes"), ("allowed", "forbidden"),
     ("permitted", "prohibited"), ("required", "optional"), ("necessary", "unnecessary"),
-    ("mandatory", "voluntary"), ("open", "closed"), ("opens", "closes"), ("safe", "unsafe"),
+    ("mandatory", "voluntary"), ("mandatory", "optional"), ("required", "voluntary"), ("open", "closed"), ("opens", "closes"), ("safe", "unsafe"),
     ("possible", "impossible"), ("able", "unable"), ("free", "chargeable"), ("start", "end"),
     ("starts", "ends"), ("begins", "ends"), ("accepted", "rejected"), ("approved", "refused"),
     ("inside", "outside"), ("indoors", "outdoors"), ("hot", "cold"), ("warm", "cool"), ("left", "right"),
@@ -35,6 +35,7 @@ for _one, _other in (
     *((word, f"{word} not") for word in (*_BE_DO_HAVE, *_MODALS) if word not in ("can", "need")),
     ("can", "cannot"),
     ("need to", "need not"),
+    ("must", "may"),
     *_PAIRS,
 ):
     OPPOSITES[_one] = (*OPPOSITES.get(_one, ()), _other)

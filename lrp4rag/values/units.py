@@ -83,6 +83,8 @@ MONEY = {
     **dict.fromkeys(("chf", "franc", "francs"), "CHF"),
     **dict.fromkeys(("cent", "cents", "pence"), "cent"),
 }
+CURRENCIES = frozenset(MONEY.values()) - {"cent"}
+"""Their codes."""
 POUNDS = ("pound", "pounds")
 """Money in a text that has signs of it, a weight elsewhere."""
 PERCENT = ("%", "percent", "per cent", "percentage points", "percentage point")

@@ -96,5 +96,10 @@ def test_dates_and_quantities_are_no_codes(text: str) -> None:
     assert list(find_codes(text)) == []
 
 
+@pytest.mark.parametrize("text", ["It costs 20 EUR.", "Pay CHF 1,500 or USD 300 now.", "prices in GBP"])
+def test_codes_of_currencies_are_no_names(text: str) -> None:
+    assert names(text) == []
+
+
 def test_a_number_with_its_unit_is_no_identifier() -> None:
     assert names("a 5kW motor and a B52") == ["B52"]

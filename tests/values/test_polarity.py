@@ -61,7 +61,7 @@ def test_frequent_words_are_no_values_alone(text: str) -> None:
         ("not", ("",)),
         ("before", ("after",)),
         ("Before", ("After",)),
-        ("may", ("may not",)),
+        ("may", ("may not", "must")),
         ("can", ("cannot",)),
         ("up to", ("at least",)),
     ],
@@ -156,6 +156,9 @@ def polarity(text: str) -> Value:
         ("up to", "at least"),
         ("all", "none"),
         ("include", "exclude"),
+        ("may", "must"),
+        ("optional", "mandatory"),
+        ("required", "voluntary"),
     ],
 )
 def test_opposite_words_are_opposed(one: str, other: str) -> None:
