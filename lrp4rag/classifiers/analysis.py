@@ -62,8 +62,6 @@ Follow = Callable[[Iterable[int], int, str], Iterable[int]]
 """Wraps an iterable of steps to show progress: (steps, total, label)."""
 
 TOKEN_CHUNK = 8
-LONGEST_JOINT = 32
-"""Characters of a token that may stand before a passage that it begins."""
 
 
 class Analyser:
@@ -298,10 +296,15 @@ def _timed(seconds: dict[str, float], what: str) -> Iterator[None]:
 
 
 def with_relevance(verdict: Verdict, relevance: Relevance) -> Verdict:
-    """The same verdict with the relevance of its sentences and spans."""
+    """The same verdict with the relevance of its sentences and spans. A contradicted span keeps the passage
+    that contradicts it as its main source."""
     pushed = judge(relevance.encoded, relevance, marks=verdict.marks, token_threshold=verdict.token_threshold)
     spans = tuple(
-        replace(span, relevance=other.relevance, passage=other.passage)
+        replace(
+            span,
+            relevance=other.relevance,
+            passage=span.contradictions[0].passage if span.contradictions else other.passage,
+        )
         for span, other in zip(verdict.spans, pushed.spans, strict=True)
     )
     return replace(verdict, token_relevance=pushed.token_relevance, sentences=pushed.sentences, spans=spans)
@@ -314,17 +317,22 @@ def _passage_of(span: SuspectSpan, sentences: Sequence[Sentence]) -> int | None:
     return next((one.passage for one in sentences if one.start <= span.start < one.end), span.passage)
 
 
+def passage_starts(example: Example, encoded: Encoded) -> dict[int, int]:
+    """Where in `encoded.text` each passage of the example begins, as it was given; a chat template may have
+    removed white space there."""
+    stripped = example.prompt.strip()
+    shift = encoded.text.index(stripped) - example.prompt.index(stripped)
+    return {span.index: span.start + shift for span in example.spans if span.kind == "passage"}
+
+
 def _in_passages(verdict: Verdict, example: Example, encoded: Encoded) -> Verdict:
     """Contradictions with places in the passages as they were given: the prompt's may begin later."""
     if not any(span.contradictions for span in verdict.spans):
         return verdict
-    shifts = []
-    for given, start in zip(example.passages, context_of(encoded).starts, strict=True):
-        found = encoded.text.find(given, max(start - LONGEST_JOINT, 0))
-        shifts.append(start - found if found >= 0 else 0)
+    read, given = context_of(encoded).starts, passage_starts(example, encoded)
 
     def moved(one: Contradiction) -> Contradiction:
-        shift = shifts[one.passage]
+        shift = read[one.passage] - given[one.passage]
         return replace(one, passage_start=one.passage_start + shift, passage_end=one.passage_end + shift)
 
     spans = tuple(

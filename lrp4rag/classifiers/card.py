@@ -94,7 +94,7 @@ class TokenInput(ModelInput):
     reading: DecisionRule
 
     def words(self) -> str:
-        return f"of tokens: {', '.join(self.blocks)}; a response's score is the mean of {self.reading.top}"
+        return f"of tokens: {', '.join(self.blocks)}; a response's score is made of its highest"
 
     @property
     def generator_shifts(self) -> Mapping[str, float]:
@@ -187,7 +187,8 @@ class GeneratorEvidence(_Frozen):
 
 class PairEvidence(_Frozen):
     """Of minimal pairs of one kind: their number, how many of the faulty twins are more probable than their
-    faithful one (`ranked`), and how many of them are `flagged`; of harmless changes, the same."""
+    faithful one (`ranked`), how many of them are `flagged`, how many of the faithful ones (`originals`), and
+    the first less the second (`more`); of harmless changes, the same."""
 
     set: str
     kind: str
@@ -195,6 +196,41 @@ class PairEvidence(_Frozen):
     pairs: Count
     ranked: Interval
     flagged: Interval
+    originals: Interval
+    more: Interval
+
+
+class CalibrationEvidence(_Frozen):
+    """Expected calibration errors where a part `prevalence` of responses is hallucinated: of probabilities as
+    they are, shifted to that prevalence, and to one that is estimated from them; `generator_known` says
+    whether the detector is told who wrote a response."""
+
+    prevalence: Probability
+    generator_known: bool
+    as_it_is: Interval
+    given: Interval
+    estimated: Interval
+
+
+class LengthEvidence(_Frozen):
+    """Faithful responses of `low` to `high` tokens: their number, and how many are `flagged`."""
+
+    low: Count
+    high: Count
+    responses: Count
+    flagged: Interval
+
+
+class BlockEvidence(_Frozen):
+    """Of a detector that reads other `blocks`: AUROC of responses, and how many faulty twins are `ranked`
+    above their faithful one; each less that of the first of the table, which has one block (`auroc_added`,
+    `ranked_added`)."""
+
+    blocks: str
+    auroc: Interval
+    auroc_added: Interval
+    ranked: Interval
+    ranked_added: Interval
 
 
 class KindEvidence(_Frozen):
@@ -213,9 +249,9 @@ class Evidence(_Frozen):
     """Cross-validated figures: of the detector, of the controls beside it, and of its tokens; over all
     responses together, and by generator where it was trained on tokens.
 
-    `calibration` is the expected calibration error by prevalence: as it is, with the prevalence given, and
-    with it estimated. `kinds` are those of labels, `pairs` those of sources that were held out, and `sets`
-    the metrics of further sets of rows.
+    `calibration` is by prevalence, `lengths` are thirds of the faithful responses by their tokens, `blocks`
+    are detectors that read less, `kinds` those of labels, `pairs` those of sources that were held out, and
+    `sets` the metrics of further sets of rows.
     """
 
     protocol: str
@@ -223,7 +259,9 @@ class Evidence(_Frozen):
     controls: dict[str, Metrics]
     tokens: Metrics
     generators: dict[str, GeneratorEvidence] = {}
-    calibration: dict[str, tuple[Probability, Probability, Probability]] = {}
+    calibration: list[CalibrationEvidence] = []
+    lengths: list[LengthEvidence] = []
+    blocks: list[BlockEvidence] = []
     kinds: list[KindEvidence] = []
     pairs: list[PairEvidence] = []
     sets: dict[str, Metrics] = {}

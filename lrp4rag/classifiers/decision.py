@@ -6,16 +6,17 @@ All of it is chosen on log odds of tokens by models that did not learn from them
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
-from sklearn.metrics import confusion_matrix_at_thresholds, f1_score, roc_auc_score
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix_at_thresholds, f1_score
 
-from lrp4rag.classifiers.calibration import Sigmoid, balanced_weights
+from lrp4rag.classifiers.calibration import balanced_weights
 from lrp4rag.types import Bounded, Positive, Probability
 
 Flags = NDArray[np.bool_]
@@ -23,8 +24,13 @@ Scores = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 Names = NDArray[np.str_]
 
-TOPS = (5, 10, 20, 40)
-"""Candidate numbers of tokens for a response's score: a hallucinated clause has about ten."""
+TOPS = (1, 3, 10, 30)
+"""Numbers of a response's highest tokens: a wrong number is one, a hallucinated clause about ten."""
+PENALTY = 0.01
+"""Of the regression on them, which say nearly the same: this times half the square of the weights of
+standardised columns is added to the mean loss."""
+Weights = Annotated[tuple[Bounded, ...], Field(min_length=len(TOPS) + 1, max_length=len(TOPS) + 1)]
+"""Of the columns of `summary`."""
 SENTENCE_TOPS = (1, 3, 6, 12)
 SHIFT_DEVIATION = 0.5
 """Standard deviation of the prior of a generator's shift: odds half as large again are nothing unusual."""
@@ -32,8 +38,8 @@ SHIFT_DEVIATION = 0.5
 
 @dataclass(frozen=True, slots=True)
 class DecisionRule:
-    """* `top`: a response's score is the mean of its `top` highest token log odds; its probability is the
-      sigmoid of `slope` times that plus `offset` (Platt), plus the generator's shift.
+    """* `weights`: a response's log odds are its `summary` times these, plus `offset`, plus the generator's
+      shift.
     * `shifts`: log odds by generator, since some hallucinate more often than others; 0 for any other.
     * Tokens are marked from the probability `token_threshold` on.
     * Sentences are marked where the mean probability of their `sentence_top` highest tokens is at least
@@ -45,8 +51,7 @@ class DecisionRule:
         extra="forbid", allow_inf_nan=False, revalidate_instances="always"
     )
 
-    top: Positive
-    slope: Bounded
+    weights: Weights
     offset: Bounded
     token_threshold: Probability
     sentence_top: Positive
@@ -59,15 +64,26 @@ class DecisionRule:
 
     def probability(self, log_odds: Scores, generator: str | None = None) -> float:
         """Of a response, from its tokens' log odds (t,)."""
-        score = self.slope * top_mean(log_odds, self.top) + self.offset
+        score = float(summary(log_odds) @ np.array(self.weights)) + self.offset
         return float(expit(score + self.shift(generator)))
 
     def probabilities(self, log_odds: Scores, owner: Numbers, generators: Names) -> Scores:
         """Of R responses by `generators` (R,; "" for unknown); `owner` (N,) is each token's response."""
         shifts = np.array([self.shift(name) for name in generators])
-        score = top_means(log_odds, owner, np.arange(len(generators)), self.top)
-        found: Scores = expit(self.slope * score + self.offset + shifts)
+        columns = summaries(log_odds, owner, len(generators))
+        found: Scores = expit(columns @ np.array(self.weights) + self.offset + shifts)
         return found
+
+
+def summary(log_odds: Scores) -> Scores:
+    """Of a response's token log odds (t,): the means of its highest `TOPS`, and log t. The length is there
+    since the highest of many tokens are higher even where nothing is wrong."""
+    return np.array([*(top_mean(log_odds, top) for top in TOPS), np.log(len(log_odds))])
+
+
+def summaries(log_odds: Scores, owner: Numbers, count: int) -> Scores:
+    """`summary` of each of so many responses, (count, columns); `owner` (N,) is each token's response."""
+    return np.array([summary(one) for one in np.split(log_odds, np.searchsorted(owner, np.arange(1, count)))])
 
 
 def top_mean(scores: Scores, count: int) -> float:
@@ -103,28 +119,19 @@ def choose_rule(
     generators: Names,
     sets: Names | None = None,
 ) -> DecisionRule:
-    """The number of tokens with the best AUROC, and the thresholds with the best F1, of N tokens and R
+    """The weights by logistic regression of responses, and the thresholds with the best F1, of N tokens and R
     responses.
 
-    Where responses are from several `sets` (R,), AUROC is the mean of theirs, and probabilities hold where
-    half of each set's are hallucinated: where a response is from shall not tell its class.
+    Where responses are from several `sets` (R,), probabilities hold where half of each set's are
+    hallucinated: where a response is from shall not tell its class.
 
     Responses are scored by the tokens' log odds `alone`, text is marked by those `among` their neighbours.
     `owner` (N,) is the number of a token's response, `labels` (R,) are theirs, `sentence` (N,) is the number
     of a token's sentence (-1 for none); both numbers rise. `generators` (R,) are as for `probabilities`.
     """
-    rows = np.arange(len(labels))
-    scores = {top: top_means(alone, owner, rows, top) for top in TOPS}
-    weights = None
-    parts = [np.ones(len(labels), dtype=bool)]
-    if sets is not None and len(set(sets)) > 1:
-        weights = balanced_weights(labels, sets)
-        mixed = [sets == name for name in sorted(set(sets)) if len(set(labels[sets == name])) > 1]
-        parts = mixed or parts
-    top = max(
-        TOPS, key=lambda top: np.mean([roc_auc_score(labels[part], scores[top][part]) for part in parts])
-    )
-    sigmoid = Sigmoid.fit(scores[top], labels, weights)
+    counts = None if sets is None or len(set(sets)) < 2 else balanced_weights(labels, sets)
+    columns = summaries(alone, owner, len(labels))
+    weights, offset = _regression(columns, labels, counts)
     probabilities = expit(among)
     inside = sentence >= 0
     numbers, where = np.unique(sentence[inside], return_inverse=True)
@@ -137,14 +144,23 @@ def choose_rule(
     }
     count = max(SENTENCE_TOPS, key=f1.__getitem__)
     return DecisionRule(
-        top=top,
-        slope=sigmoid.slope,
-        offset=sigmoid.offset,
+        weights=tuple(weights.tolist()),
+        offset=offset,
         token_threshold=best_threshold(probabilities, flags),
         sentence_top=count,
         sentence_threshold=cuts[count],
-        shifts=generator_shifts(sigmoid.log_odds(scores[top]), labels, generators),
+        shifts=generator_shifts(columns @ weights + offset, labels, generators),
     )
+
+
+def _regression(columns: Scores, labels: Flags, counts: Scores | None) -> tuple[Scores, float]:
+    """Weights of columns (R, k) and an offset; `counts` (R,) say how much each row counts."""
+    scale = columns.std(0)
+    scale = np.where(scale > 0, scale, 1.0)
+    fitted = LogisticRegression(C=1 / (PENALTY * len(labels)))
+    fitted.fit(columns / scale, labels, sample_weight=counts)
+    weights: Scores = fitted.coef_[0] / scale
+    return weights, float(fitted.intercept_[0])
 
 
 def generator_shifts(log_odds: Scores, labels: Flags, generators: Names) -> dict[str, float]:

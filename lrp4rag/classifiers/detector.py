@@ -44,6 +44,12 @@ class FittedDetector:
         """The parts of a store that it reads."""
         return self.model.needs
 
+    @property
+    def assumed_prevalence(self) -> float:
+        """The part of hallucinated responses where its probabilities hold; raises `InputError` where its card
+        has none."""
+        return self.prevalence or self._trained()
+
     def predict_proba(self, given: Sequence[Evidence]) -> NDArray[np.float64]:
         """The probability that each response is hallucinated, (rows,); raises as `assess` does."""
         return np.array([self.assess(one).probability for one in given], dtype=np.float64)
@@ -120,7 +126,7 @@ class FittedDetector:
 
         Raises `InputError` for what is no prevalence, and for a detector whose card has none.
         """
-        wanted, trained = check_prevalence(prevalence), self.prevalence or self._trained()
+        wanted, trained = check_prevalence(prevalence), self.assumed_prevalence
 
         def shifted(values: ArrayLike) -> Any:
             return at_prevalence(values, trained, wanted)
@@ -146,7 +152,7 @@ class FittedDetector:
     def estimated_prevalence(self, probabilities: ArrayLike) -> float:
         """The part of hallucinated responses among unlabelled ones with these probabilities (rows,), which
         this detector gave; raises `InputError` for too few (Saerens et al. 2002)."""
-        return estimated_prevalence(probabilities, self.prevalence or self._trained())
+        return estimated_prevalence(probabilities, self.assumed_prevalence)
 
     def _trained(self) -> float:
         if not self.card.prevalence:
@@ -218,17 +224,24 @@ def at_estimated_prevalence(
     """
     known = [one.probability for one in verdicts if one.probability is not None]
     prevalence = detector.estimated_prevalence(known)
-    trained, threshold = (
-        detector.prevalence or detector.card.prevalence,
-        detector.at_prevalence(prevalence).card,
-    )
+    return verdicts_at_prevalence(detector, verdicts, prevalence), prevalence
+
+
+def verdicts_at_prevalence(
+    detector: FittedDetector, verdicts: Sequence[Verdict], prevalence: float
+) -> list[Verdict]:
+    """The verdicts of a detector as they are at that prevalence: probabilities and the threshold shift.
+
+    Raises as `FittedDetector.at_prevalence` does.
+    """
+    assumed, shifted = detector.assumed_prevalence, detector.at_prevalence(prevalence)
     return [
         one
         if one.probability is None
         else replace(
             one,
-            probability=float(at_prevalence(one.probability, trained, prevalence)),
-            threshold=threshold.threshold,
+            probability=float(at_prevalence(one.probability, assumed, prevalence)),
+            threshold=shifted.card.threshold,
         )
         for one in verdicts
-    ], prevalence
+    ]

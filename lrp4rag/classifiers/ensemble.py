@@ -31,6 +31,7 @@ HIDDEN = 32
 WINDOWS = (1, 9, 41)
 """Tokens around one whose scores say something of it: a clause, and a sentence or two."""
 PENALTY = 0.1
+FAITHFUL = 3.0
 LARGEST = 10.0
 """In standard deviations: features are clipped there."""
 AT_ONCE = 8192
@@ -53,8 +54,11 @@ class Network:
     weights: dict[str, Table]
 
     @classmethod
-    def fit(cls, inputs: Table, flags: Flags, train: Numbers, held: Numbers, seed: int) -> Network:
-        """Learn from the rows `train`; the epoch with the lowest log loss on the rows `held` is kept.
+    def fit(
+        cls, inputs: Table, flags: Flags, weights: Scores, train: Numbers, held: Numbers, seed: int
+    ) -> Network:
+        """Learn from the rows `train`, which count as their `weights` (N,) say; the epoch with the lowest log
+        loss on the rows `held` is kept.
 
         Where there are more than `MOST_CELLS`, rows are drawn: flagged ones first, up to half of them.
         """
@@ -64,7 +68,7 @@ class Network:
         mean, scale = rows.mean(0, dtype=np.float64), rows.std(0, dtype=np.float64)
         mean, scale = mean.astype(np.float32), np.where(scale > 0, scale, 1.0).astype(np.float32)
         unfitted = cls(mean, scale, {})
-        weights, _ = fit_network(
+        learned, _ = fit_network(
             lambda: Perceptron(inputs.shape[1], HIDDEN, dropout),
             unfitted._standardised(rows),
             flags[train],
@@ -75,8 +79,9 @@ class Network:
             patience=PATIENCE,
             seed=seed,
             weight_decay=weight_decay,
+            weights=(weights[train], weights[held]),
         )
-        return cls(mean, scale, weights)
+        return cls(mean, scale, learned)
 
     def log_odds(self, inputs: Table) -> Scores:
         """That each row is hallucinated, (N,)."""
@@ -111,9 +116,9 @@ class BaseModel(Protocol):
     def log_odds(self, inputs: Table) -> Scores: ...
 
 
-Fit = Callable[[Table, Flags, Numbers, Numbers, int], BaseModel]
-"""Fits a base model, as `Network.fit` does: of features and flags, with the numbers of the rows to learn
-from, those of the rows held out, and a seed."""
+Fit = Callable[[Table, Flags, Scores, Numbers, Numbers, int], BaseModel]
+"""Fits a base model, as `Network.fit` does: of features, flags and weights, with the numbers of the rows to
+learn from, those of the rows held out, and a seed."""
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -238,8 +243,22 @@ def with_neighbours(scores: Scores, owner: Numbers) -> Scores:
     return np.concatenate(parts)
 
 
+def token_weights(flags: Flags, owner: Numbers) -> Scores:
+    """How much each of N tokens counts where base models learn, (N,): by the square root of how few tokens of
+    its class its response has (`owner` is the response's number, which rises).
+
+    A wrong number is one token and an invented paragraph a hundred: if tokens counted alike, networks would
+    learn of paragraphs only; if responses did, they would mark text worse. `FAITHFUL` is what all faithful
+    tokens of a response weigh, beside 1 for all of the others.
+    """
+    numbers = np.unique(owner, return_inverse=True)[1]
+    bad, good = np.bincount(numbers, flags), np.bincount(numbers, ~flags)
+    found: Scores = np.sqrt(np.where(flags, 1.0, FAITHFUL) / np.where(flags, bad[numbers], good[numbers]))
+    return found
+
+
 def fit_folds(
-    fit: Callable[..., M], inputs: Table, flags: Flags, folds: Folds, seed: int = 0
+    fit: Callable[..., M], inputs: Table, flags: Flags, weights: Scores, folds: Folds, seed: int = 0
 ) -> tuple[tuple[M, ...], Scores]:
     """One block's base models, one for each fold (see `Fit`), and their out-of-fold log odds (N,).
 
@@ -249,7 +268,7 @@ def fit_folds(
     out_of_fold = np.zeros(len(flags))
     models = []
     for k, (train, held) in enumerate(folds):
-        model = fit(inputs, flags, train, held, seed + k)
+        model = fit(inputs, flags, weights, train, held, seed + k)
         out_of_fold[held] = model.log_odds(inputs[held])
         models.append(model)
     return tuple(models), out_of_fold

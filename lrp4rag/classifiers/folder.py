@@ -26,15 +26,14 @@ from lrp4rag.hashes import hash_of
 from lrp4rag.strict_json import read_record, require_seal, sealed
 from lrp4rag.types import first_fault, not_finite
 
-FORMAT = 4
+FORMAT = 5
 CARD, ESTIMATOR = "card.json", "estimator.safetensors"
 FORMER = "estimator.skops"
 """The name of that file up to format 3: it may be replaced, and is not read."""
 LARGEST = 512 * 2**20
-"""Bytes of what was learned. The bundled detectors take less than two million."""
+"""Bytes of what was learned. The bundled detector takes less than two million."""
 BUNDLED = "default"
-BUNDLES = (BUNDLED, "fast")
-"""The detectors that come with the package, by name: the full one and the quick one."""
+"""The name of the detector that comes with the package."""
 KINDS = ("float32", "float64", "int64")
 
 MODELS: dict[str, type[Model]] = {"tokens": TokenModel, "vector": VectorModel}
@@ -129,6 +128,6 @@ def load_card(folder: str | Path = BUNDLED) -> Card:
 
 
 def _folder(name: str | Path) -> Path:
-    if str(name) in BUNDLES:
+    if str(name) == BUNDLED:
         return Path(str(resources.files("lrp4rag"))) / "classifiers" / "bundled" / str(name)
     return Path(name)

@@ -98,11 +98,13 @@ def fit_network(
     patience: int,
     seed: int,
     weight_decay: float = 0.0,
+    weights: tuple[NDArray[np.floating], NDArray[np.floating]] | None = None,
 ) -> tuple[Weights, list[float]]:
     """The weights of the epoch with the lowest loss on the rows held out, and every epoch's loss there.
 
-    AdamW on mini-batches; training ends after `patience` epochs without a lower loss. The same seed gives the
-    same weights, and torch's own random state is left as it was.
+    AdamW on mini-batches; `weights` say how much each row counts, and each row held out. Training ends after
+    `patience` epochs without a lower loss. The same seed gives the same weights, and torch's own random state
+    is left as it was.
     """
     with torch.enable_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -110,22 +112,30 @@ def fit_network(
         optimiser = torch.optim.AdamW(network.parameters(), learning_rate, weight_decay=weight_decay)
         rows, targets = torch.from_numpy(inputs), torch.from_numpy(labels).float()
         held_targets = torch.from_numpy(held_out[1]).double()
+        counts, held_counts = (None, None) if weights is None else map(_relative, weights)
         best, losses = copy.deepcopy(network.state_dict()), list[float]()
         for _ in range(max_epochs):
             network.train()
             for batch in torch.randperm(len(rows)).split(batch_size):
                 optimiser.zero_grad()
-                binary_cross_entropy_with_logits(network(rows[batch]), targets[batch]).backward()
+                found = network(rows[batch])
+                count = None if counts is None else counts[batch].float()
+                binary_cross_entropy_with_logits(found, targets[batch], count).backward()
                 nn.utils.clip_grad_norm_(network.parameters(), LARGEST_GRADIENT)
                 optimiser.step()
             found = torch.from_numpy(_logits(network, held_out[0], batch_size))
-            losses.append(float(binary_cross_entropy_with_logits(found, held_targets)))
+            losses.append(float(binary_cross_entropy_with_logits(found, held_targets, held_counts)))
             epoch = int(np.argmin(losses))
             if epoch == len(losses) - 1:
                 best = copy.deepcopy(network.state_dict())
             elif len(losses) - 1 - epoch >= patience:
                 break
     return {name: tensor.numpy() for name, tensor in best.items()}, losses
+
+
+def _relative(weights: NDArray[np.floating]) -> Tensor:
+    """To their mean."""
+    return torch.from_numpy(weights / weights.mean()).double()
 
 
 def logits(

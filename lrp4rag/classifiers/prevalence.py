@@ -34,6 +34,16 @@ def check_prevalence(prevalence: float) -> float:
     return float(prevalence)
 
 
+def require_enough(responses: int) -> None:
+    """Raise `InputError` for fewer responses than a prevalence is estimated from."""
+    if responses < FEWEST:
+        raise InputError(
+            f"a prevalence is estimated from {FEWEST} responses or more, and there are {responses}; give it "
+            "as a number",
+            field="prevalence",
+        )
+
+
 def at_prevalence(probabilities: ArrayLike, trained: float, prevalence: float) -> Scores:
     """Probabilities (rows,) that hold where `prevalence` of responses are hallucinated, of those that hold
     where `trained` are."""
@@ -46,12 +56,7 @@ def estimated_prevalence(probabilities: ArrayLike, trained: float) -> float:
     """The prevalence under which unlabelled responses with these probabilities (rows,) are most likely, by
     expectation maximisation; raises `InputError` for fewer than `FEWEST`."""
     given = np.asarray(probabilities, dtype=np.float64)
-    if len(given) < FEWEST:
-        raise InputError(
-            f"a prevalence is estimated from {FEWEST} responses or more, and there are {len(given)}; give it "
-            "as a number",
-            field="prevalence",
-        )
+    require_enough(len(given))
     prevalence = trained
     for _ in range(_ROUNDS):
         found = float(np.clip(at_prevalence(given, trained, prevalence).mean(), LOWEST, 1 - LOWEST))

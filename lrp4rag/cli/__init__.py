@@ -115,8 +115,6 @@ def main() -> None:
     """
     os.environ[QUIET] = "1"  # for the processes that this one starts
     quiet_libraries()
-    # Threads that spin while they wait starve each other on busy cores: one response took 36 s, not 7.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # A response may hold what the terminal's encoding lacks; that must not end the work.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from traceback import clear_frames
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -26,22 +27,19 @@ from lrp4rag.files import check_output, write_atomically
 from lrp4rag.terminal import open_console, say, say_json
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from lrp4rag.classifiers import FittedDetector
     from lrp4rag.classifiers.analysis import Analysis
     from lrp4rag.example import Example
 
 HALLUCINATION = 3
+Made = TypeVar("Made")
 
 
 @command(short_help="Verdict and evidence for one response, or for each response of a file.")
 @example_options(response="The response. Without one, the reader generates it.")
 @detector_options(", or 'none' for evidence without a verdict")
-@click.option(
-    "--fast",
-    is_flag=True,
-    help="Use the bundled detector 'fast': about four plain forward passes, not ten, and no attribution to "
-    "single passages (docs/results/compare).",
-)
 @detector_reader_options()
 @MAX_NEW_TOKENS
 @JSON_LINES
@@ -54,7 +52,6 @@ def analyse(
     ctx: click.Context,
     source: Source,
     choice: DetectorChoice,
-    fast: bool,
     reader: ReaderChoice,
     max_new_tokens: int,
     as_json: bool,
@@ -83,10 +80,6 @@ def analyse(
         check_output(path, source.files)
     if len({path.resolve() for path in outputs}) < len(outputs):
         raise InputError("--html and --png name the same file")
-    if fast:
-        if choice.detector_name != "default":
-            raise InputError("--fast chooses a detector; leave --detector out")
-        choice = replace(choice, detector_name="fast")
     if fail_on_hallucination and choice.detector_name == "none":
         raise InputError("--fail-on-hallucination needs a detector")
     if tokens and html_path is None:
@@ -107,6 +100,8 @@ def analyse(
 
     started = time.perf_counter()
     detector = choice.open()
+    if choice.estimates and detector is not None:
+        _ = detector.assumed_prevalence  # what has none is refused before the expensive part
     opened = reader.open(detector)
     load = time.perf_counter() - started
 
@@ -125,12 +120,12 @@ def analyse(
 
         if len(examples) == 1:
             analysis = analysed(examples[0])
-            _print_one(analysis, as_json)
+            _print_one(analysis, as_json, detector)
             named = f"{choice.detector_name} ({detector.card.classifier})" if detector else None
             _write_files(analysis, named, html_path, png_path)
             flagged, code = bool(analysis.verdict.hallucinated), 0
         else:
-            flagged, code = _print_many(examples, analysed, as_json, detector if choice.estimates else None)
+            flagged, code = _print_many(examples, analysed, as_json, detector, estimate=choice.estimates)
     ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
 
 
@@ -147,52 +142,84 @@ def _write_files(analysis: Analysis, name: str | None, html_path: Path | None, p
         say(f"wrote {png_path}", err=True)
 
 
-def _print_one(analysis: Analysis, as_json: bool) -> None:
+def _print_one(analysis: Analysis, as_json: bool, detector: FittedDetector | None) -> None:
     from lrp4rag.report.record import record
     from lrp4rag.report.terminal import render
 
+    prevalence = None if detector is None else detector.prevalence
     if as_json:
-        say_json(record(analysis))
+        say_json(record(analysis, prevalence=prevalence))
     else:
-        open_console().print(render(analysis))
+        open_console().print(render(analysis, prevalence=prevalence))
 
 
 def _print_many(
     examples: Sequence[Example],
     analysed: Callable[[Example], Analysis],
     as_json: bool,
-    estimating: FittedDetector | None,
+    detector: FittedDetector | None,
+    *,
+    estimate: bool,
 ) -> tuple[bool, int]:
-    """A line per example, then a summary; where the prevalence is estimated, all lines at the end. Returns
-    whether one is flagged, and the exit code."""
+    """A line per example, in their order, then a summary; where the prevalence is estimated, all lines at the
+    end. Returns whether one is flagged, and the exit code."""
     from lrp4rag.report.record import record
     from lrp4rag.report.terminal import render_line, render_summary
 
     console, records = open_console(), list[dict[str, Any]]()
-    waiting: list[Analysis] = []
+    prevalence = None if detector is None else detector.prevalence
 
-    def one(example: Example) -> None:
-        if estimating is None:
-            show(analysed(example))
-        else:
-            waiting.append(analysed(example))
+    def reported(analysis: Analysis) -> tuple[dict[str, Any], Text]:
+        return record(analysis, prevalence=prevalence), render_line(analysis)
 
-    def show(analysis: Analysis) -> None:
-        records.append(record(analysis))
+    def show(row: dict[str, Any], line: Text) -> None:
+        records.append(row)
         if as_json:
-            say_json(records[-1])
+            say_json(row)
         else:  # lines are cut on a terminal, and whole in a pipe
             piped = not console.is_terminal
-            console.print(render_line(analysis), no_wrap=True, overflow="ellipsis", soft_wrap=piped)
+            console.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=piped)
 
-    code = work_through(examples, one)
-    if estimating is not None and waiting:
-        from lrp4rag.classifiers.detector import at_estimated_prevalence
+    if estimate and detector is not None:
+        waiting: list[Analysis] = []
+        following = _by_prompt(examples, analysed)
+        code = work_through(examples, lambda _: waiting.append(following()))
+        if waiting:
+            from lrp4rag.classifiers.detector import at_estimated_prevalence
 
-        verdicts, prevalence = at_estimated_prevalence(estimating, [one.verdict for one in waiting])
-        say(f"estimated prevalence: {prevalence:.2f} of {len(waiting)} responses", err=True)
-        for analysis, verdict in zip(waiting, verdicts, strict=True):
-            show(replace(analysis, verdict=verdict))
+            verdicts, prevalence = at_estimated_prevalence(detector, [one.verdict for one in waiting])
+            for analysis, verdict in zip(waiting, verdicts, strict=True):
+                show(*reported(replace(analysis, verdict=verdict)))
+    else:
+        ready = _by_prompt(examples, lambda example: reported(analysed(example)))
+        code = work_through(examples, lambda _: show(*ready()))
     if records:
         (open_console(stderr=True) if as_json else console).print(render_summary(records))
     return any(row["hallucinated"] for row in records), code
+
+
+def _by_prompt(examples: Sequence[Example], work: Callable[[Example], Made]) -> Callable[[], Made]:
+    """A function that returns what `work` makes of the next example, in their order, or raises its error.
+
+    The work is done grouped by prompt, so that each prompt is read once. What is done before its turn waits.
+    """
+    from lrp4rag.judge import grouped_by_prompt
+
+    order, turns = iter(grouped_by_prompt(examples)), iter(range(len(examples)))
+    made: dict[int, Made | Exception] = {}
+
+    def following() -> Made:
+        turn = next(turns)
+        while turn not in made:
+            number = next(order)
+            try:
+                made[number] = work(examples[number])
+            except Exception as error:
+                clear_frames(error.__traceback__)  # they would keep what memory ran out for
+                made[number] = error
+        found = made.pop(turn)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    return following

@@ -16,7 +16,7 @@ from lrp4rag.terminal import say
 def card(folder: str, as_json: bool, markdown: bool) -> None:
     """Print a detector's card: what it was trained with and on, and how well it does.
 
-    FOLDER is a detector folder, or the name of a bundled one: default (also without FOLDER) or fast.
+    FOLDER is a detector folder. Without it, the card is that of the detector that comes with the package.
     """
     from lrp4rag.classifiers.folder import load_card
     from lrp4rag.report.cards import print_card

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     metavar="LIST",
     help="What to extract: relevance (R_response), signals (relevance by segment, provenance, likelihoods, "
     "mean states), states (hidden states of each token: large), prompt (R_prompt), sentences (a row per "
-    "sentence; includes R_prompt and is the slowest).",
+    "sentence; includes R_prompt and is the slowest), reading (of a plain pass: what a detector of `train` "
+    "reads by default).",
 )
 @advanced(
     "--matrix",

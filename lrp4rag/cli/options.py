@@ -119,14 +119,21 @@ LIMIT = count(
     metavar="N",
     help="Use only responses to the first N sources (a source is a question with its passages).",
 )
-BLOCKS = advanced(
-    "--block",
-    "blocks",
-    multiple=True,
-    metavar="NAME",
-    help="Features of tokens: signals, segments, quick, state or passages (docs/features.md); repeatable.  "
-    "[default: signals, state, passages]",
-)
+
+
+def blocks_option(default: str) -> Decorator:
+    """Which blocks of features tokens are judged by, as `blocks`."""
+    return advanced(
+        "--block",
+        "blocks",
+        multiple=True,
+        metavar="NAME",
+        help="Features of tokens (docs/features.md): plain and around, of a plain pass, or signals, "
+        "segments, quick, state and passages, of passes in relevance mode; repeatable.  "
+        f"[default: {default}]",
+    )
+
+
 GENERATOR = repeatable("--generator", help="Use only responses of this generator; repeatable.")
 EXTRACTION_WORKERS = count(
     "--workers",
@@ -289,7 +296,7 @@ def detector_options(others: str = "") -> Decorator:
             "detector_name",
             default="default",
             metavar="FOLDER",
-            help=f"A trained detector, or a bundled one (default, fast){others}.",
+            help=f"A trained detector{others}.",
         ),
         advanced(
             "--operating-point",

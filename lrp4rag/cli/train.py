@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,6 @@ from lrp4rag.cli.command import advanced, command
 from lrp4rag.cli.extract import extraction_of
 from lrp4rag.cli.inputs import load_data
 from lrp4rag.cli.options import (
-    BLOCKS,
     BOOTSTRAP,
     EXTRACTION_WORKERS,
     GENERATOR,
@@ -24,6 +24,7 @@ from lrp4rag.cli.options import (
     STORE_HELP,
     DetectorChoice,
     ReaderChoice,
+    blocks_option,
     count,
     detector_options,
     detector_reader_options,
@@ -53,7 +54,7 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
     help="Networks that judge single tokens, or a classifier of one vector (--vector), which the LSTM reads "
     "step by step.  [default: tokens, or svm if a vector is described]",
 )
-@BLOCKS
+@blocks_option("plain, around")
 @click.option(
     "--more",
     multiple=True,
@@ -61,6 +62,13 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
     metavar="FILE",
     help="Also learn from the labelled examples of FILE, which are judged apart; 'everyday' is a set of 550 "
     "questions that comes with the package. May be repeated.",
+)
+@advanced(
+    "--more-every",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Of each FILE of --more, use all faithful responses and about one in so many of the others.",
 )
 @click.option(
     "--no-pairs",
@@ -73,6 +81,11 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
     default=1,
     show_default=True,
     help="Make them of about one source in so many: all take long to read.",
+)
+@advanced(
+    "--compare-blocks",
+    is_flag=True,
+    help="Also measure what single blocks of plain passes add to hidden states, for the card.",
 )
 @advanced(
     "--vector",
@@ -109,8 +122,10 @@ def train(
     classifier: str | None,
     blocks: tuple[str, ...],
     more: tuple[Path, ...],
+    more_every: int,
     no_pairs: bool,
     pairs_every: int,
+    compare_blocks: bool,
     vector: str | None,
     length: int | None,
     resampling: str | None,
@@ -131,7 +146,7 @@ def train(
     from lrp4rag.report.cards import print_card
     from lrp4rag.training.corpus import Corpus
     from lrp4rag.training.sets import set_path
-    from lrp4rag.training.train import labelled
+    from lrp4rag.training.train import TokenRecipe, labelled
     from lrp4rag.training.train import train as fit
 
     check_target(out)  # before the expensive part
@@ -140,6 +155,10 @@ def train(
         raise InputError("--out and --store are two folders, and neither is in the other", path=out)
     reads = _reads(classifier, blocks, vector, length, resampling)
     plain = reads.needs == (READING,)
+    if compare_blocks:
+        if not (plain and isinstance(reads, TokenRecipe)):
+            raise InputError("--compare-blocks is for blocks of plain passes")
+        reads = replace(reads, compares=True)
     if (more or no_pairs) and not plain:
         raise InputError("--more and --no-pairs are for blocks of plain passes")
     if len({path.stem for path in more}) < len(more):
@@ -147,8 +166,9 @@ def train(
     corpus = Corpus.of(
         labelled(load_data(data, generator, limit), data),
         {path.stem: labelled(load_data(str(set_path(path)), ()), path) for path in more},
+        more_every=more_every,
         pairs=plain and not no_pairs,
-        every=pairs_every,
+        pairs_every=pairs_every,
     )
     detector = fit(
         corpus,

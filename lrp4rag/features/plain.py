@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -101,7 +102,7 @@ class PlainTable:
 
     def __call__(self, record: Record) -> Table:
         """(t, columns)."""
-        parts = {name: GROUPS[name].of(record) for name in self.groups}
+        parts = {name: _of_group(name, record) for name in self.groups}
         rows = [parts[name] for name in self.groups]
         for by in (1, -1):
             rows += [_shifted(parts[name], by) for name in self.beside]
@@ -138,6 +139,14 @@ class PlainTable:
         beside = [name for group in self.beside for name in GROUPS[group].names]
         before = [f"{name}, token before" for name in beside]
         return [*self.features, *before, *(f"{name}, token after" for name in beside)]
+
+
+@lru_cache(maxsize=8)
+def _of_group(name: str, record: Record) -> Values:
+    """Several blocks, and a verdict's reasons, ask for the same features of the record at hand."""
+    found = GROUPS[name].of(record)
+    found.flags.writeable = False
+    return found
 
 
 def _shifted(rows: Values, by: int) -> Values:

@@ -1,6 +1,6 @@
 """Features that need no model: how a token's word compares with the passages' words, and the length.
 
-The bundled detectors do not read them: they are the baseline that detectors are compared with.
+The bundled detector does not read them: they are the baseline that detectors are compared with.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from lrp4rag.report.numbers import signed
 from lrp4rag.report.page import (
     LEVELS,
     View,
+    contradicted_places,
     cut,
     prompt_runs,
     response_runs,
@@ -26,7 +27,8 @@ from lrp4rag.report.page import (
 )
 from lrp4rag.report.templates import html_template
 from lrp4rag.report.words import (
-    kind_words,
+    contradiction_words,
+    figure_words,
     main_reasons,
     reader_words,
     rests_on,
@@ -66,12 +68,14 @@ def html_page(analysis: Analysis, *, detector: str | None = None) -> str:
         spans=_spans(analysis),
         reasons=[visible(line) for line in main_reasons(verdict, analysis.example.generator)],
         encoded=encoded,
-        prompt=prompt_runs(encoded, pieces, sentences),
+        figures=figure_words(verdict),
+        prompt=prompt_runs(encoded, pieces, sentences, contradicted_places(analysis)),
         response=response_runs(analysis, response_pieces),
         sentences=[
             (k, visible(sentence.text), sentence, rests_on(sentence))
             for k, sentence in enumerate(verdict.sentences, 1)
         ],
+        attributed=any(sentence.relevance is not None for sentence in verdict.sentences),
         shaded=sentences.rows.size > 0,
         tokens=tokens is not None,
         scale=f"{sentences.scale:.3g}",
@@ -87,14 +91,18 @@ def html_page(analysis: Analysis, *, detector: str | None = None) -> str:
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def _spans(analysis: Analysis) -> list[tuple[str, str, str]] | None:
-    """Each suspect span's text, probability and what passages have in its place; None where tokens have no
-    probabilities."""
+def _spans(analysis: Analysis) -> list[tuple[str, str, list[str]]] | None:
+    """Each suspect span's text, probability, and lines with its kind and what passages have in its place;
+    None where tokens have no probabilities."""
     verdict = analysis.verdict
     if verdict.marks is None:
         return None
     return [
-        (one_line(span.text, SPAN_LENGTH), f"{span.probability:.2f}", kind_words(span))
+        (
+            one_line(span.text, SPAN_LENGTH),
+            f"{span.probability:.2f}",
+            [span.kind, *contradiction_words(span)],
+        )
         for span in verdict.spans
     ]
 
@@ -127,7 +135,10 @@ def _data(analysis: Analysis, sentences: View, tokens: View | None) -> dict[str,
         "levels": LEVELS,
         "sentences": {**sentences.as_json(), "low": low, "high": high},
         "restsOn": [rests_on(sentence) for sentence in analysis.verdict.sentences],
-        "relevance": [round(sentence.relevance or 0.0, 6) for sentence in analysis.verdict.sentences],
+        "relevance": [
+            None if sentence.relevance is None else round(sentence.relevance, 6)
+            for sentence in analysis.verdict.sentences
+        ],
     }
     if tokens is not None:
         low, high = _bar_range(tokens)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lrp4rag.classifiers.card import Card
+from lrp4rag.classifiers.operating import precision_at
 from lrp4rag.report.numbers import with_interval
 from lrp4rag.report.templates import markdown_templates
 from lrp4rag.report.words import reader_words
@@ -23,6 +24,7 @@ def model_card(card: Card, name: str) -> str:
         reader=reader_words({**card.reader, "name": Path(str(card.reader.get("name", ""))).name}),
         generators=generators,
         responses=RESPONSES,
+        precision_at=precision_at,
         point=next(
             (name for name, one in card.operating_points.items() if one.threshold == card.threshold),
             "balanced",

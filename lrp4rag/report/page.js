@@ -53,7 +53,9 @@
   function describe(item) {
     if (item === null) return `Mean over the response's ${mode.key === "s" ? "sentences" : "tokens"}`;
     if (mode.key === "s") {
-      return `Sentence ${item + 1}: relevance ${signed(data.relevance[item])}; main source: ${data.restsOn[item]}`;
+      const relevance = data.relevance[item];
+      const figure = relevance === null ? "" : `relevance ${signed(relevance)}; `;
+      return `Sentence ${item + 1}: ${figure}main source: ${data.restsOn[item]}`;
     }
     const text = elements(item).map((element) => element.textContent).join("");
     return `Token “${text.trim() || text.replace(/\n/g, "⏎")}”`;
@@ -141,11 +143,12 @@
 
   // The number behind a shade, on demand.
   document.getElementById("prompt").addEventListener("mouseover", (event) => {
-    const k = prompt.indexOf(event.target);
+    const element = event.target.closest(".p");
+    const k = prompt.indexOf(element);
     if (k < 0) return;
     const current = focused ?? chosen;
     const row = current === null ? mode.mean : mode.rows[current];
-    if (row.length) event.target.title = `${signed(row[k])} logits`;
+    if (row.length) element.title = `${signed(row[k])} logits`;
   });
 
   if (modes.tokens) {

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.analysis import Analysis
+from lrp4rag.classifiers.analysis import Analysis, passage_starts
 from lrp4rag.reader.encoding import Encoded, tokens_in
+from lrp4rag.report.words import VALUE_LENGTH
+from lrp4rag.text import one_line
 
 LEVELS = 10
 """Steps of shading on either side of zero."""
@@ -156,14 +158,39 @@ def rounded(values: Rows, scale: float | None = None) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Characters `start` to `end` of the prompt, which contradict the response, and a `note` on how."""
+
+    start: int
+    end: int
+    note: str
+
+
+def contradicted_places(analysis: Analysis) -> list[Place]:
+    """Where the prompt has what contradicts the response."""
+    told = [one for span in analysis.verdict.spans for one in span.contradictions]
+    if not told:
+        return []
+    starts = passage_starts(analysis.example, analysis.encoded)
+    return [
+        Place(
+            starts[one.passage] + one.passage_start,
+            starts[one.passage] + one.passage_end,
+            f'The response has "{one_line(one.text, VALUE_LENGTH)}"',
+        )
+        for one in told
+    ]
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """Text with its step of shading; None where no token is.
 
-    `kind` is "gone" for what truncation dropped, and "break" for line breaks after a passage, which
-    ends its line anyway.
+    The text is in `pieces`, each with a note where it contradicts the response. `kind` is "gone" for what
+    truncation dropped, and "break" for line breaks after a passage, which ends its line anyway.
     """
 
-    text: str
+    pieces: tuple[tuple[str, str], ...]
     level: int | None
     kind: str = ""
 
@@ -177,24 +204,33 @@ class Run:
     parts: list[Part] = field(default_factory=list)
 
 
-def prompt_runs(encoded: Encoded, pieces: list[Piece], view: View) -> list[Run]:
-    """The prompt's segments in the order of its text."""
+def prompt_runs(encoded: Encoded, pieces: list[Piece], view: View, places: Sequence[Place] = ()) -> list[Run]:
+    """The prompt's segments in the order of its text, with notes on the characters of `places`."""
     runs: list[Run] = []
     shaded = iter(view.mean if view.mean.size else ())
     for piece in pieces:
         text = encoded.text[piece.start : piece.end]
+        noted = tuple(_noted(encoded.text, piece, places))
         if piece.tokens:
             name = encoded.segment_names[encoded.segments[piece.tokens[0]]]
             value = next(shaded, None)
             step = 0 if value is None else level(float(value), view.scale)
-            part = Part(text, step, "break" if _only_breaks(text) and _after_passage(runs, name) else "")
+            part = Part(noted, step, "break" if _only_breaks(text) and _after_passage(runs, name) else "")
         else:
             name = runs[-1].name if runs else encoded.segment_names[0]
-            part = Part(text, None, "gone" if encoded.dropped and text.strip() else "")
+            part = Part(noted, None, "gone" if encoded.dropped and text.strip() else "")
         if not runs or runs[-1].name != name:
             runs.append(Run(name.split(" ", maxsplit=1)[0], name))
         runs[-1].parts.append(part)
     return runs
+
+
+def _noted(text: str, piece: Piece, places: Sequence[Place]) -> Iterable[tuple[str, str]]:
+    """The characters of a piece, cut where a place begins or ends, with the notes on each; "" for none."""
+    edges = {edge for place in places for edge in (place.start, place.end) if piece.start < edge < piece.end}
+    for start, end in pairwise(sorted({piece.start, piece.end} | edges)):
+        notes = dict.fromkeys(place.note for place in places if place.start <= start < place.end)
+        yield text[start:end], "; ".join(notes)
 
 
 def _only_breaks(text: str) -> bool:

@@ -11,16 +11,17 @@ from lrp4rag.classifiers.verdict import Contradiction, Reason, Sentence, Suspect
 from lrp4rag.report.words import reason_words
 
 
-def record(analysis: Analysis) -> dict[str, Any]:
+def record(analysis: Analysis, *, prevalence: float | None = None) -> dict[str, Any]:
     """The verdict and its evidence as JSON values: no array, no NaN, offsets into `response`.
 
     `probability`, `threshold` and `hallucinated` are null without a detector; `hallucinated` also where it
-    `abstained`, for what `unlike` tells. A sentence's or span's `passage` counts from 1 and is null where
-    it rests on none, or where that was not computed. A span's `kind` is "contradicted" or "unsupported"; its
-    `contradictions` have values of the response, what a passage has in their place and where, by how many
-    nats the reader prefers that (`margin`), and what the passage speaks for it (`relevance`). Relevance is
-    in logits, and null where it was not computed. `reasons` are features that moved the verdict, in log
-    odds, and `generator_shift` is what the known generator adds to them.
+    `abstained`, for what `unlike` tells. `prevalence` is the part of hallucinated responses that
+    probability and threshold are for, null where it is that of training. A sentence's or span's `passage`
+    counts from 1 and is null where it rests on none, or where that was not computed. A span's `kind` is
+    "contradicted" or "unsupported"; its `contradictions` have values of the response, what a passage has in
+    their place and where, by how many nats the reader prefers that (`margin`), and what the passage speaks
+    for it (`relevance`). Relevance is in logits, and null where it was not computed. `reasons` are features
+    that moved the verdict, in log odds, and `generator_shift` is what the known generator adds to them.
     """
     verdict, encoded = analysis.verdict, analysis.encoded
     return {
@@ -29,6 +30,7 @@ def record(analysis: Analysis) -> dict[str, Any]:
         "threshold": _number(verdict.threshold),
         "hallucinated": verdict.hallucinated,
         "abstained": verdict.abstained,
+        "prevalence": _number(prevalence),
         "generator_shift": _number(verdict.shift),
         "unlike": [asdict(one) for one in verdict.unlike],
         "reasons": [_reason(reason, verdict) for reason in verdict.reasons],

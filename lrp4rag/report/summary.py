@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.report.templates import html_template
-from lrp4rag.report.words import kind_words, rests_on, unlike_words, verdict_words
+from lrp4rag.report.words import contradiction_words, rests_on, unlike_words, verdict_words
 
 
 def html_summary(analysis: Analysis) -> str:
@@ -12,7 +12,8 @@ def html_summary(analysis: Analysis) -> str:
     verdict, response = analysis.verdict, analysis.encoded.response
     pieces, end = list[tuple[str, float | None, str]](), 0
     for span in sorted(verdict.spans, key=lambda span: span.start):
-        pieces += [(response[end : span.start], None, ""), (span.text, span.probability, kind_words(span))]
+        words = "; ".join([span.kind, *contradiction_words(span)])
+        pieces += [(response[end : span.start], None, ""), (span.text, span.probability, words)]
         end = span.end
     pieces.append((response[end:], None, ""))
     page = html_template("summary.html.j2").render(
@@ -20,7 +21,7 @@ def html_summary(analysis: Analysis) -> str:
         color={None: "#555", True: "#b3261e", False: "#1b6e3c"}[verdict.hallucinated],
         unlike=unlike_words(verdict),
         pieces=[piece for piece in pieces if piece[0]],
-        contradicted=[kind_words(span) for span in verdict.spans if span.contradictions],
+        contradicted=[line for span in verdict.spans for line in contradiction_words(span)],
         sentences=[(one, rests_on(one)) for one in verdict.sentences],
     )
     return page.encode("utf-8", "replace").decode("utf-8")

@@ -13,7 +13,8 @@ from rich.text import Text
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import Sentence, Verdict
 from lrp4rag.report.words import (
-    kind_words,
+    contradiction_words,
+    figure_words,
     main_reasons,
     rests_on,
     time_words,
@@ -27,17 +28,23 @@ SUSPECT = "bold magenta underline"
 BAR_WIDTH = 20
 
 
-def render(analysis: Analysis) -> RenderableType:
-    """Verdict, response with suspect spans, sentences with what they rest on, and where time went.
+def render(analysis: Analysis, *, prevalence: float | None = None) -> RenderableType:
+    """Verdict, response with suspect spans, sentences with what they rest on, and where time went; and the
+    `prevalence` that the probability is for, where one is given.
 
     Where the console has no colour, suspect spans stand between ⟦ and ⟧.
     """
     verdict = analysis.verdict
     parts: list[RenderableType] = [_Adaptive(lambda console, options: _headline(verdict, options))]
+    if prevalence is not None:
+        parts.append(Text(_prevalence_words(prevalence), style="dim"))
     parts += [Text(line, style="yellow") for line in unlike_words(verdict)]
     parts += [Text(""), _Adaptive(lambda console, options: _response(analysis, console, options)), Text("")]
     if verdict.marks is not None and verdict.spans:
-        parts += [_spans(analysis), Text("")]
+        parts.append(_spans(analysis))
+        if figures := figure_words(verdict):
+            parts.append(Text(figures, style="dim"))
+        parts.append(Text(""))
     if verdict.sentences:
         parts.append(_sentences(analysis))
     if reasons := main_reasons(verdict, analysis.example.generator):
@@ -64,7 +71,7 @@ def render_line(analysis: Analysis) -> Text:
     line.append(word.ljust(12), style=style)
     told = [span for span in verdict.spans if span.contradictions]
     if told:
-        line.append(f"  {kind_words(told[0])}")
+        line.append(f"  {'; '.join(contradiction_words(told[0]))}")
     elif verdict.sentences:
         most = max(verdict.sentences, key=_suspicion_of)
         number = most.relevance if most.probability is None else most.probability
@@ -78,7 +85,8 @@ def _suspicion_of(sentence: Sentence) -> float:
 
 
 def render_summary(records: list[dict[str, Any]]) -> Text:
-    """How many of the examples are flagged, their mean probability, and which took longest.
+    """How many of the examples are flagged, their mean probability, and which took longest; on a line of its
+    own the prevalence that probabilities are for, where one is given.
 
     `records` are those of `lrp4rag.report.record`; ones without a verdict (failures) only count.
     """
@@ -95,7 +103,14 @@ def render_summary(records: list[dict[str, Any]]) -> Text:
     if timed:
         spent, slowest = max(timed, key=lambda pair: pair[0])
         text.append(f", slowest {one_line(str(slowest.get('id', '?')), 40)} ({spent:.1f} s)")
+    given = next((row["prevalence"] for row in records if row.get("prevalence") is not None), None)
+    if given is not None:
+        text.append(f"\n{_prevalence_words(given)}", style="dim")
     return text
+
+
+def _prevalence_words(prevalence: float) -> str:
+    return f"probabilities are for a prevalence of {prevalence:.3g}"
 
 
 class _Adaptive:
@@ -140,7 +155,8 @@ def _spans(analysis: Analysis) -> Table:
     table.add_column("in the passages", ratio=1, overflow="fold")
     for span in analysis.verdict.spans:
         probability = "" if span.probability is None else f"{span.probability:.2f}"
-        table.add_row(Text(one_line(span.text)), probability, Text(kind_words(span)))
+        instead = "\n".join([span.kind, *contradiction_words(span)])
+        table.add_row(Text(one_line(span.text)), probability, Text(instead))
     return table
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lrp4rag.report.numbers import reading, reading_range
+from lrp4rag.report.numbers import reading, reading_range, signed
 from lrp4rag.text import one_line, visible
 
 if TYPE_CHECKING:
-    from lrp4rag.classifiers.verdict import Reason, Sentence, SuspectSpan, Verdict
+    from lrp4rag.classifiers.verdict import Contradiction, Reason, Sentence, SuspectSpan, Verdict
     from lrp4rag.reader.encoding import Encoded
 
 REASONS = {
@@ -74,6 +74,8 @@ REASONS = {
     "polarity's lead": "how much better places that say the opposite match: {}",
 }
 """By feature, the mean over a sentence's tokens that was read."""
+VALUE_LENGTH = 60
+"""Characters that are shown of a value."""
 _PERCENT = {
     *("agreement", "share of the logit", "mean lookback", "position"),
     *("others in passages", "asked", "share", "value", "unsupported"),
@@ -126,16 +128,30 @@ def rests_on(sentence: Sentence) -> str:
     return f"passage {sentence.passage + 1} ({sentence.by_passage[sentence.passage]:+.2f})"
 
 
-def kind_words(span: SuspectSpan) -> str:
-    """What the passages have in place of a suspect span: `contradicted: passage 2 has "16 weeks", not
-    "18"`."""
-    if not span.contradictions:
-        return "unsupported"
-    told = (
-        f'passage {one.passage + 1} has "{one_line(one.instead, 60)}", not "{one_line(one.text, 60)}"'
-        for one in span.contradictions
-    )
-    return f"contradicted: {'; '.join(dict.fromkeys(told))}"
+def contradiction_words(span: SuspectSpan) -> list[str]:
+    """What passages have in place of the values of a suspect span, a line each: `"18 weeks": passage 2 has
+    "16 weeks" (characters 40..48, margin 3.1 nats, relevance +0.4)`."""
+    return list(dict.fromkeys(map(_contradiction_words, span.contradictions)))
+
+
+def _contradiction_words(one: Contradiction) -> str:
+    figures = [
+        f"characters {one.passage_start}..{one.passage_end}",
+        f"margin {signed(one.margin).removeprefix('+')} nats",
+    ]
+    if one.relevance is not None:
+        figures.append(f"relevance {signed(one.relevance)}")
+    instead = f'passage {one.passage + 1} has "{one_line(one.instead, VALUE_LENGTH)}"'
+    return f'"{one_line(one.text, VALUE_LENGTH)}": {instead} ({", ".join(figures)})'
+
+
+def figure_words(verdict: Verdict) -> str:
+    """What the figures in `contradiction_words` are; "" where nothing is contradicted."""
+    told = [one for span in verdict.spans for one in span.contradictions]
+    margin = "Margin: how much likelier the reader finds the passage's words than the response's, in nats."
+    relevance = "Relevance: how much more the passage speaks for its words than for those, in logits."
+    attributed = any(one.relevance is not None for one in told)
+    return f"{margin} {relevance}" if attributed else margin if told else ""
 
 
 def unlike_words(verdict: Verdict) -> list[str]:

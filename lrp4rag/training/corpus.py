@@ -93,12 +93,14 @@ class Corpus:
         examples: Sequence[Example],
         more: Mapping[str, Sequence[Example]] | None = None,
         *,
+        more_every: int = 1,
         pairs: bool = False,
-        every: int = 1,
+        pairs_every: int = 1,
         seed: int = 0,
     ) -> Corpus:
-        """Annotated examples, further sets by name, and with `pairs` what `variants` makes of the annotated
-        ones, of about one source in `every`, drawn by its name.
+        """Annotated examples, further sets by name (of their hallucinated responses about one in
+        `more_every`, drawn by its id), and with `pairs` what `variants` makes of the annotated ones, of about
+        one source in `pairs_every`, drawn by its name.
 
         In further sets, an example is a twin of the faithful one whose id its own begins with, up to a "~",
         as in files of `lrp4rag corrupt`.
@@ -109,6 +111,8 @@ class Corpus:
                 raise InputError(f"a set of further data cannot be called '{name}'; rename its file")
             faithful = {example.id for example in some if example.labels == ()}
             for example in some:
+                if example.labels and not _drawn(example.id, more_every):
+                    continue
                 base = _base(example.id, faithful)
                 kinds = dict.fromkeys(label.kind or "fault" for label in example.labels or ())
                 kind = " and ".join(kinds) or (FAITHFUL if base == example.id else REWORDED)
@@ -118,7 +122,7 @@ class Corpus:
             rows += [
                 Row(one.example, MADE, one.kind, one.twin)
                 for one in made
-                if crc32(one.example.source.encode()) % every == 0
+                if _drawn(one.example.source, pairs_every)
             ]
         return cls(tuple(rows))
 
@@ -149,6 +153,11 @@ class Corpus:
             for k, row in enumerate(self.rows)
             if (_home(row.set), row.twin) in place and row.twin != row.example.id and row.kind != REFUSED
         ]
+
+
+def _drawn(name: str, every: int) -> bool:
+    """Whether it is the one in `every`, in each process alike."""
+    return crc32(name.encode()) % every == 0
 
 
 def _home(name: str) -> str:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lrp4rag.classifiers.ensemble import Fit, Flags, Scores, Table
+from lrp4rag.classifiers.ensemble import Fit, Flags, Numbers, Scores, Table
 
 NETWORK, LINEAR, TREES = "networks", "logistic regression", "boosted trees"
 PENALTY = 0.01
@@ -31,18 +30,20 @@ class Fitted:
         return found
 
 
-def linear(inputs: Table, flags: Flags, train: NDArray[np.intp], held: NDArray[np.intp], seed: int) -> Fitted:
+def linear(inputs: Table, flags: Flags, weights: Scores, train: Numbers, held: Numbers, seed: int) -> Fitted:
     """On standardised columns; nothing is held out, since nothing is chosen."""
     estimator = make_pipeline(StandardScaler(), LogisticRegression(C=PENALTY, max_iter=300))
-    return Fitted(estimator.fit(inputs[train], flags[train]))
+    counts = {"logisticregression__sample_weight": weights[train]}
+    return Fitted(estimator.fit(inputs[train], flags[train], **counts))
 
 
-def trees(inputs: Table, flags: Flags, train: NDArray[np.intp], held: NDArray[np.intp], seed: int) -> Fitted:
+def trees(inputs: Table, flags: Flags, weights: Scores, train: Numbers, held: Numbers, seed: int) -> Fitted:
     """Histogram gradient boosting, which stops when the rows held out are judged no better."""
     estimator = HistGradientBoostingClassifier(
         max_iter=TREE_COUNT, early_stopping=True, n_iter_no_change=PATIENCE, random_state=seed
     )
-    return Fitted(estimator.fit(inputs[train], flags[train], X_val=inputs[held], y_val=flags[held]))
+    counts = {"sample_weight": weights[train], "sample_weight_val": weights[held]}
+    return Fitted(estimator.fit(inputs[train], flags[train], X_val=inputs[held], y_val=flags[held], **counts))
 
 
 LEARNERS: dict[str, Fit | None] = {NETWORK: None, LINEAR: linear, TREES: trees}

@@ -107,9 +107,9 @@ def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) 
     made: tuple[tuple[str, ...], ...] = (
         (
             "blocks of features, their windows and layer; size and regularisation of networks and stacker; "
-            "candidate numbers of tokens, and that neighbours count for marks only; that a generator "
-            "shifts log odds, and by which prior; the rules of the operating points; how much wider the "
-            "ranges are",
+            "how much a token counts; numbers of highest tokens, and that neighbours count for marks only; "
+            "that a generator shifts log odds, and by which prior; the rules of the operating points; how "
+            "much wider the ranges are",
             ", ".join(ensemble.networks) + "; otherwise see docs/localisation.md and docs/detector.md",
             "not recorded",
             "by hand",
@@ -129,16 +129,11 @@ def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) 
             "logistic regression of tokens",
         ),
         (
-            "number of tokens that a response's score is the mean of",
-            str(rule.top),
-            ", ".join(map(str, TOPS)),
-            "AUROC of responses",
-        ),
-        (
-            "probability of a response",
-            f"sigmoid({rule.slope:.2f} x + {rule.offset:.2f})",
+            f"log odds of a response, from the means of its highest {', '.join(map(str, TOPS))} tokens and "
+            "the log of its length",
+            f"{', '.join(f'{weight:.2f}' for weight in rule.weights)}, and {rule.offset:.2f}",
             "all",
-            "Platt's sigmoid",
+            "logistic regression of responses",
         ),
         (
             "what a generator adds to a response's log odds",

@@ -26,6 +26,7 @@ from lrp4rag.classifiers.ensemble import (
     TokenScores,
     fit_folds,
     mean_log_odds,
+    token_weights,
 )
 from lrp4rag.classifiers.operating import DEFAULT_POINT, by_set, operating_points
 from lrp4rag.progress import track
@@ -68,7 +69,8 @@ def fit_block(
         (np.flatnonzero(np.isin(place, train)), np.flatnonzero(np.isin(place, held)))
         for train, held in grouped_folds(tokens.labels[rows], tokens.groups[rows], FOLDS, seed)
     ]
-    return fit_folds(fit, tokens.blocks[name][inside], tokens.flags[inside], folds, seed)
+    flags = tokens.flags[inside]
+    return fit_folds(fit, tokens.blocks[name][inside], flags, token_weights(flags, place), folds, seed)
 
 
 def fit_stacker(tokens: Tokens, rows: Numbers, out_of_fold: Mapping[str, Scores]) -> FittedStacker:
@@ -182,7 +184,7 @@ def decide_fold(
         ),
         probabilities=probabilities,
         flagged=probabilities >= cut.threshold,
-        chosen=f"{rule.top} tokens, from {cut.threshold:.2f}",
+        chosen=f"from {cut.threshold:.2f}",
     )
 
 

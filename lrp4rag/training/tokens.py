@@ -13,7 +13,7 @@ from lrp4rag.classifiers.ensemble import Flags, Numbers
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.errors import InputError
 from lrp4rag.features.blocks import Block, parts_of
-from lrp4rag.features.parts import READING, SIGNALS, STATES
+from lrp4rag.features.parts import READING, RELEVANCE, SIGNALS, STATES
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.units import sentence_numbers
@@ -121,8 +121,9 @@ def lean(states: Table) -> NDArray[np.float16]:
 
 
 def stored_records(rows: Rows, needs: Sequence[str]) -> Iterator[Record]:
-    """The rows' records with the parts of the store that are needed; relevance alone without signals."""
-    if READING in needs:
+    """The rows' records with the parts of the store that are needed; relevance alone without signals, and
+    readings where there is none."""
+    if READING in needs or not (needs or rows.has(RELEVANCE)):
         return rows.readings()
     return rows.records(states=STATES in needs) if SIGNALS in needs else rows.bare_records()
 

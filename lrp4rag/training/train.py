@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -16,20 +17,25 @@ from lrp4rag.classifiers.features import Features
 from lrp4rag.classifiers.operating import DEFAULT_POINT, FEW_ALARMS
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.features.blocks import Block, parts_of
+from lrp4rag.features.blocks import Block, blocks_named, parts_of
 from lrp4rag.features.parts import READING
 from lrp4rag.hashes import hash_of
+from lrp4rag.training.block_evidence import LADDER, block_evidence
+from lrp4rag.training.calibration_evidence import alarms_by_length, calibration
 from lrp4rag.training.corpus import ANNOTATED, Corpus
 from lrp4rag.training.evidence import cross_validate, located_evidence
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.kind_evidence import kind_evidence
 from lrp4rag.training.localisation import CLASSIFIER, localisation
 from lrp4rag.training.metrics import RESAMPLES, outcome_metrics
-from lrp4rag.training.pair_evidence import calibration, pair_evidence
+from lrp4rag.training.pair_evidence import pair_evidence
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_detector import fit_detector
 from lrp4rag.training.trials import CrossValidation, Trial
+from lrp4rag.training.validation import Outcome
 from lrp4rag.training.vector_detector import fit_vector_detector
+
+UNKNOWN = "generator unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +66,13 @@ class VectorRecipe:
 
 @dataclass(frozen=True, slots=True)
 class TokenRecipe:
-    """An ensemble that scores single tokens by blocks of features."""
+    """An ensemble that scores single tokens by blocks of features.
+
+    With `compares`, the card tells also what blocks of plain passes add to hidden states.
+    """
 
     blocks: dict[str, Block]
+    compares: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -78,10 +88,14 @@ class TokenRecipe:
         """
         plain = self.needs == (READING,)
         trial = Trial(tuple(self.blocks), point=FEW_ALARMS if plain else DEFAULT_POINT)
-        study = CrossValidation.open(rows, rows.store.folder / "study", self.blocks, jobs)
+        ladder = LADDER if self.compares else {}
+        others = blocks_named(dict.fromkeys(chain.from_iterable(ladder.values()))) if ladder else {}
+        study = CrossValidation.open(rows, rows.store.folder / "study", self.blocks | others, jobs)
         if corpus is not None:
             study = study.of_sets([row.set for row in corpus.rows])
-        found = study.run({CLASSIFIER: trial}, "cross-validating")[CLASSIFIER]
+        trials = {CLASSIFIER: trial, UNKNOWN: replace(trial, know_generators=False)}
+        results = study.run(trials, "cross-validating")
+        found = results[CLASSIFIER]
         shown = np.arange(len(rows)) if corpus is None else corpus.numbers(ANNOTATED)
         part = {CLASSIFIER: found.take(study.tokens, shown)}
         tokens = study.tokens.select(()).take(shown)
@@ -95,16 +109,46 @@ class TokenRecipe:
         )
         probabilities, flagged = found.outcome.probabilities[0], found.outcome.flagged[0]
         detector = fit_detector(
-            rows, study.tokens, self.blocks, probabilities=probabilities, point=trial.point, annotated=shown
+            rows,
+            study.tokens.select(self.blocks),
+            self.blocks,
+            probabilities=probabilities,
+            point=trial.point,
+            annotated=shown,
         )
         marked = np.split(part[CLASSIFIER].marked, np.flatnonzero(np.diff(tokens.owner)) + 1)
         kinds = kind_evidence(rows.select(shown), probabilities[shown], marked, resamples=resamples)
         evidence = located_evidence(located, study.protocol, resamples).model_copy(update={"kinds": kinds})
+        labels, groups = rows.labels[shown], rows.groups[shown]
         if corpus is not None:
             evidence = evidence.model_copy(
                 update={
-                    "calibration": calibration(
-                        rows.labels[shown], probabilities[shown], detector.card.prevalence
+                    "calibration": [
+                        one
+                        for name, result in results.items()
+                        for one in calibration(
+                            labels,
+                            result.outcome.probabilities[0][shown],
+                            detector.card.prevalence,
+                            groups,
+                            generator_known=name == CLASSIFIER,
+                            resamples=resamples,
+                        )
+                    ],
+                    "blocks": list(
+                        block_evidence(
+                            self._ladder(study, trial, ladder),
+                            shown,
+                            rows.labels,
+                            rows.groups,
+                            corpus.twins(),
+                            resamples=resamples,
+                        )
+                    ),
+                    "lengths": list(
+                        alarms_by_length(
+                            np.bincount(tokens.owner), labels, flagged[shown], groups, resamples=resamples
+                        )
                     ),
                     "pairs": pair_evidence(
                         corpus.twins(), probabilities, flagged, rows.groups, resamples=resamples
@@ -122,6 +166,12 @@ class TokenRecipe:
                 }
             )
         return detector, evidence
+
+    def _ladder(
+        self, study: CrossValidation, trial: Trial, ladder: Mapping[str, tuple[str, ...]]
+    ) -> dict[str, Outcome]:
+        trials = {name: replace(trial, blocks=blocks) for name, blocks in ladder.items()}
+        return {name: one.outcome for name, one in study.run(trials, "comparing blocks").items()}
 
 
 def labelled(examples: Sequence[Example], path: str | Path) -> list[Example]:

@@ -35,7 +35,7 @@ from lrp4rag.training.token_folds import (
 )
 from lrp4rag.training.tokens import Tokens, tokens_on_disk
 
-VERSION = 2
+VERSION = 3
 """Raised whenever a trial of the same settings would come out differently."""
 
 ByBlock = Mapping[str, BlockScores]

@@ -62,11 +62,12 @@ for label in example.labels:
 # ## The verdict
 #
 # A `Detector` brings its reader and judges the response in one call. A verdict displays itself: the suspect
-# words are marked, and each sentence has its probability and its main source. The rest of the notebook looks
-# at what it is made of.
+# words are marked, each sentence has its probability, and a suspect one the passage that it rests on most.
+# The bundled detector decides without relevance, and pulls it for suspect sentences only. The rest of the
+# notebook computes it for everything.
 
 # %%
-detector = Detector.load("fast", device="cpu")
+detector = Detector.load(device="cpu")
 detector.judge(example)
 
 # %% [markdown]
@@ -226,8 +227,8 @@ print(
 )
 
 # %% [markdown]
-# This dip is what the detector looks for. Keep in mind what else makes it: later tokens have more of their
-# own text to draw on, so relevance to the prompt falls along *every* response. The notebook
+# This dip is what detectors that read relevance look for. Keep in mind what else makes it: later tokens have
+# more of their own text to draw on, so relevance to the prompt falls along *every* response. The notebook
 # `hallucinated_vs_normal` looks at many responses at once.
 #
 # ## Across the prompt: R_prompt

@@ -26,7 +26,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.usefixtures("default_reader")
-@pytest.mark.parametrize("name", ["log-probability", "lrp4rag --fast"])
+@pytest.mark.parametrize("name", ["log-probability", "lrp4rag"])
 def test_a_response_costs_something(name: str, store: Path) -> None:
     found = systems.measure(name, store, 2)
     assert set(found) == {"seconds", "forwards", "peak_bytes"}

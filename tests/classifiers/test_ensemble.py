@@ -11,6 +11,8 @@ from sklearn.model_selection import KFold
 from lrp4rag.classifiers import ensemble
 from lrp4rag.classifiers.ensemble import Ensemble, Network, Stacker, TokenScores, fit_folds, with_neighbours
 
+EVEN = np.ones(3000)
+
 
 def planted(rows: int, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Hallucinated where the product of two features is high; another block has noise only."""
@@ -21,7 +23,10 @@ def planted(rows: int, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray
 
 
 def fit_ensemble(blocks, flags, folds, owner, seed=0) -> tuple[Ensemble, TokenScores]:
-    fitted = {name: fit_folds(Network.fit, table, flags, folds, seed) for name, table in blocks.items()}
+    fitted = {
+        name: fit_folds(Network.fit, table, flags, np.ones(len(flags)), folds, seed)
+        for name, table in blocks.items()
+    }
     outside = np.stack([scores for _, scores in fitted.values()], axis=1)
     stacker = Stacker.fit(outside, flags, owner)
     networks = {name: networks for name, (networks, _) in fitted.items()}
@@ -57,9 +62,9 @@ def test_of_too_many_rows_some_are_drawn_and_flagged_ones_first(monkeypatch) -> 
     assert {3, 900} <= set(ensemble._drawn(few, rows, 400, seed=0))
     most = np.arange(1500) >= 100
     assert len(ensemble._drawn(most, rows, 400, seed=0)) == 400
-    network = Network.fit(blocks["signal"], flags, rows, np.arange(1500, 3000), 0)
+    network = Network.fit(blocks["signal"], flags, EVEN, rows, np.arange(1500, 3000), 0)
     alone = Network.fit(
-        blocks["signal"], flags, drawn, ensemble._drawn(flags, np.arange(1500, 3000), 400, 0), 0
+        blocks["signal"], flags, EVEN, drawn, ensemble._drawn(flags, np.arange(1500, 3000), 400, 0), 0
     )
     np.testing.assert_array_equal(network.mean, alone.mean)
     np.testing.assert_array_equal(network.log_odds(blocks["signal"]), alone.log_odds(blocks["signal"]))
@@ -122,7 +127,7 @@ def test_every_array_comes_back(fitted) -> None:
 def test_a_feature_far_outside_says_no_more_than_ten_deviations() -> None:
     blocks, flags = planted(600)
     rows = np.arange(600)
-    network = Network.fit(blocks["signal"], flags, rows[:400], rows[400:], seed=0)
+    network = Network.fit(blocks["signal"], flags, EVEN, rows[:400], rows[400:], seed=0)
     edge = network.mean + 10 * network.scale
     np.testing.assert_allclose(network.log_odds(edge[None]), network.log_odds((edge + 1e6)[None]), rtol=1e-4)
 

@@ -13,6 +13,7 @@ import pytest
 from lrp4rag.classifiers import FittedDetector
 from lrp4rag.classifiers.analysis import analyse
 from lrp4rag.classifiers.card import Card, ModelInput, package_versions
+from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.folder import FORMAT, MODELS, write
 from lrp4rag.classifiers.model import Assessment, Model
 from lrp4rag.errors import InputError
@@ -62,7 +63,7 @@ def detector(tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch) -> FittedDete
         composite="attnlrp",
         target="response",
         input=NovelWordsInput(shortest=4),
-        feature_version=1,
+        feature_version=FEATURE_VERSION,
         threshold=0.5,
         rows=0,
         hallucinated=0,

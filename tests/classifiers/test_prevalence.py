@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import lrp4rag
 from lrp4rag.classifiers.prevalence import (
     FEWEST,
     LOWEST,
@@ -12,6 +13,7 @@ from lrp4rag.classifiers.prevalence import (
     at_prevalence,
     check_prevalence,
     estimated_prevalence,
+    require_enough,
 )
 from lrp4rag.errors import InputError
 
@@ -111,6 +113,8 @@ def test_too_few_responses_are_refused(count: int) -> None:
     ) as caught:
         estimated_prevalence(np.full(count, 0.5), 0.4)
     assert caught.value.field == "prevalence"
+    with pytest.raises(InputError, match=f"there are {count};"):
+        require_enough(count)
 
 
 # What can be given.
@@ -129,6 +133,10 @@ def test_what_is_no_part_of_the_responses_is_refused(prevalence: float) -> None:
 
 
 # Streams.
+
+
+def test_the_running_estimate_is_public() -> None:
+    assert lrp4rag.RunningPrevalence is RunningPrevalence
 
 
 @pytest.mark.parametrize("prevalence", [0.05, 0.25, 0.6])

@@ -114,7 +114,7 @@ def test_the_card_holds_every_selection(detector: FittedDetector) -> None:
     card = detector.card
     assert {"balanced", "one-in-ten", "high-precision", "high-recall"} == set(card.operating_points)
     assert card.threshold == card.operating_points["balanced"].threshold
-    assert len(card.selections) == 10
+    assert len(card.selections) == 9
     assert set(card.input.reading.shifts) == {"g1", "g2"}
     assert all(one.data and one.rule for one in card.selections)
     assert set(card.reference) == {"passages", "entropy"}

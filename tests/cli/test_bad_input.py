@@ -65,7 +65,6 @@ def test_bad_rows(run, tmp_path, content, messages):
         ("attribute {many} --png {tmp}/x", "--png shows one example and there are 2; add --id"),
         ("attribute {example} --rather-than x --target mean", "leave --target out"),
         ("analyse {example} --tokens", "--tokens is for the page"),
-        ("analyse {example} --fast --detector {tmp}", "--fast chooses a detector; leave --detector out"),
         ("analyse {example} --detector none --fail-on-hallucination", "needs a detector"),
         ("analyse {example} --detector none --operating-point balanced", "needs a detector"),
         ("evaluate {example} --detector none", "needs a detector"),

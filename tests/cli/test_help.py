@@ -1,10 +1,8 @@
 """What `--help` shows, and what it costs."""
 
-import json
 import resource
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 import pytest
@@ -13,11 +11,9 @@ from lrp4rag import __version__
 from lrp4rag.cli import main
 from lrp4rag.cli.command import MOST
 
-ROOT = Path(__file__).parents[2]
 EXTRACT = {"extract", "train", "evaluate"}
 READ = {*EXTRACT, "analyse", "generate", "attribute"}
 OLD_WORDS = {"--context", "--jobs", "--resamples", "--work"}
-NUMBERS = {4: "four", 10: "ten"}
 
 
 def below(command, *names):
@@ -66,13 +62,6 @@ def test_options_are_explained_in_the_same_words_everywhere(run, names):
         assert "--workers" in options
     follows = "as the detector" in " ".join(one.help for one in options.values())
     assert follows == ("--detector" in options)
-
-
-def test_the_fast_detector_costs_what_was_measured(run):
-    measured = json.loads((ROOT / "docs/results/compare/costs.json").read_text())["systems"]
-    fast, full = (NUMBERS[round(measured[name]["forwards"])] for name in ("lrp4rag --fast", "lrp4rag"))
-    text = " ".join(run("analyse", "--help").stdout.split())
-    assert f"about {fast} plain forward passes, not {full}" in text
 
 
 def test_help_of_every_command_imports_nothing_heavy_and_takes_less_than_a_second():

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lrp4rag.classifiers import ensemble
+from lrp4rag.example import Example
 from tests.tiny import save_tiny_reader
 from tests.training.labelled import examples, write_jsonl
 
@@ -31,7 +32,19 @@ def deep(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
     others = [replace(row, id=f"{row.id}-g2") for row in examples(30, generator="g2")]
-    return write_jsonl([*examples(30), *others], tmp_path_factory.mktemp("data") / "train.jsonl")
+    long = [  # of which minimal pairs are made
+        Example(
+            "How long is the bridge?",
+            [f"The bridge of Holm is {k}12 metres long, has {k} lanes and was opened in 19{k}1."],
+            f"The bridge of Holm is {k}12 metres long, and it was opened in 19{k}1.",
+            labels=(),
+            id=f"holm-{k}",
+            source=f"holm-{k}",
+            generator="g1",
+        )
+        for k in range(3, 6)
+    ]
+    return write_jsonl([*examples(30), *others, *long], tmp_path_factory.mktemp("data") / "train.jsonl")
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +82,9 @@ def trained(run, data, further, places) -> str:
     options = ["--store", places["store"], "--reader", places["reader"], "--bootstrap", 20, "--workers", 1]
     fast = run("train", data, "--out", places["fast"], *options, "--block", "quick", "--block", "state")
     assert "quick, state" in fast.stdout
-    return run("train", data, "--out", places["detector"], *options, "--more", further).stdout
+    return run(
+        "train", data, "--out", places["detector"], *options, "--more", further, "--compare-blocks"
+    ).stdout
 
 
 @pytest.fixture
@@ -82,11 +97,17 @@ def test_training_by_default_judges_tokens(trained, places) -> None:
     card = json.loads((places["detector"] / "card.json").read_text())
     assert list(card["input"]["blocks"]) == ["plain", "around"]
     assert set(card["evidence"]["generators"]) == {"g1", "g2"}
-    assert card["rows"] == 60, "what is made of them does not count"
-    assert {one["set"] for one in card["evidence"]["pairs"]} == {"further"}
+    assert card["rows"] == 63, "what is made of them does not count"
+    assert {one["set"] for one in card["evidence"]["pairs"]} == {"further", "made"}
     assert set(card["evidence"]["sets"]) == {"further"}
-    assert set(card["evidence"]["calibration"]) == {"10%", "25%", "50%"}
+    calibration = {(one["prevalence"], one["generator_known"]) for one in card["evidence"]["calibration"]}
+    assert calibration == {(prevalence, known) for prevalence in (0.1, 0.25, 0.5) for known in (True, False)}
+    assert sum(one["responses"] for one in card["evidence"]["lengths"]) == 33
     assert card["threshold"] == card["operating_points"]["one-in-ten"]["threshold"]
+    ladder = {one["blocks"]: one["auroc_added"]["value"] for one in card["evidence"]["blocks"]}
+    assert next(iter(ladder)) == "hidden states"
+    assert list(ladder)[-1] == "all"
+    assert ladder["hidden states"] == 0
     assert card["selections"]
     assert card["domain"]
 
@@ -159,3 +180,13 @@ def test_a_part_of_the_sources_is_learned_from(run, data, places, trained, tmp_p
 def test_the_card_as_a_page(run, places, trained) -> None:
     page = run("card", places["detector"], "--markdown").stdout
     assert page.startswith("# Model card: d\n")
+
+
+def test_stores_of_readings_alone_are_enough(run, data, places, tmp_path) -> None:
+    """To train, to train again from what is on disk, and to evaluate."""
+    options = ["--reader", places["reader"], "--bootstrap", 10, "--workers", 1]
+    for name in ("first", "again"):
+        run("train", data, "--out", tmp_path / name, "--store", tmp_path / "s", *options, "--no-pairs")
+    fresh = ["--store", tmp_path / "fresh", "--allow-seen", "--json"]
+    evaluated = json.loads(run("evaluate", data, "--detector", tmp_path / "first", *options, *fresh).stdout)
+    assert set(evaluated["located"]) == {"g1", "g2", "all"}

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from lrp4rag.classifiers.analysis import Analysis
-from lrp4rag.classifiers.verdict import judge
+from lrp4rag.classifiers.verdict import Contradiction, TokenMarks, judge
 from lrp4rag.example import Example
 from lrp4rag.lrp.relevance import Relevance
-from lrp4rag.reader.encoding import Encoded
+from lrp4rag.reader.encoding import Encoded, tokens_in
 
 READER = {"name": "tiny", "weights": "w", "chat_template": False, "dtype": "float32", "digest": "abc123"}
 RESPONSE = "It opened in 1874. Aliens built it from cheese."
@@ -108,6 +108,33 @@ def grounded_then_not(**options: Any) -> Analysis:
     matrix[:4, tokens.index("1874.")] = 2.0
     matrix[4:, next(k for k, token in enumerate(tokens) if "Fish" in token)] = -1.0
     return analysis_of(example, matrix=matrix, **options)
+
+
+def contradicted(
+    says: str = "4 weeks", instead: str = "2 weeks", *, relevance: float | None = 0.4, pushed: bool = True
+) -> Analysis:
+    """Of a token detector: passage 2 has `instead` of what the response says, which is one suspect span.
+
+    Unless `pushed`, nothing but the contradiction has relevance, as where a reader cannot be pulled.
+    """
+    response, passage = f"A permit lasts {says} here.", f"A permit lasts {instead} here."
+    base = analysis_of(Example("How long?", ["Permits are free.", passage], response, id="permit"))
+    start = len("A permit lasts ")
+    ends = start + len(says), start + len(instead)
+    one = Contradiction(start, ends[0], says, instead, 1, start, ends[1], 3.1, relevance)
+    inside = tokens_in(base.encoded.response_offsets, [(one.start, one.end)])
+    marks = TokenMarks(np.where(inside, 0.9, 0.1).astype(np.float32), 0.5, 1, 0.6)
+    verdict = judge(
+        base.encoded,
+        base.relevance if pushed else None,
+        probability=0.78,
+        threshold=0.5,
+        marks=marks,
+        contradictions=[one],
+    )
+    if pushed:
+        return replace(base, verdict=verdict)
+    return replace(base, relevance=None, sentence_rows=None, verdict=verdict)
 
 
 def hostile(text: str, **options: Any) -> Analysis:

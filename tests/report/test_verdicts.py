@@ -45,7 +45,9 @@ def judged(base: Analysis | None = None, **changes: Any) -> Analysis:
 def printed(shown: Analysis | RenderableType, *, encoding: str = "utf-8", **options: Any) -> str:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, write_through=True)
-    Console(file=stream, width=100, **options).print(render(shown) if isinstance(shown, Analysis) else shown)
+    Console(file=stream, **{"width": 100, **options}).print(
+        render(shown) if isinstance(shown, Analysis) else shown
+    )
     return raw.getvalue().decode(encoding)
 
 
@@ -63,7 +65,7 @@ def test_the_record_has_everything_a_machine_needs():
     assert set(row) == {
         "id", "probability", "threshold", "hallucinated", "spans", "sentences", "reader", "composite",
         "target", "prompt_tokens", "response_tokens", "dropped", "generated", "response", "seconds",
-        "abstained", "unlike", "reasons", "relevance_of", "generator_shift",
+        "abstained", "unlike", "reasons", "relevance_of", "generator_shift", "prevalence",
     }  # fmt: skip
     expected = {"id": "bridge-1", "probability": 0.78, "threshold": 0.5, "hallucinated": True}
     expected |= {"reader": READER, "response": RESPONSE, "response_tokens": 9, "dropped": 0}

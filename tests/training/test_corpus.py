@@ -470,8 +470,19 @@ def test_all_prompts_are_used() -> None:
 
 def test_pairs_are_made_of_some_sources() -> None:
     every = Corpus.of(ALL, pairs=True)
-    some = Corpus.of(ALL, pairs=True, every=2)
+    some = Corpus.of(ALL, pairs=True, pairs_every=2)
     sources = {row.example.source for row in some.rows if row.set == MADE}
     assert sources < {row.example.source for row in every.rows if row.set == MADE}
     assert sources
     assert some.rows == tuple(row for row in every.rows if row.set != MADE or row.example.source in sources)
+
+
+def test_some_hallucinated_responses_of_further_data_are_left_out_and_no_faithful_ones() -> None:
+    faithful = replace(LEAVE, id="a", labels=())
+    wrong = [replace(LEAVE, id=f"a~{k}", labels=(Label(0, 4, kind="number"),)) for k in range(40)]
+    every = Corpus.of(ALL, {"more": [faithful, *wrong]})
+    some = Corpus.of(ALL, {"more": [faithful, *wrong]}, more_every=2)
+    kept = [row for row in some.rows if row.set == "more"]
+    assert kept[0].example.id == "a"
+    assert 10 < len(kept) < 31
+    assert set(some.rows) < set(every.rows)

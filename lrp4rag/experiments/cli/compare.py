@@ -15,7 +15,7 @@ from lrp4rag.experiments.cli.options import cache_option
 from lrp4rag.files import check_folder
 from lrp4rag.terminal import say
 
-STORE_HELP = "Store of labelled responses (lrp4rag extract --parts relevance,signals,states)."
+STORE_HELP = "Store of labelled responses (lrp4rag extract --parts reading,relevance,signals,states)."
 CACHE = cache_option(
     "Folder that keeps measurements, trained weights and finished folds.  [default: STORE/baselines]"
 )

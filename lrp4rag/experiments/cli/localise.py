@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lrp4rag.cli.command import command
-from lrp4rag.cli.options import BLOCKS, BOOTSTRAP, GENERATOR
+from lrp4rag.cli.options import BOOTSTRAP, GENERATOR, blocks_option
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.cli.options import store_option
 from lrp4rag.terminal import say_json
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @store_option("Store with signals of labelled responses (lrp4rag extract --parts relevance,signals).")
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the record to this JSON file.")
 @GENERATOR
-@BLOCKS
+@blocks_option("signals, state, passages")
 @click.option(
     "--feature",
     "features",

@@ -22,8 +22,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ours, "FULL_BLOCKS", ("relevance",))
-    monkeypatch.setattr(ours, "FAST_BLOCKS", ("relevance",))
     trials = dict.fromkeys((ours.DETECTOR, ours.FAST), Trial(("relevance",)))
     monkeypatch.setattr(ours, "TRIALS", trials)
     monkeypatch.setattr(ensemble, "EPOCHS", 3)
@@ -91,7 +89,7 @@ def test_the_comparison_is_a_page(run, quick: None, folder: Path, tmp_path: Path
         assert words in page or words.replace("=", " ") in page
     assert str(tmp_path) not in page + (tmp_path / "page" / "results.json").read_text()
     scores = {file.name for file in (tmp_path / "page" / "scores").iterdir()}
-    assert {"lrp4rag.json.xz", "lrp4rag-fast.json.xz", "length.json.xz"} < scores
+    assert {"lrp4rag.json.xz", "lrp4rag-with-one-tangent.json.xz", "length.json.xz"} < scores
     run(*command, "--cache", tmp_path / "none")  # they are read: nothing is judged again
     assert not list((tmp_path / "none" / "folds").iterdir())
     elsewhere = [*COMPARE, "--store", folder, *READER, "--out", tmp_path / "other", *options]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,34 +13,45 @@ from numpy.typing import NDArray
 from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES
 from lrp4rag.experiments.systems.comparison.scores import System, SystemScores
 from lrp4rag.experiments.systems.facts import Facts
-from lrp4rag.features.blocks import FAST_BLOCKS, FULL_BLOCKS, blocks_named
-from lrp4rag.features.parts import SIGNALS, STATES
+from lrp4rag.features.blocks import FAST_BLOCKS, FULL_BLOCKS, PLAIN_BLOCKS, blocks_named
+from lrp4rag.features.parts import READING, SIGNALS, STATES
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import Marking
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.trials import VERSION, CrossValidation, Trial
 from lrp4rag.training.validation import Outcome
 
-DETECTOR, FAST = "lrp4rag", "lrp4rag --fast"
+DETECTOR, WITH_RELEVANCE, FAST = "lrp4rag", "lrp4rag with relevance", "lrp4rag with one tangent"
 OF_SAMPLE = "lrp4rag, learned from the sample"
-TRIALS = {DETECTOR: Trial(FULL_BLOCKS), FAST: Trial(FAST_BLOCKS)}
-BUNDLED = {DETECTOR: "default", FAST: "fast"}
-"""The detectors that come with the package, whose cost is theirs."""
+TRIALS = {
+    DETECTOR: Trial(PLAIN_BLOCKS),
+    WITH_RELEVANCE: Trial(FULL_BLOCKS),
+    FAST: Trial(FAST_BLOCKS),
+}
+BUNDLED = {DETECTOR: "default"}
+"""The detector that comes with the package, whose cost is its; there it learned from further data too."""
 
-_FACTS = Facts(
+_PLAIN = Facts(
     "",
     "this project",
     "reader's states",
     "annotated spans",
-    "the reader's; networks on relevance, likelihood, attention and states",
+    "the reader's; networks on likelihoods, states and values contrasted with the passages'",
+    needs=(READING,),
+)
+_RELEVANCE = replace(
+    _PLAIN,
+    weights="the reader's; networks on relevance, likelihood, attention and states",
     needs=(SIGNALS, STATES),
 )
-FACTS = dict.fromkeys((DETECTOR, FAST, OF_SAMPLE), _FACTS)
+FACTS = {DETECTOR: _PLAIN, WITH_RELEVANCE: _RELEVANCE, FAST: _RELEVANCE, OF_SAMPLE: _PLAIN}
 
 
 def our_systems(rows: Rows, sample: NDArray[np.intp], folder: Path, jobs: int) -> dict[str, System]:
-    """The full and the fast detector on all rows; and the full one that learned from rows of the sample only,
-    as slow baselines do. Running one raises `InputError` where the store lacks signals or states."""
+    """The detector on all rows, that which reads relevance too, and that which reads it with one tangent; and
+    the first that learned from rows of the sample only, as slow baselines do. Running one raises `InputError`
+    where the store lacks what it reads.
+    """
     made = {
         name: System(_key(trial, rows), partial(_run, trial, rows, folder, jobs))
         for name, trial in TRIALS.items()

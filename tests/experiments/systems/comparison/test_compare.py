@@ -85,8 +85,6 @@ def rows(tmp_path_factory):
 @pytest.fixture(scope="module", autouse=True)
 def small():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ours, "FULL_BLOCKS", ("relevance", "state"))
-        patch.setattr(ours, "FAST_BLOCKS", ("relevance",))
         trials = {ours.DETECTOR: Trial(("relevance", "state")), ours.FAST: Trial(("relevance",))}
         patch.setattr(ours, "TRIALS", trials)
         patch.setattr(ensemble, "EPOCHS", 2)

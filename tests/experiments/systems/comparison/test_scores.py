@@ -74,7 +74,7 @@ def test_a_system_without_parts_has_no_marking(shelf):
 @pytest.mark.parametrize(
     ("name", "file"),
     [
-        ("lrp4rag --fast", "lrp4rag-fast"),
+        ("lrp4rag with one tangent", "lrp4rag-with-one-tangent"),
         ("lrp4rag, learned from the sample", "lrp4rag-learned-from-the-sample"),
         ("../up", "-up"),
         ("saplma-linear", "saplma-linear"),

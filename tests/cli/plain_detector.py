@@ -1,0 +1,58 @@
+"""A token detector of plain passes, made by hand: nothing is trained."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from lrp4rag.classifiers import FittedDetector
+from lrp4rag.classifiers.card import Card, TokenInput, package_versions
+from lrp4rag.classifiers.decision import TOPS, DecisionRule
+from lrp4rag.classifiers.ensemble import HIDDEN, WINDOWS, Ensemble, Logistic, Network, Stacker
+from lrp4rag.classifiers.features import FEATURE_VERSION
+from lrp4rag.classifiers.folder import FORMAT
+from lrp4rag.classifiers.network import Perceptron
+from lrp4rag.classifiers.token_model import TokenModel
+from lrp4rag.features.plain import PlainTable
+from lrp4rag.reader import Reader
+
+TRAINED = 0.4
+"""The prevalence in its card."""
+THRESHOLD = 0.5
+
+
+def plain_detector(reader: Reader) -> FittedDetector:
+    """Random weights, and a rule by which the tiny reader's responses are on both sides of the threshold. It
+    suspects no token and no sentence, so that no evidence is pulled."""
+    table = PlainTable(("likelihoods",), ())
+    columns = len(table.features)
+    torch.manual_seed(0)
+    weights = {name: 3 * array.numpy() for name, array in Perceptron(columns, HIDDEN).state_dict().items()}
+    zeros, ones = np.zeros(columns, dtype=np.float32), np.ones(columns, dtype=np.float32)
+    alone = Logistic(np.ones(1, dtype=np.float32), 0.0)
+    among = Logistic(np.ones(2 * len(WINDOWS), dtype=np.float32), 0.0)
+    ensemble = Ensemble({"plain": (Network(zeros, 2 * ones, weights),)}, Stacker(alone, among))
+    rule = DecisionRule(
+        weights=(*[0.0] * (len(TOPS) - 1), 3.0, 0.0),
+        offset=16.0,
+        token_threshold=1.0,
+        sentence_top=1,
+        sentence_threshold=1.0,
+    )
+    blocks = {"plain": table}
+    card = Card(
+        format=FORMAT,
+        classifier="tokens",
+        settings="",
+        reader=reader.identity.as_dict(),
+        composite="attnlrp",
+        target="response",
+        input=TokenInput(blocks=blocks, reading=rule),
+        feature_version=FEATURE_VERSION,
+        threshold=THRESHOLD,
+        rows=0,
+        hallucinated=0,
+        versions=package_versions(),
+        prevalence=TRAINED,
+    )
+    return FittedDetector(TokenModel(blocks, ensemble, rule), card)
