@@ -52,12 +52,14 @@ def ways(detector: Detector, other: Detector | None, some: list[Example]) -> dic
 @click.option("--against", metavar="FOLDER", help="Another detector, which judges the same response.")
 @count("--responses", 11, "Responses to one prompt.", least=2)
 @click.option(
-    "--example", type=click.Path(exists=True, dir_okay=False), default=EXAMPLE, help="JSON or JSONL."
+    "--example",
+    type=click.Path(exists=True, dir_okay=False),
+    help="JSON or JSONL.  [default: examples/hallucinated.json]",
 )
 @command.dtype
 @command.rounds(default=5)
 def main(
-    name: str, against: str | None, responses: int, example: str | Path, dtype: str, rounds: int
+    name: str, against: str | None, responses: int, example: str | None, dtype: str, rounds: int
 ) -> Report:
     """A verdict with all its evidence, in plain forwards; N responses to a prompt, together and one by one.
 
@@ -68,7 +70,7 @@ def main(
     """
     detector = Detector.load(name, dtype=dtype)
     other = None if against is None else Detector.load(against, reader=detector.reader)
-    calls = ways(detector, other, answers(load_examples(example)[0], responses))
+    calls = ways(detector, other, answers(load_examples(example or EXAMPLE)[0], responses))
     taken = in_rounds({way: partial(seconds, call) for way, call in calls.items()}, rounds)
     result: dict[str, Any] = {f"{way}_seconds": min(values) for way, values in taken.items()}
     result["one_over_forward"] = ratio(taken["one"], taken["forward"])
