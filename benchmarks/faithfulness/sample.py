@@ -13,7 +13,7 @@ from torch import Tensor
 from benchmarks.faithfulness.cases import MAX_PROMPT, Case
 from lrp4rag.errors import InputError
 from lrp4rag.reader import Encoded, Reader
-from lrp4rag.reader.caching import cache_of, cache_option
+from lrp4rag.reader.caching import cache_option, given_cache
 from lrp4rag.reader.encoding import tokens_in
 
 Mask = NDArray[np.bool_]
@@ -108,7 +108,7 @@ class Replay:
         cached: tuple[tuple[Tensor, Tensor], ...] = ()
         if start:
             read = model(inputs_embeds=embeddings[None, :start], use_cache=True, logits_to_keep=1)
-            cached = tuple((layer.keys, layer.values) for layer in cache_of(read).layers)
+            cached = tuple((layer.keys, layer.values) for layer in given_cache(read).layers)
         return cls(
             model=model,
             cached=cached,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils.validation import has_fit_parameter
@@ -86,6 +87,19 @@ def balanced_weights(labels: Labels, sets: Groups) -> Scores:
             if rows.any() and others.any():
                 weights[rows] = (1 + others.sum() / rows.sum()) / 2
     return weights
+
+
+def logistic_weights(
+    columns: Scores, labels: Labels, penalty: float, counts: Scores | None = None
+) -> tuple[Scores, float]:
+    """Weights of columns (R, k), and the bias, by logistic regression on standardised columns: `penalty` is
+    scikit-learn's C there, the weights are those of the columns as they are. `counts` (R,) say how much each
+    row counts."""
+    scale = columns.std(0)
+    scale = np.where(scale > 0, scale, 1.0)
+    fitted = LogisticRegression(C=penalty).fit(columns / scale, labels, sample_weight=counts)
+    weights: Scores = fitted.coef_[0] / scale
+    return weights, float(fitted.intercept_[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict, Field
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix_at_thresholds, f1_score
 
-from lrp4rag.classifiers.calibration import balanced_weights
+from lrp4rag.classifiers.calibration import balanced_weights, logistic_weights
 from lrp4rag.types import Bounded, Positive, Probability
 
 Flags = NDArray[np.bool_]
@@ -131,7 +130,7 @@ def choose_rule(
     """
     counts = None if sets is None or len(set(sets)) < 2 else balanced_weights(labels, sets)
     columns = summaries(alone, owner, len(labels))
-    weights, offset = _regression(columns, labels, counts)
+    weights, offset = logistic_weights(columns, labels, 1 / (PENALTY * len(labels)), counts)
     probabilities = expit(among)
     inside = sentence >= 0
     numbers, where = np.unique(sentence[inside], return_inverse=True)
@@ -151,16 +150,6 @@ def choose_rule(
         sentence_threshold=cuts[count],
         shifts=generator_shifts(columns @ weights + offset, labels, generators),
     )
-
-
-def _regression(columns: Scores, labels: Flags, counts: Scores | None) -> tuple[Scores, float]:
-    """Weights of columns (R, k) and an offset; `counts` (R,) say how much each row counts."""
-    scale = columns.std(0)
-    scale = np.where(scale > 0, scale, 1.0)
-    fitted = LogisticRegression(C=1 / (PENALTY * len(labels)))
-    fitted.fit(columns / scale, labels, sample_weight=counts)
-    weights: Scores = fitted.coef_[0] / scale
-    return weights, float(fitted.intercept_[0])
 
 
 def generator_shifts(log_odds: Scores, labels: Flags, generators: Names) -> dict[str, float]:

@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 
+from lrp4rag.classifiers.calibration import logistic_weights
 from lrp4rag.classifiers.network import Perceptron, fit_network, logits
 from lrp4rag.errors import InputError
 from lrp4rag.features.units import smoothed
@@ -141,10 +141,8 @@ class Logistic:
     @classmethod
     def fit(cls, columns: Scores, flags: Flags) -> Logistic:
         """On standardised columns (N, k); the weights are those of the columns as they are."""
-        scale = columns.std(0)
-        scale = np.where(scale > 0, scale, 1.0)
-        fitted = LogisticRegression(C=PENALTY).fit(columns / scale, flags)
-        return cls((fitted.coef_[0] / scale).astype(np.float32), float(np.float32(fitted.intercept_[0])))
+        weights, bias = logistic_weights(columns, flags, PENALTY)
+        return cls(weights.astype(np.float32), float(np.float32(bias)))
 
     def __call__(self, columns: Scores) -> Scores:
         total: Scores = columns @ self.weights.astype(np.float64) + self.bias

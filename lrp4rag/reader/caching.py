@@ -16,10 +16,5 @@ def cache_option(takes: Callable[..., Any], cache: Any) -> dict[str, Any]:
 
 
 def given_cache(options: Mapping[str, Any]) -> Any:
-    """The cache among keyword arguments; None where there is none."""
+    """The cache among keyword arguments, or in a model's output; None where there is none."""
     return options.get(NEW, options.get(FORMER))
-
-
-def cache_of(output: Any) -> Any:
-    """What a model's output holds as the cache."""
-    return given_cache(output)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lrp4rag.errors import InputError
 from lrp4rag.hashes import hash_of
-from lrp4rag.reader.caching import cache_of, cache_option
+from lrp4rag.reader.caching import cache_option, given_cache
 from lrp4rag.reader.reader import Reader
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class Prompted:
         if len(ids) > 1:  # the last token is read with what follows it: its logits are needed then
             with torch.no_grad():
                 output = reader.model(self._tensor([self._ids[:-1]]), use_cache=True, logits_to_keep=1)
-            self._cache = cache_of(output)
+            self._cache = given_cache(output)
 
     @torch.no_grad()
     def logits_after(self, continuations: Sequence[Sequence[int]]) -> Tensor:

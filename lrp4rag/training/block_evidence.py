@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.card import BlockEvidence, Interval
-from lrp4rag.training.metrics import RESAMPLES, compare, outcome_metrics, ratios
+from lrp4rag.classifiers.card import BlockEvidence
+from lrp4rag.training.metrics import RESAMPLES, UNDEFINED, compare, outcome_metrics, ratios
 from lrp4rag.training.pair_evidence import Twin, ranked_twice
 from lrp4rag.training.validation import Outcome
 
@@ -22,7 +22,6 @@ LADDER: dict[str, tuple[str, ...]] = {
     "all": (BASE, "plain"),
 }
 """Blocks of detectors that read less, by what they are called; the first is what others are compared with."""
-NONE = Interval(value=None, low=None, high=None)
 
 
 def block_evidence(
@@ -49,6 +48,6 @@ def block_evidence(
             blocks=name,
             auroc=outcome_metrics(part, *rows, resamples=resamples)["auroc"],
             auroc_added=compare(part, parts[first], *rows, resamples=resamples)["auroc"],
-            ranked=found.get("ranked", NONE),
-            ranked_added=found.get("added", NONE),
+            ranked=found.get("ranked", UNDEFINED),
+            ranked_added=found.get("added", UNDEFINED),
         )

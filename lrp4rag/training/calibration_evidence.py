@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import CalibrationEvidence, Interval, LengthEvidence
 from lrp4rag.classifiers.prevalence import FEWEST, at_prevalence, estimated_prevalence
-from lrp4rag.training.metrics import RESAMPLES, Draws, intervals_of, ratios, weighted_metrics
+from lrp4rag.training.metrics import RESAMPLES, Draws, intervals_of, share, weighted_metrics
 
 Labels = NDArray[np.bool_]
 Scores = NDArray[np.float64]
@@ -71,10 +71,9 @@ def alarms_by_length(
     faithful = np.flatnonzero(~labels)
     for rows in np.array_split(faithful[np.argsort(lengths[faithful], kind="stable")], LENGTHS):
         if len(rows):
-            counts = {"flagged": (flagged[rows].astype(np.intp), np.ones(len(rows), dtype=np.intp))}
             yield LengthEvidence(
                 low=int(lengths[rows].min()),
                 high=int(lengths[rows].max()),
                 responses=len(rows),
-                flagged=ratios(counts, groups[rows], resamples=resamples)["flagged"],
+                flagged=share(flagged[rows], groups[rows], resamples=resamples),
             )

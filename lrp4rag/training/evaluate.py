@@ -132,7 +132,7 @@ def _at_estimate(
     """The detector at the prevalence that its own probabilities tell, and what it makes of the same rows."""
     probabilities = [one.probability for one in assessed]
     prevalence = detector.estimated_prevalence(probabilities)
-    shifted = at_prevalence(probabilities, detector.prevalence or detector.card.prevalence, prevalence)
+    shifted = at_prevalence(probabilities, detector.assumed_prevalence, prevalence)
     return detector.at_prevalence(prevalence), [
         replace(one, probability=float(value)) for one, value in zip(assessed, shifted, strict=True)
     ]

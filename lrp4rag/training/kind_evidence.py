@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from lrp4rag.classifiers.card import Interval, KindEvidence
 from lrp4rag.example import Example
 from lrp4rag.reader.encoding import Encoded, tokens_in
-from lrp4rag.training.metrics import RESAMPLES, Draws, Values, intervals_of, ratios, weighted_token_metrics
+from lrp4rag.training.metrics import (
+    RESAMPLES,
+    UNDEFINED,
+    Draws,
+    Values,
+    intervals_of,
+    share,
+    weighted_token_metrics,
+)
 from lrp4rag.training.rows import Rows
 
 Flags = NDArray[np.bool_]
@@ -18,7 +26,6 @@ Scores = NDArray[np.float64]
 
 GRADES = ("Evident ", "Subtle ")
 """How RAGTruth's kinds begin: conflicts are both evident and subtle ones."""
-NONE = Interval(value=None, low=None, high=None)
 
 
 def kind_evidence(
@@ -48,14 +55,10 @@ def kind_evidence(
             KindEvidence(
                 kind=kind,
                 responses=int(chosen.sum()),
-                auroc=told.get("all", NONE),
-                within_generators=told.get("within", NONE),
+                auroc=told.get("all", UNDEFINED),
+                within_generators=told.get("within", UNDEFINED),
                 spans=len(spans),
-                touched=ratios(
-                    {"touched": (touched.astype(np.intp), np.ones(len(spans), dtype=np.intp))},
-                    rows.groups[spans],
-                    resamples=resamples,
-                )["touched"],
+                touched=share(touched, rows.groups[spans], resamples=resamples),
             )
         )
     return found

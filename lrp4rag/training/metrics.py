@@ -21,6 +21,7 @@ Scores = NDArray[np.float64]
 Values = dict[str, NDArray[np.float64]]
 
 RESAMPLES = 1000
+UNDEFINED = Interval(value=None, low=None, high=None)
 CALIBRATION_BINS = 10
 # Elements of one block of weights: what is computed from it stays in the processor's cache.
 BLOCK = 1_000_000
@@ -115,6 +116,12 @@ def bootstrap(
     draws, rows = Draws.of(groups, resamples, seed), np.arange(len(groups))
     values = [metrics(np.repeat(rows, count[draws.group_of])) for count in draws.counts]
     return intervals_of({name: np.array([value[name] for value in values]) for name in values[0]})
+
+
+def share(flags: Labels, groups: NDArray[np.str_], *, resamples: int = RESAMPLES) -> Interval:
+    """Of R rows that have a flag."""
+    counts = {"share": (flags.astype(np.intp), np.ones(len(flags), dtype=np.intp))}
+    return ratios(counts, groups, resamples=resamples)["share"]
 
 
 def ratios(
@@ -230,7 +237,7 @@ def _interval(value: float, drawn: NDArray[np.float64], *, centred: bool) -> Int
     taken off again, for else the interval could lie above the value."""
     known = drawn[np.isfinite(drawn)]
     if not np.isfinite(value) or not len(known):
-        return Interval(value=None, low=None, high=None)
+        return UNDEFINED
     low, high = np.quantile(known, [0.025, 0.975])
     if centred:
         surplus = known.mean() - value
