@@ -12,7 +12,7 @@ from benchmarks.elsewhere.sets import FREE, NEAR, RIGHT
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.features.text import words_of
 from lrp4rag.training.localisation import TOKEN_RESAMPLES
-from lrp4rag.training.metrics import UNDEFINED, compare, intervals, ratios, token_intervals
+from lrp4rag.training.metrics import UNDEFINED, compare, intervals, share, token_intervals
 from lrp4rag.training.pair_evidence import Twin, pair_evidence
 from lrp4rag.training.validation import Outcome
 
@@ -206,8 +206,7 @@ def _touched(judged: Judged, row: int) -> bool:
 def _share(judged: Judged, which: Flags, among: Flags | None = None) -> Interval:
     """The part of the responses (among some of them) that are such."""
     rows = np.ones(len(judged), dtype=bool) if among is None else among
-    counts = (which[rows].astype(np.intp), np.ones(int(rows.sum()), dtype=np.intp))
-    return ratios({"share": counts}, judged.groups[rows])["share"] if rows.any() else UNDEFINED
+    return share(which[rows], judged.groups[rows]) if rows.any() else UNDEFINED
 
 
 def _part(judged: Judged) -> Part:

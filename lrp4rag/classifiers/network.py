@@ -112,14 +112,15 @@ def fit_network(
         optimiser = torch.optim.AdamW(network.parameters(), learning_rate, weight_decay=weight_decay)
         rows, targets = torch.from_numpy(inputs), torch.from_numpy(labels).float()
         held_targets = torch.from_numpy(held_out[1]).double()
-        counts, held_counts = (None, None) if weights is None else map(_relative, weights)
+        counts = None if weights is None else _relative(weights[0]).float()
+        held_counts = None if weights is None else _relative(weights[1])
         best, losses = copy.deepcopy(network.state_dict()), list[float]()
         for _ in range(max_epochs):
             network.train()
             for batch in torch.randperm(len(rows)).split(batch_size):
                 optimiser.zero_grad()
                 found = network(rows[batch])
-                count = None if counts is None else counts[batch].float()
+                count = None if counts is None else counts[batch]
                 binary_cross_entropy_with_logits(found, targets[batch], count).backward()
                 nn.utils.clip_grad_norm_(network.parameters(), LARGEST_GRADIENT)
                 optimiser.step()

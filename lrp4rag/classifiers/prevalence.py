@@ -20,6 +20,8 @@ Scores = NDArray[np.float64]
 FEWEST = 20
 """Responses from which a prevalence is estimated."""
 LOWEST = 0.001
+PREVALENCES = (0.1, 0.25, 0.5)
+"""Those that a card tells figures for."""
 _ROUNDS, _CLOSE = 1000, 1e-7
 _DECAY = -0.7
 """Steps of a running estimate: slower than one in n, which would stay near where it began."""

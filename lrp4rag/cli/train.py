@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from lrp4rag.training.train import TokenRecipe, VectorRecipe
 
 CLASSIFIERS = ("tokens", "threshold", "svm", "mlp", "forest", "lstm")
+one_in = partial(advanced, type=click.IntRange(min=1), default=1, show_default=True)
 VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
 
 
@@ -63,11 +65,8 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
     help="Also learn from the labelled examples of FILE, which are judged apart; 'everyday' is a set of 550 "
     "questions that comes with the package. May be repeated.",
 )
-@advanced(
+@one_in(
     "--more-every",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
     help="Of each FILE of --more, use all faithful responses and about one in so many of the others.",
 )
 @click.option(
@@ -75,11 +74,8 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
     is_flag=True,
     help="Do not make minimal pairs and other shapes of input of DATA (blocks of plain passes).",
 )
-@advanced(
+@one_in(
     "--pairs-every",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
     help="Make them of about one source in so many: all take long to read.",
 )
 @advanced(

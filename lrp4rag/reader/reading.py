@@ -75,12 +75,7 @@ class PromptReading:
         self._in_passages = torch.tensor(sorted(set(in_passages)), device=self._device, dtype=torch.long)
         if len(self._prompt) > 1:  # the last token is read with the response
             with torch.no_grad():
-                self._model(
-                    self._ids(self._prompt[:-1]),
-                    use_cache=True,
-                    logits_to_keep=1,
-                    **cache_option(self._model.forward, self._cache),
-                )
+                self._go_on(self._prompt[:-1], logits_to_keep=1)
 
     @torch.no_grad()
     def read(self, response_ids: Sequence[int]) -> Reading:
@@ -90,11 +85,7 @@ class PromptReading:
         self._crop(len(self._prompt) - 1)
         watched = _States(self._model, self._layers)
         with watched:
-            output = self._model(
-                self._ids((self._prompt[-1], *response_ids)),
-                use_cache=True,
-                **cache_option(self._model.forward, self._cache),
-            )
+            output = self._go_on((self._prompt[-1], *response_ids))
         self._final = output.logits[0]
         self._response = tuple(response_ids)
         if not torch.isfinite(self._final).all():
@@ -123,10 +114,8 @@ class PromptReading:
         positions = [
             len(self._prompt) + branch.start + k for branch in branches for k in range(len(branch.ids))
         ]
-        output = self._model(
-            self._ids(ids),
-            use_cache=True,
-            **cache_option(self._model.forward, self._cache),
+        output = self._go_on(
+            ids,
             attention_mask=self._masks(branches, length, positions),
             position_ids=torch.tensor([positions], device=self._device),
         )
@@ -188,8 +177,10 @@ class PromptReading:
         if extra > 0:
             self._cache.crop(-extra)
 
-    def _ids(self, ids: Sequence[int]) -> Tensor:
-        return torch.tensor([list(ids)], device=self._device)
+    def _go_on(self, ids: Sequence[int], **options: Any) -> Any:
+        """What the model says of further tokens, after those in the cache, which grows by them."""
+        given = torch.tensor([list(ids)], device=self._device)
+        return self._model(given, use_cache=True, **cache_option(self._model.forward, self._cache), **options)
 
 
 _FAR = 50.0

@@ -8,6 +8,7 @@ from typing import Any
 
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.operating import precision_at
+from lrp4rag.classifiers.prevalence import PREVALENCES
 from lrp4rag.report.numbers import with_interval
 from lrp4rag.report.templates import markdown_templates
 from lrp4rag.report.words import reader_words
@@ -25,6 +26,7 @@ def model_card(card: Card, name: str) -> str:
         generators=generators,
         responses=RESPONSES,
         precision_at=precision_at,
+        prevalences=PREVALENCES,
         point=next(
             (name for name, one in card.operating_points.items() if one.threshold == card.threshold),
             "balanced",

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import CalibrationEvidence, Interval, LengthEvidence
-from lrp4rag.classifiers.prevalence import FEWEST, at_prevalence, estimated_prevalence
+from lrp4rag.classifiers.prevalence import FEWEST, PREVALENCES, at_prevalence, estimated_prevalence
 from lrp4rag.training.metrics import RESAMPLES, Draws, intervals_of, share, weighted_metrics
 
 Labels = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 Groups = NDArray[np.str_]
 
-PREVALENCES = (0.1, 0.25, 0.5)
 LENGTHS = 3
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from lrp4rag.classifiers.card import Card, ModelInput, package_versions
+from lrp4rag.classifiers.features import FEATURE_VERSION
+from lrp4rag.classifiers.folder import FORMAT
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded
 
@@ -11,6 +16,24 @@ READER = {
     **{"name": "tiny", "weights": "w", "config": "c", "tokenizer": "k", "template": "t"},
     **{"digest": "0123", "chat_template": True, "dtype": "float32"},
 }
+
+
+def card_of(reader: dict[str, Any], given: ModelInput, *, threshold: float = 0.5, **more: Any) -> Card:
+    """Of a detector made by hand, which learned from nothing."""
+    return Card(
+        format=FORMAT,
+        settings="",
+        reader=reader,
+        composite="attnlrp",
+        target="response",
+        input=given,
+        feature_version=FEATURE_VERSION,
+        threshold=threshold,
+        rows=0,
+        hallucinated=0,
+        versions=package_versions(),
+        **more,
+    )
 
 
 def relevance_of(total, *, reader=None, composite="attnlrp", text=None, by_segment=None) -> Relevance:

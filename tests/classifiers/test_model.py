@@ -12,15 +12,15 @@ import pytest
 
 from lrp4rag.classifiers import FittedDetector
 from lrp4rag.classifiers.analysis import analyse
-from lrp4rag.classifiers.card import Card, ModelInput, package_versions
-from lrp4rag.classifiers.features import FEATURE_VERSION
-from lrp4rag.classifiers.folder import FORMAT, MODELS, write
+from lrp4rag.classifiers.card import ModelInput
+from lrp4rag.classifiers.folder import MODELS, write
 from lrp4rag.classifiers.model import Assessment, Model
 from lrp4rag.errors import InputError
 from lrp4rag.features.record import Record
 from lrp4rag.reader import Reader
 from lrp4rag.report.cards import render_card
 from lrp4rag.report.model_card import model_card
+from tests.classifiers.samples import card_of
 from tests.tiny import bridge_example
 
 
@@ -55,20 +55,8 @@ class NovelWords(Model):
 @pytest.fixture
 def detector(tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch) -> FittedDetector:
     monkeypatch.setitem(MODELS, "novel words", NovelWords)
-    card = Card(
-        format=FORMAT,
-        classifier="novel words",
-        settings="",
-        reader=tiny_reader.identity.as_dict(),
-        composite="attnlrp",
-        target="response",
-        input=NovelWordsInput(shortest=4),
-        feature_version=FEATURE_VERSION,
-        threshold=0.5,
-        rows=0,
-        hallucinated=0,
-        versions=package_versions(),
-    )
+    identity = tiny_reader.identity.as_dict()
+    card = card_of(identity, NovelWordsInput(shortest=4), classifier="novel words")
     return FittedDetector(NovelWords(4, 1.0), card)
 
 

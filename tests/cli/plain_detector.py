@@ -6,15 +6,14 @@ import numpy as np
 import torch
 
 from lrp4rag.classifiers import FittedDetector
-from lrp4rag.classifiers.card import Card, TokenInput, package_versions
+from lrp4rag.classifiers.card import TokenInput
 from lrp4rag.classifiers.decision import TOPS, DecisionRule
 from lrp4rag.classifiers.ensemble import HIDDEN, WINDOWS, Ensemble, Logistic, Network, Stacker
-from lrp4rag.classifiers.features import FEATURE_VERSION
-from lrp4rag.classifiers.folder import FORMAT
 from lrp4rag.classifiers.network import Perceptron
 from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.reader import Reader
+from tests.classifiers.samples import card_of
 
 TRAINED = 0.4
 """The prevalence in its card."""
@@ -40,19 +39,8 @@ def plain_detector(reader: Reader) -> FittedDetector:
         sentence_threshold=1.0,
     )
     blocks = {"plain": table}
-    card = Card(
-        format=FORMAT,
-        classifier="tokens",
-        settings="",
-        reader=reader.identity.as_dict(),
-        composite="attnlrp",
-        target="response",
-        input=TokenInput(blocks=blocks, reading=rule),
-        feature_version=FEATURE_VERSION,
-        threshold=THRESHOLD,
-        rows=0,
-        hallucinated=0,
-        versions=package_versions(),
-        prevalence=TRAINED,
+    given = TokenInput(blocks=blocks, reading=rule)
+    card = card_of(
+        reader.identity.as_dict(), given, classifier="tokens", threshold=THRESHOLD, prevalence=TRAINED
     )
     return FittedDetector(TokenModel(blocks, ensemble, rule), card)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lrp4rag.training.calibration_evidence import PREVALENCES, alarms_by_length, calibration
+from lrp4rag.classifiers.prevalence import PREVALENCES
+from lrp4rag.training.calibration_evidence import alarms_by_length, calibration
 
 Errors = dict[float, tuple[float, float, float]]
 
