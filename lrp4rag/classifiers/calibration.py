@@ -24,6 +24,8 @@ from lrp4rag.classifiers.registry import candidates_of
 from lrp4rag.errors import InputError
 
 CALIBRATION_FOLDS = 5
+MOST_STEPS = 1000
+"""Of a logistic regression, which takes some hundred where columns say nearly the same."""
 
 Labels = NDArray[np.bool_]
 Scores = NDArray[np.float64]
@@ -90,16 +92,27 @@ def balanced_weights(labels: Labels, sets: Groups) -> Scores:
 
 
 def logistic_weights(
-    columns: Scores, labels: Labels, penalty: float, counts: Scores | None = None
+    columns: Scores,
+    labels: Labels,
+    penalty: float,
+    counts: Scores | None = None,
+    scale: Scores | None = None,
 ) -> tuple[Scores, float]:
-    """Weights of columns (R, k), and the bias, by logistic regression on standardised columns: `penalty` is
-    scikit-learn's C there, the weights are those of the columns as they are. `counts` (R,) say how much each
-    row counts."""
-    scale = columns.std(0)
-    scale = np.where(scale > 0, scale, 1.0)
-    fitted = LogisticRegression(C=penalty).fit(columns / scale, labels, sample_weight=counts)
+    """Weights of columns (R, k), and the bias, by logistic regression on columns that are divided by their
+    `scale` (k,; default: their deviations): `penalty` is scikit-learn's C there, the weights are those of the
+    columns as they are. `counts` (R,) say how much each row counts."""
+    if scale is None:
+        scale = deviations(columns)
+    model = LogisticRegression(C=penalty, max_iter=MOST_STEPS)
+    fitted = model.fit(columns / scale, labels, sample_weight=counts)
     weights: Scores = fitted.coef_[0] / scale
     return weights, float(fitted.intercept_[0])
+
+
+def deviations(columns: Scores) -> Scores:
+    """Standard deviations of columns (R, k), 1 where a column is constant."""
+    found: Scores = columns.std(0)
+    return np.where(found > 0, found, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

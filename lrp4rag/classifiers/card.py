@@ -188,7 +188,10 @@ class GeneratorEvidence(_Frozen):
 class PairEvidence(_Frozen):
     """Of minimal pairs of one kind: their number, how many of the faulty twins are more probable than their
     faithful one (`ranked`), how many of them are `flagged`, how many of the faithful ones (`originals`), and
-    the first less the second (`more`); of harmless changes, the same."""
+    the first less the second (`more`); of harmless changes, the same.
+
+    Where it was measured, `halves` is how many are ranked rightly by models that learned from half of the
+    sources, and `left_out` by such models that learned from no fault of this kind."""
 
     set: str
     kind: str
@@ -198,6 +201,8 @@ class PairEvidence(_Frozen):
     flagged: Interval
     originals: Interval
     more: Interval
+    halves: Interval | None = None
+    left_out: Interval | None = None
 
 
 class CalibrationEvidence(_Frozen):

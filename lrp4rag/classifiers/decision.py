@@ -15,7 +15,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit
 from sklearn.metrics import confusion_matrix_at_thresholds, f1_score
 
-from lrp4rag.classifiers.calibration import balanced_weights, logistic_weights
+from lrp4rag.classifiers.calibration import balanced_weights, deviations, logistic_weights
 from lrp4rag.types import Bounded, Positive, Probability
 
 Flags = NDArray[np.bool_]
@@ -122,7 +122,8 @@ def choose_rule(
     responses.
 
     Where responses are from several `sets` (R,), probabilities hold where half of each set's are
-    hallucinated: where a response is from shall not tell its class.
+    hallucinated: where a response is from shall not tell its class. Generators' shifts are learned with the
+    weights: without them, these would have to explain why one generator hallucinates more.
 
     Responses are scored by the tokens' log odds `alone`, text is marked by those `among` their neighbours.
     `owner` (N,) is the number of a token's response, `labels` (R,) are theirs, `sentence` (N,) is the number
@@ -130,7 +131,7 @@ def choose_rule(
     """
     counts = None if sets is None or len(set(sets)) < 2 else balanced_weights(labels, sets)
     columns = summaries(alone, owner, len(labels))
-    weights, offset = logistic_weights(columns, labels, 1 / (PENALTY * len(labels)), counts)
+    weights, offset, shifts = _regression(columns, labels, generators, counts)
     probabilities = expit(among)
     inside = sentence >= 0
     numbers, where = np.unique(sentence[inside], return_inverse=True)
@@ -148,23 +149,40 @@ def choose_rule(
         token_threshold=best_threshold(probabilities, flags),
         sentence_top=count,
         sentence_threshold=cuts[count],
-        shifts=generator_shifts(columns @ weights + offset, labels, generators),
+        shifts=shifts,
     )
+
+
+def _regression(
+    columns: Scores, labels: Flags, generators: Names, counts: Scores | None
+) -> tuple[Scores, float, dict[str, float]]:
+    """Weights of columns (R, k), the offset, and generators' shifts under their prior: the penalty on a
+    column's weight is a normal prior too, and how wide it is depends on the column's scale."""
+    names = _named(generators)
+    beside = np.array(generators)[:, None] == np.array(names, dtype=np.str_)
+    penalty = PENALTY * len(labels)
+    narrow = np.full(len(names), 1 / (SHIFT_DEVIATION * np.sqrt(penalty)))
+    every, scale = np.concatenate([columns, beside], axis=1), np.concatenate([deviations(columns), narrow])
+    found, offset = logistic_weights(every, labels, 1 / penalty, counts, scale)
+    weights, shifts = np.split(found, [columns.shape[1]])
+    return weights, offset, dict(zip(names, shifts.tolist(), strict=True))
+
+
+def _named(generators: Names) -> list[str]:
+    """Those that can differ: none where all responses are by one."""
+    return sorted({str(name) for name in generators} - {""}) if len(set(generators)) > 1 else []
 
 
 def generator_shifts(log_odds: Scores, labels: Flags, generators: Names) -> dict[str, float]:
     """By generator, where there are several: the shift of its responses' log odds that is most likely under a
     normal prior, so that few responses shift little."""
-    names = sorted({str(name) for name in generators} - {""})
-    if len(set(generators)) < 2:
-        return {}
     signs = np.where(labels, 1.0, -1.0)
 
     def loss(by: float, theirs: Flags) -> float:
         unlikely = np.logaddexp(0, -signs[theirs] * (log_odds[theirs] + by)).sum()
         return float(unlikely + by**2 / (2 * SHIFT_DEVIATION**2))
 
-    return {name: float(minimize_scalar(loss, args=(generators == name,)).x) for name in names}
+    return {name: float(minimize_scalar(loss, args=(generators == name,)).x) for name in _named(generators)}
 
 
 def best_threshold(scores: Scores, flags: Flags) -> float:

@@ -84,6 +84,11 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
     help="Also measure what single blocks of plain passes add to hidden states, for the card.",
 )
 @advanced(
+    "--leave-kinds-out",
+    is_flag=True,
+    help="Also measure how minimal pairs of each kind are ranked by models that did not learn from it.",
+)
+@advanced(
     "--vector",
     type=click.Choice(VECTORS),
     help="The vector of such a classifier. Per response token: the relevance of the whole prompt, its mean "
@@ -122,6 +127,7 @@ def train(
     no_pairs: bool,
     pairs_every: int,
     compare_blocks: bool,
+    leave_kinds_out: bool,
     vector: str | None,
     length: int | None,
     resampling: str | None,
@@ -151,10 +157,10 @@ def train(
         raise InputError("--out and --store are two folders, and neither is in the other", path=out)
     reads = _reads(classifier, blocks, vector, length, resampling)
     plain = reads.needs == (READING,)
-    if compare_blocks:
+    if compare_blocks or leave_kinds_out:
         if not (plain and isinstance(reads, TokenRecipe)):
-            raise InputError("--compare-blocks is for blocks of plain passes")
-        reads = replace(reads, compares=True)
+            raise InputError("--compare-blocks and --leave-kinds-out are for blocks of plain passes")
+        reads = replace(reads, compares=compare_blocks, leaves_out=leave_kinds_out)
     if (more or no_pairs) and not plain:
         raise InputError("--more and --no-pairs are for blocks of plain passes")
     if len({path.stem for path in more}) < len(more):

@@ -25,6 +25,7 @@ def model_card(card: Card, name: str) -> str:
         reader=reader_words({**card.reader, "name": Path(str(card.reader.get("name", ""))).name}),
         generators=generators,
         responses=RESPONSES,
+        left_out=card.evidence is not None and any(one.left_out for one in card.evidence.pairs),
         precision_at=precision_at,
         prevalences=PREVALENCES,
         point=next(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,8 @@ from lrp4rag.training.metrics import RESAMPLES, ratios
 
 Labels = NDArray[np.bool_]
 Scores = NDArray[np.float64]
+
+EVERY = "every kind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,14 @@ def pair_evidence(
     flagged: Labels,
     groups: NDArray[np.str_],
     *,
+    halves: Mapping[str, Scores] | None = None,
     resamples: int = RESAMPLES,
 ) -> list[PairEvidence]:
-    """By set and kind, harmless changes last; a tie is half ranked rightly."""
+    """By set and kind, harmless changes last; a tie is half ranked rightly.
+
+    `halves` are probabilities by models that learned from half of the sources: under the name of a kind, from
+    no fault of it, and under `EVERY` from all.
+    """
     every: dict[tuple[str, bool, str], list[Twin]] = defaultdict(list)
     for twin in twins:
         every[twin.set, twin.harmless, twin.kind].append(twin)
@@ -45,16 +52,16 @@ def pair_evidence(
         made, faithful = np.array([one.row for one in some]), np.array([one.faithful for one in some])
         doubled = ranked_twice(some, probabilities)
         ones = np.ones(len(some), dtype=np.intp)
-        figures = ratios(
-            {
-                "ranked": (doubled, 2 * ones),
-                "flagged": (flagged[made].astype(np.intp), ones),
-                "originals": (flagged[faithful].astype(np.intp), ones),
-                "more": (flagged[made].astype(np.intp) - flagged[faithful], ones),
-            },
-            groups[made],
-            resamples=resamples,
-        )
+        pairs = {
+            "ranked": (doubled, 2 * ones),
+            "flagged": (flagged[made].astype(np.intp), ones),
+            "originals": (flagged[faithful].astype(np.intp), ones),
+            "more": (flagged[made].astype(np.intp) - flagged[faithful], ones),
+        }
+        if halves is not None and kind in halves and not harmless:
+            pairs["halves"] = (ranked_twice(some, halves[EVERY]), 2 * ones)
+            pairs["left_out"] = (ranked_twice(some, halves[kind]), 2 * ones)
+        figures = ratios(pairs, groups[made], resamples=resamples)
         found.append(PairEvidence(set=name, kind=kind, harmless=harmless, pairs=len(some), **figures))
     return found
 

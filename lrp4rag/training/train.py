@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Evidence, Training
 from lrp4rag.classifiers.detector import FittedDetector
@@ -25,10 +26,12 @@ from lrp4rag.training.calibration_evidence import alarms_by_length, calibration
 from lrp4rag.training.corpus import ANNOTATED, Corpus
 from lrp4rag.training.evidence import cross_validate, located_evidence
 from lrp4rag.training.extract import Extraction
+from lrp4rag.training.folds import HALVES
 from lrp4rag.training.kind_evidence import kind_evidence
 from lrp4rag.training.localisation import CLASSIFIER, localisation
 from lrp4rag.training.metrics import RESAMPLES, outcome_metrics
-from lrp4rag.training.pair_evidence import pair_evidence
+from lrp4rag.training.pair_evidence import EVERY, pair_evidence
+from lrp4rag.training.pairs import KINDS
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_detector import fit_detector
 from lrp4rag.training.trials import CrossValidation, Trial
@@ -68,11 +71,13 @@ class VectorRecipe:
 class TokenRecipe:
     """An ensemble that scores single tokens by blocks of features.
 
-    With `compares`, the card tells also what blocks of plain passes add to hidden states.
+    With `compares`, the card tells also what blocks of plain passes add to hidden states; with `leaves_out`,
+    how well minimal pairs are ranked whose kind of fault was not learned from.
     """
 
     blocks: dict[str, Block]
     compares: bool = False
+    leaves_out: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -92,7 +97,7 @@ class TokenRecipe:
         others = blocks_named(dict.fromkeys(chain.from_iterable(ladder.values()))) if ladder else {}
         study = CrossValidation.open(rows, rows.store.folder / "study", self.blocks | others, jobs)
         if corpus is not None:
-            study = study.of_sets([row.set for row in corpus.rows])
+            study = study.of(corpus)
         trials = {CLASSIFIER: trial, UNKNOWN: replace(trial, know_generators=False)}
         results = study.run(trials, "cross-validating")
         found = results[CLASSIFIER]
@@ -151,7 +156,12 @@ class TokenRecipe:
                         )
                     ),
                     "pairs": pair_evidence(
-                        corpus.twins(), probabilities, flagged, rows.groups, resamples=resamples
+                        corpus.twins(),
+                        probabilities,
+                        flagged,
+                        rows.groups,
+                        halves=self._halves(study, trial, corpus) if self.leaves_out else None,
+                        resamples=resamples,
                     ),
                     "sets": {
                         name: outcome_metrics(
@@ -166,6 +176,13 @@ class TokenRecipe:
                 }
             )
         return detector, evidence
+
+    def _halves(self, study: CrossValidation, trial: Trial, corpus: Corpus) -> dict[str, NDArray[np.float64]]:
+        """What `pair_evidence` takes. Two folds, not five: there are as many models to fit as kinds."""
+        kinds = {twin.kind for twin in corpus.twins() if not twin.harmless} & set(KINDS)
+        trials = {EVERY: trial} | {kind: replace(trial, without=kind) for kind in sorted(kinds)}
+        found = replace(study, protocol=HALVES).run(trials, "leaving kinds out")
+        return {name: one.outcome.probabilities[0] for name, one in found.items()}
 
     def _ladder(
         self, study: CrossValidation, trial: Trial, ladder: Mapping[str, tuple[str, ...]]

@@ -17,9 +17,11 @@ import torch
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES
+from lrp4rag.example import Example
 from lrp4rag.features.blocks import Block
 from lrp4rag.hashes import json_hash
 from lrp4rag.training.cache import Cache, Cell, Task
+from lrp4rag.training.corpus import MADE, Corpus
 from lrp4rag.training.folds import ONCE, Protocol, Split
 from lrp4rag.training.learners import LEARNERS, NETWORK
 from lrp4rag.training.rows import Rows
@@ -36,7 +38,9 @@ from lrp4rag.training.token_folds import (
 from lrp4rag.training.tokens import Tokens, tokens_on_disk
 
 VERSION = 3
-"""Raised whenever a trial of the same settings would come out differently."""
+"""Raised whenever the scores of blocks of the same settings would come out differently."""
+DECISIONS = 2
+"""The same of what is made of these scores."""
 
 ByBlock = Mapping[str, BlockScores]
 Compute = Callable[[Tokens, Split, ByBlock], Any]
@@ -46,13 +50,15 @@ Compute = Callable[[Tokens, Split, ByBlock], Any]
 class Trial:
     """`blocks` are what tokens are scored by, and `learner` is of `LEARNERS`. With `judged`, only that
     generator's responses are judged, by models that learned from the others'; with `sources`, models learn
-    from so many. Models that do not `know_generators` shift no log odds by generator. Responses are flagged
-    at an operating `point` of the rows learned from."""
+    from so many; what has faults of the kind `without` is not learned from. Models that do not
+    `know_generators` shift no log odds by generator. Responses are flagged at an operating `point` of the
+    rows learned from."""
 
     blocks: tuple[str, ...]
     learner: str = NETWORK
     judged: str | None = None
     sources: int | None = None
+    without: str | None = None
     know_generators: bool = True
     point: str = DEFAULT_POINT
 
@@ -76,9 +82,12 @@ class CrossValidation:
         tokens = tokens_on_disk(rows, folder / "features", blocks)
         return cls(rows, dict(blocks), tokens, Cache.open(folder / "trials", jobs))
 
-    def of_sets(self, names: Sequence[str]) -> CrossValidation:
-        """The same with the set of data that each row is from."""
-        return replace(self, tokens=replace(self.tokens, sets=np.array(names, dtype=np.str_)))
+    def of(self, corpus: Corpus) -> CrossValidation:
+        """The same with the set of data that each row is from, and nobody as the generator of what was made:
+        it is not as its generator wrote it."""
+        sets = np.array([row.set for row in corpus.rows], dtype=np.str_)
+        generators = np.where(sets == MADE, "", self.tokens.generators)
+        return replace(self, tokens=replace(self.tokens, sets=sets, generators=generators))
 
     def run(self, trials: Mapping[str, Trial], label: str) -> dict[str, TokenPredictions]:
         """All folds of all trials; what was run before is read."""
@@ -101,6 +110,8 @@ class CrossValidation:
         if trial.judged is not None:
             judged = self.rows.generators == trial.judged
             learn = ~judged
+        if trial.without is not None:
+            learn = np.array([trial.without not in kinds_in(example) for example in self.rows.examples])
         folds = folds_of(self.tokens, self.protocol, learn, judged)
         if trial.sources is None:
             return folds
@@ -135,6 +146,7 @@ class CrossValidation:
     def _cells(self, trial: Trial, step: str, kind: Any, compute: Compute) -> list[Cell]:
         scores = self.score_cells(trial)
         settings: dict[str, Any] = {  # what decisions depend on beside the scores
+            "decisions": DECISIONS,
             "blocks": {name: asdict(self.blocks[name]) for name in trial.blocks},
             "point": RULES[trial.point].words,
         } | ({} if trial.know_generators else {"told": False})
@@ -187,7 +199,14 @@ class CrossValidation:
             "rows": self.rows.digest,
             "seed": self.protocol.seed,
             "fold": fold,
+            **({} if trial.without is None else {"without": trial.without}),
+            **({} if self.protocol.folds == ONCE.folds else {"folds": self.protocol.folds}),
         }
+
+
+def kinds_in(example: Example) -> set[str]:
+    """What the faults of a response are called in its labels."""
+    return {label.kind or "" for label in example.labels or ()}
 
 
 def _out_of_fold(tokens: Tokens, split: Split, scores: ByBlock) -> NDArray[np.float64]:

@@ -157,3 +157,20 @@ def test_the_threshold_maximises_f1() -> None:
     values = [f1_score(flags, scores >= threshold) for threshold in np.unique(scores)]
     assert f1_score(flags, scores >= best) == pytest.approx(max(values))
     assert best_threshold(scores, np.zeros(200, dtype=bool)) == np.inf
+
+
+def test_shifts_of_generators_are_learned_with_the_weights() -> None:
+    """One generator writes long responses and hallucinates more. Length tells nothing else, and is not made
+    to tell it."""
+    draw = np.random.default_rng(2)
+    generators = np.array(["terse", "wordy"])[np.arange(2000) % 2]
+    wordy = generators == "wordy"
+    lengths = np.where(wordy, draw.integers(60, 120, 2000), draw.integers(20, 60, 2000))
+    labels = draw.random(2000) < np.where(wordy, 0.8, 0.2)
+    owner = np.repeat(np.arange(2000), lengths)
+    log_odds = draw.normal(-3, 1, len(owner))
+    rule = choose_rule(log_odds, log_odds, labels[owner], owner, labels, owner, generators)
+    assert rule.shifts["wordy"] - rule.shifts["terse"] > 1.5
+    probabilities = rule.probabilities(log_odds, owner, generators)
+    for short, name in ((wordy & (lengths < 75), "wordy"), (~wordy & (lengths > 50), "terse")):
+        assert abs(probabilities[short].mean() - labels[short].mean()) < 0.06, name

@@ -82,9 +82,8 @@ def trained(run, data, further, places) -> str:
     options = ["--store", places["store"], "--reader", places["reader"], "--bootstrap", 20, "--workers", 1]
     fast = run("train", data, "--out", places["fast"], *options, "--block", "quick", "--block", "state")
     assert "quick, state" in fast.stdout
-    return run(
-        "train", data, "--out", places["detector"], *options, "--more", further, "--compare-blocks"
-    ).stdout
+    options += ["--more", further, "--compare-blocks", "--leave-kinds-out"]
+    return run("train", data, "--out", places["detector"], *options).stdout
 
 
 @pytest.fixture
@@ -100,6 +99,9 @@ def test_training_by_default_judges_tokens(trained, places) -> None:
     assert card["rows"] == 63, "what is made of them does not count"
     assert {one["set"] for one in card["evidence"]["pairs"]} == {"further", "made"}
     assert set(card["evidence"]["sets"]) == {"further"}
+    left_out = {one["kind"] for one in card["evidence"]["pairs"] if one["left_out"] is not None}
+    assert "number" in left_out
+    assert not left_out & {"reworded", "several faults"}
     calibration = {(one["prevalence"], one["generator_known"]) for one in card["evidence"]["calibration"]}
     assert calibration == {(prevalence, known) for prevalence in (0.1, 0.25, 0.5) for known in (True, False)}
     assert sum(one["responses"] for one in card["evidence"]["lengths"]) == 33

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.classifiers.card import PairEvidence
-from lrp4rag.training.pair_evidence import Twin, pair_evidence
+from lrp4rag.training.pair_evidence import EVERY, Twin, pair_evidence
 
 MADE = "made"
 RESAMPLES = 200
@@ -114,3 +114,18 @@ def test_sources_are_drawn_whole() -> None:
     (many,) = evidence(twins, probabilities)
     assert (one.ranked.low, one.ranked.high) == (0.5, 0.5)
     assert many.ranked.low < 0.5 < many.ranked.high
+
+
+def test_a_kind_that_was_left_out_is_ranked_by_the_models_that_did_not_learn_from_it() -> None:
+    twins = [faulty(1, kind="number"), faulty(2, kind="name"), harmless(3, kind="number")]
+    name, number, mild = pair_evidence(
+        twins,
+        np.array([0.4, 0.9, 0.9, 0.9]),
+        np.zeros(4, dtype=bool),
+        np.array(["a", "b", "c", "d"]),
+        halves={EVERY: np.array([0.4, 0.9, 0.9, 0.9]), "number": np.array([0.4, 0.1, 0.9, 0.9])},
+        resamples=RESAMPLES,
+    )
+    assert (number.halves.value, number.left_out.value) == (1, 0)
+    assert name.left_out is None, "no models left it out"
+    assert mild.left_out is None, "what is harmless is no kind of fault"
