@@ -7,8 +7,8 @@ Nothing is patched and no tangent is pushed: this is what the reader itself comp
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,9 @@ class PromptReading:
         self._model, self._prompt, self._layers = reader.model, encoded.prompt_ids, tuple(layers)
         self._device = self._model.get_input_embeddings().weight.device
         self._cache = DynamicCache()  # every layer keeps all keys: branches see far back
+        self._response: tuple[int, ...] = ()
+        self._reading: Reading | None = None
+        self._final: Tensor | None = None
         in_passages = [
             token for token, segment in zip(self._prompt, encoded.segments, strict=True) if segment >= 2
         ]
@@ -77,26 +80,52 @@ class PromptReading:
             with torch.no_grad():
                 self._go_on(self._prompt[:-1], logits_to_keep=1)
 
+    @property
+    def bytes(self) -> int:
+        """Of the cache, and of what is kept of the response that was read last."""
+        layers: list[Any] = list(self._cache.layers)
+        held = [one for layer in layers for one in (layer.keys, layer.values, self._final)]
+        return sum(one.nbytes for one in held if one is not None)
+
     @torch.no_grad()
     def read(self, response_ids: Sequence[int]) -> Reading:
-        """Raises `InputError` for a response without tokens, `RelevanceError` where the reader overflows."""
+        """A response that begins as the one read last costs its further tokens only: so one is read while it
+        is written.
+
+        Raises `InputError` for a response without tokens, `RelevanceError` where the reader overflows.
+        """
         if not response_ids:
             raise InputError("the response has no tokens", field="response")
-        self._crop(len(self._prompt) - 1)
+        given, before = tuple(response_ids), self._reading
+        known = _shared(self._response, given) if before is not None else 0
+        self._reading = None  # a pass that fails leaves a cache of which nothing is known
+        self._crop(len(self._prompt) + known if known else len(self._prompt) - 1)
         watched = _States(self._model, self._layers)
-        with watched:
-            output = self._go_on((self._prompt[-1], *response_ids))
-        self._final = output.logits[0]
-        self._response = tuple(response_ids)
-        if not torch.isfinite(self._final).all():
-            raise RelevanceError(
-                f"NaN or Inf in the reader's logits in {self._final.dtype}; try dtype float32"
-            )
-        parts = [self._likelihood(logits, ids) for logits, ids in self._rows(response_ids)]
-        logprob, entropy, rank, best, in_passages, mass = (
-            torch.cat(part).float().cpu().numpy() for part in zip(*parts, strict=True)
-        )
-        return Reading(logprob, entropy, rank, best, in_passages, mass, watched.states())
+        rows = [] if self._final is None or not known else [self._final[: known + 1]]
+        if known < len(given):
+            with watched:
+                output = self._go_on(given[known:] if known else (self._prompt[-1], *given))
+            rows.append(output.logits[0])
+        final = self._final = torch.cat(rows)
+        self._response = given
+        if not torch.isfinite(final).all():
+            raise RelevanceError(f"NaN or Inf in the reader's logits in {final.dtype}; try dtype float32")
+        found = self._measured(final, known, watched)
+        if before is not None and known:
+            found = _joined(before, found, known)
+        self._reading = found
+        return found
+
+    def _measured(self, final: Tensor, first: int, watched: _States) -> Reading:
+        """The reading of the response's tokens from number `first` on, with the states that were watched."""
+        ids = torch.tensor(self._response[first:], device=self._device, dtype=torch.long)[:, None]
+        names = ("logprob", "entropy", "rank", "best", "best_in_passages", "mass")
+        if not len(ids):
+            return Reading(**dict.fromkeys(names, _NOTHING), states=np.zeros((0, 0, 0), np.float16))
+        rows = zip(final[first:-1].split(ROWS), ids.split(ROWS), strict=True)
+        parts = [self._likelihood(logits, own) for logits, own in rows]
+        joined = (torch.cat(part).float().cpu().numpy() for part in zip(*parts, strict=True))
+        return Reading(**dict(zip(names, joined, strict=True)), states=watched.states())
 
     @torch.no_grad()
     def branches(self, branches: Sequence[Branch]) -> list[list[float]]:
@@ -108,7 +137,8 @@ class PromptReading:
         found = list[list[float]]()
         if not branches:
             return found
-        length = len(self._prompt) + len(self._response)
+        final, length = self._final, len(self._prompt) + len(self._response)
+        assert final is not None
         self._crop(length)
         ids = [token for branch in branches for token in branch.ids]
         positions = [
@@ -123,7 +153,7 @@ class PromptReading:
         at = 0
         for branch in branches:
             last = at + len(branch.ids) - 1
-            logits = torch.cat([self._final[branch.start : branch.start + 1], output.logits[0, at:last]])
+            logits = torch.cat([final[branch.start : branch.start + 1], output.logits[0, at:last]])
             chosen = torch.tensor(branch.ids, device=self._device)[:, None]
             found.append(logits.float().log_softmax(-1).gather(1, chosen)[:, 0].tolist())
             at = last + 1
@@ -168,10 +198,6 @@ class PromptReading:
             in_passages, mass = torch.full_like(best, -_FAR), torch.zeros_like(best)
         return own[:, 0], entropy, rank, best, in_passages.clamp(min=-_FAR), mass
 
-    def _rows(self, response_ids: Sequence[int]) -> Iterator[tuple[Tensor, Tensor]]:
-        ids = torch.tensor(response_ids, device=self._device)[:, None]
-        return zip(self._final[:-1].split(ROWS), ids.split(ROWS), strict=True)
-
     def _crop(self, length: int) -> None:
         extra = self._cache.get_seq_length() - length
         if extra > 0:
@@ -185,6 +211,26 @@ class PromptReading:
 
 _FAR = 50.0
 """Nats; of a passage that has no other token."""
+_NOTHING: Array = np.zeros(0, dtype=np.float32)
+
+
+def _shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens two responses begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((k for k, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _joined(before: Reading, after: Reading, known: int) -> Reading:
+    """The first `known` tokens as before, then those that were read now."""
+    found = {
+        one.name: np.concatenate([getattr(before, one.name)[:known], getattr(after, one.name)])
+        for one in fields(Reading)
+        if one.name != "states"
+    }
+    states = before.states[:, : known + 1]  # one more: that before the first token
+    if after.states.size:
+        states = np.concatenate([states, after.states], axis=1)
+    return Reading(**found, states=states)
 
 
 class _States:

@@ -130,10 +130,51 @@ def test_nothing_stays_on_the_model() -> None:
 
 def test_rows_of_the_vocabulary_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     one = encoded(11, 7)
-    prompt = prompt_reading("llama", one)
-    whole = prompt.read(one.response_ids)
+    whole = prompt_reading("llama", one).read(one.response_ids)
     monkeypatch.setattr(reading, "ROWS", 3)
-    assert_same(prompt.read(one.response_ids), whole)
+    assert_same(prompt_reading("llama", one).read(one.response_ids), whole)
+
+
+@families
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_response_is_read_while_it_is_written(name: str, length: int) -> None:
+    """It grows, is taken back, goes on otherwise; each time it is as one that is read on a fresh prompt."""
+    one = encoded(length, 12)
+    prompt, ids = prompt_reading(name, one), list(one.response_ids)
+    other = [*ids[:4], *ids[:3]]
+    for given in (ids[:1], ids[:5], ids, ids, ids[:3], other, [*other, 1, 2], ids):
+        fresh = prompt_reading(name, one)
+        assert_same(prompt.read(given), fresh.read(given))
+        branches = [Branch(k, (3, 1, 2)) for k in range(0, len(given), 2)]
+        close(prompt.branches(branches), fresh.branches(branches))
+
+
+def test_a_response_that_goes_on_costs_its_further_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = encoded(11, 9)
+    prompt = prompt_reading("llama", one)
+    prompt.read(one.response_ids[:6])
+    read: list[int] = []
+    go_on = prompt._go_on
+    monkeypatch.setattr(
+        prompt, "_go_on", lambda ids, **options: read.append(len(ids)) or go_on(ids, **options)
+    )
+    prompt.read(one.response_ids)
+    assert read == [3]
+    held = prompt.bytes
+    prompt.read(one.response_ids[:6])
+    assert held > 0
+    assert read == [3], "what was read is not read again"
+
+
+def test_a_pass_that_fails_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = encoded(11, 9)
+    prompt = prompt_reading("llama", one)
+    prompt.read(one.response_ids[:6])
+    with monkeypatch.context() as broken:
+        broken.setattr(prompt, "_measured", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            prompt.read(one.response_ids[:8])
+    assert_same(prompt.read(one.response_ids), prompt_reading("llama", one).read(one.response_ids))
 
 
 @families
