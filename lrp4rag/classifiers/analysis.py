@@ -78,12 +78,14 @@ class Analyser:
         detector: FittedDetector | None,
         composite: Composite,
         max_memory: int | None = None,
+        prompt_bytes: int = 0,
     ) -> None:
         self.reader, self.detector, self.composite = reader, detector, composite
         self._max_memory, self._stack = max_memory, ExitStack()
         self._flow: Flow | None = None
         self._replay: Replay | None = None
-        self._plain = PlainReplay(reader) if detector is not None and detector.model.plain else None
+        plain = detector is not None and detector.model.plain
+        self._plain = PlainReplay(reader, prompt_bytes) if plain else None
 
     @property
     def flow(self) -> Flow:
@@ -103,6 +105,7 @@ class Analyser:
         example: Example,
         *,
         evidence: bool = True,
+        reasons: bool = True,
         rows: bool = False,
         tokens: bool = False,
         truncation: Truncation = "error",
@@ -112,7 +115,8 @@ class Analyser:
         """Replay the response (generated first where there is none), judge it and tell what it rests on.
 
         With `evidence`, relevance of the passages is pulled for suspect sentences and contradicted values,
-        where the detector itself reads none. `rows` adds relevance of the whole prompt and one pulled
+        where the detector itself reads none; without `reasons`, the verdict says nothing of features. `rows`
+        adds relevance of the whole prompt and one pulled
         cotangent for each sentence, `tokens` one for each response token. Without a detector there is
         evidence and no probability. Raises `InputError` for what the reader cannot read.
         """
@@ -131,7 +135,7 @@ class Analyser:
         with _timed(seconds, "classify"):
             named = replace(record, generator=None if generated else example.generator)
             if self.detector is not None:
-                verdict = self.detector.predict(named)
+                verdict = self.detector.predict(named, reasons=reasons)
             else:
                 verdict = judge(record.encoded, record.relevance)
         analysis = Analysis(
@@ -154,6 +158,13 @@ class Analyser:
         if rows or tokens:
             analysis = self.with_rows(analysis, tokens=tokens, follow=follow)
         return analysis
+
+    def read_prompt(self, example: Example, *, truncation: Truncation = "error") -> None:
+        """Read an example's prompt now, where the detector reads plain passes: what is judged next goes on
+        from it. Raises `InputError` for what the reader cannot read."""
+        if self._plain is not None:
+            self.close()
+            self._plain.prompt(self.reader.encode(example.with_response("."), truncation=truncation))
 
     def with_evidence(self, analysis: Analysis) -> Analysis:
         """Relevance of the passages for each suspect sentence, and contrastive relevance of each contradicted
@@ -254,18 +265,20 @@ def analysing(
     *,
     composite: str | Composite | None = None,
     max_memory: int | None = None,
+    prompt_bytes: int = 0,
 ) -> Iterator[Analyser]:
     """Analyse one example after another; the reader's model is restored on exit.
 
-    `composite` defaults to the detector's; with `max_memory`, in bytes, passes are made small enough to fit.
-    Raises `InputError` where the detector was trained with another reader or composite, and where the reader
-    has no relevance.
+    `composite` defaults to the detector's; with `max_memory`, in bytes, passes are made small enough to fit;
+    with `prompt_bytes`, prompts of plain passes stay read beside the last one, as far as they fit. Raises
+    `InputError` where the detector was trained with another reader or composite, and where the reader has no
+    relevance.
     """
     chosen = composite_named(composite or (detector.card.composite if detector else "attnlrp"))
     if detector is not None:
         read = None if detector.model.plain else chosen.name
         detector.require(reader.identity.as_dict(), read, detector.card.target)
-    analyser = Analyser(reader, detector, chosen, max_memory)
+    analyser = Analyser(reader, detector, chosen, max_memory, prompt_bytes)
     try:
         if detector is None or not detector.model.plain:
             _ = analyser.flow  # what cannot be patched is refused now

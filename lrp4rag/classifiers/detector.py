@@ -54,8 +54,8 @@ class FittedDetector:
         """The probability that each response is hallucinated, (rows,); raises as `assess` does."""
         return np.array([self.assess(one).probability for one in given], dtype=np.float64)
 
-    def predict(self, given: Evidence) -> Verdict:
-        """The verdict on one response, with suspect spans and sentences, and what moved it.
+    def predict(self, given: Evidence, *, reasons: bool = True) -> Verdict:
+        """The verdict on one response, with suspect spans and sentences, and with `reasons` what moved it.
 
         Raises as `assess` does.
         """
@@ -74,7 +74,7 @@ class FittedDetector:
             verdict,
             shift=found.shift,
             unlike=unlike(self.card.domain, record),
-            reasons=self.model.reasons(record, verdict),
+            reasons=self.model.reasons(record, verdict) if reasons else (),
         )
 
     def assess(self, given: Evidence) -> Assessment:

@@ -17,18 +17,22 @@ HELD = 0.99
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """`of` makes a number above 0, whose range is `slack` times wider on both sides than what was trained on.
-    An example outside has no verdict where `decides`."""
+    """`of` makes a number above 0, whose range is `slack` times wider than what was trained on, and `below`
+    times at its lower end. An example outside has no verdict where `decides`."""
 
     words: str
     of: Callable[[Record], float]
     slack: float = 1.25
+    below: float = 1.25
     decides: bool = True
 
 
 FACETS: dict[str, Facet] = {
-    "prompt tokens": Facet("the prompt's tokens", lambda record: len(record.encoded.prompt_ids), slack=2),
-    "response tokens": Facet("the response's tokens", len, slack=2),
+    # There is less to get wrong in what is shorter: one passage of a sentence, an answer of three words.
+    "prompt tokens": Facet(
+        "the prompt's tokens", lambda record: len(record.encoded.prompt_ids), slack=2, below=4
+    ),
+    "response tokens": Facet("the response's tokens", len, slack=2, below=4),
     "passages": Facet(
         "the number of passages", lambda record: len(record.encoded.segment_names) - 2, decides=False
     ),
@@ -49,7 +53,7 @@ def ranges(records: Iterable[Record]) -> dict[str, Range]:
     values = [[facet.of(record) for facet in FACETS.values()] for record in records]
     lows, highs = np.quantile(values, ((1 - HELD) / 2, (1 + HELD) / 2), axis=0)
     return {
-        name: Range(low=float(low) / facet.slack, high=float(high) * facet.slack)
+        name: Range(low=float(low) / facet.below, high=float(high) * facet.slack)
         for (name, facet), low, high in zip(FACETS.items(), lows, highs, strict=True)
     }
 

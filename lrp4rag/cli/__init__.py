@@ -18,11 +18,13 @@ import click
 from lrp4rag import __version__
 from lrp4rag.cli.analyse import analyse
 from lrp4rag.cli.attribute import attribute
+from lrp4rag.cli.audit import audit
 from lrp4rag.cli.card import card
 from lrp4rag.cli.check import check
 from lrp4rag.cli.corrupt import corrupt
 from lrp4rag.cli.extract import extract
 from lrp4rag.cli.generate import generate
+from lrp4rag.cli.serve import serve
 from lrp4rag.cli.store import store
 from lrp4rag.cli.train import evaluate, train
 from lrp4rag.errors import LONGEST, LRP4RAGError
@@ -35,6 +37,7 @@ TRACEBACK = "LRP4RAG_TRACEBACK"
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Use": (analyse, generate, attribute),
     "Train": (train, evaluate, extract, store, corrupt),
+    "Guard": (serve, audit),
     "Inspect": (card, check),
 }
 # By name: the product does not import its research.

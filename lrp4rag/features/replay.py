@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Protocol
 
 import numpy as np
@@ -96,28 +97,36 @@ class SignalReplay:
 class PlainReplay:
     """Likelihoods, states and the scores of values' alternatives, by plain passes: no relevance.
 
-    Outside the flow's mode. The prompt that was read last is remembered.
+    Outside the flow's mode. The prompt that was read last is remembered, and those used before it as far as
+    all of them fit into `most_bytes`.
     """
 
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self._prompt: tuple[object, ...] = ()
-        self._reading: PromptReading | None = None
+    def __init__(self, reader: Reader, most_bytes: int = 0) -> None:
+        self._reader, self._most_bytes = reader, most_bytes
+        self._readings: OrderedDict[tuple[object, ...], PromptReading] = OrderedDict()
 
     def __call__(self, encoded: Encoded, *, keep: bool = False) -> Record:
         """Raises `InputError` for a response without tokens."""
-        prompt = (encoded.prompt_ids, encoded.segments)
-        if self._reading is None or prompt != self._prompt:
-            self._reading = None  # before the next one is made: two prompts need not fit into memory
-            self._reading = PromptReading(self._reader, encoded, state_layers(self._reader))
-            self._prompt = prompt
-        reading = self._reading.read(encoded.response_ids)
-        places, scores = contrast(encoded, self._reading, self._reader.tokenizer)
+        prompt = self.prompt(encoded)
+        reading = prompt.read(encoded.response_ids)
+        places, scores = contrast(encoded, prompt, self._reader.tokenizer)
         signals = {name: getattr(reading, name) for name in LIKELIHOODS} | {
             "places": places,
             "scores": scores,
         }
         return Record(encoded, self._reader.identity.as_dict(), signals, {AROUND: reading.states})
+
+    def prompt(self, encoded: Encoded) -> PromptReading:
+        """Its prompt, read now unless it is remembered."""
+        key = (encoded.prompt_ids, encoded.segments)
+        found = self._readings.pop(key, None)
+        if found is None:
+            # Before the next one is made: two prompts need not fit into memory.
+            while sum(one.bytes for one in self._readings.values()) > self._most_bytes:
+                self._readings.popitem(last=False)
+            found = PromptReading(self._reader, encoded, state_layers(self._reader))
+        self._readings[key] = found
+        return found
 
 
 def state_layers(reader: Reader) -> tuple[int, ...]:

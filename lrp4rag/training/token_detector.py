@@ -103,7 +103,9 @@ def _origin(rows: Rows) -> tuple[str, str, dict[str, Any]]:
 def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) -> Iterator[Selection]:
     data = INNER.format(folds=FOLDS, seed=seed)
     weights = ", ".join(f"{name} {ensemble.weight(name):.2f}" for name in ensemble.networks)
-    slacks = ", ".join(f"{name} {facet.slack:g} times" for name, facet in FACETS.items())
+    slacks = ", ".join(
+        f"{name} {facet.slack:g} times ({facet.below:g} below)" for name, facet in FACETS.items()
+    )
     made: tuple[tuple[str, ...], ...] = (
         (
             "blocks of features, their windows and layer; size and regularisation of networks and stacker; "
@@ -159,7 +161,7 @@ def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) 
             "ranges outside of which there is no verdict",
             "see domain",
             "none",
-            f"what holds {HELD:.0%} of the training responses, wider on both sides: {slacks}",
+            f"what holds {HELD:.0%} of the training responses, wider: {slacks}",
             "training rows",
         ),
     )

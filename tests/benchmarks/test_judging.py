@@ -46,9 +46,10 @@ def test_ratios_of_judging(tmp_path: Path) -> None:
     assert json.loads(out.read_text()) == found
     for ratio, (over, under) in {
         "one_over_forward": ("one", "forward"),
+        "verdict_over_forward": ("verdict", "forward"),
         "one_over_other": ("one", "other"),
         "together_over_apart": ("together", "apart"),
-        "together_over_one": ("together", "one"),
+        "together_over_one": ("together", "verdict"),
     }.items():
         assert found[ratio] == pytest.approx(found[f"{over}_seconds"] / found[f"{under}_seconds"])
 
@@ -64,12 +65,20 @@ def test_responses_that_share_a_prompt_differ() -> None:
 
 def test_each_way_judges_what_it_says(detector: Detector, monkeypatch: pytest.MonkeyPatch) -> None:
     some = judging.answers(load_examples(judging.EXAMPLE)[0], 3)
-    judged: list[int] = []
-    monkeypatch.setattr(Detector, "judge", lambda self, one: judged.append(1))
-    monkeypatch.setattr(Detector, "judge_many", lambda self, those: judged.append(len(those)))
+    judged: list[tuple[int, bool]] = []
+    monkeypatch.setattr(Detector, "judge", lambda self, one, evidence=True: judged.append((1, evidence)))
+    monkeypatch.setattr(
+        Detector, "judge_many", lambda self, those, evidence=True: judged.append((len(those), evidence))
+    )
     found = judging.ways(detector, None, some)
     assert "other" not in found
-    for way, calls in {"one": [1], "together": [3], "apart": [1, 1, 1]}.items():
+    ways = {
+        "one": [(1, True)],
+        "verdict": [(1, False)],
+        "together": [(3, False)],
+        "apart": [(1, False)] * 3,
+    }
+    for way, calls in ways.items():
         judged.clear()
         found[way]()
         assert judged == calls, way

@@ -1,0 +1,117 @@
+"""`ReadingAlong`: each sentence of a response is judged as soon as it ends, knowing only what came before.
+
+A response that is still being written has no end to look at: a sentence's verdict is that of the response
+cut after it, and never changes. The reader goes on from what it has read, so that a sentence costs its own
+tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lrp4rag.classifiers.analysis import Analyser
+from lrp4rag.classifiers.decision import top_mean
+from lrp4rag.classifiers.verdict import SuspectSpan, Verdict
+from lrp4rag.errors import InputError, RelevanceError
+from lrp4rag.example import Example
+from lrp4rag.reader.encoding import Truncation, tokens_in
+from lrp4rag.sentence_stream import Piece, SentenceStream
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPiece:
+    """A sentence, a line of a list, of a table or of code, with the white space around it.
+
+    * `text` is characters `start` to `end` of the response; all pieces joined are the response.
+    * `probability` (0 to 1): the mean of its most suspect tokens; None for white space. It is `suspect` from
+      the detector's threshold for sentences on.
+    * `so_far`: the probability that the response up to here is hallucinated.
+    * `spans`: its suspect spans, with what contradicts them.
+    * `abstained`: the response up to here is unlike what the detector learned from.
+    """
+
+    start: int
+    end: int
+    text: str
+    probability: float | None
+    suspect: bool
+    so_far: float | None = None
+    spans: tuple[SuspectSpan, ...] = ()
+    abstained: bool = False
+
+
+class ReadingAlong:
+    """Judges a response to `example` (question and passages) while it is written.
+
+    Feed it text as it comes; the pieces that end are given judged. The analyser is not used for anything else
+    in between, unless it remembers several prompts.
+    """
+
+    def __init__(
+        self,
+        analyser: Analyser,
+        example: Example,
+        *,
+        truncation: Truncation = "error",
+        language: str = "en",
+    ) -> None:
+        """Raises `InputError` where the detector marks no tokens, and for an example with a response."""
+        if analyser.detector is None or not analyser.detector.model.plain:
+            raise InputError("only a detector of plain passes can read along; the bundled one does")
+        if example.response is not None:
+            raise InputError("give the response in parts, by feed", field="response")
+        self.example, self.text = example, ""
+        self._analyser, self._truncation = analyser, truncation
+        self._stream = SentenceStream(language)
+
+    def prepare(self) -> None:
+        """Read the prompt now; else it is read with the first sentence. Raises `InputError` for one that the
+        reader cannot read."""
+        self._analyser.read_prompt(self.example, truncation=self._truncation)
+
+    def feed(self, text: str) -> Iterator[JudgedPiece]:
+        """What ends with this text, each piece judged when it is asked for."""
+        return map(self.judge, self.pieces(text))
+
+    def end(self) -> Iterator[JudgedPiece]:
+        """The rest."""
+        return map(self.judge, self.rest())
+
+    def pieces(self, text: str) -> list[Piece]:
+        """What ends with this text; `judge` judges each, wherever it is called."""
+        self.text += text
+        return self._stream.feed(text)
+
+    def rest(self) -> list[Piece]:
+        """What is left where the response ends."""
+        return self._stream.end()
+
+    def judge(self, piece: Piece) -> JudgedPiece:
+        """One piece, from what was written until its end."""
+        unjudged = JudgedPiece(piece.start, piece.end, piece.text, None, suspect=False)
+        if not piece.text.strip():
+            return unjudged
+        # White space after it may become part of the next word's token.
+        example = self.example.with_response(self.text[: piece.end].rstrip())
+        analysis = self._analyser(example, evidence=False, reasons=False, truncation=self._truncation)
+        verdict, offsets = analysis.verdict, analysis.encoded.response_offsets
+        assert verdict.marks is not None
+        inside = tokens_in(offsets, [(piece.start, piece.end)])
+        if not inside.any():
+            raise RelevanceError("no verdict: the reader has no token for this part of the response")
+        score = top_mean(verdict.marks.probabilities[inside].astype(np.float64), verdict.marks.sentence_top)
+        return replace(
+            unjudged,
+            probability=score,
+            suspect=score >= verdict.marks.sentence_threshold,
+            so_far=verdict.probability,
+            spans=_spans_in(verdict, piece),
+            abstained=verdict.abstained,
+        )
+
+
+def _spans_in(verdict: Verdict, piece: Piece) -> tuple[SuspectSpan, ...]:
+    return tuple(one for one in verdict.spans if one.start < piece.end and one.end > piece.start)

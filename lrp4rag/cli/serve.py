@@ -1,0 +1,135 @@
+"""`lrp4rag serve`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lrp4rag.cli.command import advanced, command
+from lrp4rag.cli.options import PATH
+from lrp4rag.errors import InputError
+from lrp4rag.terminal import say
+
+if TYPE_CHECKING:
+    from lrp4rag.service.settings import Settings
+
+MISSING = "the server needs more libraries: pip install 'lrp4rag[serve]'"
+QUESTION = "How long is parental leave for partners?"
+PASSAGE = "Partners are entitled to 2 weeks of paid parental leave."
+RESPONSE = "Partners are entitled to 4 weeks of paid parental leave."
+
+
+@command(short_help="A server that lets out judged answers only.")
+@click.option("--config", type=PATH, help="YAML file of settings; docs/serve.md lists them.")
+@click.option("--demo", is_flag=True, help="Without an upstream: the reader itself writes the answers.")
+@click.option(
+    "--upstream", metavar="URL", help="OpenAI-compatible server that writes the answers: http://…/v1"
+)
+@click.option("--model", help="Model to ask the upstream for.  [default: the client's]")
+@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one.  [default: 8000]")
+@click.option(
+    "--audit", metavar="URL", help="SQLAlchemy URL of the audit log.  [default: sqlite:///lrp4rag-audit.db]"
+)
+@click.option("--check", is_flag=True, help="Say what would run, or what is wrong, and start nothing.")
+@click.option(
+    "--new-token", metavar="NAME", help="Print a bearer token for a client, and its line for the settings."
+)
+@advanced("--detector", help="A bundled detector, or the folder of one.  [default: default]")
+@advanced("--reader", help="Hub id or folder of the reader.  [default: the detector's]")
+@advanced("--device", help="cpu, cuda, …  [default: CUDA where there is one]")
+@advanced(
+    "--dtype",
+    type=click.Choice(["float32", "bfloat16", "float16"]),
+    help="Of the reader.  [default: float32]",
+)
+def serve(
+    config: Path | None,
+    check: bool,
+    new_token: str | None,
+    demo: bool,
+    **given: str | int | None,
+) -> None:
+    """Stand between an application and its model: each sentence of an answer is judged before it is let out.
+
+    POST /v1/judge judges a response by its question and passages. POST /v1/chat/completions is OpenAI's: it
+    asks the upstream, and holds each sentence until it is judged and the decision is in the audit log. Any
+    OpenAI client works; passages come in the extra field "lrp4rag". /docs lists all routes.
+
+    \b
+    Examples:
+      lrp4rag serve --demo
+      lrp4rag serve --upstream http://127.0.0.1:8080/v1 --model llama
+      lrp4rag serve --config lrp4rag.yaml --check
+    """
+    try:
+        import uvicorn
+
+        from lrp4rag.service.access import new_token as make_token
+        from lrp4rag.service.app import create_app
+        from lrp4rag.service.settings import Settings
+        from lrp4rag.service.state import load_detector
+    except ImportError as error:
+        raise InputError(f"{MISSING} ({error.name} is missing)") from None
+    if new_token is not None:
+        token, hash = make_token()
+        say(f"token, for the client: {token}")
+        say(f"for the settings:\ntokens:\n  {new_token}: {hash}")
+        return
+    settings = Settings.load(config, demo=demo or None, **given)
+    if check:
+        from lrp4rag.service.checks import check as run_checks
+
+        for line in run_checks(settings):
+            say(line)
+        return
+    of_run: str | None = None
+    if not settings.tokens and not settings.open:
+        of_run, hash = make_token()
+        settings = settings.model_copy(update={"tokens": {"started": hash}})
+    server = uvicorn.Config(
+        create_app(settings, load_detector(settings)),
+        host=settings.host,
+        port=settings.port,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=round(settings.seconds),
+        server_header=False,
+    )
+    socket = server.bind_socket()
+    socket.listen()  # who asks now waits until the routes are there
+    for line in _banner(settings, socket.getsockname()[1], of_run):
+        say(line)
+    uvicorn.Server(server).run(sockets=[socket])
+
+
+def _banner(settings: Settings, port: int, token: str | None) -> list[str]:
+    """What to type next."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    url = f"http://{host}:{port}"
+    lines = [f"{url}  (routes: {url}/docs; audit log: {_without_password(settings.audit)})"]
+    if token is not None:
+        lines.append(f"token of this run: {token}")
+    shown = token or ("TOKEN" if settings.tokens else None)
+    head = f"-H 'Authorization: Bearer {shown}' " if shown else ""
+
+    def curl(route: str, body: dict[str, Any]) -> str:
+        data = shlex.quote(json.dumps(body))
+        return f"  curl -sN {url}{route} {head}-H 'Content-Type: application/json' -d {data}"
+
+    lines += ["try:", curl("/v1/judge", {"question": QUESTION, "passages": [PASSAGE], "response": RESPONSE})]
+    if settings.demo or settings.upstream is not None:
+        asked = [{"role": "user", "content": QUESTION}]
+        chat = {"model": "any", "stream": True, "messages": asked, "lrp4rag": {"passages": [PASSAGE]}}
+        lines.append(curl("/v1/chat/completions", chat))
+    return lines
+
+
+def _without_password(url: str) -> str:
+    from sqlalchemy.engine import make_url
+
+    return make_url(url).render_as_string(hide_password=True)

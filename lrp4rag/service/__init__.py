@@ -1,0 +1,1 @@
+"""The guardrail: a server between an application and its model, which lets out judged text only."""

@@ -1,0 +1,150 @@
+"""`JudgedAnswer`: an answer of the upstream, of which only judged text is let out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong
+from lrp4rag.example import Example
+from lrp4rag.judge import Detector
+from lrp4rag.sentence_stream import Piece
+from lrp4rag.service.metrics import DECISIONS, HELD
+from lrp4rag.service.models import Decision
+from lrp4rag.service.owner import Owner
+from lrp4rag.service.policy import Action, Policy, Reason
+from lrp4rag.service.problems import Problem
+from lrp4rag.service.recording import Recorder, new_id
+from lrp4rag.service.upstream import Delta
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is let out for a piece of the answer: `text` is the piece, with a mark, or a notice in its place.
+    White space has no decision."""
+
+    text: str
+    judged: JudgedPiece | None = None
+    decision: Decision | None = None
+
+    def extension(self) -> dict[str, Any]:
+        """What a client that asks for it is told."""
+        found: dict[str, Any] = {} if self.decision is None else self.decision.model_dump()
+        if self.judged is not None and self.judged.probability is not None:
+            found |= {"probability": round(self.judged.probability, 4), "so_far": self.judged.so_far}
+            found["contradictions"] = [
+                {"text": one.text, "passage": one.passage + 1, "instead": one.instead}
+                for span in self.judged.spans
+                for one in span.contradictions
+            ]
+        return found
+
+
+@dataclass(slots=True)
+class JudgedAnswer:
+    """Holds each sentence of an answer until it is judged, decided on and recorded.
+
+    `finish_reason` and `usage` are the upstream's, known when `parts` has ended.
+    """
+
+    owner: Owner
+    recorder: Recorder
+    policy: Policy
+    example: Example
+    language: str
+    by: str
+    seconds: float
+    longest: int
+    id: str = field(default_factory=new_id)
+    finish_reason: str | None = None
+    usage: Mapping[str, Any] | None = None
+    decision: Decision | None = None
+    _actions: Counter[Action] = field(default_factory=Counter)
+    _notice: str = ""
+
+    async def parts(self, deltas: AsyncIterator[Delta]) -> AsyncIterator[Part]:
+        """Raises a problem where the reader has no time for it or the upstream fails, and what the audit log
+        raises where it cannot be written. What was not judged by then is not let out."""
+        self.owner.admit(self.seconds)
+        reading = await self.owner.run(self._begin, self.seconds)
+        async for delta in deltas:
+            self.finish_reason = delta.finish_reason or self.finish_reason
+            self.usage = delta.usage or self.usage
+            if len(reading.text) + len(delta.content) > self.longest:
+                raise Problem(502, "The upstream failed", "its answer is longer than is allowed")
+            for piece in reading.pieces(delta.content):
+                yield await self._part(reading, piece)
+        for piece in reading.rest():
+            yield await self._part(reading, piece)
+        await self._finish(reading)
+
+    def _begin(self, detector: Detector) -> ReadingAlong:
+        reading = detector.reading_of(self.example, language=self.language)
+        reading.prepare()
+        return reading
+
+    async def _part(self, reading: ReadingAlong, piece: Piece) -> Part:
+        if not piece.text.strip():
+            return Part(piece.text)
+        judged: JudgedPiece | None = None
+        action: Action
+        reason: Reason
+        try:
+            with HELD.time():
+                judged = await self.owner.run(lambda _: reading.judge(piece), self.seconds, admitted=True)
+        except Exception:  # whatever fails is no clean verdict
+            action, reason = self.policy.unavailable, "unavailable"
+        else:
+            assert judged.probability is not None
+            action, reason = self.policy.sentence(
+                judged.probability, suspect=judged.suspect, abstained=judged.abstained
+            )
+        decision = await self.recorder.decide(
+            "sentence",
+            action,
+            reason,
+            by=self.by,
+            answer=self.id,
+            start=piece.start,
+            end=piece.end,
+            probability=judged and judged.probability,
+            so_far=judged and judged.so_far,
+        )
+        DECISIONS.labels(kind="sentence", action=action, reason=reason).inc()
+        self._actions[action] += 1
+        return Part(self._shown(piece, action, reason), judged, decision)
+
+    def _shown(self, piece: Piece, action: Action, reason: Reason) -> str:
+        """A notice that stands already is not repeated."""
+        before, self._notice = self._notice, ""
+        body = piece.text.rstrip()
+        gap = piece.text[len(body) :]
+        if action == "serve":
+            return piece.text
+        if action == "mark":
+            return body + self.policy.mark + gap
+        self._notice = self.policy.notice_for(reason)
+        return "" if self._notice == before else self._notice + (gap or " ")
+
+    async def _finish(self, reading: ReadingAlong) -> None:
+        """Record the answer as a whole."""
+        count = self._actions.total()
+        action: Action = next((one for one in ("withhold", "mark") if self._actions[one]), "serve")
+        self.decision = await self.recorder.decide(
+            "answer",
+            action,
+            "grounded" if action == "serve" else "suspect",
+            by=self.by,
+            answer=self.id,
+            sentences=dict(self._actions),
+            faithfulness=self._actions["serve"] / count if count else None,
+            finish_reason=self.finish_reason,
+            texts={
+                "question": self.example.question,
+                **{f"passage {k}": text for k, text in enumerate(self.example.passages, start=1)},
+                "response": reading.text,
+            },
+        )
+        DECISIONS.labels(kind="answer", action=action, reason=self.decision.reason).inc()

@@ -1,0 +1,326 @@
+"""The server's routes: each parses, asks the owner of the reader, records what is decided, and replies."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.responses import PlainTextResponse, StreamingResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lrp4rag import __version__
+from lrp4rag.judge import Detector, ExplainedVerdict
+from lrp4rag.service import chat, problems
+from lrp4rag.service.answers import JudgedAnswer
+from lrp4rag.service.metrics import DECISIONS, JUDGED, REFUSED, REGISTRY, WAITING
+from lrp4rag.service.models import BatchRequest, JudgeReply, JudgeRequest, Passages
+from lrp4rag.service.policy import Action, Reason
+from lrp4rag.service.problems import Problem, as_problem
+from lrp4rag.service.settings import Settings
+from lrp4rag.service.state import State, running
+
+LOG = logging.getLogger("lrp4rag.service")
+
+
+def create_app(settings: Settings, detector: Detector | None = None) -> FastAPI:
+    """The ASGI application; the reader is loaded when it starts, unless a `detector` is given."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with running(settings, detector) as state:
+            app.state.server = state
+            yield
+
+    app = FastAPI(
+        title="lrp4rag",
+        version=__version__,
+        lifespan=lifespan,
+        description="Judges answers of retrieval-augmented generation, and lets out judged text only.",
+    )
+    app.add_middleware(Limited, largest=settings.largest_request)
+    problems.register(app)
+    _add_judging(app)
+    _add_chat(app)
+    _add_guardrail(app)
+    _add_watching(app)
+    return app
+
+
+def _state(request: Request) -> State:
+    found: State = request.app.state.server
+    return found
+
+
+def _client(request: Request) -> str:
+    """The name of the client, whose request is counted."""
+    access = _state(request).access
+    name = access.name_of(request.headers.get("authorization") or _key(request))
+    access.count(name)
+    return name
+
+
+def _key(request: Request) -> str | None:
+    """LiteLLM sends its key so."""
+    key = request.headers.get("x-api-key")
+    return None if key is None else f"Bearer {key}"
+
+
+Server = Annotated[State, Depends(_state)]
+Client = Annotated[str, Depends(_client)]
+
+
+async def _judge(server: State, given: JudgeRequest, by: str, *, admitted: bool = False) -> JudgeReply:
+    """Judge a response, decide, and record it."""
+    started, example = time.monotonic(), given.example()
+    try:
+        verdict: ExplainedVerdict = await server.owner.run(
+            lambda detector: detector.judge(example), server.settings.seconds, admitted=admitted
+        )
+    except TimeoutError:
+        raise Problem(503, "Unavailable", "the response was not judged in time") from None
+    policy = server.settings.policy
+    suspect = any(one.suspect for one in verdict.sentences)
+    action, reason = policy.response(
+        hallucinated=verdict.hallucinated, suspect=suspect, abstained=verdict.abstained
+    )
+    count = len(verdict.sentences)
+    decision = await server.recorder.decide(
+        "response",
+        action,
+        reason,
+        by=by,
+        probability=verdict.probability,
+        threshold=verdict.threshold,
+        faithfulness=sum(not one.suspect for one in verdict.sentences) / count if count else None,
+        texts={
+            "question": example.question,
+            **{f"passage {k}": text for k, text in enumerate(example.passages, start=1)},
+            "response": given.response,
+        },
+    )
+    DECISIONS.labels(kind="response", action=action, reason=reason).inc()
+    JUDGED.observe(time.monotonic() - started)
+    return JudgeReply(decision=decision, verdict=verdict.to_dict())
+
+
+def _add_judging(app: FastAPI) -> None:
+    @app.post("/v1/judge", tags=["judge"])
+    async def judge(given: JudgeRequest, server: Server, client: Client) -> JudgeReply:
+        """Judge one response by its question and passages."""
+        return await _judge(server, given, client)
+
+    @app.post("/v1/judge/batch", tags=["judge"])
+    async def batch(given: BatchRequest, server: Server, client: Client) -> dict[str, list[Any]]:
+        """Judge several; replies keep their order, and one that fails is a problem in its place."""
+        server.owner.admit(server.settings.seconds)
+        found: list[Any] = []
+        for one in given.requests:
+            try:
+                reply = await _judge(server, one, client, admitted=True)
+                found.append(reply.model_dump(mode="json"))
+            except Exception as error:
+                found.append({"problem": as_problem(error).document()})
+        return {"replies": found}
+
+    @app.get("/v1/decisions/{id}", tags=["judge"])
+    async def decision(id: str, server: Server, client: Client) -> dict[str, Any]:
+        """The record of a decision, as it stands in the audit log."""
+        entry = await server.recorder.find(id)
+        if entry is None:
+            raise Problem(404, "Not found", "there is no decision with this id")
+        return {
+            "sequence": entry.sequence,
+            "time": entry.time,
+            "previous": entry.previous,
+            "hash": entry.hash,
+            "record": entry.record,
+        }
+
+
+def _add_chat(app: FastAPI) -> None:
+    @app.post("/v1/chat/completions", tags=["chat"], response_model=None)
+    async def completions(
+        request: Request, server: Server, client: Client
+    ) -> dict[str, Any] | StreamingResponse:
+        """OpenAI's chat completions, through the upstream: each sentence is held until it is judged.
+
+        Passages come in the field `lrp4rag`: `{"passages": ["…"]}`. Decisions are under the same name in the
+        reply; in a stream, in each chunk.
+        """
+        if server.upstream is None:
+            raise Problem(501, "No upstream", "start the server with an upstream, or with --demo")
+        body, extension, example = chat.parse(await _json(request))
+        answer = JudgedAnswer(
+            server.owner,
+            server.recorder,
+            server.settings.policy,
+            example,
+            extension.language,
+            client,
+            server.settings.seconds,
+            server.settings.longest_answer,
+        )
+        model = str(server.settings.model or body.get("model") or "lrp4rag")
+        parts = answer.parts(server.upstream.answer(body, example))
+        if not body.get("stream"):
+            found = []
+            async for part in parts:
+                if await request.is_disconnected():
+                    break
+                found.append(part)
+            return chat.completion(answer, found, model)
+        # The first part is awaited: until then, an error has a status of its own.
+        first = await anext(parts, None)
+
+        async def all_parts() -> AsyncIterator[Any]:
+            if first is not None:
+                yield first
+            async for part in parts:
+                yield part
+
+        options = body.get("stream_options") or {}
+        usage = isinstance(options, dict) and bool(options.get("include_usage"))
+        return StreamingResponse(
+            chat.events(answer, all_parts(), model, usage=usage), media_type="text/event-stream"
+        )
+
+    @app.get("/v1/models", tags=["chat"])
+    async def models(server: Server, client: Client) -> dict[str, Any]:
+        """The upstream's models."""
+        names = [] if server.upstream is None else await server.upstream.models()
+        return {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
+
+
+class GuardrailRequest(BaseModel):
+    """What LiteLLM's generic guardrail sends; fields that are not read are let pass."""
+
+    model_config = ConfigDict(extra="allow")
+
+    texts: Annotated[list[str], Field(max_length=64)] = []
+    input_type: Literal["request", "response"] = "request"
+    additional_provider_specific_params: dict[str, Any] = {}
+
+
+class GuardrailReply(BaseModel):
+    """BLOCKED and why, NONE, or the texts to use in the place of those given."""
+
+    action: Literal["BLOCKED", "NONE", "GUARDRAIL_INTERVENED"]
+    blocked_reason: str | None = None
+    texts: list[str] | None = None
+
+
+class _Given(BaseModel):
+    """Of the guardrail's own parameters, those of a request."""
+
+    question: str = "What do the passages say?"
+    passages: Passages
+
+
+def _add_guardrail(app: FastAPI) -> None:
+    @app.post("/beta/litellm_basic_guardrail_api", tags=["guardrail"], response_model_exclude_none=True)
+    async def guardrail(given: GuardrailRequest, server: Server, client: Client) -> GuardrailReply:
+        """LiteLLM's generic guardrail: responses are judged, requests pass. The passages and the question are
+        among the guardrail's parameters."""
+        if given.input_type == "request" or not given.texts:
+            return GuardrailReply(action="NONE")
+        policy = server.settings.policy
+        try:
+            known = _Given.model_validate(given.additional_provider_specific_params)
+        except ValueError:
+            return GuardrailReply(action="BLOCKED", blocked_reason="no passages came with the response")
+        texts = []
+        for text in given.texts:
+            request = JudgeRequest(question=known.question, passages=known.passages, response=text)
+            action: Action
+            reason: Reason
+            try:
+                found = (await _judge(server, request, client)).decision
+                action, reason = found.action, found.reason
+            except Exception:
+                action, reason = policy.unavailable, "unavailable"
+            if action == "withhold":
+                return GuardrailReply(action="BLOCKED", blocked_reason=policy.notice_for(reason))
+            texts.append(text + policy.mark if action == "mark" else text)
+        if texts == given.texts:
+            return GuardrailReply(action="NONE")
+        return GuardrailReply(action="GUARDRAIL_INTERVENED", texts=texts)
+
+
+def _add_watching(app: FastAPI) -> None:
+    @app.get("/healthz", tags=["watch"])
+    async def healthz() -> dict[str, str]:
+        """Alive."""
+        return {"status": "alive"}
+
+    @app.get("/readyz", tags=["watch"])
+    async def readyz(server: Server) -> dict[str, str]:
+        """Ready to judge: the reader is loaded, the audit log can be read, the upstream answers."""
+        await server.recorder.find("")
+        if server.upstream is not None:
+            await server.upstream.models()
+        return {"status": "ready"}
+
+    @app.get("/metrics", tags=["watch"], response_class=PlainTextResponse)
+    async def metrics(server: Server) -> PlainTextResponse:
+        """Prometheus."""
+        WAITING.set(server.owner.waiting)
+        return PlainTextResponse(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _json(request: Request) -> Any:
+    try:
+        return json.loads(await request.body())
+    except (ValueError, RecursionError):
+        raise Problem(400, "Invalid request", "the body is no JSON") from None
+
+
+class Limited:
+    """Refuses a body of more than `largest` bytes while it comes in, counts refusals by status, and makes a
+    problem of what failed."""
+
+    def __init__(self, app: ASGIApp, largest: int) -> None:
+        self._app, self._largest = app, largest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        size, started = 0, False
+        too_large = Problem(413, "Request too large", f"send at most {self._largest} bytes")
+
+        async def limited() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self._largest:
+                raise too_large
+            return message
+
+        async def counted(message: Message) -> None:
+            if size > self._largest:  # what the app makes of it is not told
+                return
+            nonlocal started
+            started = True
+            if message["type"] == "http.response.start" and message["status"] >= 400:
+                REFUSED.labels(status=str(message["status"])).inc()
+            await send(message)
+
+        failed: Exception | None = None
+        try:
+            await self._app(scope, limited, counted)
+        except Exception as error:  # not raised further: a traceback in the log may hold a request's text
+            failed = error
+        if size > self._largest:
+            REFUSED.labels(status="413").inc()
+            await too_large.reply()(scope, receive, send)
+        elif failed is not None:
+            LOG.error("a request failed: %s", type(failed).__name__)
+            if not started:
+                await as_problem(failed).reply()(scope, receive, counted)

@@ -1,0 +1,110 @@
+"""What requests and replies hold."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from lrp4rag.example import Example
+from lrp4rag.service.policy import Action, Reason
+from lrp4rag.text import surrogate_in
+
+MOST_PASSAGES = 64
+LONGEST = 200_000
+"""Characters of a text."""
+
+
+def _encodable(text: str) -> str:
+    if surrogate_in(text) is not None:
+        raise ValueError("has half of a surrogate pair, which is no character")
+    return text
+
+
+Text = Annotated[str, Field(max_length=LONGEST), AfterValidator(_encodable)]
+Name = Annotated[str, Field(max_length=200), AfterValidator(_encodable)]
+
+
+class Passage(BaseModel):
+    """A retrieved passage, and what is known of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: Text
+    id: Name | None = None
+    title: Name | None = None
+    version: Name | None = None
+    effective: Name | None = Field(default=None, description="ISO 8601 date from which it holds.")
+    expires: Name | None = Field(default=None, description="ISO 8601 date until which it holds.")
+    score: float | None = Field(default=None, allow_inf_nan=False, description="Of the retrieval.")
+
+
+Passages = Annotated[list[Passage | Text], Field(min_length=1, max_length=MOST_PASSAGES)]
+
+
+class JudgeRequest(BaseModel):
+    """A response, and what it was made from."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "question": "How long is parental leave for partners?",
+                    "passages": ["Partners are entitled to 2 weeks of paid parental leave."],
+                    "response": "Partners are entitled to 4 weeks of paid parental leave.",
+                }
+            ]
+        },
+    )
+
+    question: Text
+    passages: Passages
+    response: Text
+    generator: Name | None = Field(
+        default=None, description="The model that wrote the response, where known."
+    )
+
+    def example(self) -> Example:
+        """Raises `InputError` for what cannot be judged."""
+        return Example(self.question, texts_of(self.passages), self.response, generator=self.generator)
+
+
+class BatchRequest(BaseModel):
+    """Responses that are judged one after another."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    requests: Annotated[list[JudgeRequest], Field(min_length=1, max_length=100)]
+
+
+class Decision(BaseModel):
+    """What was done, and why; `id` finds its record."""
+
+    id: str
+    action: Action
+    reason: Reason
+    policy: str = Field(description="Hash of the policy.")
+
+
+class JudgeReply(BaseModel):
+    """The decision with the verdict that it was made of, as `lrp4rag analyse --json` prints it."""
+
+    decision: Decision
+    verdict: dict[str, Any]
+
+
+class Extension(BaseModel):
+    """What a chat request brings beside OpenAI's fields, under "lrp4rag"."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    passages: Passages
+    question: Text | None = Field(default=None, description="Default: the last message of the user.")
+    language: Annotated[str, Field(pattern="^[a-z]{2,3}$")] = "en"
+
+
+def texts_of(passages: list[Passage | str]) -> list[str]:
+    """Of each passage, with its title before it."""
+    given = [Passage(text=one) if isinstance(one, str) else one for one in passages]
+    return [f"{one.title}\n{one.text}" if one.title else one.text for one in given]

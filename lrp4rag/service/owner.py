@@ -1,0 +1,71 @@
+"""`Owner`: the one thread that uses the reader, and who waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import TypeVar
+
+from lrp4rag.judge import Detector
+from lrp4rag.service.problems import busy
+
+T = TypeVar("T")
+Job = Callable[[Detector], T]
+
+_NEWEST = 0.2
+"""How much the newest job counts in the mean of their seconds."""
+
+
+class Owner:
+    """Runs jobs on a detector one after another, in a thread of its own.
+
+    A job that would not be done in time is refused at once. One whose caller has gone is not begun. Use it as
+    a context manager: the detector is open while it runs.
+    """
+
+    def __init__(self, detector: Detector, *, most_waiting: int, seconds: float = 1.0) -> None:
+        """`seconds` is what a job is taken to cost before one was run."""
+        self.detector, self.most_waiting, self.mean_seconds = detector, most_waiting, seconds
+        self.waiting = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reader")
+        self._open = ExitStack()
+
+    def __enter__(self) -> Owner:
+        self._thread.submit(self._open.enter_context, self.detector).result()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for the job that runs, and let go of the reader."""
+        self._thread.submit(self._open.close)
+        self._thread.shutdown(wait=True)
+
+    def admit(self, seconds: float) -> None:
+        """Raise a problem (429) where a job would not be done in `seconds`, or too many wait."""
+        expected = (self.waiting + 1) * self.mean_seconds
+        if self.waiting >= self.most_waiting or (self.waiting and expected > seconds):
+            raise busy(self.waiting * self.mean_seconds)
+
+    async def run(self, job: Job[T], seconds: float, *, admitted: bool = False) -> T:
+        """What the job returns, or raises. One that is `admitted` belongs to an answer that has begun: it
+        waits behind the others, and is not refused.
+
+        Raises a problem (429) as `admit` does, and `TimeoutError` where it is not done in `seconds`.
+        """
+        if not admitted:
+            self.admit(seconds)
+        self.waiting += 1
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.wrap_future(self._thread.submit(self._timed, job))
+        finally:
+            self.waiting -= 1
+
+    def _timed(self, job: Job[T]) -> T:
+        started = time.monotonic()
+        try:
+            return job(self.detector)
+        finally:
+            self.mean_seconds += _NEWEST * (time.monotonic() - started - self.mean_seconds)

@@ -1,0 +1,67 @@
+"""`Recorder`: decisions as records of the audit log, written before the answer leaves."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from lrp4rag import __version__
+from lrp4rag.hashes import json_hash
+from lrp4rag.judge import Detector
+from lrp4rag.service.audit import AuditLog, Entry
+from lrp4rag.service.models import Decision
+from lrp4rag.service.policy import Action, Policy, Reason
+
+
+def new_id() -> str:
+    """Of a decision or an answer: random, so that it tells nothing."""
+    return secrets.token_hex(12)
+
+
+class Recorder:
+    """Appends to the audit log what was decided, by which versions, under which policy."""
+
+    def __init__(self, log: AuditLog, detector: Detector, policy: Policy) -> None:
+        self._log, self._policy, self._lock = log, policy, threading.Lock()
+        self._versions = {
+            "package": __version__,
+            "detector": json_hash(detector.card.model_dump(mode="json"))[:16],
+            "reader": str(detector.card.reader["digest"])[:16],
+            "policy": policy.hash,
+        }
+
+    async def decide(
+        self,
+        kind: str,
+        action: Action,
+        reason: Reason,
+        *,
+        by: str,
+        texts: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> Decision:
+        """Write a decision of a `kind`, made for the client `by`; `more` are scores and numbers, and only
+        `texts` hold what people wrote. It is on disk when this returns."""
+        made = Decision(id=new_id(), action=action, reason=reason, policy=self._policy.hash)
+        record = {
+            "id": made.id,
+            "kind": kind,
+            "action": action,
+            "reason": reason,
+            "client": by,
+            **self._versions,
+            **more,
+        }
+        await run_in_threadpool(self._append, record, dict(texts or {}))
+        return made
+
+    async def find(self, id: str) -> Entry | None:
+        return await run_in_threadpool(self._log.get, id)
+
+    def _append(self, record: dict[str, Any], texts: dict[str, str]) -> None:
+        with self._lock:
+            self._log.append(record, texts)

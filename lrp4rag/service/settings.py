@@ -1,0 +1,172 @@
+"""`Settings`: one YAML file, and environment variables that begin with `LRP4RAG_`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, HttpUrl, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from lrp4rag.errors import InputError
+from lrp4rag.files import read_bytes
+from lrp4rag.service.policy import Policy
+from lrp4rag.types import Positive, first_fault
+
+LARGEST_FILE = 2**20
+
+
+class Settings(BaseSettings):
+    """All that a server is started with. `lrp4rag serve --check` validates it and starts nothing."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="LRP4RAG_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    detector: str = Field(default="default", description="A bundled detector, or the folder of one.")
+    reader: str | None = Field(
+        default=None, description="Hub id or folder of the reader (default: the detector's)."
+    )
+    device: str | None = Field(default=None, description="cpu, cuda, … (default: CUDA where there is one).")
+    dtype: Literal["float32", "bfloat16", "float16"] = Field(default="float32", description="Of the reader.")
+    upstream: HttpUrl | None = Field(
+        default=None, description="OpenAI-compatible server that writes answers: …/v1"
+    )
+    upstream_key: SecretStr | None = Field(default=None, description="Its key.")
+    demo: bool = Field(default=False, description="The reader itself writes answers.")
+    model: str | None = Field(default=None, description="Model to ask it for (default: the client's).")
+    audit: str = Field(default="sqlite:///lrp4rag-audit.db", description="SQLAlchemy URL of the audit log.")
+    audit_key: Path | None = Field(
+        default=None, description="Ed25519 key that signs checkpoints; made if missing."
+    )
+    keep_texts: bool = Field(
+        default=False, description="Keep questions, passages and answers beside the chain."
+    )
+    tokens: dict[str, str] = Field(
+        default={},
+        description="SHA-256 of each client's bearer token, by its name; see `lrp4rag serve --new-token`.",
+    )
+    open: bool = Field(default=False, description="Serve without tokens.")
+    policy: Policy = Field(default=Policy(), description="What is done with a probability.")
+    seconds: float = Field(
+        default=30.0, gt=0, le=600, description="In which a response or a sentence is judged."
+    )
+    upstream_seconds: float = Field(
+        default=120.0, gt=0, le=3600, description="Of silence before it is given up."
+    )
+    most_waiting: Positive = Field(default=32, description="Jobs that wait for the reader.")
+    per_minute: Positive = Field(default=600, description="Requests of one token.")
+    largest_request: int = Field(default=2**21, ge=1024, le=2**26, description="Bytes of a request's body.")
+    longest_answer: int = Field(default=100_000, ge=100, description="Characters of an upstream's answer.")
+    prompt_bytes: int = Field(
+        default=2**29, ge=0, description="Bytes of prompts that stay read between sentences."
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Settings:
+        for name, value in self.tokens.items():
+            if len(value) != 64 or set(value) - set("0123456789abcdef"):
+                raise ValueError(f"tokens.{name} is no SHA-256: make a token with lrp4rag serve --new-token")
+        if not self.tokens and not self.open and self.host not in ("127.0.0.1", "::1", "localhost"):
+            raise ValueError("a server that others can reach needs tokens; 'open: true' does without")
+        if self.demo and self.upstream is not None:
+            raise ValueError("demo and upstream: the answers come from one of them")
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """What is given goes before the environment; other sources are not read."""
+        return init_settings, env_settings
+
+    @classmethod
+    def load(cls, path: Path | None, **given: Any) -> Settings:
+        """From a YAML file, under the environment, under what is given. Raises `InputError` naming file, line
+        and field."""
+        found = {} if path is None else _read(path)
+        named = {name: value for name, value in given.items() if value is not None}
+        try:
+            from_environment = _environment(cls)
+            return cls(**_over(_over(found, from_environment), named))
+        except ValidationError as error:
+            message, field = first_fault(error)
+            raise InputError(message, path=path, line=_line(path, field), field=field) from None
+
+
+def _environment(cls: type[Settings]) -> dict[str, Any]:
+    from pydantic_settings import EnvSettingsSource
+
+    return EnvSettingsSource(cls)()
+
+
+def _over(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Nested values of `other` in the place of those of `one`."""
+    found = dict(one)
+    for name, value in other.items():
+        below = found.get(name)
+        found[name] = _over(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return found
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = yaml.safe_load(read_bytes(path, LARGEST_FILE))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        what = getattr(error, "problem", None) or "this is no YAML"
+        raise InputError(str(what), path=path, line=mark.line + 1 if mark else None) from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+        raise InputError("settings are a mapping, as in 'port: 8000'", path=path)
+    return found
+
+
+def _line(path: Path | None, field: str | None) -> int | None:
+    """Where a field of the file is; None where it is not there."""
+    if path is None or not field:
+        return None
+    node = yaml.compose(read_bytes(path, LARGEST_FILE), Loader=yaml.SafeLoader)
+    line = None
+    for name in field.replace("[", ".").split("."):
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        pair = next(((key, value) for key, value in pairs if key.value == name), None)
+        if pair is None:
+            break
+        line, node = pair[0].start_mark.line + 1, pair[1]
+    return line
+
+
+def reference() -> str:
+    """All settings as a Markdown table, for the documentation."""
+    rows = ["| setting | default | |", "|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        if isinstance(field.default, Policy):
+            rows += [
+                f"| `policy.{below}` | {_shown(one.default)} | {_words(one.description)} |"
+                for below, one in Policy.model_fields.items()
+            ]
+        else:
+            rows.append(f"| `{name}` | {_shown(field.default)} | {_words(field.description)} |")
+    return "\n".join(rows) + "\n"
+
+
+def _shown(default: object) -> str:
+    return "" if default is None or default == {} else f"`{str(default).strip()}`"
+
+
+def _words(description: str | None) -> str:
+    return (description or "").replace("|", "\\|")

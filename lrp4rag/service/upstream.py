@@ -1,0 +1,153 @@
+"""`Upstream`: what writes the answers that are judged. Any OpenAI-compatible server, or the reader itself."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import httpx
+from httpx_sse import SSEError, aconnect_sse
+
+from lrp4rag.example import Example
+from lrp4rag.service.owner import Owner
+from lrp4rag.service.problems import Problem
+
+MOST_TOKENS = 256
+"""Of an answer by the reader, unless the request says otherwise."""
+LONGEST_EVENT = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A part of an answer: text, why it ended, what it used (OpenAI's `usage`)."""
+
+    content: str = ""
+    finish_reason: str | None = None
+    usage: Mapping[str, Any] | None = None
+
+
+class Upstream(Protocol):
+    """Writes an answer to an OpenAI request, in parts."""
+
+    def answer(self, body: Mapping[str, Any], example: Example) -> AsyncIterator[Delta]:
+        """Raises a problem (502) where it gives none, or ends before it is done."""
+        ...
+
+    async def models(self) -> list[str]:
+        """The names of its models; raises a problem (502) where it does not answer."""
+        ...
+
+
+class HttpUpstream:
+    """An OpenAI-compatible server at `base` (…/v1): llama.cpp, vLLM, Ollama, TGI."""
+
+    def __init__(self, client: httpx.AsyncClient, base: str, *, key: str | None, model: str | None) -> None:
+        self._client, self._base, self._model = client, base.rstrip("/"), model
+        self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+
+    async def answer(self, body: Mapping[str, Any], example: Example) -> AsyncIterator[Delta]:
+        """Always streamed: so a sentence is judged while the next one is written."""
+        sent = {**body, "stream": True} | ({} if self._model is None else {"model": self._model})
+        finished = False
+        try:
+            async with aconnect_sse(
+                self._client, "POST", f"{self._base}/chat/completions", json=sent, headers=self._headers
+            ) as source:
+                if source.response.status_code >= 400:
+                    await source.response.aread()
+                    raise _refused(source.response)
+                async for event in source.aiter_sse():
+                    if event.data.strip() == "[DONE]":
+                        break
+                    delta = _delta(event.data)
+                    finished = finished or delta.finish_reason is not None
+                    yield delta
+        except (httpx.HTTPError, httpx.StreamError, SSEError, UnicodeDecodeError) as error:
+            raise _broken(f"the upstream failed: {type(error).__name__}") from None
+        if not finished:
+            raise _broken("the upstream's answer ended before it was finished")
+
+    async def models(self) -> list[str]:
+        try:
+            reply = await self._client.get(f"{self._base}/models", headers=self._headers)
+            reply.raise_for_status()
+            return [str(one["id"]) for one in reply.json()["data"]]
+        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+            raise _broken(f"the upstream does not answer: {type(error).__name__}") from None
+
+
+class ReaderUpstream:
+    """The reader answers by itself, for a demonstration: it is small, and invents."""
+
+    def __init__(self, owner: Owner, seconds: float) -> None:
+        self._owner, self._seconds = owner, seconds
+
+    async def answer(self, body: Mapping[str, Any], example: Example) -> AsyncIterator[Delta]:
+        asked = body.get("max_completion_tokens") or body.get("max_tokens") or MOST_TOKENS
+        most = min(int(asked), MOST_TOKENS) if isinstance(asked, int) and asked > 0 else MOST_TOKENS
+        encoded = await self._owner.run(
+            lambda detector: detector.reader.generate(example, max_new_tokens=most), self._seconds
+        )
+        yield Delta(encoded.response)
+        counts = len(encoded.prompt_ids), len(encoded.response_ids)
+        usage = dict(
+            zip(("prompt_tokens", "completion_tokens", "total_tokens"), (*counts, sum(counts)), strict=True)
+        )
+        yield Delta(finish_reason="length" if counts[1] >= most else "stop", usage=usage)
+
+    async def models(self) -> list[str]:
+        return [str(self._owner.detector.reader.identity.name)]
+
+
+def _delta(data: str) -> Delta:
+    """Of a chunk; raises a problem (502) for what is none."""
+    try:
+        if len(data) > LONGEST_EVENT:
+            raise ValueError
+        chunk = json.loads(data)
+        if "error" in chunk:
+            raise _broken("the upstream reports an error")
+        choices = chunk.get("choices") or []
+        choice = choices[0] if choices else {}
+        if choice.get("index", 0) != 0:
+            raise ValueError
+        delta = choice.get("delta") or {}
+        if delta.get("tool_calls") or delta.get("function_call"):
+            raise _broken("the upstream calls a tool, which was not asked for")
+        content = delta.get("content") or ""
+        if not isinstance(content, str):
+            raise ValueError
+        return Delta(content, choice.get("finish_reason"), chunk.get("usage"))
+    except (ValueError, AttributeError, TypeError, IndexError, RecursionError):
+        raise _broken("the upstream sent what is no chunk of an answer") from None
+
+
+def _refused(response: httpx.Response) -> Problem:
+    """What the upstream refuses for the client's sake is the client's to mend."""
+    status = response.status_code
+    if status in (400, 404, 413, 422):
+        return Problem(status, "Refused by the upstream", _message(response))
+    if status == 429:
+        headers = {"Retry-After": response.headers.get("Retry-After", "1")}
+        return Problem(429, "Too many requests", "the upstream is busy", headers=headers)
+    return _broken(f"the upstream answers with status {status}")
+
+
+def _message(response: httpx.Response) -> str:
+    try:
+        error = response.json()["error"]
+        return str(error["message"] if isinstance(error, dict) else error)
+    except (ValueError, KeyError, TypeError):
+        return f"status {response.status_code}"
+
+
+def _broken(detail: str) -> Problem:
+    return Problem(502, "The upstream failed", detail)
+
+
+def now() -> int:
+    """Seconds since 1970, as OpenAI's `created` counts them."""
+    return int(time.time())

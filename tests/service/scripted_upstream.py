@@ -1,0 +1,94 @@
+"""An OpenAI-compatible server whose answers, and misdeeds, are written down beforehand."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
+from typing import Any
+
+
+def chunk(content: str | None = None, finish: str | None = None, **more: Any) -> str:
+    """An event of a stream."""
+    delta = {} if content is None else {"content": content}
+    found = {"id": "c", "object": "chat.completion.chunk", "model": "m"} | more
+    found.setdefault("choices", [{"index": 0, "delta": delta, "finish_reason": finish}])
+    return f"data: {json.dumps(found, ensure_ascii=False)}\n\n"
+
+
+def events(*texts: str, finish: str = "stop") -> bytes:
+    """A whole stream."""
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    parts = [chunk(""), *map(chunk, texts), chunk(finish=finish), chunk(choices=[], usage=usage)]
+    return "".join([*parts, "data: [DONE]\n\n"]).encode()
+
+
+@dataclass
+class Script:
+    """`stream` is sent in pieces of random length; the connection ends after it, whatever it holds."""
+
+    stream: bytes = b""
+    status: int = 200
+    error: dict[str, Any] | None = None
+    seed: int = 0
+    longest: int = 9
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+
+    def pieces(self) -> Iterator[bytes]:
+        random, at = Random(self.seed), 0
+        while at < len(self.stream):
+            size = random.randint(1, self.longest)
+            yield self.stream[at : at + size]
+            at += size
+
+
+@contextmanager
+def serving(script: Script, models: Sequence[str] = ("m",)) -> Iterator[str]:
+    """The address of a server that follows the script."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def _reply(self, status: int, body: dict[str, Any]) -> None:
+            data = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def do_GET(self) -> None:
+            self._reply(200, {"object": "list", "data": [{"id": name} for name in models]})
+
+        def do_POST(self) -> None:
+            length = int(self.headers["Content-Length"])
+            script.asked.append(json.loads(self.rfile.read(length)))
+            script.headers.append(dict(self.headers.items()))
+            if script.error is not None or script.status != 200:
+                self._reply(script.status, {"error": script.error or {"message": "no"}})
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            try:
+                for piece in script.pieces():
+                    self.wfile.write(piece)
+                    self.wfile.flush()
+            except OSError:
+                pass  # the server has gone
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,214 @@
+"""OpenAI's chat completions through the guardrail: nothing leaves that was not judged."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from lrp4rag.service.audit import AuditLog
+from lrp4rag.service.policy import MARK, UNAVAILABLE, UNSUPPORTED
+from tests.service.conftest import PASSAGES, QUESTION, asked
+from tests.service.scripted_upstream import Script, chunk, events
+
+ANSWER = ("It is 31 me", "tres tall. It is WR", "ONG. It is DOUBTFUL", ". Fish is sold near", "by.")
+ROUTE = "/v1/chat/completions"
+
+
+def streamed(client: TestClient, **more: Any) -> list[dict[str, Any]]:
+    """The chunks of a stream that ends as it should, or with an error."""
+    with client.stream("POST", ROUTE, json=asked(stream=True, **more)) as reply:
+        lines = [line for line in reply.iter_lines() if line]
+        assert reply.status_code == 200, lines
+    assert all(line.startswith("data: ") for line in lines)
+    found = [line.removeprefix("data: ") for line in lines]
+    if found[-1] == "[DONE]":
+        found.pop()
+    else:
+        assert "error" in json.loads(found[-1])
+    return [json.loads(one) for one in found]
+
+
+def text_of(chunks: list[dict[str, Any]]) -> str:
+    deltas = [choice["delta"] for one in chunks for choice in one.get("choices", ())]
+    return "".join(delta.get("content", "") for delta in deltas)
+
+
+def test_a_stream_is_let_out_sentence_by_sentence(start, script: Script, judged: list[str]) -> None:
+    script.stream = events(*ANSWER)
+    with start() as client:
+        chunks = streamed(client, stream_options={"include_usage": True})
+    assert (
+        text_of(chunks) == f"It is 31 metres tall. {UNSUPPORTED} It is DOUBTFUL.{MARK} Fish is sold nearby."
+    )
+    assert "".join(judged) == "".join(ANSWER)
+    decisions = [one["lrp4rag"] for one in chunks if "lrp4rag" in one]
+    assert [one["action"] for one in decisions] == ["serve", "withhold", "mark", "serve", "withhold"]
+    assert chunks[0]["choices"][0]["delta"]["role"] == "assistant"
+    assert chunks[-2]["choices"][0]["finish_reason"] == "stop"
+    assert chunks[-1]["usage"]["total_tokens"] == 3
+    (sent,) = script.asked
+    assert "lrp4rag" not in sent
+    assert sent["stream"] is True
+    assert sent["messages"] == asked()["messages"]
+
+
+def test_a_whole_answer_has_the_same_decisions(start, script: Script, judged: list[str]) -> None:
+    script.stream = events(*ANSWER, finish="length")
+    with start() as client:
+        reply = client.post(ROUTE, json=asked()).json()
+    (choice,) = reply["choices"]
+    assert "WRONG" not in choice["message"]["content"]
+    assert choice["finish_reason"] == "length"
+    assert [one["action"] for one in reply["lrp4rag"]["sentences"]] == ["serve", "withhold", "mark", "serve"]
+    assert reply["usage"]["total_tokens"] == 3
+
+
+def test_every_decision_is_in_the_audit_log_before_its_text_leaves(
+    start, script: Script, judged: list[str], tmp_path
+) -> None:
+    script.stream = events(*ANSWER)
+    with start() as client:
+        chunks = streamed(client)
+        for one in (chunk["lrp4rag"] for chunk in chunks if "lrp4rag" in chunk):
+            record = client.get(f"/v1/decisions/{one['id']}").json()["record"]
+            assert (record["action"], record["policy"]) == (one["action"], one["policy"])
+    with AuditLog.open(f"sqlite:///{tmp_path / 'audit.db'}") as log:
+        assert not log.verify().problems
+        kinds = [entry.record["kind"] for entry in log.entries()]
+    assert kinds == ["sentence"] * 4 + ["answer"]
+    everything = (tmp_path / "audit.db").read_bytes()
+    assert not any(word.encode() in everything for word in ("WRONG", "lighthouse", "nearby"))
+
+
+def test_streams_leak_nothing(start, script: Script, judged: list[str]) -> None:
+    """Whatever way the upstream's bytes are cut."""
+    random = Random(0)
+    words = [
+        "31 metres",
+        "größer",
+        "塔は高い。",
+        "e.g. 3.5",
+        "🗼🏽",
+        "WRONG",
+        "DOUBTFUL",
+        "\n- item",
+        "Dr. No",
+    ]
+    with start(policy={"mark": ""}) as client:
+        for number in range(60):
+            count = random.randint(1, 30)
+            answer = " ".join(random.choice(words) + random.choice(["", ".", "! "]) for _ in range(count))
+            cuts = sorted(random.choices(range(len(answer) + 1), k=5))
+            parts = [answer[a:b] for a, b in zip([0, *cuts], [*cuts, len(answer)], strict=True)]
+            script.stream, script.seed = events(*parts), number
+            judged.clear()
+            found = text_of(streamed(client))
+            assert "WRONG" not in found, answer
+            assert "".join(judged).split() == answer.split(), "all of it was judged"
+            kept = [piece for piece in judged if "WRONG" not in piece]
+            shown = found.replace(UNSUPPORTED, "")
+            assert shown.split() == "".join(kept).split(), "and what is grounded is let out"
+
+
+def test_what_cannot_be_judged_is_withheld(start, script: Script, judged: list[str]) -> None:
+    script.stream = events("It is tall. This is BROKEN. This is ODD. It is old.")
+    with start() as client:
+        chunks = streamed(client)
+    found = text_of(chunks)
+    assert found == f"It is tall. {UNAVAILABLE} It is old.", "one notice for two sentences"
+    reasons = [one["lrp4rag"]["reason"] for one in chunks if "lrp4rag" in one]
+    assert reasons[1:3] == ["unavailable", "unlike training data"]
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        chunk("It is tall. It is o").encode(),
+        chunk("It is tall. It is o").encode() + b"data: {broken\n\n",
+        chunk("It is tall. It is o").encode() + b'data: {"error": {"message": "SECRET"}}\n\n',
+        chunk("It is tall. It is o").encode() + b"data: \xff\xfe\n\n",
+        chunk("It is tall. It is o").encode() + b"data: [DONE]\n\n",
+        chunk("It is tall. It is o").encode() + b"data: [1]\n\n",
+        chunk("It is tall. It is o").encode()
+        + chunk(choices=[{"delta": {"tool_calls": [{"index": 0}]}}]).encode(),
+        chunk("It is tall. It is o").encode()
+        + chunk(choices=[{"index": 1, "delta": {"content": "x"}}]).encode(),
+    ],
+)
+def test_a_stream_that_breaks_ends_with_an_error_and_nothing_unjudged(
+    start, script: Script, judged: list[str], stream: bytes
+) -> None:
+    script.stream = stream
+    with start() as client:
+        chunks = streamed(client)
+        whole = client.post(ROUTE, json=asked())
+    assert text_of(chunks) == "It is tall. "
+    assert chunks[-1]["error"]["code"] == 502
+    assert "SECRET" not in json.dumps(chunks)
+    assert whole.status_code == 502
+    assert whole.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(("status", "expected"), [(400, 400), (401, 502), (429, 429), (500, 502)])
+def test_what_the_upstream_refuses_is_told(start, script: Script, status: int, expected: int) -> None:
+    script.status, script.error = status, {"message": "too long"}
+    with start() as client:
+        for stream in (True, False):
+            reply = client.post(ROUTE, json=asked(stream=stream))
+            assert reply.status_code == expected
+            assert ("too long" in reply.json()["detail"]) == (status == 400)
+
+
+def test_an_upstream_that_is_not_there(start) -> None:
+    with start(upstream="http://127.0.0.1:9/v1") as client:
+        assert client.post(ROUTE, json=asked(stream=True)).status_code == 502
+        assert client.get("/readyz").status_code == 502
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (asked(n=2), 400, "one answer"),
+        (asked(logprobs=True), 400, "withheld"),
+        (asked(tools=[{"type": "function"}]), 400, "tools"),
+        ({"messages": []}, 422, "passages"),
+        (asked(lrp4rag={"passages": []}), 422, "at least 1 item"),
+        (asked(lrp4rag={"passages": [""]}), 422, "passage"),
+        (asked(lrp4rag={"passages": ["x"], "more": 1}), 422, "not permitted"),
+        (asked(messages="x"), 422, "messages"),
+        (asked(messages=[{"role": "system", "content": "x"}]), 422, "user"),
+        ([], 422, "object"),
+    ],
+)
+def test_what_cannot_be_guarded_is_refused_clearly(start, script: Script, body, status, words) -> None:
+    with start() as client:
+        reply = client.post(ROUTE, json=body)
+    assert reply.status_code == status
+    assert words in json.dumps(reply.json())
+    assert not script.asked, "the upstream is not asked"
+
+
+def test_the_reader_reads_along(start, script: Script) -> None:
+    """With its own verdicts: every piece has a probability."""
+    script.stream = events("It is 31 metres tall. ", "It was built of stone.")
+    with start(policy={"withhold_from": 1.0, "abstained": "serve"}) as client:
+        chunks = streamed(client)
+    assert text_of(chunks) == "It is 31 metres tall. It was built of stone."
+    judged = [one["lrp4rag"] for one in chunks if "probability" in one.get("lrp4rag", {})]
+    assert len(judged) == 2
+    assert all(0 <= one["probability"] <= 1 for one in judged)
+
+
+def test_the_question_is_the_users_last_message(
+    start, script: Script, judged: list[str], monkeypatch
+) -> None:
+    from lrp4rag.service import chat
+
+    parts = [{"type": "text", "text": QUESTION}, {"type": "image_url", "image_url": {}}]
+    body = asked(messages=[{"role": "user", "content": "Hi."}, {"role": "user", "content": parts}])
+    _, _, example = chat.parse(body)
+    assert (example.question, list(example.passages)) == (QUESTION, PASSAGES)

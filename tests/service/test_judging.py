@@ -1,0 +1,261 @@
+"""The routes that judge whole responses, who may use them, and what they answer to nonsense."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lrp4rag.errors import InputError
+from lrp4rag.service import app as server
+from lrp4rag.service.access import new_token
+from lrp4rag.service.policy import Policy
+from tests.service.conftest import PASSAGES, QUESTION, asked
+
+RESPONSE = "It is 31 metres tall."
+ONE = {"question": QUESTION, "passages": PASSAGES, "response": RESPONSE}
+GUARDRAIL = "/beta/litellm_basic_guardrail_api"
+
+
+def test_a_response_is_judged_and_the_decision_recorded(start, detector) -> None:
+    with start(upstream=None) as client:
+        reply = client.post("/v1/judge", json=ONE).json()
+        expected = detector.judge(QUESTION, PASSAGES, RESPONSE)
+        assert reply["verdict"]["probability"] == pytest.approx(expected.probability, abs=1e-6)
+        record = client.get(f"/v1/decisions/{reply['decision']['id']}").json()["record"]
+        assert record["probability"] == reply["verdict"]["probability"]
+        assert record["client"] == "anyone"
+        assert client.get("/v1/decisions/none").status_code == 404
+
+
+def test_passages_may_have_titles_dates_and_scores(start) -> None:
+    passage = {"text": PASSAGES[0], "id": "a", "title": "Guide", "version": "2", "score": 0.7}
+    with start(upstream=None) as client:
+        assert client.post("/v1/judge", json=ONE | {"passages": [passage, "Fish."]}).status_code == 200
+
+
+def test_a_batch_keeps_its_order_and_tells_what_failed(start) -> None:
+    other = ONE | {"response": "Fish is sold nearby."}
+    with start(upstream=None) as client:
+        batch = client.post("/v1/judge/batch", json={"requests": [ONE, ONE | {"response": " "}, other]})
+        alone = [client.post("/v1/judge", json=one).json()["verdict"]["probability"] for one in (ONE, other)]
+    first, failed, last = batch.json()["replies"]
+    assert [first["verdict"]["probability"], last["verdict"]["probability"]] == pytest.approx(alone, abs=1e-5)
+    assert failed["problem"]["status"] == 422
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "question"),
+        (ONE | {"passages": []}, "passages"),
+        (ONE | {"passages": [1]}, "passages"),
+        (ONE | {"more": 1}, "more"),
+        (ONE | {"passages": [{"text": "x", "score": "NaN"}]}, "passages"),
+        (ONE | {"response": "x" * 300_000}, "response"),
+    ],
+)
+def test_a_request_that_is_none_names_the_field(start, body, field: str) -> None:
+    with start(upstream=None) as client:
+        reply = client.post("/v1/judge", json=body)
+    assert reply.status_code == 422
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert any(one["field"].startswith(field) for one in reply.json()["errors"])
+
+
+@pytest.mark.parametrize(
+    ("content", "statuses"),
+    [
+        (b"{", {422}),
+        (b"\xff\xfe", {400, 422}),
+        (b"[" * 100_000, {400, 422}),
+        (b"x" * 3_000_000, {413}),
+        (b'{"texts": 1, "question": "\\ud800"}', {422}),
+    ],
+    ids=["half", "no text", "deep", "large", "surrogate"],
+)
+def test_a_body_that_is_no_json_or_too_large(start, content: bytes, statuses: set[int]) -> None:
+    with start(upstream=None) as client:
+        for route in ("/v1/judge", GUARDRAIL):
+            headers = {"Content-Type": "application/json"}
+            reply = client.post(route, content=content, headers=headers)
+            assert reply.status_code in statuses, route
+            assert reply.headers["content-type"] == "application/problem+json"
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+fields = st.sampled_from(
+    [
+        "question",
+        "passages",
+        "response",
+        "generator",
+        "messages",
+        "stream",
+        "n",
+        "lrp4rag",
+        "texts",
+        "input_type",
+    ]
+)
+
+
+def test_nonsense_is_no_server_error(start, judged) -> None:
+    with start(upstream="http://127.0.0.1:9/v1") as client:
+
+        @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+        @given(
+            route=st.sampled_from(["/v1/judge", "/v1/judge/batch", "/v1/chat/completions", GUARDRAIL]),
+            body=values | st.dictionaries(fields, values, max_size=6),
+            base=st.sampled_from([{}, ONE, asked(), {"requests": [ONE]}]),
+        )
+        def run(route, body, base) -> None:
+            merged = base | body if isinstance(body, dict) else body
+            reply = client.post(route, json=merged)
+            assert reply.status_code < 500 or reply.status_code == 502, (merged, reply.text)
+
+        run()
+
+
+def test_only_known_tokens_may_ask(start) -> None:
+    token, hash = new_token()
+    with start(upstream=None, open=False, tokens={"app": hash}) as client:
+        assert client.get("/healthz").status_code == 200
+        for headers in (
+            {},
+            {"Authorization": "Bearer x"},
+            {"Authorization": f"Basic {token}"},
+            {"x-api-key": "é".encode()},
+        ):
+            reply = client.post("/v1/judge", json=ONE, headers=headers)
+            assert reply.status_code == 401
+            assert reply.headers["WWW-Authenticate"] == "Bearer"
+        reply = client.post("/v1/judge", json=ONE, headers={"Authorization": f"Bearer {token}"})
+        assert reply.status_code == 200
+        found = client.get(f"/v1/decisions/{reply.json()['decision']['id']}", headers={"x-api-key": token})
+        assert found.json()["record"]["client"] == "app"
+
+
+def test_too_many_requests_are_refused_until_later(start) -> None:
+    with start(upstream=None, per_minute=3) as client:
+        replies = [client.get("/v1/decisions/none") for _ in range(5)]
+    assert [one.status_code for one in replies] == [404, 404, 404, 429, 429]
+    assert int(replies[-1].headers["Retry-After"]) >= 1
+
+
+def test_what_the_reader_fails_at_is_no_verdict(start, monkeypatch) -> None:
+    with start(upstream=None) as client:
+        monkeypatch.setattr(server.Detector, "judge", lambda *_: 1 / 0)
+        reply = client.post("/v1/judge", json=ONE)
+    assert reply.status_code == 503
+    assert "division" not in reply.text
+
+
+def test_a_decision_that_cannot_be_recorded_is_not_told(start, monkeypatch) -> None:
+    from lrp4rag.service.audit import AuditLog
+
+    def full(*_: object) -> None:
+        raise InputError("the disk is full")
+
+    with start(upstream=None) as client:
+        monkeypatch.setattr(AuditLog, "append", full)
+        assert client.post("/v1/judge", json=ONE).status_code >= 400
+
+
+def test_litellms_guardrail(start, judged) -> None:
+    with start(upstream=None, policy={"abstained": "serve"}) as client:
+
+        def action(**body: object) -> dict:
+            return client.post(GUARDRAIL, json=body).json()
+
+        known = {"question": QUESTION, "passages": PASSAGES}
+        assert action(texts=["Hello"], input_type="request") == {"action": "NONE"}
+        blocked = action(texts=["Hello"], input_type="response")
+        assert blocked == {"action": "BLOCKED", "blocked_reason": "no passages came with the response"}
+        given = action(texts=[RESPONSE], input_type="response", additional_provider_specific_params=known)
+        assert given["action"] in ("NONE", "BLOCKED")
+        empty = action(texts=[" "], input_type="response", additional_provider_specific_params=known)
+        assert empty["action"] == "BLOCKED"
+
+
+def test_metrics_count_decisions_and_hold_no_text(start) -> None:
+    with start(upstream=None) as client:
+        client.post("/v1/judge", json=ONE)
+        found = client.get("/metrics").text
+    assert 'lrp4rag_decisions_total{action="' in found
+    assert "lighthouse" not in found
+
+
+def test_the_routes_are_documented(start) -> None:
+    with start(upstream=None) as client:
+        found = client.get("/openapi.json").json()
+    assert {"/v1/judge", "/v1/judge/batch", "/v1/chat/completions", GUARDRAIL} <= set(found["paths"])
+    assert "parental leave" in json.dumps(found)
+
+
+# The policy, at every border.
+
+
+@pytest.mark.parametrize(
+    ("probability", "suspect", "abstained", "expected"),
+    [
+        (0.0, False, False, ("serve", "grounded")),
+        (0.4999, False, False, ("serve", "grounded")),
+        (0.4999, True, False, ("mark", "suspect")),
+        (0.5, False, False, ("withhold", "insufficient evidence")),
+        (1.0, True, False, ("withhold", "insufficient evidence")),
+        (0.0, False, True, ("withhold", "unlike training data")),
+        (1.0, True, True, ("withhold", "unlike training data")),
+    ],
+)
+def test_a_sentence_is_routed(probability, suspect, abstained, expected) -> None:
+    assert Policy().sentence(probability, suspect=suspect, abstained=abstained) == expected
+
+
+def test_a_policy_chooses_what_no_verdict_means() -> None:
+    lenient = Policy(mark_from=0.2, abstained="serve", unavailable="mark")
+    assert lenient.sentence(0.2, suspect=False, abstained=True) == ("mark", "suspect")
+    assert lenient.sentence(0.19, suspect=True, abstained=False) == ("serve", "grounded")
+    assert lenient.response(hallucinated=None, suspect=False, abstained=False) == ("mark", "unavailable")
+    assert lenient.response(hallucinated=True, suspect=False, abstained=False)[0] == "withhold"
+    assert lenient.response(hallucinated=False, suspect=True, abstained=False)[0] == "mark"
+    assert Policy().response(hallucinated=None, suspect=False, abstained=True)[0] == "withhold"
+    assert lenient.hash != Policy().hash == Policy().hash
+
+
+CANARY = "xyzzycanary"
+
+
+def test_texts_are_in_no_log_metric_error_or_record(start, monkeypatch, caplog, capfd, tmp_path) -> None:
+    """Whatever is asked, and whatever fails."""
+
+    def failing(*_: object) -> None:
+        raise RuntimeError(CANARY)
+
+    body = {"question": CANARY, "passages": [f"{CANARY} 31 metres."], "response": f"{CANARY} 30 metres."}
+    with start(upstream="http://127.0.0.1:9/v1") as client:
+        told = [client.post("/v1/judge", json=body), client.post("/v1/judge", json=[CANARY])]
+        told.append(
+            client.post("/v1/chat/completions", json=asked(messages=[{"role": "user", "content": CANARY}]))
+        )
+        monkeypatch.setattr(server.Detector, "judge", failing)
+        told.append(client.post("/v1/judge", json=body))
+        told.append(client.post("/v1/judge/batch", json={"requests": [body]}))
+        told.append(client.get("/metrics"))
+    assert [one.status_code for one in told] == [200, 422, 502, 503, 200, 200]
+    out = capfd.readouterr()
+    written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert CANARY.encode() not in written
+    for text in (caplog.text, out.out, out.err, *(one.text for one in told[1:])):
+        assert CANARY not in text
+    assert "RuntimeError" in caplog.text

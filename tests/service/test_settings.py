@@ -1,0 +1,88 @@
+"""Settings: from a file, the environment and what is given; each fault is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lrp4rag.errors import InputError
+from lrp4rag.service.access import new_token
+from lrp4rag.service.settings import Settings, reference
+
+HASH = "0" * 64
+
+
+def test_what_is_given_goes_before_the_environment_and_that_before_the_file(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text("port: 1\nhost: localhost\nmodel: a\npolicy:\n  withhold_from: 0.7\n  mark_from: 0.1\n")
+    monkeypatch.setenv("LRP4RAG_MODEL", "b")
+    monkeypatch.setenv("LRP4RAG_HOST", "::1")
+    monkeypatch.setenv("LRP4RAG_POLICY__MARK_FROM", "0.2")
+    found = Settings.load(path, model="c", detector=None)
+    assert (found.port, found.host, found.model, found.detector) == (1, "::1", "c", "default")
+    assert (found.policy.withhold_from, found.policy.mark_from) == (0.7, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("port: 99999", 1, "less than or equal to 65535"),
+        ("port: eighty", 1, "integer"),
+        ("a: 1\n", 1, "not permitted"),
+        ("host: localhost\nupstream: ftp://x", 2, "URL scheme"),
+        ("upstream: nowhere", 1, "URL"),
+        ("policy:\n  withhold_from: 1.5", 2, "less than or equal to 1"),
+        ("policy:\n  withhold_from: .nan", 2, "finite"),
+        ("policy:\n  abstained: shrug", 2, "'serve', 'mark' or 'withhold'"),
+        ("policy:\n  unavailable: serve", 2, "'mark' or 'withhold'"),
+        ("policy:\n  other: 1", 2, "not permitted"),
+        ("tokens:\n  app: abc", None, "SHA-256"),
+        ("tokens: [a]", 1, "dictionary"),
+        ("host: 0.0.0.0", None, "needs tokens"),
+        ("demo: true\nupstream: http://x/v1", None, "one of them"),
+        ("seconds: 0", 1, "greater than 0"),
+        ("most_waiting: 0", 1, "greater than or equal to 1"),
+        ("largest_request: 1", 1, "1024"),
+        ("dtype: int8", 1, "'float32'"),
+        ("- 1", None, "mapping"),
+        ("port: [", 1, ""),
+        ("port: 1\nport: {", 2, ""),
+        ("!!python/object/apply:os.system ['true']", 1, "could not determine a constructor"),
+    ],
+)
+def test_a_fault_is_named_with_its_line(tmp_path: Path, text: str, line: int | None, words: str) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        Settings.load(path)
+    assert words in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert line is None or caught.value.line == line
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises((InputError, FileNotFoundError)):
+        Settings.load(tmp_path / "none.yaml")
+
+
+def test_secrets_are_not_shown(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text("upstream_key: hunter2\nport: hunter2")
+    with pytest.raises(InputError) as caught:
+        Settings.load(path)
+    assert "hunter2" not in str(caught.value)
+    path.write_text("upstream_key: hunter2")
+    assert "hunter2" not in repr(Settings.load(path))
+
+
+def test_tokens_are_random_and_only_their_hash_is_kept() -> None:
+    (one, hash), (other, _) = new_token(), new_token()
+    assert one != other
+    assert one not in hash
+    assert Settings.load(None, tokens={"app": hash}, host="0.0.0.0").tokens == {"app": hash}
+
+
+def test_the_documentation_lists_all_settings() -> None:
+    page = Path(__file__).parents[2] / "docs" / "serve.md"
+    assert reference() in page.read_text()
