@@ -102,7 +102,7 @@ def judge_all(detector: Detector, items: Sequence[Item], cells: Cells, label: st
             missing[items[k].example.prompt].append(k)
     with detector:
         for numbers in track(missing.values(), len(missing), label):
-            verdicts = detector.judge_many([items[k].example for k in numbers])
+            verdicts = detector.judge_many([items[k].example for k in numbers], evidence=False)
             made = zip(numbers, verdicts, strict=True)
             cells.add({keys[k]: _cell(verdict) for k, verdict in made})
     return Judged(tuple(items), tuple(cells[key] for key in keys), detector.card.threshold)

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import Field, HttpUrl, SecretStr, ValidationError, model_validator
+from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 from lrp4rag.errors import InputError
 from lrp4rag.files import read_bytes
@@ -42,7 +44,9 @@ class Settings(BaseSettings):
     upstream_key: SecretStr | None = Field(default=None, description="Its key.")
     demo: bool = Field(default=False, description="The reader itself writes answers.")
     model: str | None = Field(default=None, description="Model to ask it for (default: the client's).")
-    audit: str = Field(default="sqlite:///lrp4rag-audit.db", description="SQLAlchemy URL of the audit log.")
+    audit: str = Field(
+        default="sqlite:///lrp4rag-audit.db", description="Path or SQLAlchemy URL of the audit log."
+    )
     audit_key: Path | None = Field(
         default=None, description="Ed25519 key that signs checkpoints; made if missing."
     )
@@ -68,6 +72,17 @@ class Settings(BaseSettings):
     prompt_bytes: int = Field(
         default=2**29, ge=0, description="Bytes of prompts that stay read between sentences."
     )
+
+    @field_validator("audit")
+    @classmethod
+    def _url(cls, given: str) -> str:
+        """A path is SQLite's."""
+        url = given if "://" in given else f"sqlite:///{given}"
+        try:
+            make_url(url)
+        except ArgumentError:
+            raise ValueError("give a path, or a URL of SQLAlchemy: sqlite:///audit.db") from None
+        return url
 
     @model_validator(mode="after")
     def _fits(self) -> Settings:

@@ -21,6 +21,7 @@ from lrp4rag.example import Example
 from lrp4rag.features.blocks import Block, blocks_named, parts_of
 from lrp4rag.features.parts import READING
 from lrp4rag.hashes import hash_of
+from lrp4rag.training.along_evidence import along_evidence
 from lrp4rag.training.block_evidence import LADDER, block_evidence
 from lrp4rag.training.calibration_evidence import alarms_by_length, calibration
 from lrp4rag.training.corpus import ANNOTATED, Corpus
@@ -72,12 +73,14 @@ class TokenRecipe:
     """An ensemble that scores single tokens by blocks of features.
 
     With `compares`, the card tells also what blocks of plain passes add to hidden states; with `leaves_out`,
-    how well minimal pairs are ranked whose kind of fault was not learned from.
+    how well minimal pairs are ranked whose kind of fault was not learned from; with `reads_along`, what
+    verdicts on sentences are worth where the response is cut after them.
     """
 
     blocks: dict[str, Block]
     compares: bool = False
     leaves_out: bool = False
+    reads_along: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -150,6 +153,9 @@ class TokenRecipe:
                             resamples=resamples,
                         )
                     ),
+                    "along": along_evidence(study, trial, shown, resamples=resamples)
+                    if self.reads_along
+                    else [],
                     "lengths": list(
                         alarms_by_length(
                             np.bincount(tokens.owner), labels, flagged[shown], groups, resamples=resamples

@@ -130,7 +130,7 @@ class CrossValidation:
         return {
             name: [
                 Cell(
-                    self._key(trial, "votes", k) | {"block": asdict(self.blocks[name])},
+                    self.key(trial, "votes", k) | {"block": asdict(self.blocks[name])},
                     BlockScores,
                     partial(self._score_task, name, split, trial.learner),
                 )
@@ -154,7 +154,7 @@ class CrossValidation:
             settings["sets"] = json_hash(self.tokens.sets.tolist())
         return [
             Cell(
-                self._key(trial, step, k) | settings,
+                self.key(trial, step, k) | settings,
                 kind,
                 partial(self._task, compute, trial, split, {name: each[k] for name, each in scores.items()}),
             )
@@ -188,7 +188,8 @@ class CrossValidation:
             tokens = replace(tokens, generators=np.full(len(tokens.labels), ""))
         return partial(compute, tokens, split, {name: self.cache.read(cell) for name, cell in scores.items()})
 
-    def _key(self, trial: Trial, step: str, fold: int) -> dict[str, Any]:
+    def key(self, trial: Trial, step: str, fold: int) -> dict[str, Any]:
+        """What a step of a trial in a fold depends on, but for the blocks."""
         # These names are those of the cells on disk.
         return {
             "study": VERSION,

@@ -145,7 +145,7 @@ class StandIn:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def judge_many(self, examples: Sequence[Example]) -> list[SimpleNamespace]:
+    def judge_many(self, examples: Sequence[Example], *, evidence: bool) -> list[SimpleNamespace]:
         if len(self.asked) == self.fails_after:
             raise KeyboardInterrupt
         assert len({example.prompt for example in examples}) == 1

@@ -82,7 +82,7 @@ def trained(run, data, further, places) -> str:
     options = ["--store", places["store"], "--reader", places["reader"], "--bootstrap", 20, "--workers", 1]
     fast = run("train", data, "--out", places["fast"], *options, "--block", "quick", "--block", "state")
     assert "quick, state" in fast.stdout
-    options += ["--more", further, "--compare-blocks", "--leave-kinds-out"]
+    options += ["--more", further, "--compare-blocks", "--leave-kinds-out", "--read-along"]
     return run("train", data, "--out", places["detector"], *options).stdout
 
 
@@ -102,6 +102,9 @@ def test_training_by_default_judges_tokens(trained, places) -> None:
     left_out = {one["kind"] for one in card["evidence"]["pairs"] if one["left_out"] is not None}
     assert "number" in left_out
     assert not left_out & {"reworded", "several faults"}
+    first, *parts = card["evidence"]["along"]
+    assert (first["first"], first["sentences"]) == (1, sum(one["sentences"] for one in parts))
+    assert first["whole"]["value"] > 0
     calibration = {(one["prevalence"], one["generator_known"]) for one in card["evidence"]["calibration"]}
     assert calibration == {(prevalence, known) for prevalence in (0.1, 0.25, 0.5) for known in (True, False)}
     assert sum(one["responses"] for one in card["evidence"]["lengths"]) == 33

@@ -1,0 +1,87 @@
+"""`lrp4rag serve` before it serves: checks, tokens, what to type next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from lrp4rag.cli import main
+from lrp4rag.cli.serve import _banner
+from lrp4rag.service.access import hash_of_token
+from lrp4rag.service.settings import Settings
+from tests.service.scripted_upstream import Script, serving
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def serve(*arguments: object):
+    return CliRunner().invoke(main, ["serve", *map(str, arguments)])
+
+
+def test_a_check_says_what_would_run_and_starts_nothing(tmp_path: Path) -> None:
+    with serving(Script(), models=("tall", "small")) as upstream:
+        path = tmp_path / "s.yaml"
+        path.write_text(
+            f"upstream: {upstream}\nupstream_key: hunter2\nmodel: tall\npolicy:\n  mark_from: 0.3\n"
+        )
+        found = serve("--config", path, "--check")
+    assert found.exit_code == 0, found.output
+    for words in (
+        "plain, around",
+        "smollm2-135m",
+        "marked from 0.3, withheld from 0.5",
+        "tall, small",
+        "8000",
+    ):
+        assert words in found.output
+    assert "hunter2" not in found.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--upstream", "http://127.0.0.1:9/v1"], "does not answer"),
+        (["--upstream", "nowhere"], "URL"),
+        (["--demo", "--upstream", "http://127.0.0.1:9/v1"], "one of them"),
+        (["--detector", "nowhere"], "nowhere"),
+        (["--audit", "://"], "audit"),
+        (["--audit", "sqlite:////no/such/folder/a.db"], "/no/such/folder"),
+        (["--audit", "oracle://x"], "oracle"),
+        (["--host", "0.0.0.0"], "needs tokens"),
+        (["--config", "none.yaml"], "none.yaml"),
+        (["--port", "123456"], "123456"),
+    ],
+)
+def test_what_would_not_run_is_told(arguments: list[str], words: str) -> None:
+    found = serve(*arguments, "--check")
+    assert found.exit_code == (1 if words == "none.yaml" else 2), found.output
+    assert words in found.output
+    assert "Traceback" not in found.output
+
+
+def test_a_model_that_the_upstream_lacks_is_told() -> None:
+    with serving(Script(), models=("tall",)) as upstream:
+        found = serve("--upstream", upstream, "--model", "short", "--check")
+    assert found.exit_code == 2
+    assert "no model 'short': tall" in found.output
+
+
+def test_a_new_token_comes_with_its_line_for_the_settings() -> None:
+    found = serve("--new-token", "app").output
+    token = found.split("token, for the client: ")[1].split()[0]
+    assert f"  app: {hash_of_token(token)}" in found
+
+
+def test_the_banner_can_be_typed() -> None:
+    lines = _banner(Settings.load(None, demo=True, audit="postgresql://a:secret@h/d"), 1234, "abc")
+    assert "http://127.0.0.1:1234" in lines[0]
+    assert "secret" not in lines[0]
+    curls = [line for line in lines if line.startswith("  curl")]
+    assert len(curls) == 2
+    assert all("Authorization: Bearer abc" in line for line in curls)
+    assert len(_banner(Settings.load(None, open=True), 1, None)) == 3
