@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from lrp4rag.classifiers.along import ReadingAlong
+from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong
 from lrp4rag.classifiers.analysis import Analyser, Analysis, analysing
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.detector import (
@@ -273,6 +273,26 @@ class Detector:
         if self._analyser is None:
             raise InputError("open the detector first: with detector: …")
         return ReadingAlong(self._analyser, example, truncation=self.truncation, language=language)
+
+    def answer(
+        self, example: Example, follow: Callable[[JudgedPiece], None], *, max_new_tokens: int = 256
+    ) -> str:
+        """Let the reader itself answer, and call with each sentence, judged when it ends. The answer."""
+        with self._open() as analyser:
+            reading = ReadingAlong(
+                analyser, replace(example, response=None, labels=None), truncation=self.truncation
+            )
+
+            def judge(text: str) -> None:
+                for piece in reading.feed(text):
+                    follow(piece)
+
+            self.reader.generate(
+                reading.example, max_new_tokens=max_new_tokens, truncation=self.truncation, follow=judge
+            )
+            for piece in reading.end():
+                follow(piece)
+            return reading.text
 
     def with_rows(self, analysis: Analysis, *, tokens: bool = False) -> Analysis:
         """The analysis with what the page shades the prompt by (`sentence_rows`, `token_rows`), where the

@@ -204,3 +204,24 @@ def test_a_detector_is_refused_another_reader(detector: Detector, bundled: Detec
     with pytest.raises(InputError, match="reader"):
         Detector(bundled.fitted, detector.reader)
     assert bundled.at("high-precision").card.threshold > bundled.at("high-recall").card.threshold
+
+
+def test_the_reader_answers_and_is_judged_as_it_writes(plain: Detector) -> None:
+    example = Example(QUESTION, PASSAGES, "This is ignored.")
+    pieces = []
+    answer = plain.answer(example, pieces.append, max_new_tokens=24)
+    assert (
+        answer.strip() == plain.reader.generate(replace(example, response=None), max_new_tokens=24).response
+    )
+    assert "".join(piece.text for piece in pieces) == answer
+    for piece in (one for one in pieces if one.probability is not None):
+        cut = plain.judge(QUESTION, PASSAGES, answer[: piece.end].rstrip())
+        assert piece.so_far == pytest.approx(cut.probability, abs=1e-4)
+
+
+def test_a_verdict_without_evidence_is_the_same(bundled: Detector) -> None:
+    whole, alone = (bundled.judge(QUESTION, PASSAGES, RESPONSE, evidence=given) for given in (True, False))
+    assert alone.probability == pytest.approx(whole.probability, abs=1e-6)
+    assert [span.text for span in alone.spans] == [span.text for span in whole.spans]
+    assert any(one.by_passage for one in whole.sentences)
+    assert not any(one.by_passage for one in alone.sentences)

@@ -49,6 +49,12 @@ Generate = Callable[["Example", "Callable[[GeneratedToken], None] | None"], "Gen
     help="Stop once the prompt's relevance, averaged over the last --window tokens, is below X logits.",
 )
 @advanced("--window", type=click.IntRange(1), help=f"Tokens of --stop-below.  [default: {WINDOW}]")
+@click.option(
+    "--judge",
+    is_flag=True,
+    help="Judge each sentence as it ends, by the bundled detector or that of --detector; no relevance.",
+)
+@advanced("--detector", metavar="NAME|FOLDER", help="Of --judge.  [default: default]")
 @JSON_LINES
 @click.pass_context
 def generate(
@@ -63,6 +69,8 @@ def generate(
     seed: int | None,
     stop_below: float | None,
     window: int | None,
+    judge: bool,
+    detector: str | None,
     as_json: bool,
 ) -> None:
     """Let the reader answer a question from its passages, and show what each token rests on.
@@ -82,6 +90,7 @@ def generate(
       lrp4rag generate questions.jsonl --json > responses.jsonl
       lrp4rag generate one.json --temperature 0.8 --top-p 0.9 --seed 1
       lrp4rag generate one.json --stream --stop-below 2
+      lrp4rag generate one.json --judge
 
     Relevance depends on the reader, and so does a good threshold for --stop-below: look at "total" in
     the output of --json first.
@@ -90,6 +99,14 @@ def generate(
         raise InputError("--top-k, --top-p and --seed are for sampling; add --temperature above 0")
     if window is not None and stop_below is None:
         raise InputError("--window is for --stop-below")
+    if detector is not None and not judge:
+        raise InputError("--detector is for --judge")
+    if judge:
+        if stream or temperature or stop_below is not None:
+            raise InputError(
+                "--judge takes the most likely tokens, and shows sentences; it is used by itself"
+            )
+        ctx.exit(_judged(source, reader, detector or "default", max_new_tokens, as_json))
     window = window or WINDOW
     examples = source.read()
 
@@ -122,6 +139,35 @@ def generate(
         headed = len(examples) > 1
         code = work_through(examples, lambda example: _print(example, generated, stream, headed, stopped))
     ctx.exit(code)
+
+
+def _judged(source: Source, choice: ReaderChoice, name: str, max_new_tokens: int, as_json: bool) -> int:
+    """The exit code of answers whose sentences are judged."""
+    from lrp4rag.classifiers.detector import FittedDetector
+    from lrp4rag.judge import Detector
+    from lrp4rag.report.along import PiecePrinter, record_piece
+
+    examples = source.read()
+    detector = Detector(
+        FittedDetector.load(name), choice.open(), truncation=choice.truncate, max_memory=choice.max_memory
+    )
+    console = open_console()
+
+    def one(example: Example) -> None:
+        if as_json:
+            detector.answer(
+                example,
+                lambda piece: say_json({"id": example.id, **record_piece(piece)}),
+                max_new_tokens=max_new_tokens,
+            )
+        else:
+            printer = PiecePrinter(console)
+            printer.begin(example.id if len(examples) > 1 else None)
+            detector.answer(example, printer, max_new_tokens=max_new_tokens)
+            printer.finish()
+
+    with detector:
+        return work_through(examples, one)
 
 
 def _print_json(example: Example, generated: Generate, stream: bool) -> None:

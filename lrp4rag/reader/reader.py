@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import torch
-from transformers import AutoTokenizer, GenerationConfig
+from transformers import AutoTokenizer, GenerationConfig, TextStreamer
 
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
@@ -104,9 +105,15 @@ class Reader:
 
     @torch.no_grad()
     def generate(
-        self, example: Example, *, max_new_tokens: int = 256, truncation: Truncation = "error"
+        self,
+        example: Example,
+        *,
+        max_new_tokens: int = 256,
+        truncation: Truncation = "error",
+        follow: Callable[[str], None] | None = None,
     ) -> Encoded:
-        """The example's prompt with the reader's greedy response, encoded.
+        """The example's prompt with the reader's greedy response, encoded; `follow` is given its text word by
+        word, with the white space around it.
 
         The response ends at the window; see `encode_prompt`.
         """
@@ -118,6 +125,7 @@ class Reader:
             max_new_tokens=self.room(encoded, max_new_tokens),
             do_sample=False,
             pad_token_id=self.tokenizer.pad_token_id or self.tokenizer.eos_token_id,
+            streamer=None if follow is None else _following(self.tokenizer, follow),
         )
         response = self.tokenizer.decode(output[0, ids.shape[1] :], skip_special_tokens=True).strip()
         if not response:
@@ -151,6 +159,17 @@ class Reader:
                 f"prompt and response have {count:,} characters, more than the reader's window of {window} "
                 f"tokens holds ({most:,} at most); shorten them"
             )
+
+
+def _following(tokenizer: Any, follow: Callable[[str], None]) -> TextStreamer:
+    """A streamer that calls with text, whose words are whole."""
+
+    class Following(TextStreamer):
+        def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
+            if text:
+                follow(text)
+
+    return Following(tokenizer, skip_prompt=True, skip_special_tokens=True)
 
 
 def load_reader(

@@ -10,6 +10,7 @@ from typing import Any
 from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong
 from lrp4rag.example import Example
 from lrp4rag.judge import Detector
+from lrp4rag.report.along import record_piece
 from lrp4rag.sentence_stream import Piece
 from lrp4rag.service.metrics import DECISIONS, HELD
 from lrp4rag.service.models import Decision
@@ -32,14 +33,12 @@ class Part:
     def extension(self) -> dict[str, Any]:
         """What a client that asks for it is told."""
         found: dict[str, Any] = {} if self.decision is None else self.decision.model_dump()
-        if self.judged is not None and self.judged.probability is not None:
-            found |= {"probability": round(self.judged.probability, 4), "so_far": self.judged.so_far}
-            found["contradictions"] = [
-                {"text": one.text, "passage": one.passage + 1, "instead": one.instead}
-                for span in self.judged.spans
-                for one in span.contradictions
-            ]
-        return found
+        if self.judged is None or self.decision is None:
+            return found
+        told = record_piece(self.judged)
+        if self.decision.action == "withhold":  # what is withheld is not told in another place
+            told["contradictions"] = [{**one, "text": None} for one in told["contradictions"]]
+        return found | {name: told[name] for name in ("probability", "so_far", "contradictions")}
 
 
 @dataclass(slots=True)
