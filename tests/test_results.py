@@ -35,7 +35,9 @@ def test_the_readme_is_short_and_its_table_is_that_of_the_card_and_the_compariso
     (table,) = re.findall(r"\| \| llama-2-7b-chat .*?\n\n", text, re.DOTALL)
     ours, *lines = (cells_of(line) for line in table.strip().splitlines()[2:])
     card = load_card("default").evidence.generators
-    forwards = json.loads((ROOT / "docs/results/judging.json").read_text())["one_over_forward"]
+    judging = json.loads((ROOT / "docs/results/judging.json").read_text())
+    forwards = judging["verdict_over_forward"]
+    assert f"ours: {judging['one_over_forward']:.1f} with all the evidence" in text
     generators = (card[name].metrics["auroc"].value for name in ("llama-2-7b-chat", "llama-2-13b-chat"))
     assert ours == ["**lrp4rag**", *(f"{value:.3f}" for value in generators), f"{forwards:.1f}"]
     assert [line[0] for line in lines] == list(systems)

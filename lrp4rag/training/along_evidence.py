@@ -16,9 +16,10 @@ from lrp4rag.classifiers.card import AlongEvidence, Metrics
 from lrp4rag.classifiers.decision import top_mean
 from lrp4rag.classifiers.ensemble import Ensemble, Network
 from lrp4rag.features.blocks import Block, parts_of
+from lrp4rag.features.contrast import claims
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import AROUND
-from lrp4rag.reader.encoding import tokens_in
+from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.sentences import split_sentences
 from lrp4rag.training.cache import Cell, Task
 from lrp4rag.training.folds import Split
@@ -183,7 +184,7 @@ def until(record: Record, end: int) -> Record:
         name: array if name in ("places", "scores") else array[:count]
         for name, array in record.signals.items()
     }
-    places, scores = _alternatives_until(record, end, count)
+    places, scores = _alternatives_until(record, shorter, count)
     return replace(
         record,
         encoded=shorter,
@@ -193,11 +194,14 @@ def until(record: Record, end: int) -> Record:
 
 
 def _alternatives_until(
-    record: Record, end: int, count: int
+    record: Record, shorter: Encoded, count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """See `features.contrast` for the columns."""
+    """See `features.contrast` for the columns. Where what follows made another value of it ("3" of "3
+    weeks"), it is left out."""
     places, scores = record.signals["places"].copy(), record.signals["scores"].copy()
-    kept = (places[:, 1] <= end) & (places[:, 3] < count)
+    known = {(one.value.start, one.value.end): len(one.alternatives) for one in claims(shorter)}
+    there = [number < known.get((start, end), 0) for start, end, number in places[:, :3].tolist()]
+    kept = np.array(there, dtype=bool) & (places[:, 3] < count)
     sums = np.concatenate([[0.0], np.cumsum(record["logprob"])])
     starts = np.array([start for start, _ in record.encoded.response_offsets])
     for k in np.flatnonzero(kept & (places[:, 4] > count)):
