@@ -14,7 +14,7 @@ import numpy as np
 
 from lrp4rag.classifiers.analysis import Analyser
 from lrp4rag.classifiers.decision import top_mean
-from lrp4rag.classifiers.verdict import SuspectSpan, Verdict
+from lrp4rag.classifiers.verdict import Contradiction, SuspectSpan, Verdict
 from lrp4rag.errors import InputError, RelevanceError
 from lrp4rag.example import Example
 from lrp4rag.reader.encoding import Truncation, tokens_in
@@ -114,4 +114,13 @@ class ReadingAlong:
 
 
 def _spans_in(verdict: Verdict, piece: Piece) -> tuple[SuspectSpan, ...]:
-    return tuple(one for one in verdict.spans if one.start < piece.end and one.end > piece.start)
+    """Those that reach into the piece; what contradicts them in another piece is left out."""
+
+    def inside(one: Contradiction) -> bool:
+        return piece.start <= one.start and one.end <= piece.end
+
+    return tuple(
+        replace(one, contradictions=tuple(filter(inside, one.contradictions)))
+        for one in verdict.spans
+        if one.start < piece.end and one.end > piece.start
+    )

@@ -97,7 +97,7 @@ def serve(
         port=settings.port,
         log_level="warning",
         access_log=False,
-        timeout_graceful_shutdown=round(settings.seconds),
+        timeout_graceful_shutdown=max(1, round(settings.seconds)),
         server_header=False,
     )
     socket = server.bind_socket()

@@ -108,8 +108,13 @@ class PlainReplay:
     def __call__(self, encoded: Encoded, *, keep: bool = False) -> Record:
         """Raises `InputError` for a response without tokens."""
         prompt = self.prompt(encoded)
-        reading = prompt.read(encoded.response_ids)
-        places, scores = contrast(encoded, prompt, self._reader.tokenizer)
+        try:
+            reading = prompt.read(encoded.response_ids)
+            places, scores = contrast(encoded, prompt, self._reader.tokenizer)
+        except BaseException:  # a pass that ended in the middle leaves half of its keys behind
+            self._readings.clear()
+            raise
+        self._make_room(1)  # what was read of the response is held too
         signals = {name: getattr(reading, name) for name in LIKELIHOODS} | {
             "places": places,
             "scores": scores,
@@ -121,12 +126,18 @@ class PlainReplay:
         key = (encoded.prompt_ids, encoded.segments)
         found = self._readings.pop(key, None)
         if found is None:
-            # Before the next one is made: two prompts need not fit into memory.
-            while sum(one.bytes for one in self._readings.values()) > self._most_bytes:
-                self._readings.popitem(last=False)
+            self._make_room(0)  # before the next one is made: two prompts need not fit into memory
             found = PromptReading(self._reader, encoded, state_layers(self._reader))
         self._readings[key] = found
         return found
+
+    def _make_room(self, fewest: int) -> None:
+        """Forget what was not used for longest, while there is too much and more than so many prompts."""
+        while (
+            len(self._readings) > fewest
+            and sum(one.bytes for one in self._readings.values()) > self._most_bytes
+        ):
+            self._readings.popitem(last=False)
 
 
 def state_layers(reader: Reader) -> tuple[int, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,8 @@ from lrp4rag.service.policy import Action, Policy, Reason
 from lrp4rag.service.problems import Problem
 from lrp4rag.service.recording import Recorder, new_id
 from lrp4rag.service.upstream import Delta
+
+GRAVITY: dict[Action, int] = {"serve": 0, "mark": 1, "withhold": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +63,29 @@ class JudgedAnswer:
     finish_reason: str | None = None
     usage: Mapping[str, Any] | None = None
     decision: Decision | None = None
-    _actions: Counter[Action] = field(default_factory=Counter)
+    _decided: Counter[tuple[Action, Reason]] = field(default_factory=Counter)
     _notice: str = ""
 
-    async def parts(self, deltas: AsyncIterator[Delta]) -> AsyncIterator[Part]:
+    async def parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Part]:
         """Raises a problem where the reader has no time for it or the upstream fails, and what the audit log
         raises where it cannot be written. What was not judged by then is not let out."""
         self.owner.admit(self.seconds)
         reading = await self.owner.run(self._begin, self.seconds)
-        async for delta in deltas:
-            self.finish_reason = delta.finish_reason or self.finish_reason
-            self.usage = delta.usage or self.usage
-            if len(reading.text) + len(delta.content) > self.longest:
-                raise Problem(502, "The upstream failed", "its answer is longer than is allowed")
-            for piece in reading.pieces(delta.content):
+        try:
+            async with aclosing(deltas):
+                async for delta in deltas:
+                    self.finish_reason = delta.finish_reason or self.finish_reason
+                    self.usage = delta.usage or self.usage
+                    if len(reading.text) + len(delta.content) > self.longest:
+                        raise Problem(502, "The upstream failed", "its answer is longer than is allowed")
+                    for piece in reading.pieces(delta.content):
+                        yield await self._part(reading, piece)
+            for piece in reading.rest():
                 yield await self._part(reading, piece)
-        for piece in reading.rest():
-            yield await self._part(reading, piece)
+        except Exception:
+            self.finish_reason = "failed"
+            await self._finish(reading)
+            raise
         await self._finish(reading)
 
     def _begin(self, detector: Detector) -> ReadingAlong:
@@ -112,7 +121,7 @@ class JudgedAnswer:
             so_far=judged and judged.so_far,
         )
         DECISIONS.labels(kind="sentence", action=action, reason=reason).inc()
-        self._actions[action] += 1
+        self._decided[action, reason] += 1
         return Part(self._shown(piece, action, reason), judged, decision)
 
     def _shown(self, piece: Piece, action: Action, reason: Reason) -> str:
@@ -129,16 +138,21 @@ class JudgedAnswer:
 
     async def _finish(self, reading: ReadingAlong) -> None:
         """Record the answer as a whole."""
-        count = self._actions.total()
-        action: Action = next((one for one in ("withhold", "mark") if self._actions[one]), "serve")
+        actions = Counter[Action]()
+        for (action, _), number in self._decided.items():
+            actions[action] += number
+        count = actions.total()
+        # An answer of which nothing was judged has no verdict, and the gravest decision is that of the whole.
+        nothing: tuple[Action, Reason] = (self.policy.unavailable, "unavailable")
+        action, reason = max(self._decided, key=lambda one: GRAVITY[one[0]], default=nothing)
         self.decision = await self.recorder.decide(
             "answer",
             action,
-            "grounded" if action == "serve" else "suspect",
+            reason,
             by=self.by,
             answer=self.id,
-            sentences=dict(self._actions),
-            faithfulness=self._actions["serve"] / count if count else None,
+            sentences=dict(actions),
+            faithfulness=actions["serve"] / count if count else None,
             finish_reason=self.finish_reason,
             texts={
                 "question": self.example.question,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Annotated, Any, Literal
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from contextlib import aclosing, asynccontextmanager
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import PlainTextResponse, StreamingResponse
@@ -18,15 +19,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lrp4rag import __version__
 from lrp4rag.judge import Detector, ExplainedVerdict
 from lrp4rag.service import chat, problems
-from lrp4rag.service.answers import JudgedAnswer
+from lrp4rag.service.answers import JudgedAnswer, Part
 from lrp4rag.service.metrics import DECISIONS, JUDGED, REFUSED, REGISTRY, WAITING
-from lrp4rag.service.models import BatchRequest, JudgeReply, JudgeRequest, Passages
-from lrp4rag.service.policy import Action, Reason
+from lrp4rag.service.models import BatchRequest, JudgeReply, JudgeRequest, Passages, Text
 from lrp4rag.service.problems import Problem, as_problem
 from lrp4rag.service.settings import Settings
 from lrp4rag.service.state import State, running
 
 LOG = logging.getLogger("lrp4rag.service")
+LOOKS_EVERY = 0.2
+"""Seconds between looks at whether a client is still there."""
+T = TypeVar("T")
 
 
 def create_app(settings: Settings, detector: Detector | None = None) -> FastAPI:
@@ -76,6 +79,18 @@ Server = Annotated[State, Depends(_state)]
 Client = Annotated[str, Depends(_client)]
 
 
+async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """What the work returns; it is cancelled, and a problem raised, where the client goes before."""
+    task = asyncio.ensure_future(work)
+    try:
+        while not (await asyncio.wait({task}, timeout=LOOKS_EVERY))[0]:
+            if await request.is_disconnected():
+                raise Problem(499, "Client closed request")
+        return task.result()
+    finally:
+        task.cancel()
+
+
 async def _judge(server: State, given: JudgeRequest, by: str, *, admitted: bool = False) -> JudgeReply:
     """Judge a response, decide, and record it."""
     started, example = time.monotonic(), given.example()
@@ -88,7 +103,10 @@ async def _judge(server: State, given: JudgeRequest, by: str, *, admitted: bool 
     policy = server.settings.policy
     suspect = any(one.suspect for one in verdict.sentences)
     action, reason = policy.response(
-        hallucinated=verdict.hallucinated, suspect=suspect, abstained=verdict.abstained
+        hallucinated=verdict.hallucinated,
+        suspect=suspect,
+        abstained=verdict.abstained,
+        worst=max((one.probability or 0.0 for one in verdict.sentences), default=0.0),
     )
     count = len(verdict.sentences)
     decision = await server.recorder.decide(
@@ -112,20 +130,24 @@ async def _judge(server: State, given: JudgeRequest, by: str, *, admitted: bool 
 
 def _add_judging(app: FastAPI) -> None:
     @app.post("/v1/judge", tags=["judge"])
-    async def judge(given: JudgeRequest, server: Server, client: Client) -> JudgeReply:
+    async def judge(given: JudgeRequest, request: Request, server: Server, client: Client) -> JudgeReply:
         """Judge one response by its question and passages."""
-        return await _judge(server, given, client)
+        return await unless_gone(request, _judge(server, given, client))
 
     @app.post("/v1/judge/batch", tags=["judge"])
-    async def batch(given: BatchRequest, server: Server, client: Client) -> dict[str, list[Any]]:
+    async def batch(
+        given: BatchRequest, request: Request, server: Server, client: Client
+    ) -> dict[str, list[Any]]:
         """Judge several; replies keep their order, and one that fails is a problem in its place."""
         server.owner.admit(server.settings.seconds)
         found: list[Any] = []
         for one in given.requests:
             try:
-                reply = await _judge(server, one, client, admitted=True)
+                reply = await unless_gone(request, _judge(server, one, client, admitted=True))
                 found.append(reply.model_dump(mode="json"))
             except Exception as error:
+                if await request.is_disconnected():
+                    raise
                 found.append({"problem": as_problem(error).document()})
         return {"replies": found}
 
@@ -170,20 +192,16 @@ def _add_chat(app: FastAPI) -> None:
         model = str(server.settings.model or body.get("model") or "lrp4rag")
         parts = answer.parts(server.upstream.answer(body, example))
         if not body.get("stream"):
-            found = []
-            async for part in parts:
-                if await request.is_disconnected():
-                    break
-                found.append(part)
-            return chat.completion(answer, found, model)
+            return chat.completion(answer, await unless_gone(request, _all(parts)), model)
         # The first part is awaited: until then, an error has a status of its own.
-        first = await anext(parts, None)
+        first = await unless_gone(request, _first(parts))
 
-        async def all_parts() -> AsyncIterator[Any]:
-            if first is not None:
-                yield first
-            async for part in parts:
-                yield part
+        async def all_parts() -> AsyncGenerator[Part]:
+            async with aclosing(parts):
+                if first is not None:
+                    yield first
+                async for part in parts:
+                    yield part
 
         options = body.get("stream_options") or {}
         usage = isinstance(options, dict) and bool(options.get("include_usage"))
@@ -198,13 +216,26 @@ def _add_chat(app: FastAPI) -> None:
         return {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
 
 
+async def _all(parts: AsyncGenerator[Part]) -> list[Part]:
+    async with aclosing(parts):
+        return [part async for part in parts]
+
+
+async def _first(parts: AsyncGenerator[Part]) -> Part | None:
+    try:
+        return await anext(parts, None)
+    except BaseException:
+        await parts.aclose()
+        raise
+
+
 class GuardrailRequest(BaseModel):
     """What LiteLLM's generic guardrail sends; fields that are not read are let pass."""
 
     model_config = ConfigDict(extra="allow")
 
-    texts: Annotated[list[str], Field(max_length=64)] = []
-    input_type: Literal["request", "response"] = "request"
+    texts: Annotated[list[Text], Field(max_length=64)] = []
+    input_type: Literal["request", "response"]
     additional_provider_specific_params: dict[str, Any] = {}
 
 
@@ -225,7 +256,9 @@ class _Given(BaseModel):
 
 def _add_guardrail(app: FastAPI) -> None:
     @app.post("/beta/litellm_basic_guardrail_api", tags=["guardrail"], response_model_exclude_none=True)
-    async def guardrail(given: GuardrailRequest, server: Server, client: Client) -> GuardrailReply:
+    async def guardrail(
+        given: GuardrailRequest, request: Request, server: Server, client: Client
+    ) -> GuardrailReply:
         """LiteLLM's generic guardrail: responses are judged, requests pass. The passages and the question are
         among the guardrail's parameters."""
         if given.input_type == "request" or not given.texts:
@@ -237,17 +270,14 @@ def _add_guardrail(app: FastAPI) -> None:
             return GuardrailReply(action="BLOCKED", blocked_reason="no passages came with the response")
         texts = []
         for text in given.texts:
-            request = JudgeRequest(question=known.question, passages=known.passages, response=text)
-            action: Action
-            reason: Reason
+            one = JudgeRequest(question=known.question, passages=known.passages, response=text)
             try:
-                found = (await _judge(server, request, client)).decision
-                action, reason = found.action, found.reason
+                found = (await unless_gone(request, _judge(server, one, client))).decision
             except Exception:
-                action, reason = policy.unavailable, "unavailable"
-            if action == "withhold":
-                return GuardrailReply(action="BLOCKED", blocked_reason=policy.notice_for(reason))
-            texts.append(text + policy.mark if action == "mark" else text)
+                found = await server.recorder.decide("response", policy.unavailable, "unavailable", by=client)
+            if found.action == "withhold":
+                return GuardrailReply(action="BLOCKED", blocked_reason=policy.notice_for(found.reason))
+            texts.append(text + policy.mark if found.action == "mark" else text)
         if texts == given.texts:
             return GuardrailReply(action="NONE")
         return GuardrailReply(action="GUARDRAIL_INTERVENED", texts=texts)
@@ -262,9 +292,7 @@ def _add_watching(app: FastAPI) -> None:
     @app.get("/readyz", tags=["watch"])
     async def readyz(server: Server) -> dict[str, str]:
         """Ready to judge: the reader is loaded, the audit log can be read, the upstream answers."""
-        await server.recorder.find("")
-        if server.upstream is not None:
-            await server.upstream.models()
+        await server.ready()
         return {"status": "ready"}
 
     @app.get("/metrics", tags=["watch"], response_class=PlainTextResponse)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from pydantic import ValidationError
@@ -51,6 +52,10 @@ def parse(body: Any) -> tuple[dict[str, Any], Extension, Example]:
         raise Problem(422, "Invalid request", message, field=f"{EXTENSION}.{field}") from None
     question = _question(body["messages"]) if extension.question is None else extension.question
     sent = {name: value for name, value in body.items() if name != EXTENSION}
+    try:
+        json.dumps(sent, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        raise Problem(400, "Invalid request", "it holds what is no JSON, or half of a character") from None
     generator = body.get("model")
     example = Example(
         question,
@@ -95,8 +100,8 @@ def completion(answer: JudgedAnswer, parts: list[Part], model: str) -> dict[str,
 
 
 async def events(
-    answer: JudgedAnswer, parts: AsyncIterator[Part], model: str, *, usage: bool
-) -> AsyncIterator[str]:
+    answer: JudgedAnswer, parts: AsyncGenerator[Part], model: str, *, usage: bool
+) -> AsyncGenerator[str]:
     """Server-sent events: a chunk for each part, one for how the answer ended, and with `usage` another.
 
     An answer that fails ends with an error, and nothing that was not judged.
@@ -114,10 +119,11 @@ async def events(
 
     created, role = now(), {"role": "assistant"}
     try:
-        async for part in parts:
-            more = {} if part.decision is None else {EXTENSION: part.extension()}
-            yield chunk({**role, "content": part.text}, more)
-            role = {}
+        async with aclosing(parts):
+            async for part in parts:
+                more = {} if part.decision is None else {EXTENSION: part.extension()}
+                yield chunk({**role, "content": part.text}, more)
+                role = {}
     except Exception as error:  # whatever it was, the client is told that the answer is not whole
         problem = as_problem(error)
         yield _event({"error": {"message": problem.detail, "type": problem.title, "code": problem.status}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +30,7 @@ class Owner:
     def __init__(self, detector: Detector, *, most_waiting: int, seconds: float = 1.0) -> None:
         """`seconds` is what a job is taken to cost before one was run."""
         self.detector, self.most_waiting, self.mean_seconds = detector, most_waiting, seconds
-        self.waiting = 0
+        self.waiting, self._lock = 0, threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._open = ExitStack()
 
@@ -56,11 +57,17 @@ class Owner:
         """
         if not admitted:
             self.admit(seconds)
-        self.waiting += 1
-        try:
-            async with asyncio.timeout(seconds):
-                return await asyncio.wrap_future(self._thread.submit(self._timed, job))
-        finally:
+        with self._lock:
+            self.waiting += 1
+        future = self._thread.submit(self._timed, job)
+        future.add_done_callback(
+            self._ended
+        )  # not when its caller goes: until then it takes the reader's time
+        async with asyncio.timeout(seconds):
+            return await asyncio.wrap_future(future)
+
+    def _ended(self, _: object) -> None:
+        with self._lock:
             self.waiting -= 1
 
     def _timed(self, job: Job[T]) -> T:

@@ -58,13 +58,16 @@ class Policy(BaseModel):
             return "mark", "suspect"
         return "serve", "grounded"
 
-    def response(self, *, hallucinated: bool | None, suspect: bool, abstained: bool) -> tuple[Action, Reason]:
-        """For a whole response; `hallucinated` is None where the detector gives no verdict."""
+    def response(
+        self, *, hallucinated: bool | None, suspect: bool, abstained: bool, worst: float = 0.0
+    ) -> tuple[Action, Reason]:
+        """For a whole response; `hallucinated` is None where there is no verdict, and `worst` is the
+        probability of its most suspect sentence."""
         if abstained and self.abstained != "serve":
             return self.abstained, "unlike training data"
         if hallucinated is None and not abstained:
             return self.unavailable, "unavailable"
-        if hallucinated:
+        if hallucinated or worst >= self.withhold_from:
             return "withhold", "insufficient evidence"
         return ("mark", "suspect") if suspect else ("serve", "grounded")
 

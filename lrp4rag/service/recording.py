@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 from collections.abc import Mapping
@@ -15,6 +16,9 @@ from lrp4rag.judge import Detector
 from lrp4rag.service.audit import AuditLog, Entry
 from lrp4rag.service.models import Decision
 from lrp4rag.service.policy import Action, Policy, Reason
+from lrp4rag.service.problems import Problem
+
+LOG = logging.getLogger("lrp4rag.service")
 
 
 def new_id() -> str:
@@ -25,8 +29,9 @@ def new_id() -> str:
 class Recorder:
     """Appends to the audit log what was decided, by which versions, under which policy."""
 
-    def __init__(self, log: AuditLog, detector: Detector, policy: Policy) -> None:
+    def __init__(self, log: AuditLog, detector: Detector, policy: Policy, *, keep_texts: bool) -> None:
         self._log, self._policy, self._lock = log, policy, threading.Lock()
+        self._keeps_texts = keep_texts
         self._versions = {
             "package": __version__,
             "detector": json_hash(detector.card.model_dump(mode="json"))[:16],
@@ -45,7 +50,8 @@ class Recorder:
         **more: Any,
     ) -> Decision:
         """Write a decision of a `kind`, made for the client `by`; `more` are scores and numbers, and only
-        `texts` hold what people wrote. It is on disk when this returns."""
+        `texts` hold what people wrote. It is on disk when this returns; raises a problem (503) where it
+        cannot be."""
         made = Decision(id=new_id(), action=action, reason=reason, policy=self._policy.hash)
         record = {
             "id": made.id,
@@ -63,5 +69,9 @@ class Recorder:
         return await run_in_threadpool(self._log.get, id)
 
     def _append(self, record: dict[str, Any], texts: dict[str, str]) -> None:
-        with self._lock:
-            self._log.append(record, texts)
+        try:
+            with self._lock:
+                self._log.append(record, texts if self._keeps_texts else {})
+        except Exception as error:  # no fault of the request, and the message may tell where the log is
+            LOG.error("a decision could not be recorded: %s", type(error).__name__)
+            raise Problem(503, "Unavailable", "the decision could not be recorded") from None

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import yaml
 from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -91,6 +91,8 @@ class Settings(BaseSettings):
                 raise ValueError(f"tokens.{name} is no SHA-256: make a token with lrp4rag serve --new-token")
         if not self.tokens and not self.open and self.host not in ("127.0.0.1", "::1", "localhost"):
             raise ValueError("a server that others can reach needs tokens; 'open: true' does without")
+        if self.upstream is not None and (self.upstream.username or self.upstream.password):
+            raise ValueError("upstream: give its key as upstream_key, not in the address")
         if self.demo and self.upstream is not None:
             raise ValueError("demo and upstream: the answers come from one of them")
         return self
@@ -115,6 +117,9 @@ class Settings(BaseSettings):
         named = {name: value for name, value in given.items() if value is not None}
         try:
             from_environment = _environment(cls)
+        except SettingsError as error:
+            raise InputError(f"the environment: {error}") from None
+        try:
             return cls(**_over(_over(found, from_environment), named))
         except ValidationError as error:
             message, field = first_fault(error)
@@ -139,7 +144,7 @@ def _over(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 def _read(path: Path) -> dict[str, Any]:
     try:
         found = yaml.safe_load(read_bytes(path, LARGEST_FILE))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, AttributeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or "this is no YAML"
         raise InputError(str(what), path=path, line=mark.line + 1 if mark else None) from None

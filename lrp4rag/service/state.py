@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import httpx
 from starlette.concurrency import run_in_threadpool
@@ -15,7 +17,33 @@ from lrp4rag.service.audit import AuditLog
 from lrp4rag.service.owner import Owner
 from lrp4rag.service.recording import Recorder
 from lrp4rag.service.settings import Settings
-from lrp4rag.service.upstream import HttpUpstream, ReaderUpstream, Upstream
+from lrp4rag.service.upstream import Bounded, HttpUpstream, ReaderUpstream, Upstream
+
+UNCOMPRESSED = {"Accept-Encoding": "identity"}
+READY_IN = 5
+"""Seconds in which the upstream answers, and for which its answer is remembered."""
+
+
+@dataclass(slots=True)
+class TTLCheck:
+    """Remembers for some seconds how a check went."""
+
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _until: float = 0.0
+    _error: Exception | None = None
+
+    async def run(self, check: Callable[[], Awaitable[None]]) -> None:
+        """Raises what the check raises, or raised."""
+        async with self._lock:
+            if time.monotonic() >= self._until:
+                try:
+                    await check()
+                    self._error = None
+                except Exception as error:
+                    self._error = error
+                self._until = time.monotonic() + READY_IN
+        if self._error is not None:
+            raise self._error
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +55,18 @@ class State:
     recorder: Recorder
     access: Access
     upstream: Upstream | None
+    _ready: TTLCheck = field(default_factory=TTLCheck)
+
+    async def ready(self) -> None:
+        """Raises what is wrong with the audit log or the upstream. Anybody may ask, so neither is asked more
+        often than each few seconds."""
+        await self._ready.run(self._check)
+
+    async def _check(self) -> None:
+        await self.recorder.find("")
+        if self.upstream is not None:
+            async with asyncio.timeout(READY_IN):
+                await self.upstream.models()
 
 
 def load_detector(settings: Settings) -> Detector:
@@ -53,14 +93,18 @@ async def running(settings: Settings, detector: Detector | None = None) -> Async
         if settings.demo:
             upstream = ReaderUpstream(owner, settings.upstream_seconds)
         elif settings.upstream is not None:
-            timeout = httpx.Timeout(settings.upstream_seconds, connect=10)
-            client = await stack.enter_async_context(httpx.AsyncClient(timeout=timeout))
+            timeout = httpx.Timeout(settings.upstream_seconds, connect=10, pool=5)
+            client = await stack.enter_async_context(
+                httpx.AsyncClient(
+                    timeout=timeout, transport=Bounded(), headers={"Accept-Encoding": "identity"}
+                )
+            )
             key = None if settings.upstream_key is None else settings.upstream_key.get_secret_value()
             upstream = HttpUpstream(client, str(settings.upstream), key=key, model=settings.model)
         yield State(
             settings,
             owner,
-            Recorder(log, loaded, settings.policy),
+            Recorder(log, loaded, settings.policy, keep_texts=settings.keep_texts),
             Access(settings.tokens, settings.per_minute),
             upstream,
         )

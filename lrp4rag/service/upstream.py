@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import httpx
@@ -18,6 +19,9 @@ from lrp4rag.service.problems import Problem
 MOST_TOKENS = 256
 """Of an answer by the reader, unless the request says otherwise."""
 LONGEST_EVENT = 2**20
+"""Bytes."""
+FINISHED = ("stop", "length", "content_filter")
+COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class Delta:
 class Upstream(Protocol):
     """Writes an answer to an OpenAI request, in parts."""
 
-    def answer(self, body: Mapping[str, Any], example: Example) -> AsyncIterator[Delta]:
+    def answer(self, body: Mapping[str, Any], example: Example) -> AsyncGenerator[Delta]:
         """Raises a problem (502) where it gives none, or ends before it is done."""
         ...
 
@@ -48,10 +52,10 @@ class HttpUpstream:
         self._client, self._base, self._model = client, base.rstrip("/"), model
         self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
 
-    async def answer(self, body: Mapping[str, Any], example: Example) -> AsyncIterator[Delta]:
+    async def answer(self, body: Mapping[str, Any], example: Example) -> AsyncGenerator[Delta]:
         """Always streamed: so a sentence is judged while the next one is written."""
         sent = {**body, "stream": True} | ({} if self._model is None else {"model": self._model})
-        finished = False
+        finished, half = False, ""
         try:
             async with aconnect_sse(
                 self._client, "POST", f"{self._base}/chat/completions", json=sent, headers=self._headers
@@ -59,12 +63,14 @@ class HttpUpstream:
                 if source.response.status_code >= 400:
                     await source.response.aread()
                     raise _refused(source.response)
-                async for event in source.aiter_sse():
-                    if event.data.strip() == "[DONE]":
-                        break
-                    delta = _delta(event.data)
-                    finished = finished or delta.finish_reason is not None
-                    yield delta
+                async with aclosing(source.aiter_sse()) as events:
+                    async for event in events:
+                        if event.data.strip() == "[DONE]":
+                            break
+                        delta = _delta(event.data)
+                        finished = finished or delta.finish_reason is not None
+                        text, half = _whole_characters(half + delta.content)
+                        yield replace(delta, content=text)
         except (httpx.HTTPError, httpx.StreamError, SSEError, UnicodeDecodeError) as error:
             raise _broken(f"the upstream failed: {type(error).__name__}") from None
         if not finished:
@@ -85,7 +91,7 @@ class ReaderUpstream:
     def __init__(self, owner: Owner, seconds: float) -> None:
         self._owner, self._seconds = owner, seconds
 
-    async def answer(self, body: Mapping[str, Any], example: Example) -> AsyncIterator[Delta]:
+    async def answer(self, body: Mapping[str, Any], example: Example) -> AsyncGenerator[Delta]:
         asked = body.get("max_completion_tokens") or body.get("max_tokens") or MOST_TOKENS
         most = min(int(asked), MOST_TOKENS) if isinstance(asked, int) and asked > 0 else MOST_TOKENS
         encoded = await self._owner.run(
@@ -112,7 +118,7 @@ def _delta(data: str) -> Delta:
             raise _broken("the upstream reports an error")
         choices = chunk.get("choices") or []
         choice = choices[0] if choices else {}
-        if choice.get("index", 0) != 0:
+        if choice.get("index", 0) != 0 or len(choices) > 1:
             raise ValueError
         delta = choice.get("delta") or {}
         if delta.get("tool_calls") or delta.get("function_call"):
@@ -120,28 +126,90 @@ def _delta(data: str) -> Delta:
         content = delta.get("content") or ""
         if not isinstance(content, str):
             raise ValueError
-        return Delta(content, choice.get("finish_reason"), chunk.get("usage"))
+        return Delta(content, _finish(choice.get("finish_reason")), _usage(chunk.get("usage")))
     except (ValueError, AttributeError, TypeError, IndexError, RecursionError):
         raise _broken("the upstream sent what is no chunk of an answer") from None
 
 
+def _finish(given: Any) -> str | None:
+    """Of the reasons there are: what else stands there is text that nobody judged."""
+    if given is None:
+        return None
+    if not isinstance(given, str) or given in ("tool_calls", "function_call"):
+        raise ValueError
+    return given if given in FINISHED else "stop"
+
+
+def _usage(given: Any) -> dict[str, int] | None:
+    """The counts in it."""
+    if not isinstance(given, dict):
+        return None
+    counts = {name: given.get(name) for name in COUNTS}
+    return {name: value for name, value in counts.items() if type(value) is int and 0 <= value < 2**53}
+
+
+def _whole_characters(text: str) -> tuple[str, str]:
+    """The text, and the first half of a surrogate pair at its end, whose other half is still to come; a half
+    that stands alone is replaced."""
+    half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+    whole = text[: len(text) - len(half)]
+    return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), half
+
+
+REFUSALS = {
+    400: "the upstream finds the request invalid",
+    404: "the upstream has no such model",
+    413: "the request is too large for the upstream",
+    422: "the upstream finds the request invalid",
+}
+
+
 def _refused(response: httpx.Response) -> Problem:
-    """What the upstream refuses for the client's sake is the client's to mend."""
+    """What it refuses for the client's sake is the client's to mend; its words are not passed on."""
     status = response.status_code
-    if status in (400, 404, 413, 422):
-        return Problem(status, "Refused by the upstream", _message(response))
+    if status in REFUSALS:
+        return Problem(status, "Refused by the upstream", REFUSALS[status])
     if status == 429:
-        headers = {"Retry-After": response.headers.get("Retry-After", "1")}
+        after = response.headers.get("Retry-After", "")
+        headers = {"Retry-After": after if after.isascii() and after.isdigit() else "1"}
         return Problem(429, "Too many requests", "the upstream is busy", headers=headers)
     return _broken(f"the upstream answers with status {status}")
 
 
-def _message(response: httpx.Response) -> str:
-    try:
-        error = response.json()["error"]
-        return str(error["message"] if isinstance(error, dict) else error)
-    except (ValueError, KeyError, TypeError):
-        return f"status {response.status_code}"
+class Bounded(httpx.AsyncHTTPTransport):
+    """Replies that are not compressed, and of which no event, and no whole body that is no stream of events,
+    is too large."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await super().handle_async_request(request)
+        if response.headers.get("Content-Encoding", "identity").casefold() != "identity":
+            await response.aclose()
+            raise httpx.DecodingError("the reply is compressed")
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        streams = response.headers.get("Content-Type", "").startswith("text/event-stream")
+        response.stream = _Counted(response.stream, events=streams and response.status_code < 400)
+        return response
+
+
+class _Counted(httpx.AsyncByteStream):
+    """Raises once more than `LONGEST_EVENT` bytes come in one event, or in all."""
+
+    def __init__(self, stream: httpx.AsyncByteStream, *, events: bool) -> None:
+        self._stream, self._events = stream, events
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        count, last = 0, b""
+        async for chunk in self._stream:
+            # An event ends with an empty line, which may be cut.
+            seen = (last + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            end = seen.rfind(b"\n\n") if self._events else -1
+            count, last = (count + len(chunk) if end < 0 else len(seen) - end), chunk[-3:]
+            if count > LONGEST_EVENT:
+                raise httpx.ReadError("the reply is too large")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 def _broken(detail: str) -> Problem:

@@ -160,7 +160,7 @@ def test_what_the_upstream_refuses_is_told(start, script: Script, status: int, e
         for stream in (True, False):
             reply = client.post(ROUTE, json=asked(stream=stream))
             assert reply.status_code == expected
-            assert ("too long" in reply.json()["detail"]) == (status == 400)
+            assert "too long" not in reply.text, "its words are not passed on"
 
 
 def test_an_upstream_that_is_not_there(start) -> None:
@@ -212,3 +212,84 @@ def test_the_question_is_the_users_last_message(
     body = asked(messages=[{"role": "user", "content": "Hi."}, {"role": "user", "content": parts}])
     _, _, example = chat.parse(body)
     assert (example.question, list(example.passages)) == (QUESTION, PASSAGES)
+
+
+def test_only_judged_text_passes_in_other_fields(start, script: Script, judged: list[str]) -> None:
+    """Reasons to finish and counts are the upstream's words too."""
+    usage = {"prompt_tokens": 1, "completion_tokens": True, "total_tokens": 2**60, "note": "UNJUDGED"}
+    script.stream = (
+        chunk("It is tall.", finish="UNJUDGED words")
+        + chunk(choices=[], usage=usage, lrp4rag={"action": "UNJUDGED"})
+        + "data: [DONE]\n\n"
+    ).encode()
+    with start() as client:
+        chunks = streamed(client, stream_options={"include_usage": True})
+        whole = client.post(ROUTE, json=asked()).json()
+    assert "UNJUDGED" not in json.dumps([chunks, whole])
+    assert whole["choices"][0]["finish_reason"] == "stop"
+    assert whole["usage"] == {"prompt_tokens": 1}
+
+
+def test_half_characters_are_joined(start, script: Script, judged: list[str]) -> None:
+    script.stream = (
+        b'data: {"choices": [{"delta": {"content": "It is tall \\ud83d"}}]}\n\n'
+        b'data: {"choices": [{"delta": {"content": "\\ude00. It is \\udc00 old."}}]}\n\n'
+        b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
+        b"data: [DONE]\n\n"
+    )
+    with start() as client:
+        assert text_of(streamed(client)) == "It is tall \U0001f600. It is \ufffd old."
+
+
+@pytest.mark.parametrize("kind", ["endless event", "endless body", "endless refusal"])
+def test_an_upstream_cannot_fill_the_memory(start, script: Script, judged: list[str], kind: str) -> None:
+    script.longest = 2**16
+    if kind == "endless event":
+        script.stream = b"data: " + b"a" * (3 * 2**20)
+    elif kind == "endless body":
+        script.stream = b"data: a\n" * (2**19)
+    else:
+        script.status, script.error = 400, {"message": "a" * (3 * 2**20)}
+    with start() as client:
+        reply = client.post(ROUTE, json=asked())
+    assert reply.status_code == 502
+
+
+def test_an_answer_with_nothing_in_it_is_no_clean_one(start, script: Script, judged: list[str]) -> None:
+    script.stream = events(finish="content_filter")
+    with start() as client:
+        reply = client.post(ROUTE, json=asked()).json()
+    assert (reply["lrp4rag"]["action"], reply["lrp4rag"]["reason"]) == ("withhold", "unavailable")
+
+
+def test_an_answer_that_failed_is_recorded_as_failed(start, script: Script, judged, tmp_path) -> None:
+    script.stream = chunk("It is tall. It is o").encode()
+    with start() as client:
+        streamed(client)
+    with AuditLog.open(f"sqlite:///{tmp_path / 'audit.db'}") as log:
+        last = [entry.record for entry in log.entries()][-1]
+    assert (last["kind"], last["finish_reason"]) == ("answer", "failed")
+
+
+@pytest.mark.parametrize("more", ['"temperature": NaN', '"temperature": 1e999', '"user": "\\udfff"'])
+def test_what_cannot_be_sent_on_is_the_clients_fault(start, script: Script, more: str) -> None:
+    body = json.dumps(asked())[:-1] + f", {more}}}"
+    with start() as client:
+        assert client.post(ROUTE, content=body).status_code == 400
+
+
+def test_a_log_that_cannot_be_written_is_the_servers_fault(
+    start, script: Script, judged, monkeypatch
+) -> None:
+    from lrp4rag.errors import InputError
+
+    def full(*_: object) -> None:
+        raise InputError("it cannot be written to", path="/srv/secret/audit.db")
+
+    script.stream = events("It is tall. It is old.")
+    with start() as client:
+        monkeypatch.setattr(AuditLog, "append", full)
+        reply = client.post(ROUTE, json=asked())
+    assert reply.status_code == 503
+    assert "secret" not in reply.text
+    assert "tall" not in reply.text

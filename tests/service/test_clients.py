@@ -106,3 +106,18 @@ def test_vanished_clients_free_their_slots(address: str, script: Script) -> None
         whole = client.chat.completions.create(model="m", messages=MESSAGES, extra_body=EXTRA)
         assert whole.choices[0].message.content == "It is 31 metres tall."
         assert time.monotonic() - started < 5
+
+
+def test_one_who_leaves_before_the_first_sentence_is_not_waited_for(address: str, script: Script) -> None:
+    """Of an answer that is written to nobody, the upstream is told, and nothing more is judged."""
+    import httpx
+
+    script.stream, script.longest = b": ping\n\n" * 200_000, 4
+    for stream in (True, False):
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        with httpx.Client(timeout=0.5, headers=headers) as client, pytest.raises(httpx.TimeoutException):
+            client.post(f"{address}/chat/completions", json=asked(stream=stream))
+    script.stream, script.longest = events("It is 31 metres tall."), 40
+    with OpenAI(base_url=address, api_key=TOKEN, max_retries=0) as client:
+        whole = client.chat.completions.create(model="m", messages=MESSAGES, extra_body=EXTRA)
+        assert whole.choices[0].message.content == "It is 31 metres tall."

@@ -169,7 +169,10 @@ def test_a_decision_that_cannot_be_recorded_is_not_told(start, monkeypatch) -> N
 
     with start(upstream=None) as client:
         monkeypatch.setattr(AuditLog, "append", full)
-        assert client.post("/v1/judge", json=ONE).status_code >= 400
+        assert client.post("/v1/judge", json=ONE).status_code == 503
+        known = {"question": QUESTION, "passages": PASSAGES}
+        body = {"texts": [RESPONSE], "input_type": "response", "additional_provider_specific_params": known}
+        assert client.post(GUARDRAIL, json=body).status_code == 503
 
 
 def test_litellms_guardrail(start, judged) -> None:
@@ -180,6 +183,7 @@ def test_litellms_guardrail(start, judged) -> None:
 
         known = {"question": QUESTION, "passages": PASSAGES}
         assert action(texts=["Hello"], input_type="request") == {"action": "NONE"}
+        assert action(texts=["Hello"])["status"] == 422, "is it a response?"
         blocked = action(texts=["Hello"], input_type="response")
         assert blocked == {"action": "BLOCKED", "blocked_reason": "no passages came with the response"}
         given = action(texts=[RESPONSE], input_type="response", additional_provider_specific_params=known)

@@ -107,6 +107,8 @@ def test_one_who_has_gone_is_not_waited_for(owner: Owner) -> None:
 def test_a_deadline_ends_the_waiting(owner: Owner) -> None:
     with pytest.raises(TimeoutError):
         asyncio.run(owner.run(lambda _: time.sleep(0.2), 0.05))
+    assert owner.waiting == 1, "it takes the reader's time until it ends"
+    asyncio.run(owner.run(lambda _: None, 5))
     assert owner.waiting == 0
 
 

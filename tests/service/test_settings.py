@@ -47,6 +47,10 @@ def test_what_is_given_goes_before_the_environment_and_that_before_the_file(tmp_
         ("dtype: int8", 1, "'float32'"),
         ("- 1", None, "mapping"),
         ("port: [", 1, ""),
+        ("audit: 2024-13-45", None, ""),
+        ('port: !!int "abc"', None, ""),
+        ("port: " + "[" * 5000, None, ""),
+        ("upstream: http://user:pw@h/v1", None, "upstream_key"),
         ("port: 1\nport: {", 2, ""),
         ("!!python/object/apply:os.system ['true']", 1, "could not determine a constructor"),
     ],
@@ -59,6 +63,12 @@ def test_a_fault_is_named_with_its_line(tmp_path: Path, text: str, line: int | N
     assert words in str(caught.value)
     assert str(path) in str(caught.value)
     assert line is None or caught.value.line == line
+
+
+def test_an_environment_that_is_no_settings(monkeypatch) -> None:
+    monkeypatch.setenv("LRP4RAG_POLICY", "foo")
+    with pytest.raises(InputError, match="environment"):
+        Settings.load(None)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
