@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
@@ -25,6 +24,7 @@ from lrp4rag.service.models import BatchRequest, JudgeReply, JudgeRequest, Passa
 from lrp4rag.service.problems import Problem, as_problem
 from lrp4rag.service.settings import Settings
 from lrp4rag.service.state import State, running
+from lrp4rag.strict_json import parse
 
 LOG = logging.getLogger("lrp4rag.service")
 LOOKS_EVERY = 0.2
@@ -304,7 +304,7 @@ def _add_watching(app: FastAPI) -> None:
 
 async def _json(request: Request) -> Any:
     try:
-        return json.loads(await request.body())
+        return parse(await request.body())
     except (ValueError, RecursionError):
         raise Problem(400, "Invalid request", "the body is no JSON") from None
 

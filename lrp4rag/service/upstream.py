@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
@@ -15,6 +14,7 @@ from httpx_sse import SSEError, aconnect_sse
 from lrp4rag.example import Example
 from lrp4rag.service.owner import Owner
 from lrp4rag.service.problems import Problem
+from lrp4rag.strict_json import parse
 
 MOST_TOKENS = 256
 """Of an answer by the reader, unless the request says otherwise."""
@@ -113,7 +113,7 @@ def _delta(data: str) -> Delta:
     try:
         if len(data) > LONGEST_EVENT:
             raise ValueError
-        chunk = json.loads(data)
+        chunk = parse(data)
         if "error" in chunk:
             raise _broken("the upstream reports an error")
         choices = chunk.get("choices") or []
