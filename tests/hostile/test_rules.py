@@ -84,7 +84,7 @@ def test_nothing_is_unpickled() -> None:
 
 
 def test_only_one_place_writes() -> None:
-    # Two write into hidden folders that are renamed into place, one into the text of a help page, and one makes
+    # Two write into hidden folders that are renamed into place, one into the text of a help page, one makes
     # a key with its permissions.
     assert callers("?.write_text", "?.write_bytes", "open") <= {
         "files.py",
