@@ -72,6 +72,7 @@ class PromptReading:
         self._response: tuple[int, ...] = ()
         self._reading: Reading | None = None
         self._final: Tensor | None = None
+        self._scored: dict[Branch, list[float]] = {}
         in_passages = [
             token for token, segment in zip(self._prompt, encoded.segments, strict=True) if segment >= 2
         ]
@@ -99,6 +100,7 @@ class PromptReading:
         given, before = tuple(response_ids), self._reading
         known = _shared(self._response, given) if before is not None else 0
         self._reading = None  # a pass that fails leaves a cache of which nothing is known
+        self._scored = {one: found for one, found in self._scored.items() if one.start <= known}
         self._crop(len(self._prompt) + known if known else len(self._prompt) - 1)
         watched = _States(self._model, self._layers)
         rows = [] if self._final is None or not known else [self._final[: known + 1]]
@@ -132,11 +134,15 @@ class PromptReading:
         """The log-probability of each branch's tokens, after the prompt and the response before it.
 
         All branches are read in one pass, each seeing itself and what it goes on from. The response is the
-        one that was read last.
+        one that was read last; what was read of one that began alike is not read again.
         """
+        missing = [one for one in dict.fromkeys(branches) if one not in self._scored]
+        if missing:
+            self._scored |= zip(missing, self._score(missing), strict=True)
+        return [self._scored[one] for one in branches]
+
+    def _score(self, branches: Sequence[Branch]) -> list[list[float]]:
         found = list[list[float]]()
-        if not branches:
-            return found
         final, length = self._final, len(self._prompt) + len(self._response)
         assert final is not None
         self._crop(length)

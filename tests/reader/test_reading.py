@@ -166,6 +166,23 @@ def test_a_response_that_goes_on_costs_its_further_tokens(monkeypatch: pytest.Mo
     assert read == [3], "what was read is not read again"
 
 
+def test_a_branch_is_read_once_while_what_it_goes_on_from_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = encoded(11, 9)
+    prompt = prompt_reading("llama", one)
+    read: list[int] = []
+    score = prompt._score
+    monkeypatch.setattr(prompt, "_score", lambda some: read.append(len(some)) or score(some))
+    early, late = Branch(1, (3, 1)), Branch(6, (2, 2))
+    prompt.read(one.response_ids[:7])
+    prompt.branches([early, late, early])
+    prompt.read(one.response_ids)
+    prompt.branches([early, late])
+    assert read == [2]
+    prompt.read((*one.response_ids[:4], 0, 0, 0))
+    prompt.branches([early, late])
+    assert read == [2, 1], "the late one goes on from another word"
+
+
 def test_a_pass_that_fails_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     one = encoded(11, 9)
     prompt = prompt_reading("llama", one)
