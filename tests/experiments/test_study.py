@@ -184,9 +184,8 @@ def test_cached_scores_give_what_is_learned_at_once(
     assert sorted(made) == ["likelihood"] * 5 + ["relevance"] * 5  # once for both trials
     expected = cross_validate_tokens(tokens_of(rows, validation.blocks), validation.protocol)
     np.testing.assert_allclose(found["both"].alone, expected.alone, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(
-        found["both"].outcome.probabilities, expected.outcome.probabilities, rtol=1e-3, atol=1e-4
-    )
+    # A regression stops within its tolerance, wherever the last digits lead it.
+    np.testing.assert_allclose(found["both"].outcome.probabilities, expected.outcome.probabilities, atol=2e-3)
     assert np.isfinite(found["one"].log_odds).all()
 
 
