@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from lrp4rag.classifiers.analysis import Analyser
-from lrp4rag.classifiers.decision import top_mean
 from lrp4rag.classifiers.verdict import Contradiction, SuspectSpan, Verdict
 from lrp4rag.errors import InputError, RelevanceError
 from lrp4rag.example import Example
@@ -102,7 +99,7 @@ class ReadingAlong:
         inside = tokens_in(offsets, [(piece.start, piece.end)])
         if not inside.any():
             raise RelevanceError("no verdict: the reader has no token for this part of the response")
-        score = top_mean(verdict.marks.probabilities[inside].astype(np.float64), verdict.marks.sentence_top)
+        score = verdict.marks.sentence(inside)
         return replace(
             unjudged,
             probability=score,

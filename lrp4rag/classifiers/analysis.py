@@ -164,7 +164,7 @@ class Analyser:
         from it. Raises `InputError` for what the reader cannot read."""
         if self._plain is not None:
             self.close()
-            self._plain.prompt(self.reader.encode(example.with_response("."), truncation=truncation))
+            self._plain.prompt(self.reader.encode_prompt(example, max_new_tokens=1, truncation=truncation))
 
     def with_evidence(self, analysis: Analysis) -> Analysis:
         """Relevance of the passages for each suspect sentence, and contrastive relevance of each contradicted

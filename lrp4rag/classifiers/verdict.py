@@ -105,6 +105,11 @@ class TokenMarks:
     sentence_top: int
     sentence_threshold: float
 
+    def sentence(self, inside: Flags) -> float:
+        """The probability of a sentence whose tokens are those `inside` (t,); it is suspect from
+        `sentence_threshold` on."""
+        return top_mean(self.probabilities[inside].astype(np.float64), self.sentence_top)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
@@ -186,7 +191,7 @@ def judge(
         if marks is None:
             score, marked = None, bool(suspect[inside].mean() >= 0.5)
         else:
-            score = top_mean(marks.probabilities[inside].astype(np.float64), marks.sentence_top)
+            score = marks.sentence(inside)
             marked = score >= marks.sentence_threshold
         sentences.append(
             Sentence(

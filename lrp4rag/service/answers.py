@@ -13,12 +13,12 @@ from lrp4rag.example import Example
 from lrp4rag.judge import Detector
 from lrp4rag.report.along import record_piece
 from lrp4rag.sentence_stream import Piece
-from lrp4rag.service.metrics import DECISIONS, HELD
+from lrp4rag.service.metrics import HELD
 from lrp4rag.service.models import Decision
 from lrp4rag.service.owner import Owner
 from lrp4rag.service.policy import Action, Policy, Reason
 from lrp4rag.service.problems import Problem
-from lrp4rag.service.recording import Recorder, new_id
+from lrp4rag.service.recording import Recorder, new_id, texts_of
 from lrp4rag.service.upstream import Delta
 
 GRAVITY: dict[Action, int] = {"serve": 0, "mark": 1, "withhold": 2}
@@ -69,7 +69,6 @@ class JudgedAnswer:
     async def parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Part]:
         """Raises a problem where the reader has no time for it or the upstream fails, and what the audit log
         raises where it cannot be written. What was not judged by then is not let out."""
-        self.owner.admit(self.seconds)
         reading = await self.owner.run(self._begin, self.seconds)
         try:
             async with aclosing(deltas):
@@ -120,7 +119,6 @@ class JudgedAnswer:
             probability=judged and judged.probability,
             so_far=judged and judged.so_far,
         )
-        DECISIONS.labels(kind="sentence", action=action, reason=reason).inc()
         self._decided[action, reason] += 1
         return Part(self._shown(piece, action, reason), judged, decision)
 
@@ -154,10 +152,5 @@ class JudgedAnswer:
             sentences=dict(actions),
             faithfulness=actions["serve"] / count if count else None,
             finish_reason=self.finish_reason,
-            texts={
-                "question": self.example.question,
-                **{f"passage {k}": text for k, text in enumerate(self.example.passages, start=1)},
-                "response": reading.text,
-            },
+            texts=texts_of(self.example, reading.text),
         )
-        DECISIONS.labels(kind="answer", action=action, reason=self.decision.reason).inc()

@@ -19,9 +19,10 @@ from lrp4rag import __version__
 from lrp4rag.judge import Detector, ExplainedVerdict
 from lrp4rag.service import chat, problems
 from lrp4rag.service.answers import JudgedAnswer, Part
-from lrp4rag.service.metrics import DECISIONS, JUDGED, REFUSED, REGISTRY, WAITING
+from lrp4rag.service.metrics import JUDGED, REFUSED, REGISTRY, WAITING
 from lrp4rag.service.models import BatchRequest, JudgeReply, JudgeRequest, Passages, Text
 from lrp4rag.service.problems import Problem, as_problem
+from lrp4rag.service.recording import texts_of
 from lrp4rag.service.settings import Settings
 from lrp4rag.service.state import State, running
 from lrp4rag.strict_json import parse
@@ -117,13 +118,8 @@ async def _judge(server: State, given: JudgeRequest, by: str, *, admitted: bool 
         probability=verdict.probability,
         threshold=verdict.threshold,
         faithfulness=sum(not one.suspect for one in verdict.sentences) / count if count else None,
-        texts={
-            "question": example.question,
-            **{f"passage {k}": text for k, text in enumerate(example.passages, start=1)},
-            "response": given.response,
-        },
+        texts=texts_of(example, given.response),
     )
-    DECISIONS.labels(kind="response", action=action, reason=reason).inc()
     JUDGED.observe(time.monotonic() - started)
     return JudgeReply(decision=decision, verdict=verdict.to_dict())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -13,7 +14,6 @@ from lrp4rag.example import Example
 from lrp4rag.service.answers import JudgedAnswer, Part
 from lrp4rag.service.models import Extension, texts_of
 from lrp4rag.service.problems import Problem, as_problem
-from lrp4rag.service.upstream import now
 from lrp4rag.types import first_fault
 
 EXTENSION = "lrp4rag"
@@ -91,7 +91,7 @@ def completion(answer: JudgedAnswer, parts: list[Part], model: str) -> dict[str,
     return {
         "id": f"chatcmpl-{answer.id}",
         "object": "chat.completion",
-        "created": now(),
+        "created": int(time.time()),
         "model": model,
         "choices": [choice],
         **({} if answer.usage is None else {"usage": answer.usage}),
@@ -117,7 +117,7 @@ async def events(
         }
         return _event({**found, **more})
 
-    created, role = now(), {"role": "assistant"}
+    created, role = int(time.time()), {"role": "assistant"}
     try:
         async with aclosing(parts):
             async for part in parts:

@@ -11,9 +11,11 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from lrp4rag import __version__
+from lrp4rag.example import Example
 from lrp4rag.hashes import json_hash
 from lrp4rag.judge import Detector
 from lrp4rag.service.audit import AuditLog, Entry
+from lrp4rag.service.metrics import DECISIONS
 from lrp4rag.service.models import Decision
 from lrp4rag.service.policy import Action, Policy, Reason
 from lrp4rag.service.problems import Problem
@@ -24,6 +26,12 @@ LOG = logging.getLogger("lrp4rag.service")
 def new_id() -> str:
     """Of a decision or an answer: random, so that it tells nothing."""
     return secrets.token_hex(12)
+
+
+def texts_of(example: Example, response: str) -> dict[str, str]:
+    """What people and models wrote, by the names that it has in the log."""
+    passages = {f"passage {k}": text for k, text in enumerate(example.passages, start=1)}
+    return {"question": example.question, **passages, "response": response}
 
 
 class Recorder:
@@ -63,6 +71,7 @@ class Recorder:
             **more,
         }
         await run_in_threadpool(self._append, record, dict(texts or {}))
+        DECISIONS.labels(kind=kind, action=action, reason=reason).inc()
         return made
 
     async def find(self, id: str) -> Entry | None:

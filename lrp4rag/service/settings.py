@@ -106,8 +106,8 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """What is given goes before the environment; other sources are not read."""
-        return init_settings, env_settings
+        """What `load` gives, which has read the environment."""
+        return (init_settings,)
 
     @classmethod
     def load(cls, path: Path | None, **given: Any) -> Settings:

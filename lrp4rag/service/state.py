@@ -95,9 +95,7 @@ async def running(settings: Settings, detector: Detector | None = None) -> Async
         elif settings.upstream is not None:
             timeout = httpx.Timeout(settings.upstream_seconds, connect=10, pool=5)
             client = await stack.enter_async_context(
-                httpx.AsyncClient(
-                    timeout=timeout, transport=Bounded(), headers={"Accept-Encoding": "identity"}
-                )
+                httpx.AsyncClient(timeout=timeout, transport=Bounded(), headers=UNCOMPRESSED)
             )
             key = None if settings.upstream_key is None else settings.upstream_key.get_secret_value()
             upstream = HttpUpstream(client, str(settings.upstream), key=key, model=settings.model)

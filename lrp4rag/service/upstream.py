@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -99,9 +98,7 @@ class ReaderUpstream:
         )
         yield Delta(encoded.response)
         counts = len(encoded.prompt_ids), len(encoded.response_ids)
-        usage = dict(
-            zip(("prompt_tokens", "completion_tokens", "total_tokens"), (*counts, sum(counts)), strict=True)
-        )
+        usage = dict(zip(COUNTS, (*counts, sum(counts)), strict=True))
         yield Delta(finish_reason="length" if counts[1] >= most else "stop", usage=usage)
 
     async def models(self) -> list[str]:
@@ -214,8 +211,3 @@ class _Counted(httpx.AsyncByteStream):
 
 def _broken(detail: str) -> Problem:
     return Problem(502, "The upstream failed", detail)
-
-
-def now() -> int:
-    """Seconds since 1970, as OpenAI's `created` counts them."""
-    return int(time.time())

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.special import expit
 
@@ -27,7 +26,7 @@ from lrp4rag.training.metrics import RESAMPLES, Draws, Values, intervals_of, wei
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_folds import BlockScores, fit_block, fit_stacker
 from lrp4rag.training.tokens import Tokens, stored_records
-from lrp4rag.training.trials import CrossValidation, Trial
+from lrp4rag.training.trials import CrossValidation, Trial, one_thread
 
 Numbers = NDArray[np.intp]
 Scores = NDArray[np.float64]
@@ -112,8 +111,7 @@ def _cells(study: CrossValidation, trial: Trial, shown: Numbers) -> Iterator[Cel
         test = np.intersect1d(split.test, shown)
         votes = {name: cells[k] for name, cells in scores.items()}
         yield Cell(
-            study.key(trial, "along", k)
-            | {"version": VERSION, "blocks": list(trial.blocks), "shown": len(test)},
+            study.decision_key(trial, "along", k) | {"version": VERSION, "shown": len(test)},
             Sentences,
             partial(_task, study, split, test, votes),
         )
@@ -136,12 +134,8 @@ def _fold(
     seed: int,
 ) -> Sentences:
     """One fold's models, on each of the test rows as far as each of its sentences."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         networks = {name: fit_block(Network.fit, tokens, name, split.train, seed)[0] for name in blocks}
-    finally:
-        torch.set_num_threads(threads)
     fitted = fit_stacker(tokens, split.train, {name: one.outside for name, one in scores.items()})
     ensemble, rule, found = Ensemble(networks, fitted.stacker), fitted.rule, list[tuple[float, ...]]()
 

@@ -37,7 +37,7 @@ def kind_evidence(
     Responses whose labels are all of the kind are told from faithful ones: among all, and from those of the
     same generator only.
     """
-    kinds = [{label.kind or "" for label in example.labels or ()} for example in rows.examples]
+    kinds = [kinds_in(example) for example in rows.examples]
     grades = sorted(set().union(*kinds) - {""})
     families = dict.fromkeys(map(_family, grades))
     found = []
@@ -62,6 +62,11 @@ def kind_evidence(
             )
         )
     return found
+
+
+def kinds_in(example: Example) -> set[str]:
+    """What the faults of a response are called in its labels."""
+    return {label.kind or "" for label in example.labels or ()}
 
 
 def _family(kind: str) -> str:

@@ -6,7 +6,8 @@ all trials that read the block; stacking them and deciding is quick.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,12 +18,12 @@ import torch
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES
-from lrp4rag.example import Example
 from lrp4rag.features.blocks import Block
 from lrp4rag.hashes import json_hash
 from lrp4rag.training.cache import Cache, Cell, Task
 from lrp4rag.training.corpus import MADE, Corpus
 from lrp4rag.training.folds import ONCE, Protocol, Split
+from lrp4rag.training.kind_evidence import kinds_in
 from lrp4rag.training.learners import LEARNERS, NETWORK
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_folds import (
@@ -130,7 +131,7 @@ class CrossValidation:
         return {
             name: [
                 Cell(
-                    self.key(trial, "votes", k) | {"block": asdict(self.blocks[name])},
+                    self._key(trial, "votes", k) | {"block": asdict(self.blocks[name])},
                     BlockScores,
                     partial(self._score_task, name, split, trial.learner),
                 )
@@ -145,16 +146,9 @@ class CrossValidation:
 
     def _cells(self, trial: Trial, step: str, kind: Any, compute: Compute) -> list[Cell]:
         scores = self.score_cells(trial)
-        settings: dict[str, Any] = {  # what decisions depend on beside the scores
-            "decisions": DECISIONS,
-            "blocks": {name: asdict(self.blocks[name]) for name in trial.blocks},
-            "point": RULES[trial.point].words,
-        } | ({} if trial.know_generators else {"told": False})
-        if len(set(self.tokens.sets)) > 1:
-            settings["sets"] = json_hash(self.tokens.sets.tolist())
         return [
             Cell(
-                self.key(trial, step, k) | settings,
+                self.decision_key(trial, step, k),
                 kind,
                 partial(self._task, compute, trial, split, {name: each[k] for name, each in scores.items()}),
             )
@@ -188,8 +182,22 @@ class CrossValidation:
             tokens = replace(tokens, generators=np.full(len(tokens.labels), ""))
         return partial(compute, tokens, split, {name: self.cache.read(cell) for name, cell in scores.items()})
 
-    def key(self, trial: Trial, step: str, fold: int) -> dict[str, Any]:
-        """What a step of a trial in a fold depends on, but for the blocks."""
+    def decision_key(self, trial: Trial, step: str, fold: int) -> dict[str, Any]:
+        """What a step that decides by the scores of blocks depends on, in a fold."""
+        return self._key(trial, step, fold) | self._settings(trial)
+
+    def _settings(self, trial: Trial) -> dict[str, Any]:
+        """What decisions depend on beside the scores."""
+        found: dict[str, Any] = {
+            "decisions": DECISIONS,
+            "blocks": {name: asdict(self.blocks[name]) for name in trial.blocks},
+            "point": RULES[trial.point].words,
+        } | ({} if trial.know_generators else {"told": False})
+        if len(set(self.tokens.sets)) > 1:
+            found["sets"] = json_hash(self.tokens.sets.tolist())
+        return found
+
+    def _key(self, trial: Trial, step: str, fold: int) -> dict[str, Any]:
         # These names are those of the cells on disk.
         return {
             "study": VERSION,
@@ -205,19 +213,21 @@ class CrossValidation:
         }
 
 
-def kinds_in(example: Example) -> set[str]:
-    """What the faults of a response are called in its labels."""
-    return {label.kind or "" for label in example.labels or ()}
-
-
 def _out_of_fold(tokens: Tokens, split: Split, scores: ByBlock) -> NDArray[np.float64]:
     return fit_stacker(tokens, split.train, {name: one.outside for name, one in scores.items()}).probabilities
 
 
 def _block_scores(tokens: Tokens, name: str, split: Split, seed: int, learner: str) -> BlockScores:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the networks are small: processes share the cores better than threads do
-    try:
+    with one_thread():
         return block_scores(tokens, name, split, seed, LEARNERS[learner])
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """For fitting networks: they are small, and processes share the cores better than threads do."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
     finally:
         torch.set_num_threads(threads)
