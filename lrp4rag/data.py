@@ -11,14 +11,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
 from lrp4rag import strict_json
 from lrp4rag.errors import InputError, first_line
 from lrp4rag.example import DEFAULT_TEMPLATE, LONGEST_EXAMPLE, Example, Label, render
 from lrp4rag.files import read_bytes
+from lrp4rag.source import Source
 from lrp4rag.text import one_line
-from lrp4rag.types import first_fault
+from lrp4rag.types import Finite, first_fault
 
 RAGTRUTH_FILES = ("source_info.jsonl", "response.jsonl")
 LARGEST_DATA = 2 * 2**30
@@ -52,12 +53,50 @@ class ResponseRow(_Strict):
     generator: str | None = None
 
 
+class PassageRow(_Strict):
+    """A passage, and what is known of it: the fields of `Source`."""
+
+    text: str
+    id: str | None = None
+    title: str | None = None
+    version: str | None = None
+    effective: str | None = Field(default=None, description="ISO 8601 date from which it holds.")
+    expires: str | None = Field(default=None, description="ISO 8601 date until which it holds.")
+    topic: str | None = None
+    score: Finite | None = Field(default=None, description="Of the retrieval.")
+
+    @property
+    def source(self) -> Source:
+        return Source(**dict(self))
+
+
+def _as_row(given: Any) -> Any:
+    if isinstance(given, str):
+        return PassageRow(text=given)
+    if isinstance(given, dict | PassageRow):
+        return given
+    raise ValueError("give a text, or an object with a text")
+
+
+def _as_json(row: PassageRow) -> str | dict[str, Any]:
+    known = row.model_dump(exclude_none=True)
+    return row.text if known == {"text": row.text} else known
+
+
+PassageField = Annotated[
+    PassageRow,
+    BeforeValidator(_as_row, json_schema_input_type=str | PassageRow),
+    PlainSerializer(_as_json),
+]
+"""A passage in JSON: a text, or an object where more is known."""
+
+
 class ExampleRow(_Strict):
     """One line of our JSONL. Without `prompt`, the prompt is rendered from `template`. With `responses`, it
     stands for an example each."""
 
     question: str
-    passages: Annotated[list[str], Field(min_length=1)]
+    passages: Annotated[list[PassageField], Field(min_length=1)]
     response: str | None = None
     prompt: str | None = None
     template: str | None = None
@@ -126,7 +165,7 @@ def json_line(example: Example) -> str:
         id=example.id,
         source_id=example.source,
         question=example.question,
-        passages=list(example.passages),
+        passages=[PassageRow(**asdict(one)) for one in example.sources],
         prompt=None if plain else example.prompt,
         response=example.response,
         labels=None if example.labels is None else labels,
@@ -169,7 +208,8 @@ def _from_text(content: bytes, path: str | Path, template: str | None) -> list[E
         id = parsed.id if parsed.id is not None else str(number)
         for one, place in _responses(parsed, id, path, line):
             _refuse_duplicate(str(one.id), seen, path, line, f"{place}id")
-            fields = one.model_dump(exclude={"labels", "source_id", "responses"}) | {"source": one.source_id}
+            fields = one.model_dump(exclude={"labels", "passages", "source_id", "responses"})
+            fields |= {"passages": [row.source for row in one.passages], "source": one.source_id}
             if one.labels is not None:
                 fields["labels"] = tuple(Label(**vars(label)) for label in one.labels)
             if one.template is None:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from lrp4rag.errors import InputError
 from lrp4rag.hashes import json_hash
+from lrp4rag.source import Source
 from lrp4rag.text import surrogate_in
 
 # The wording of RAGTruth's question-answering prompts, so that what users render looks like what
@@ -59,7 +60,8 @@ class Example:
     the same text stands in several places. `labels` is None when nobody annotated the response, and empty
     when it was found faithful. `source` groups the examples that share a question and passages
     (cross-validation never splits a group); it defaults to their hash. `generator` names the model that wrote
-    the response.
+    the response. A passage may be given as a `Source`, with what is known of it; `sources` are all of them,
+    and `passages` what is read of them.
 
     Raises `InputError` naming the argument for what is no text, an empty passage or response, an empty
     question where the prompt is rendered, a label outside the response, a template without its two
@@ -71,6 +73,7 @@ class Example:
     passages: Sequence[str]
     response: str | None = None
     _: KW_ONLY
+    sources: tuple[Source, ...] = ()
     prompt: str = ""
     spans: tuple[Span, ...] = ()
     labels: tuple[Label, ...] | None = None
@@ -83,7 +86,12 @@ class Example:
         given: object = self.passages
         if isinstance(given, str) or not isinstance(given, Sequence):
             raise InputError("give a list of texts, one for each passage", field="passages")
-        self._set(passages=tuple(self.passages))
+        parts: tuple[Any, ...] = tuple(given)
+        self._set(passages=tuple(one.read if isinstance(one, Source) else one for one in parts))
+        if not self.sources:
+            self._set(sources=tuple(one if isinstance(one, Source) else Source(one) for one in parts))
+        if tuple(one.read for one in self.sources) != self.passages:
+            raise InputError("these are not the passages", field="sources")
         self._require(template)
         if not self.source:
             self._set(source=self.content_hash)
@@ -103,6 +111,7 @@ class Example:
         texts |= {f"passages[{k}]": passage for k, passage in enumerate(self.passages)}
         optional = {"response": self.response, "template": template, "generator": self.generator}
         names = {"id": self.id, "source": self.source}
+        names |= _names_of(self.sources)
         names |= {f"labels[{k}].kind": label.kind for k, label in enumerate(self.labels or ())}
         given = {field: text for field, text in optional.items() if text is not None}
         for field, text in {**texts, **given, **names}.items():
@@ -146,6 +155,12 @@ class Example:
     def with_response(self, response: str) -> Example:
         """The same example with another (unlabelled) response."""
         return replace(self, response=response, labels=None)
+
+
+def _names_of(sources: Sequence[Source]) -> dict[str, str]:
+    return {
+        f"passages[{k}].{field}": name for k, one in enumerate(sources) for field, name in one.names.items()
+    }
 
 
 def _require_texts(texts: Mapping[str, str], names: Mapping[str, str]) -> None:

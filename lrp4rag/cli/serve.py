@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +105,7 @@ def serve(
     socket.listen()  # who asks now waits until the routes are there
     for line in _banner(settings, socket.getsockname()[1], of_run):
         say(line)
+    sys.stdout.flush()  # a log file, or a unit's journal, has it now
     uvicorn.Server(server).run(sockets=[socket])
 
 

@@ -6,7 +6,9 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from lrp4rag.service.problems import Problem, busy
@@ -25,12 +27,14 @@ def hash_of_token(token: str) -> str:
 
 @dataclass(slots=True)
 class Access:
-    """`tokens` are hashes by name. Each may send `per_minute` requests, in bursts of as many; without tokens
-    everybody is one."""
+    """`tokens` are hashes by name. Each may send `per_minute` requests, in bursts of as many, and have
+    `most_answers` written at a time; without tokens everybody is one."""
 
     tokens: Mapping[str, str]
     per_minute: int
+    most_answers: int
     _left: dict[str, tuple[float, float]] = field(default_factory=dict)
+    _answers: Counter[str] = field(default_factory=Counter)
 
     def name_of(self, authorization: str | None) -> str:
         """The name of a request's token; raises a problem (401) where there is none that is known."""
@@ -53,3 +57,14 @@ class Access:
         if left < 1:
             raise busy((1 - left) * 60 / self.per_minute)
         self._left[name] = left - 1, now
+
+    @contextmanager
+    def answering(self, name: str) -> Iterator[None]:
+        """While one more answer is written; raises a problem (429) for too many."""
+        if self._answers[name] >= self.most_answers:
+            raise busy(1, f"{self.most_answers} answers are being written for this token")
+        self._answers[name] += 1
+        try:
+            yield
+        finally:
+            self._answers[name] -= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -13,12 +14,15 @@ from lrp4rag.example import Example
 from lrp4rag.judge import Detector
 from lrp4rag.report.along import record_piece
 from lrp4rag.sentence_stream import Piece
+from lrp4rag.service.access import Access
 from lrp4rag.service.metrics import HELD
 from lrp4rag.service.models import Decision
+from lrp4rag.service.notices import in_place, marked, says_nothing
 from lrp4rag.service.owner import Owner
-from lrp4rag.service.policy import Action, Policy, Reason
+from lrp4rag.service.policy import Action, Reason
 from lrp4rag.service.problems import Problem
 from lrp4rag.service.recording import Recorder, new_id, texts_of
+from lrp4rag.service.settings import Settings
 from lrp4rag.service.upstream import Delta
 
 GRAVITY: dict[Action, int] = {"serve": 0, "mark": 1, "withhold": 2}
@@ -27,7 +31,7 @@ GRAVITY: dict[Action, int] = {"serve": 0, "mark": 1, "withhold": 2}
 @dataclass(frozen=True, slots=True)
 class Part:
     """What is let out for a piece of the answer: `text` is the piece, with a mark, or a notice in its place.
-    White space has no decision."""
+    What says nothing has no decision."""
 
     text: str
     judged: JudgedPiece | None = None
@@ -53,12 +57,11 @@ class JudgedAnswer:
 
     owner: Owner
     recorder: Recorder
-    policy: Policy
+    access: Access
+    settings: Settings
     example: Example
     language: str
     by: str
-    seconds: float
-    longest: int
     id: str = field(default_factory=new_id)
     finish_reason: str | None = None
     usage: Mapping[str, Any] | None = None
@@ -69,14 +72,23 @@ class JudgedAnswer:
     async def parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Part]:
         """Raises a problem where the reader has no time for it or the upstream fails, and what the audit log
         raises where it cannot be written. What was not judged by then is not let out."""
-        reading = await self.owner.run(self._begin, self.seconds)
+        with self.access.answering(self.by):
+            async with aclosing(self._parts(deltas)) as parts:
+                async for part in parts:
+                    yield part
+
+    async def _parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Part]:
+        until = time.monotonic() + self.settings.answer_seconds
+        reading = await self.owner.run(self._begin, self.settings.seconds)
         try:
             async with aclosing(deltas):
                 async for delta in deltas:
                     self.finish_reason = delta.finish_reason or self.finish_reason
                     self.usage = delta.usage or self.usage
-                    if len(reading.text) + len(delta.content) > self.longest:
+                    if len(reading.text) + len(delta.content) > self.settings.longest_answer:
                         raise Problem(502, "The upstream failed", "its answer is longer than is allowed")
+                    if time.monotonic() > until:
+                        raise Problem(504, "The upstream failed", "its answer takes longer than is allowed")
                     for piece in reading.pieces(delta.content):
                         yield await self._part(reading, piece)
             for piece in reading.rest():
@@ -93,19 +105,21 @@ class JudgedAnswer:
         return reading
 
     async def _part(self, reading: ReadingAlong, piece: Piece) -> Part:
-        if not piece.text.strip():
+        if says_nothing(piece):
             return Part(piece.text)
         judged: JudgedPiece | None = None
         action: Action
         reason: Reason
         try:
             with HELD.time():
-                judged = await self.owner.run(lambda _: reading.judge(piece), self.seconds, admitted=True)
+                judged = await self.owner.run(
+                    lambda _: reading.judge(piece), self.settings.seconds, admitted=True
+                )
         except Exception:  # whatever fails is no clean verdict
-            action, reason = self.policy.unavailable, "unavailable"
+            action, reason = self.settings.policy.unavailable, "unavailable"
         else:
             assert judged.probability is not None
-            action, reason = self.policy.sentence(
+            action, reason = self.settings.policy.sentence(
                 judged.probability, suspect=judged.suspect, abstained=judged.abstained
             )
         decision = await self.recorder.decide(
@@ -125,14 +139,12 @@ class JudgedAnswer:
     def _shown(self, piece: Piece, action: Action, reason: Reason) -> str:
         """A notice that stands already is not repeated."""
         before, self._notice = self._notice, ""
-        body = piece.text.rstrip()
-        gap = piece.text[len(body) :]
         if action == "serve":
             return piece.text
         if action == "mark":
-            return body + self.policy.mark + gap
-        self._notice = self.policy.notice_for(reason)
-        return "" if self._notice == before else self._notice + (gap or " ")
+            return marked(piece, self.settings.policy.mark)
+        self._notice = self.settings.policy.notice_for(reason)
+        return in_place(piece, "" if self._notice == before else self._notice)
 
     async def _finish(self, reading: ReadingAlong) -> None:
         """Record the answer as a whole."""
@@ -141,7 +153,7 @@ class JudgedAnswer:
             actions[action] += number
         count = actions.total()
         # An answer of which nothing was judged has no verdict, and the gravest decision is that of the whole.
-        nothing: tuple[Action, Reason] = (self.policy.unavailable, "unavailable")
+        nothing: tuple[Action, Reason] = (self.settings.policy.unavailable, "unavailable")
         action, reason = max(self._decided, key=lambda one: GRAVITY[one[0]], default=nothing)
         self.decision = await self.recorder.decide(
             "answer",

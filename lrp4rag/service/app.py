@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import aclosing, asynccontextmanager
@@ -11,15 +10,16 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import PlainTextResponse, StreamingResponse
+from fastapi.security import HTTPBearer
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lrp4rag import __version__
 from lrp4rag.judge import Detector, ExplainedVerdict
 from lrp4rag.service import chat, problems
 from lrp4rag.service.answers import JudgedAnswer, Part
-from lrp4rag.service.metrics import JUDGED, REFUSED, REGISTRY, WAITING
+from lrp4rag.service.door import CLIENT, Known, Limited
+from lrp4rag.service.metrics import JUDGED, REGISTRY, WAITING
 from lrp4rag.service.models import BatchRequest, JudgeReply, JudgeRequest, Passages, Text
 from lrp4rag.service.problems import Problem, as_problem
 from lrp4rag.service.recording import texts_of
@@ -27,7 +27,6 @@ from lrp4rag.service.settings import Settings
 from lrp4rag.service.state import State, running
 from lrp4rag.strict_json import parse
 
-LOG = logging.getLogger("lrp4rag.service")
 LOOKS_EVERY = 0.2
 """Seconds between looks at whether a client is still there."""
 T = TypeVar("T")
@@ -48,6 +47,7 @@ def create_app(settings: Settings, detector: Detector | None = None) -> FastAPI:
         lifespan=lifespan,
         description="Judges answers of retrieval-augmented generation, and lets out judged text only.",
     )
+    app.add_middleware(Known)
     app.add_middleware(Limited, largest=settings.largest_request)
     problems.register(app)
     _add_judging(app)
@@ -62,18 +62,9 @@ def _state(request: Request) -> State:
     return found
 
 
-def _client(request: Request) -> str:
-    """The name of the client, whose request is counted."""
-    access = _state(request).access
-    name = access.name_of(request.headers.get("authorization") or _key(request))
-    access.count(name)
-    return name
-
-
-def _key(request: Request) -> str | None:
-    """LiteLLM sends its key so."""
-    key = request.headers.get("x-api-key")
-    return None if key is None else f"Bearer {key}"
+def _client(request: Request, _: Annotated[object, Depends(HTTPBearer(auto_error=False))]) -> str:
+    """The name of the client, as `Known` found it."""
+    return str(request.scope[CLIENT])
 
 
 Server = Annotated[State, Depends(_state)]
@@ -163,27 +154,21 @@ def _add_judging(app: FastAPI) -> None:
 
 
 def _add_chat(app: FastAPI) -> None:
-    @app.post("/v1/chat/completions", tags=["chat"], response_model=None)
+    @app.post("/v1/chat/completions", tags=["chat"], response_model=None, openapi_extra=chat.REQUEST)
     async def completions(
         request: Request, server: Server, client: Client
     ) -> dict[str, Any] | StreamingResponse:
         """OpenAI's chat completions, through the upstream: each sentence is held until it is judged.
 
-        Passages come in the field `lrp4rag`: `{"passages": ["…"]}`. Decisions are under the same name in the
-        reply; in a stream, in each chunk.
+        Passages come in the field `lrp4rag`: `{"passages": ["…"]}`, as `documents`, in a message where the
+        server's template says, or as results of tools. Decisions are under `lrp4rag` in the reply; in a
+        stream, in each chunk.
         """
         if server.upstream is None:
             raise Problem(501, "No upstream", "start the server with an upstream, or with --demo")
-        body, extension, example = chat.parse(await _json(request))
+        body, extension, example = chat.parse(await _json(request), server.settings.written)
         answer = JudgedAnswer(
-            server.owner,
-            server.recorder,
-            server.settings.policy,
-            example,
-            extension.language,
-            client,
-            server.settings.seconds,
-            server.settings.longest_answer,
+            server.owner, server.recorder, server.access, server.settings, example, extension.language, client
         )
         model = str(server.settings.model or body.get("model") or "lrp4rag")
         parts = answer.parts(server.upstream.answer(body, example))
@@ -303,48 +288,3 @@ async def _json(request: Request) -> Any:
         return parse(await request.body())
     except (ValueError, RecursionError):
         raise Problem(400, "Invalid request", "the body is no JSON") from None
-
-
-class Limited:
-    """Refuses a body of more than `largest` bytes while it comes in, counts refusals by status, and makes a
-    problem of what failed."""
-
-    def __init__(self, app: ASGIApp, largest: int) -> None:
-        self._app, self._largest = app, largest
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        size, started = 0, False
-        too_large = Problem(413, "Request too large", f"send at most {self._largest} bytes")
-
-        async def limited() -> Message:
-            nonlocal size
-            message = await receive()
-            size += len(message.get("body", b""))
-            if size > self._largest:
-                raise too_large
-            return message
-
-        async def counted(message: Message) -> None:
-            if size > self._largest:  # what the app makes of it is not told
-                return
-            nonlocal started
-            started = True
-            if message["type"] == "http.response.start" and message["status"] >= 400:
-                REFUSED.labels(status=str(message["status"])).inc()
-            await send(message)
-
-        failed: Exception | None = None
-        try:
-            await self._app(scope, limited, counted)
-        except Exception as error:  # not raised further: a traceback in the log may hold a request's text
-            failed = error
-        if size > self._largest:
-            REFUSED.labels(status="413").inc()
-            await too_large.reply()(scope, receive, send)
-        elif failed is not None:
-            LOG.error("a request failed: %s", type(failed).__name__)
-            if not started:
-                await as_problem(failed).reply()(scope, receive, counted)

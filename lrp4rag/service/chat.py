@@ -12,13 +12,13 @@ from pydantic import ValidationError
 
 from lrp4rag.example import Example
 from lrp4rag.service.answers import JudgedAnswer, Part
-from lrp4rag.service.models import Extension, texts_of
+from lrp4rag.service.models import Extension, example_of
+from lrp4rag.service.passages import Found, Template, passages_in, text_of
 from lrp4rag.service.problems import Problem, as_problem
 from lrp4rag.types import first_fault
 
 EXTENSION = "lrp4rag"
 REFUSED: dict[str, str] = {
-    "tools": "calls of tools are no text that can be judged",
     "functions": "calls of functions are no text that can be judged",
     "logprobs": "they would tell the words that are withheld",
     "top_logprobs": "they would tell the words that are withheld",
@@ -28,53 +28,82 @@ REFUSED: dict[str, str] = {
     "web_search_options": "what an answer is judged by comes with the request",
 }
 """Fields that are refused where they are set, and why."""
+REQUEST: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["messages"],
+                    "properties": {
+                        "model": {"type": "string"},
+                        "stream": {"type": "boolean"},
+                        "messages": {"type": "array", "items": {"type": "object"}},
+                        EXTENSION: Extension.model_json_schema(ref_template="#/components/schemas/{model}"),
+                    },
+                },
+                "example": {
+                    "model": "any",
+                    "messages": [{"role": "user", "content": "How long is parental leave for partners?"}],
+                    EXTENSION: {"passages": ["Partners are entitled to 2 weeks of paid parental leave."]},
+                },
+            }
+        },
+    }
+}
+"""For the page of routes."""
+TOOLS = (
+    "a call of a tool is no text that can be judged; let the model call tools elsewhere, and ask for the "
+    'answer here, with their results among the messages and tool_choice "none"'
+)
 
 
-def parse(body: Any) -> tuple[dict[str, Any], Extension, Example]:
+def parse(body: Any, template: Template | None = None) -> tuple[dict[str, Any], Extension, Example]:
     """What is sent to the upstream, what the request brings for us, and what the answer is judged by.
 
     Raises a problem for what cannot be judged.
     """
     if not isinstance(body, dict) or not isinstance(body.get("messages"), list):
         raise Problem(422, "Invalid request", "give a JSON object with messages, a list")
-    for name, why in REFUSED.items():
-        if body.get(name) not in (None, False, [], {}, ["text"]):
-            raise Problem(400, "Not supported", f"{name}: {why}", field=name)
-    if body.get("n") not in (None, 1):
-        raise Problem(400, "Not supported", "n: ask for one answer at a time", field="n")
-    if EXTENSION not in body:
-        detail = f'without passages nothing can be judged: send "{EXTENSION}": {{"passages": ["…"]}}'
-        raise Problem(422, "No passages", f"{detail}; with OpenAI's client as extra_body", field=EXTENSION)
+    _refuse(body)
     try:
-        extension = Extension.model_validate(body[EXTENSION])
+        extension = Extension.model_validate(body.get(EXTENSION, {}))
     except ValidationError as error:
         message, field = first_fault(error)
         raise Problem(422, "Invalid request", message, field=f"{EXTENSION}.{field}") from None
-    question = _question(body["messages"]) if extension.question is None else extension.question
+    found = passages_in(body, template) if extension.passages is None else Found(extension.passages)
+    if found is None:
+        detail = f'without passages nothing can be judged: send "{EXTENSION}": {{"passages": ["…"]}}'
+        also = "with OpenAI's client as extra_body; documents, results of tools and a template do as well"
+        raise Problem(422, "No passages", f"{detail}, {also}", field=EXTENSION)
+    question = extension.question or found.question or _question(body["messages"])
     sent = {name: value for name, value in body.items() if name != EXTENSION}
     try:
         json.dumps(sent, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         raise Problem(400, "Invalid request", "it holds what is no JSON, or half of a character") from None
     generator = body.get("model")
-    example = Example(
-        question,
-        texts_of(extension.passages),
-        generator=generator if isinstance(generator, str) else None,
-    )
-    return sent, extension, example
+    named = generator if isinstance(generator, str) else None
+    return sent, extension, example_of(question, found.passages, generator=named)
+
+
+def _refuse(body: Mapping[str, Any]) -> None:
+    """Raises a problem (400) for what would let out text that nobody judged."""
+    for name, why in REFUSED.items():
+        if body.get(name) not in (None, False, [], {}, ["text"]):
+            raise Problem(400, "Not supported", f"{name}: {why}", field=name)
+    if body.get("tools") and body.get("tool_choice") != "none":
+        raise Problem(400, "Not supported", f"tools: {TOOLS}", field="tools")
+    if body.get("n") not in (None, 1):
+        raise Problem(400, "Not supported", "n: ask for one answer at a time", field="n")
 
 
 def _question(messages: list[Any]) -> str:
     """The text of the user's last message; raises a problem where there is none."""
     for message in reversed(messages):
         if isinstance(message, dict) and message.get("role") == "user":
-            content = message.get("content")
-            if isinstance(content, str):
-                return content
-            parts = content if isinstance(content, list) else []
-            texts = [str(one.get("text", "")) for one in parts if isinstance(one, dict)]
-            return "\n".join(text for text in texts if text)
+            return text_of(message)
     raise Problem(422, "Invalid request", "no message is of the user", field="messages")
 
 

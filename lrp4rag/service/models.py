@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from lrp4rag.data import PassageField, PassageRow
 from lrp4rag.example import Example
 from lrp4rag.service.policy import Action, Reason
 from lrp4rag.text import surrogate_in
@@ -25,21 +26,7 @@ Text = Annotated[str, Field(max_length=LONGEST), AfterValidator(_encodable)]
 Name = Annotated[str, Field(max_length=200), AfterValidator(_encodable)]
 
 
-class Passage(BaseModel):
-    """A retrieved passage, and what is known of it."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    text: Text
-    id: Name | None = None
-    title: Name | None = None
-    version: Name | None = None
-    effective: Name | None = Field(default=None, description="ISO 8601 date from which it holds.")
-    expires: Name | None = Field(default=None, description="ISO 8601 date until which it holds.")
-    score: float | None = Field(default=None, allow_inf_nan=False, description="Of the retrieval.")
-
-
-Passages = Annotated[list[Passage | Text], Field(min_length=1, max_length=MOST_PASSAGES)]
+Passages = Annotated[list[PassageField], Field(min_length=1, max_length=MOST_PASSAGES)]
 
 
 class JudgeRequest(BaseModel):
@@ -67,7 +54,7 @@ class JudgeRequest(BaseModel):
 
     def example(self) -> Example:
         """Raises `InputError` for what cannot be judged."""
-        return Example(self.question, texts_of(self.passages), self.response, generator=self.generator)
+        return example_of(self.question, self.passages, self.response, generator=self.generator)
 
 
 class BatchRequest(BaseModel):
@@ -99,12 +86,17 @@ class Extension(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    passages: Passages
+    passages: Passages | None = Field(
+        default=None, description="Default: documents, the template's place in a message, results of tools."
+    )
     question: Text | None = Field(default=None, description="Default: the last message of the user.")
     language: Annotated[str, Field(pattern="^[a-z]{2,3}$")] = "en"
 
 
-def texts_of(passages: list[Passage | str]) -> list[str]:
-    """Of each passage, with its title before it."""
-    given = [Passage(text=one) if isinstance(one, str) else one for one in passages]
-    return [f"{one.title}\n{one.text}" if one.title else one.text for one in given]
+def example_of(
+    question: str, passages: list[PassageRow], response: str | None = None, *, generator: str | None = None
+) -> Example:
+    """Raises `InputError` for what cannot be judged."""
+    sources = tuple(one.source for one in passages)
+    texts = [one.read for one in sources]
+    return Example(question, texts, response, sources=sources, generator=generator)

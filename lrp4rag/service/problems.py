@@ -43,13 +43,13 @@ class Problem(Exception):  # noqa: N818 - as RFC 9457 calls it
         return JSONResponse(self.document(), self.status, self.headers, media_type=MEDIA_TYPE)
 
 
-def busy(seconds: float) -> Problem:
+def busy(seconds: float, why: str = "the reader is busy") -> Problem:
     """What cannot be done in time is refused at once."""
     after = max(1, round(seconds))
     return Problem(
         429,
         "Too many requests",
-        f"the reader is busy; try again in {after} s",
+        f"{why}; try again in {after} s",
         headers={"Retry-After": str(after)},
     )
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from lrp4rag.errors import InputError
-from lrp4rag.files import read_bytes
+from lrp4rag.service.passages import Template
 from lrp4rag.service.policy import Policy
 from lrp4rag.types import Positive, first_fault
+from lrp4rag.yaml_file import line_of, read_yaml
 
-LARGEST_FILE = 2**20
+OTHERS = {"LRP4RAG_QUIET", "LRP4RAG_CACHE", "LRP4RAG_TRACEBACK"}
+"""Variables of the environment that are not the server's."""
 
 
 class Settings(BaseSettings):
@@ -65,6 +67,17 @@ class Settings(BaseSettings):
     upstream_seconds: float = Field(
         default=120.0, gt=0, le=3600, description="Of silence before it is given up."
     )
+    answer_seconds: float = Field(
+        default=600.0, gt=0, le=86400, description="In which the upstream ends an answer."
+    )
+    most_answers: Positive = Field(default=16, description="That are written at a time for one token.")
+    template: str | None = Field(
+        default=None,
+        max_length=20_000,
+        description="How the application writes its prompt: with {context}, where the passages stand, and "
+        "{question}; they are cut out of its messages.",
+    )
+    separator: str = Field(default="\n\n", max_length=100, description="Between the passages of a template.")
     most_waiting: Positive = Field(default=32, description="Jobs that wait for the reader.")
     per_minute: Positive = Field(default=600, description="Requests of one token.")
     largest_request: int = Field(default=2**21, ge=1024, le=2**26, description="Bytes of a request's body.")
@@ -93,9 +106,18 @@ class Settings(BaseSettings):
             raise ValueError("a server that others can reach needs tokens; 'open: true' does without")
         if self.upstream is not None and (self.upstream.username or self.upstream.password):
             raise ValueError("upstream: give its key as upstream_key, not in the address")
+        try:
+            _ = self.written
+        except ValueError as error:
+            raise ValueError(f"template: {error}") from None
         if self.demo and self.upstream is not None:
             raise ValueError("demo and upstream: the answers come from one of them")
         return self
+
+    @property
+    def written(self) -> Template | None:
+        """Where the messages of an application have their passages."""
+        return None if self.template is None else Template(self.template, self.separator)
 
     @classmethod
     def settings_customise_sources(
@@ -113,7 +135,7 @@ class Settings(BaseSettings):
     def load(cls, path: Path | None, **given: Any) -> Settings:
         """From a YAML file, under the environment, under what is given. Raises `InputError` naming file, line
         and field."""
-        found = {} if path is None else _read(path)
+        found = {} if path is None else read_yaml(path)
         named = {name: value for name, value in given.items() if value is not None}
         try:
             from_environment = _environment(cls)
@@ -123,12 +145,17 @@ class Settings(BaseSettings):
             return cls(**_over(_over(found, from_environment), named))
         except ValidationError as error:
             message, field = first_fault(error)
-            raise InputError(message, path=path, line=_line(path, field), field=field) from None
+            raise InputError(message, path=path, line=line_of(path, field), field=field) from None
 
 
 def _environment(cls: type[Settings]) -> dict[str, Any]:
     from pydantic_settings import EnvSettingsSource
 
+    known = {f"LRP4RAG_{name.upper()}" for name in cls.model_fields}
+    for name in os.environ:
+        upper = name.upper()
+        if upper.startswith("LRP4RAG_") and upper not in OTHERS and upper.partition("__")[0] not in known:
+            raise InputError("there is no such setting", field=name)
     return EnvSettingsSource(cls)()
 
 
@@ -139,35 +166,6 @@ def _over(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         below = found.get(name)
         found[name] = _over(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
     return found
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = yaml.safe_load(read_bytes(path, LARGEST_FILE))
-    except (yaml.YAMLError, ValueError, AttributeError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        what = getattr(error, "problem", None) or "this is no YAML"
-        raise InputError(str(what), path=path, line=mark.line + 1 if mark else None) from None
-    if found is None:
-        return {}
-    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
-        raise InputError("settings are a mapping, as in 'port: 8000'", path=path)
-    return found
-
-
-def _line(path: Path | None, field: str | None) -> int | None:
-    """Where a field of the file is; None where it is not there."""
-    if path is None or not field:
-        return None
-    node = yaml.compose(read_bytes(path, LARGEST_FILE), Loader=yaml.SafeLoader)
-    line = None
-    for name in field.replace("[", ".").split("."):
-        pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        pair = next(((key, value) for key, value in pairs if key.value == name), None)
-        if pair is None:
-            break
-        line, node = pair[0].start_mark.line + 1, pair[1]
-    return line
 
 
 def reference() -> str:
@@ -185,7 +183,9 @@ def reference() -> str:
 
 
 def _shown(default: object) -> str:
-    return "" if default is None or default == {} else f"`{str(default).strip()}`"
+    if default is None or default == {}:
+        return ""
+    return f"`{str(default).strip() or str(default).encode('unicode_escape').decode()}`"
 
 
 def _words(description: str | None) -> str:

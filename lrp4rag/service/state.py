@@ -103,7 +103,7 @@ async def running(settings: Settings, detector: Detector | None = None) -> Async
             settings,
             owner,
             Recorder(log, loaded, settings.policy, keep_texts=settings.keep_texts),
-            Access(settings.tokens, settings.per_minute),
+            Access(settings.tokens, settings.per_minute, settings.most_answers),
             upstream,
         )
 

@@ -110,7 +110,7 @@ def test_streams_leak_nothing(start, script: Script, judged: list[str]) -> None:
             assert "WRONG" not in found, answer
             assert "".join(judged).split() == answer.split(), "all of it was judged"
             kept = [piece for piece in judged if "WRONG" not in piece]
-            shown = found.replace(UNSUPPORTED, "")
+            shown = found.replace(f"- {UNSUPPORTED}", "").replace(UNSUPPORTED, "")
             assert shown.split() == "".join(kept).split(), "and what is grounded is let out"
 
 

@@ -52,6 +52,8 @@ def test_what_is_given_goes_before_the_environment_and_that_before_the_file(tmp_
         ("port: " + "[" * 5000, None, ""),
         ("upstream: http://user:pw@h/v1", None, "upstream_key"),
         ("port: 1\nport: {", 2, ""),
+        ("port: 1\nhost: localhost\nport: 2", 3, "again"),
+        ("policy:\n  mark: a\n  mark: b", 3, "again"),
         ("!!python/object/apply:os.system ['true']", 1, "could not determine a constructor"),
     ],
 )
@@ -68,6 +70,12 @@ def test_a_fault_is_named_with_its_line(tmp_path: Path, text: str, line: int | N
 def test_an_environment_that_is_no_settings(monkeypatch) -> None:
     monkeypatch.setenv("LRP4RAG_POLICY", "foo")
     with pytest.raises(InputError, match="environment"):
+        Settings.load(None)
+
+
+def test_a_variable_that_is_no_setting(monkeypatch) -> None:
+    monkeypatch.setenv("LRP4RAG_PROT", "8000")
+    with pytest.raises(InputError, match="LRP4RAG_PROT"):
         Settings.load(None)
 
 

@@ -1,0 +1,67 @@
+"""A server that is told to end lets the answers end that have begun."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+
+from lrp4rag.service.audit import AuditLog
+from tests.service.conftest import asked
+from tests.service.scripted_upstream import Script, events, serving
+
+
+def test_sigterm_drains(tmp_path: Path, monkeypatch) -> None:
+    """With the real reader, in a process of its own."""
+    script = Script(events("It is 31 metres tall. ", "Fish is sold nearby."), longest=400)
+    more, pieces = threading.Event(), Script.pieces
+    monkeypatch.setattr(Script, "pieces", lambda self: (one for one in pieces(self) if more.wait(60) or True))
+    with serving(script) as upstream:
+        command = [sys.executable, "-m", "lrp4rag", "serve", "--upstream", upstream, "--port", "0"]
+        environment = {**os.environ, "LRP4RAG_OPEN": "true", "LRP4RAG_POLICY__ABSTAINED": "mark"}
+        with (tmp_path / "log").open("w+") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=tmp_path, env=environment)
+            try:
+                url = _address(process, tmp_path / "log")
+                found: list[httpx.Response] = []
+                ask = threading.Thread(target=lambda: found.append(_ask(url)))
+                ask.start()
+                while not script.asked:
+                    time.sleep(0.05)
+                process.send_signal(signal.SIGTERM)
+                time.sleep(0.5)
+                assert process.poll() is None, "an answer is under way"
+                more.set()
+                ask.join(60)
+                # Uvicorn raises the signal again once all is closed.
+                assert process.wait(30) in (0, -signal.SIGTERM)
+            finally:
+                process.kill()
+    (reply,) = found
+    assert reply.status_code == 200
+    assert reply.text.endswith("data: [DONE]\n\n")
+    assert "metres" in reply.text or "withheld" in reply.text
+    with AuditLog.open(f"sqlite:///{tmp_path / 'lrp4rag-audit.db'}") as audit:
+        assert not audit.verify().problems
+        kinds = [entry.record["kind"] for entry in audit.entries()]
+    assert kinds == ["sentence", "sentence", "answer"]
+
+
+def _ask(url: str) -> httpx.Response:
+    return httpx.post(f"{url}/v1/chat/completions", json=asked(stream=True), timeout=90)
+
+
+def _address(process: subprocess.Popen[bytes], log: Path) -> str:
+    until = time.monotonic() + 240
+    while time.monotonic() < until and process.poll() is None:
+        if (found := re.search(r"^(http://\S+?)  ", log.read_text(), re.MULTILINE)) is not None:
+            return found[1]
+        time.sleep(0.1)
+    raise AssertionError(log.read_text())
