@@ -7,11 +7,11 @@ tokens.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lrp4rag.classifiers.analysis import Analyser
-from lrp4rag.classifiers.verdict import Contradiction, SuspectSpan, Verdict
+from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
 from lrp4rag.errors import InputError, RelevanceError
 from lrp4rag.example import Example
 from lrp4rag.reader.encoding import Truncation, tokens_in
@@ -120,4 +120,23 @@ def _spans_in(verdict: Verdict, piece: Piece) -> tuple[SuspectSpan, ...]:
         replace(one, contradictions=tuple(filter(inside, one.contradictions)))
         for one in verdict.spans
         if one.start < piece.end and one.end > piece.start
+    )
+
+
+def verdict_of(pieces: Sequence[JudgedPiece], threshold: float | None) -> Verdict | None:
+    """Of a response that was read along: its sentences are the pieces, as each was judged when it ended. It
+    is called hallucinated from `threshold` on. None where nothing was judged."""
+    judged = [one for one in pieces if one.probability is not None]
+    if not judged:
+        return None
+    return Verdict(
+        judged[-1].so_far,
+        threshold,
+        None,
+        None,
+        tuple(span for one in judged for span in one.spans),
+        tuple(
+            Sentence(one.start, one.end, one.text, None, (), None, one.suspect, one.probability)
+            for one in judged
+        ),
     )

@@ -9,9 +9,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong
+from lrp4rag.checks.check import CheckInput, Finding
+from lrp4rag.checks.registry import Checked, run_checks
+from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong, verdict_of
 from lrp4rag.example import Example
 from lrp4rag.judge import Detector
+from lrp4rag.policy import ACTIONS, Action, Assessment, Decided, Reason, assess
+from lrp4rag.policy.assess import record_finding
+from lrp4rag.policy.decide import cited_rule
 from lrp4rag.report.along import record_piece
 from lrp4rag.sentence_stream import Piece
 from lrp4rag.service.access import Access
@@ -19,13 +24,13 @@ from lrp4rag.service.metrics import HELD
 from lrp4rag.service.models import Decision
 from lrp4rag.service.notices import in_place, marked, says_nothing
 from lrp4rag.service.owner import Owner
-from lrp4rag.service.policy import Action, Reason
 from lrp4rag.service.problems import Problem
-from lrp4rag.service.recording import Recorder, new_id, texts_of
+from lrp4rag.service.recording import Recorder, counted, new_id, texts_of
 from lrp4rag.service.settings import Settings
 from lrp4rag.service.upstream import Delta
 
-GRAVITY: dict[Action, int] = {"serve": 0, "mark": 1, "withhold": 2}
+WITHHELD: tuple[Action, ...] = ("withhold", "escalate")
+UNTOLD: tuple[Reason, ...] = ("unavailable", "unlike training data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ class Part:
     text: str
     judged: JudgedPiece | None = None
     decision: Decision | None = None
+    findings: tuple[Finding, ...] = ()
 
     def extension(self) -> dict[str, Any]:
         """What a client that asks for it is told."""
@@ -43,9 +49,12 @@ class Part:
         if self.judged is None or self.decision is None:
             return found
         told = record_piece(self.judged)
-        if self.decision.action == "withhold":  # what is withheld is not told in another place
+        findings = [record_finding(one) for one in self.findings]
+        if self.decision.action in WITHHELD:  # what is withheld is not told in another place
             told["contradictions"] = [{**one, "text": None} for one in told["contradictions"]]
-        return found | {name: told[name] for name in ("probability", "so_far", "contradictions")}
+            findings = [{name: one[name] for name in ("check", "kind", "passages")} for one in findings]
+        found |= {name: told[name] for name in ("probability", "so_far", "contradictions")}
+        return found | {"findings": findings}
 
 
 @dataclass(slots=True)
@@ -66,7 +75,10 @@ class JudgedAnswer:
     finish_reason: str | None = None
     usage: Mapping[str, Any] | None = None
     decision: Decision | None = None
-    _decided: Counter[tuple[Action, Reason]] = field(default_factory=Counter)
+    assessment: Assessment | None = None
+    _judged: list[JudgedPiece] = field(default_factory=list)
+    _actions: Counter[Action] = field(default_factory=Counter)
+    _missed: bool = False
     _notice: str = ""
 
     async def parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Part]:
@@ -78,50 +90,64 @@ class JudgedAnswer:
                     yield part
 
     async def _parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Part]:
-        until = time.monotonic() + self.settings.answer_seconds
         reading = await self.owner.run(self._begin, self.settings.seconds)
         try:
-            async with aclosing(deltas):
-                async for delta in deltas:
-                    self.finish_reason = delta.finish_reason or self.finish_reason
-                    self.usage = delta.usage or self.usage
-                    if len(reading.text) + len(delta.content) > self.settings.longest_answer:
-                        raise Problem(502, "The upstream failed", "its answer is longer than is allowed")
-                    if time.monotonic() > until:
-                        raise Problem(504, "The upstream failed", "its answer takes longer than is allowed")
-                    for piece in reading.pieces(delta.content):
-                        yield await self._part(reading, piece)
-            for piece in reading.rest():
-                yield await self._part(reading, piece)
+            async with aclosing(self._pieces(reading, deltas)) as pieces:
+                async for piece in pieces:
+                    yield await self._part(reading, piece)
+                    if self._stops():
+                        self.finish_reason = "content_filter"
+                        break
         except Exception:
             self.finish_reason = "failed"
-            await self._finish(reading)
+            await self._finish(reading, None)
             raise
-        await self._finish(reading)
+        await self._finish(reading, await self._assess(reading))
+        if self.assessment is not None and self.assessment.message and self._actions:
+            yield Part(f"\n\n{self.assessment.message}")
+
+    async def _pieces(self, reading: ReadingAlong, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Piece]:
+        until = time.monotonic() + self.settings.answer_seconds
+        async with aclosing(deltas):
+            async for delta in deltas:
+                self.finish_reason = delta.finish_reason or self.finish_reason
+                self.usage = delta.usage or self.usage
+                if len(reading.text) + len(delta.content) > self.settings.longest_answer:
+                    raise Problem(502, "The upstream failed", "its answer is longer than is allowed")
+                if time.monotonic() > until:
+                    raise Problem(504, "The upstream failed", "its answer takes longer than is allowed")
+                for piece in reading.pieces(delta.content):
+                    yield piece
+        for piece in reading.rest():
+            yield piece
 
     def _begin(self, detector: Detector) -> ReadingAlong:
         reading = detector.reading_of(self.example, language=self.language)
         reading.prepare()
         return reading
 
+    def _stops(self) -> bool:
+        most = self.settings.policy.sentences.stop_after
+        return most is not None and sum(self._actions[one] for one in WITHHELD) >= most
+
     async def _part(self, reading: ReadingAlong, piece: Piece) -> Part:
         if says_nothing(piece):
             return Part(piece.text)
         judged: JudgedPiece | None = None
-        action: Action
-        reason: Reason
+        findings: tuple[Finding, ...] = ()
+
+        def job(_: Detector) -> tuple[JudgedPiece, Checked]:
+            return reading.judge(piece), self._citations(piece.text)
+
         try:
             with HELD.time():
-                judged = await self.owner.run(
-                    lambda _: reading.judge(piece), self.settings.seconds, admitted=True
-                )
+                found, checked = await self.owner.run(job, self.settings.seconds, admitted=True)
+            action, reason = self._decide(found, checked)
+            judged, findings = found, tuple(checked.every)
+            self._judged.append(found)
         except Exception:  # whatever fails is no clean verdict
             action, reason = self.settings.policy.unavailable, "unavailable"
-        else:
-            assert judged.probability is not None
-            action, reason = self.settings.policy.sentence(
-                judged.probability, suspect=judged.suspect, abstained=judged.abstained
-            )
+            self._missed = True
         decision = await self.recorder.decide(
             "sentence",
             action,
@@ -132,37 +158,71 @@ class JudgedAnswer:
             end=piece.end,
             probability=judged and judged.probability,
             so_far=judged and judged.so_far,
+            findings=counted(findings),
         )
-        self._decided[action, reason] += 1
-        return Part(self._shown(piece, action, reason), judged, decision)
+        self._actions[action] += 1
+        return Part(self._shown(piece, action, reason), judged, decision, findings)
+
+    def _citations(self, text: str) -> Checked:
+        """What the policy wants to know of a sentence's citations."""
+        policy = self.settings.policy
+        checks = {name: check for name, check in policy.made.items() if name == "citations"}
+        given = CheckInput(self.example.question, self.example.sources, text)
+        return run_checks(checks, given, budget=policy.budget)
+
+    def _decide(self, judged: JudgedPiece, checked: Checked) -> tuple[Action, Reason]:
+        """The graver of what the probability and what the citations say."""
+        policy = self.settings.policy
+        assert judged.probability is not None
+        found = policy.sentence(judged.probability, suspect=judged.suspect, abstained=judged.abstained)
+        cited = cited_rule(policy, checked)
+        graver = cited is not None and ACTIONS.index(cited.action) > ACTIONS.index(found[0])
+        return (cited.action, cited.reason) if cited is not None and graver else found
 
     def _shown(self, piece: Piece, action: Action, reason: Reason) -> str:
         """A notice that stands already is not repeated."""
         before, self._notice = self._notice, ""
+        texts = self.settings.policy.texts
         if action == "serve":
             return piece.text
-        if action == "mark":
-            return marked(piece, self.settings.policy.mark)
-        self._notice = self.settings.policy.notice_for(reason)
+        if action not in WITHHELD:
+            return marked(piece, texts.mark)
+        self._notice = texts.unavailable_notice if reason in UNTOLD else texts.notice
         return in_place(piece, "" if self._notice == before else self._notice)
 
-    async def _finish(self, reading: ReadingAlong) -> None:
+    async def _assess(self, reading: ReadingAlong) -> Assessment | None:
+        """The answer as a whole, of the sentences as they were judged; None where it could not be decided
+        on."""
+        if not reading.text.strip():
+            return None
+        policy, example = self.settings.policy, self.example.with_response(reading.text)
+
+        def job(detector: Detector) -> Assessment:
+            verdict = None if self._missed else verdict_of(self._judged, detector.card.threshold)
+            abstained = any(one.abstained for one in self._judged)
+            return assess(policy, example, verdict, abstained=abstained)
+
+        try:
+            return await self.owner.run(job, self.settings.seconds, admitted=True)
+        except Exception:  # whatever fails is no clean verdict
+            return None
+
+    async def _finish(self, reading: ReadingAlong, found: Assessment | None) -> None:
         """Record the answer as a whole."""
-        actions = Counter[Action]()
-        for (action, _), number in self._decided.items():
-            actions[action] += number
-        count = actions.total()
-        # An answer of which nothing was judged has no verdict, and the gravest decision is that of the whole.
-        nothing: tuple[Action, Reason] = (self.settings.policy.unavailable, "unavailable")
-        action, reason = max(self._decided, key=lambda one: GRAVITY[one[0]], default=nothing)
+        self.assessment = found
+        unavailable = Decided(self.settings.policy.unavailable, "unavailable", "unavailable")
+        decided = unavailable if found is None else found.decided
         self.decision = await self.recorder.decide(
             "answer",
-            action,
-            reason,
+            decided.action,
+            decided.reason,
             by=self.by,
+            rule=decided.rule,
             answer=self.id,
-            sentences=dict(actions),
-            faithfulness=actions["serve"] / count if count else None,
+            sentences=dict(self._actions),
+            faithfulness=found and found.measures.faithfulness,
+            fact_score=found and found.measures.facts,
+            findings=counted(found.checked.every) if found else {},
             finish_reason=self.finish_reason,
             texts=texts_of(self.example, reading.text),
         )

@@ -16,13 +16,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lrp4rag import __version__
 from lrp4rag.judge import Detector, ExplainedVerdict
+from lrp4rag.policy import Assessment, assess
+from lrp4rag.policy.assess import record_finding
 from lrp4rag.service import chat, problems
 from lrp4rag.service.answers import JudgedAnswer, Part
 from lrp4rag.service.door import CLIENT, Known, Limited
 from lrp4rag.service.metrics import JUDGED, REGISTRY, WAITING
 from lrp4rag.service.models import BatchRequest, JudgeReply, JudgeRequest, Passages, Text
 from lrp4rag.service.problems import Problem, as_problem
-from lrp4rag.service.recording import texts_of
+from lrp4rag.service.recording import counted, texts_of
 from lrp4rag.service.settings import Settings
 from lrp4rag.service.state import State, running
 from lrp4rag.strict_json import parse
@@ -85,34 +87,42 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
 
 async def _judge(server: State, given: JudgeRequest, by: str, *, admitted: bool = False) -> JudgeReply:
     """Judge a response, decide, and record it."""
-    started, example = time.monotonic(), given.example()
+    started, example, policy = time.monotonic(), given.example(), server.settings.policy
+
+    def job(detector: Detector) -> tuple[ExplainedVerdict, Assessment]:
+        verdict = detector.judge(example)
+        return verdict, assess(policy, example, verdict)
+
     try:
-        verdict: ExplainedVerdict = await server.owner.run(
-            lambda detector: detector.judge(example), server.settings.seconds, admitted=admitted
-        )
+        verdict, found = await server.owner.run(job, server.settings.seconds, admitted=admitted)
     except TimeoutError:
         raise Problem(503, "Unavailable", "the response was not judged in time") from None
-    policy = server.settings.policy
-    suspect = any(one.suspect for one in verdict.sentences)
-    action, reason = policy.response(
-        hallucinated=verdict.hallucinated,
-        suspect=suspect,
-        abstained=verdict.abstained,
-        worst=max((one.probability or 0.0 for one in verdict.sentences), default=0.0),
-    )
-    count = len(verdict.sentences)
+    measures, checked = found.measures, found.checked
     decision = await server.recorder.decide(
         "response",
-        action,
-        reason,
+        found.decided.action,
+        found.decided.reason,
         by=by,
+        rule=found.decided.rule,
         probability=verdict.probability,
         threshold=verdict.threshold,
-        faithfulness=sum(not one.suspect for one in verdict.sentences) / count if count else None,
+        faithfulness=measures.faithfulness,
+        fact_score=measures.facts,
+        findings=counted(checked.every),
+        unavailable=dict(checked.unavailable),
         texts=texts_of(example, given.response),
     )
     JUDGED.observe(time.monotonic() - started)
-    return JudgeReply(decision=decision, verdict=verdict.to_dict())
+    return JudgeReply(
+        decision=decision,
+        shown=found.shown(given.response),
+        faithfulness=measures.faithfulness,
+        fact_score=measures.facts,
+        findings=[record_finding(one) for one in checked.every],
+        closest=[number + 1 for number in found.closest],
+        unavailable=dict(checked.unavailable),
+        verdict=verdict.to_dict(),
+    )
 
 
 def _add_judging(app: FastAPI) -> None:
@@ -253,12 +263,16 @@ def _add_guardrail(app: FastAPI) -> None:
         for text in given.texts:
             one = JudgeRequest(question=known.question, passages=known.passages, response=text)
             try:
-                found = (await unless_gone(request, _judge(server, one, client))).decision
+                found = await unless_gone(request, _judge(server, one, client))
+                action, shown = found.decision.action, found.shown
             except Exception:
-                found = await server.recorder.decide("response", policy.unavailable, "unavailable", by=client)
-            if found.action == "withhold":
-                return GuardrailReply(action="BLOCKED", blocked_reason=policy.notice_for(found.reason))
-            texts.append(text + policy.mark if found.action == "mark" else text)
+                action, shown = policy.unavailable, f"{text}{policy.texts.mark}"
+                await server.recorder.decide("response", action, "unavailable", by=client)
+                if action != "mark":
+                    shown = policy.texts.unavailable_notice
+            if action in ("withhold", "escalate"):
+                return GuardrailReply(action="BLOCKED", blocked_reason=shown)
+            texts.append(shown)
         if texts == given.texts:
             return GuardrailReply(action="NONE")
         return GuardrailReply(action="GUARDRAIL_INTERVENED", texts=texts)

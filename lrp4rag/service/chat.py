@@ -110,6 +110,8 @@ def _question(messages: list[Any]) -> str:
 def completion(answer: JudgedAnswer, parts: list[Part], model: str) -> dict[str, Any]:
     """The whole answer, with the decisions under "lrp4rag"."""
     text = "".join(part.text for part in parts)
+    if answer.assessment is not None and answer.assessment.withheld:
+        text = answer.assessment.message
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": text, "refusal": None},
@@ -155,7 +157,7 @@ async def events(
                 role = {}
     except Exception as error:  # whatever it was, the client is told that the answer is not whole
         problem = as_problem(error)
-        yield _event({"error": {"message": problem.detail, "type": problem.title, "code": problem.status}})
+        yield _event({"error": problem.error()})
         return
     yield chunk(role, {EXTENSION: _decision(answer)}, answer.finish_reason)
     if usage and answer.usage is not None:
@@ -164,7 +166,14 @@ async def events(
 
 
 def _decision(answer: JudgedAnswer) -> dict[str, Any]:
-    return {} if answer.decision is None else answer.decision.model_dump()
+    """Of the whole answer; what is withheld is quoted nowhere."""
+    found = {} if answer.decision is None else answer.decision.model_dump()
+    if answer.assessment is None:
+        return found
+    told = answer.assessment.record()
+    names = ("faithfulness", "fact_score", "closest", "unavailable")
+    kinds = [{name: one[name] for name in ("check", "kind", "passages")} for one in told["findings"]]
+    return found | {name: told[name] for name in names} | {"findings": kinds}
 
 
 def _event(found: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from lrp4rag.data import PassageField, PassageRow
 from lrp4rag.example import Example
-from lrp4rag.service.policy import Action, Reason
+from lrp4rag.policy import Action, Reason
 from lrp4rag.text import surrogate_in
 
 MOST_PASSAGES = 64
@@ -72,12 +72,21 @@ class Decision(BaseModel):
     action: Action
     reason: Reason
     policy: str = Field(description="Hash of the policy.")
+    rule: str | None = Field(default=None, description="The rule of the policy that decided.")
 
 
 class JudgeReply(BaseModel):
-    """The decision with the verdict that it was made of, as `lrp4rag analyse --json` prints it."""
+    """The decision with what it was made of: the verdict as `lrp4rag analyse --json` prints it, the shares of
+    sentences and facts that are grounded, and what checks found. `shown` is what the reader of the response
+    is to get."""
 
     decision: Decision
+    shown: str
+    faithfulness: float | None
+    fact_score: float | None
+    findings: list[dict[str, Any]]
+    closest: list[int] = Field(description="The passages that are closest, from 1.")
+    unavailable: dict[str, str] = Field(description="Checks that did not finish, and why.")
     verdict: dict[str, Any]
 
 

@@ -37,7 +37,15 @@ class Problem(Exception):  # noqa: N818 - as RFC 9457 calls it
     def document(self) -> dict[str, Any]:
         """The problem document."""
         found = {"type": "about:blank", "title": self.title, "status": self.status, **self.more}
-        return found | ({"detail": self.detail} if self.detail else {})
+        found |= {"detail": self.detail} if self.detail else {}
+        return found | {"error": self.error()}
+
+    def error(self) -> dict[str, Any]:
+        """The same as OpenAI tells it: its client shows people no other field."""
+        first = next(iter(self.more.get("errors", ())), {})
+        field = self.more.get("field") or first.get("field")
+        message = self.detail or ": ".join(filter(None, (field, first.get("message")))) or self.title
+        return {"message": message, "type": self.title, "param": field, "code": self.status}
 
     def reply(self) -> JSONResponse:
         return JSONResponse(self.document(), self.status, self.headers, media_type=MEDIA_TYPE)

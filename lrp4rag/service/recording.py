@@ -5,19 +5,21 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
 from lrp4rag import __version__
+from lrp4rag.checks.check import Finding
 from lrp4rag.example import Example
 from lrp4rag.hashes import json_hash
 from lrp4rag.judge import Detector
+from lrp4rag.policy import Action, Policy, Reason
 from lrp4rag.service.audit import AuditLog, Entry
 from lrp4rag.service.metrics import DECISIONS
 from lrp4rag.service.models import Decision
-from lrp4rag.service.policy import Action, Policy, Reason
 from lrp4rag.service.problems import Problem
 
 LOG = logging.getLogger("lrp4rag.service")
@@ -54,18 +56,20 @@ class Recorder:
         reason: Reason,
         *,
         by: str,
+        rule: str | None = None,
         texts: Mapping[str, str] | None = None,
         **more: Any,
     ) -> Decision:
         """Write a decision of a `kind`, made for the client `by`; `more` are scores and numbers, and only
         `texts` hold what people wrote. It is on disk when this returns; raises a problem (503) where it
         cannot be."""
-        made = Decision(id=new_id(), action=action, reason=reason, policy=self._policy.hash)
+        made = Decision(id=new_id(), action=action, reason=reason, policy=self._policy.hash, rule=rule)
         record = {
             "id": made.id,
             "kind": kind,
             "action": action,
             "reason": reason,
+            **({} if rule is None else {"rule": rule}),
             "client": by,
             **self._versions,
             **more,
@@ -84,3 +88,8 @@ class Recorder:
         except Exception as error:  # no fault of the request, and the message may tell where the log is
             LOG.error("a decision could not be recorded: %s", type(error).__name__)
             raise Problem(503, "Unavailable", "the decision could not be recorded") from None
+
+
+def counted(findings: Iterable[Finding]) -> dict[str, int]:
+    """How many findings there are of each kind, without their words: they may quote a request."""
+    return dict(Counter(f"{one.check}: {one.kind}" for one in findings))

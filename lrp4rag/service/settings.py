@@ -12,8 +12,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from lrp4rag.errors import InputError
+from lrp4rag.policy import Policy, load_policy
 from lrp4rag.service.passages import Template
-from lrp4rag.service.policy import Policy
 from lrp4rag.types import Positive, first_fault
 from lrp4rag.yaml_file import line_of, read_yaml
 
@@ -60,7 +60,9 @@ class Settings(BaseSettings):
         description="SHA-256 of each client's bearer token, by its name; see `lrp4rag serve --new-token`.",
     )
     open: bool = Field(default=False, description="Serve without tokens.")
-    policy: Policy = Field(default=Policy(), description="What is done with a probability.")
+    policy: Policy = Field(
+        default=Policy(), description="What is done with answers: a policy, or the path of its file."
+    )
     seconds: float = Field(
         default=30.0, gt=0, le=600, description="In which a response or a sentence is judged."
     )
@@ -96,6 +98,16 @@ class Settings(BaseSettings):
         except ArgumentError:
             raise ValueError("give a path, or a URL of SQLAlchemy: sqlite:///audit.db") from None
         return url
+
+    @field_validator("policy", mode="before")
+    @classmethod
+    def _from_file(cls, given: Any) -> Any:
+        if not isinstance(given, str):
+            return given
+        try:
+            return load_policy(Path(given))
+        except (InputError, OSError) as error:
+            raise ValueError(str(error)) from None
 
     @model_validator(mode="after")
     def _fits(self) -> Settings:
@@ -171,20 +183,18 @@ def _over(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 def reference() -> str:
     """All settings as a Markdown table, for the documentation."""
     rows = ["| setting | default | |", "|---|---|---|"]
-    for name, field in Settings.model_fields.items():
-        if isinstance(field.default, Policy):
-            rows += [
-                f"| `policy.{below}` | {_shown(one.default)} | {_words(one.description)} |"
-                for below, one in Policy.model_fields.items()
-            ]
-        else:
-            rows.append(f"| `{name}` | {_shown(field.default)} | {_words(field.description)} |")
+    rows += [
+        f"| `{name}` | {_shown(field.default)} | {_words(field.description)} |"
+        for name, field in Settings.model_fields.items()
+    ]
     return "\n".join(rows) + "\n"
 
 
 def _shown(default: object) -> str:
     if default is None or default == {}:
         return ""
+    if isinstance(default, Policy):
+        return "[balanced](policy.md)"
     return f"`{str(default).strip() or str(default).encode('unicode_escape').decode()}`"
 
 

@@ -53,7 +53,9 @@ class HttpUpstream:
 
     async def answer(self, body: Mapping[str, Any], example: Example) -> AsyncGenerator[Delta]:
         """Always streamed: so a sentence is judged while the next one is written."""
-        sent = {**body, "stream": True} | ({} if self._model is None else {"model": self._model})
+        # Without being asked, OpenAI's server and vLLM's tell nothing of what a stream used.
+        sent = {**body, "stream": True, "stream_options": {"include_usage": True}}
+        sent |= {} if self._model is None else {"model": self._model}
         finished, half = False, ""
         try:
             async with aconnect_sse(

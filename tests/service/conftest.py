@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 
 from lrp4rag import Detector
 from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong
+from lrp4rag.policy import Policy
 from lrp4rag.reader import Reader
 from lrp4rag.sentence_stream import Piece
 from lrp4rag.service.app import create_app
@@ -21,6 +22,9 @@ from tests.service.scripted_upstream import Script, serving
 
 PASSAGES = ["The Marlow lighthouse is 31 metres tall.", "Fish is sold nearby."]
 QUESTION = "How tall is the lighthouse?"
+
+TEXTS = Policy().texts
+MARK, UNSUPPORTED, UNAVAILABLE = TEXTS.mark, TEXTS.notice, TEXTS.unavailable_notice
 
 Start = Callable[..., Any]
 

@@ -10,8 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from lrp4rag.service.audit import AuditLog
-from lrp4rag.service.policy import MARK, UNAVAILABLE, UNSUPPORTED
-from tests.service.conftest import PASSAGES, QUESTION, asked
+from tests.service.conftest import MARK, PASSAGES, QUESTION, UNAVAILABLE, UNSUPPORTED, asked
 from tests.service.scripted_upstream import Script, chunk, events
 
 ANSWER = ("It is 31 me", "tres tall. It is WR", "ONG. It is DOUBTFUL", ". Fish is sold near", "by.")
@@ -41,12 +40,13 @@ def test_a_stream_is_let_out_sentence_by_sentence(start, script: Script, judged:
     script.stream = events(*ANSWER)
     with start() as client:
         chunks = streamed(client, stream_options={"include_usage": True})
-    assert (
-        text_of(chunks) == f"It is 31 metres tall. {UNSUPPORTED} It is DOUBTFUL.{MARK} Fish is sold nearby."
-    )
+    sentences = f"It is 31 metres tall. {UNSUPPORTED} It is DOUBTFUL.{MARK} Fish is sold nearby."
+    message = "This question could not be fully answered from the available documents."
+    assert text_of(chunks).startswith(f"{sentences}\n\n{message} Closest sources: ")
     assert "".join(judged) == "".join(ANSWER)
     decisions = [one["lrp4rag"] for one in chunks if "lrp4rag" in one]
     assert [one["action"] for one in decisions] == ["serve", "withhold", "mark", "serve", "withhold"]
+    assert decisions[-1]["faithfulness"] == 0.5
     assert chunks[0]["choices"][0]["delta"]["role"] == "assistant"
     assert chunks[-2]["choices"][0]["finish_reason"] == "stop"
     assert chunks[-1]["usage"]["total_tokens"] == 3
@@ -98,7 +98,8 @@ def test_streams_leak_nothing(start, script: Script, judged: list[str]) -> None:
         "\n- item",
         "Dr. No",
     ]
-    with start(policy={"mark": ""}) as client:
+    quiet = dict.fromkeys(("mark", "uncertain", "insufficient", "gap"), "")
+    with start(policy={"texts": quiet}) as client:
         for number in range(60):
             count = random.randint(1, 30)
             answer = " ".join(random.choice(words) + random.choice(["", ".", "! "]) for _ in range(count))
@@ -119,7 +120,8 @@ def test_what_cannot_be_judged_is_withheld(start, script: Script, judged: list[s
     with start() as client:
         chunks = streamed(client)
     found = text_of(chunks)
-    assert found == f"It is tall. {UNAVAILABLE} It is old.", "one notice for two sentences"
+    assert found.startswith(f"It is tall. {UNAVAILABLE} It is old."), "one notice for two sentences"
+    assert "how well it is supported could not be told" in found
     reasons = [one["lrp4rag"]["reason"] for one in chunks if "lrp4rag" in one]
     assert reasons[1:3] == ["unavailable", "unlike training data"]
 
@@ -195,7 +197,7 @@ def test_what_cannot_be_guarded_is_refused_clearly(start, script: Script, body, 
 def test_the_reader_reads_along(start, script: Script) -> None:
     """With its own verdicts: every piece has a probability."""
     script.stream = events("It is 31 metres tall. ", "It was built of stone.")
-    with start(policy={"withhold_from": 1.0, "abstained": "serve"}) as client:
+    with start(policy={"sentences": {"withhold_from": 1.0}, "abstained": "serve"}) as client:
         chunks = streamed(client)
     assert text_of(chunks) == "It is 31 metres tall. It was built of stone."
     judged = [one["lrp4rag"] for one in chunks if "probability" in one.get("lrp4rag", {})]

@@ -16,13 +16,12 @@ from openai import APIStatusError, AsyncOpenAI, OpenAI
 
 from lrp4rag.service.access import new_token
 from lrp4rag.service.app import create_app
-from lrp4rag.service.policy import UNSUPPORTED
-from tests.service.conftest import PASSAGES, QUESTION, asked
+from tests.service.conftest import PASSAGES, QUESTION, TEXTS, UNSUPPORTED, asked
 from tests.service.scripted_upstream import Script, events, serving
 
 MESSAGES = [{"role": "user", "content": QUESTION}]
 EXTRA = {"lrp4rag": {"passages": PASSAGES}}
-EXPECTED = f"It is 31 metres tall. {UNSUPPORTED} Fish is sold nearby."
+EXPECTED = f"It is 31 metres tall. {UNSUPPORTED} Fish is sold nearby.\n\n{TEXTS.uncertain}"
 TOKEN, HASH = new_token()
 
 
@@ -58,7 +57,7 @@ def test_openais_client(address: str) -> None:
         chunks = list(stream)
         assert text_of(chunks) == EXPECTED
         actions = [(chunk.model_extra or {}).get("lrp4rag", {}).get("action") for chunk in chunks]
-        assert actions == ["serve", "withhold", "serve", "withhold"]
+        assert actions == ["serve", "withhold", "serve", None, "mark"]
         assert [model.id for model in client.models.list()] == ["tall"]
     with OpenAI(base_url=address, api_key="wrong", max_retries=0) as client:
         with pytest.raises(APIStatusError) as caught:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from lrp4rag.errors import InputError
 from lrp4rag.service import app as server
 from lrp4rag.service.access import new_token
-from lrp4rag.service.policy import Policy
 from tests.service.conftest import PASSAGES, QUESTION, asked
 
 RESPONSE = "It is 31 metres tall."
@@ -205,36 +204,6 @@ def test_the_routes_are_documented(start) -> None:
         found = client.get("/openapi.json").json()
     assert {"/v1/judge", "/v1/judge/batch", "/v1/chat/completions", GUARDRAIL} <= set(found["paths"])
     assert "parental leave" in json.dumps(found)
-
-
-# The policy, at every border.
-
-
-@pytest.mark.parametrize(
-    ("probability", "suspect", "abstained", "expected"),
-    [
-        (0.0, False, False, ("serve", "grounded")),
-        (0.4999, False, False, ("serve", "grounded")),
-        (0.4999, True, False, ("mark", "suspect")),
-        (0.5, False, False, ("withhold", "insufficient evidence")),
-        (1.0, True, False, ("withhold", "insufficient evidence")),
-        (0.0, False, True, ("withhold", "unlike training data")),
-        (1.0, True, True, ("withhold", "unlike training data")),
-    ],
-)
-def test_a_sentence_is_routed(probability, suspect, abstained, expected) -> None:
-    assert Policy().sentence(probability, suspect=suspect, abstained=abstained) == expected
-
-
-def test_a_policy_chooses_what_no_verdict_means() -> None:
-    lenient = Policy(mark_from=0.2, abstained="serve", unavailable="mark")
-    assert lenient.sentence(0.2, suspect=False, abstained=True) == ("mark", "suspect")
-    assert lenient.sentence(0.19, suspect=True, abstained=False) == ("serve", "grounded")
-    assert lenient.response(hallucinated=None, suspect=False, abstained=False) == ("mark", "unavailable")
-    assert lenient.response(hallucinated=True, suspect=False, abstained=False)[0] == "withhold"
-    assert lenient.response(hallucinated=False, suspect=True, abstained=False)[0] == "mark"
-    assert Policy().response(hallucinated=None, suspect=False, abstained=True)[0] == "withhold"
-    assert lenient.hash != Policy().hash == Policy().hash
 
 
 CANARY = "xyzzycanary"

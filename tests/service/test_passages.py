@@ -153,10 +153,10 @@ def test_a_template_that_cannot_be_cut_is_refused_at_the_start(text: str) -> Non
 
 def test_a_client_that_knows_nothing_of_us(start, script: Script, judged: list[str]) -> None:
     """The application's prompt is all that comes."""
-    script.stream = events("It is 31 metres tall. It is WRONG.")
+    script.stream = events("It is 31 metres tall. It is so. It is WRONG.")
     content = "Answer from this context:\n31 metres.\n\nQuestion: How tall?"
     with start(template=RAG.text) as client:
         body = {"model": "m", "messages": [{"role": "user", "content": content}]}
         reply = client.post("/v1/chat/completions", json=body).json()
-    assert reply["choices"][0]["message"]["content"].startswith("It is 31 metres tall. [withheld")
+    assert reply["choices"][0]["message"]["content"].startswith("It is 31 metres tall. It is so. [withheld")
     assert script.asked[0]["messages"] == body["messages"]

@@ -15,13 +15,13 @@ HASH = "0" * 64
 
 def test_what_is_given_goes_before_the_environment_and_that_before_the_file(tmp_path, monkeypatch) -> None:
     path = tmp_path / "s.yaml"
-    path.write_text("port: 1\nhost: localhost\nmodel: a\npolicy:\n  withhold_from: 0.7\n  mark_from: 0.1\n")
+    path.write_text("port: 1\nhost: localhost\nmodel: a\npolicy:\n  withhold_from: 0.7\n  name: a\n")
     monkeypatch.setenv("LRP4RAG_MODEL", "b")
     monkeypatch.setenv("LRP4RAG_HOST", "::1")
-    monkeypatch.setenv("LRP4RAG_POLICY__MARK_FROM", "0.2")
+    monkeypatch.setenv("LRP4RAG_POLICY__NAME", "b")
     found = Settings.load(path, model="c", detector=None)
     assert (found.port, found.host, found.model, found.detector) == (1, "::1", "c", "default")
-    assert (found.policy.withhold_from, found.policy.mark_from) == (0.7, 0.2)
+    assert (found.policy.withhold_from, found.policy.name) == (0.7, "b")
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_what_is_given_goes_before_the_environment_and_that_before_the_file(tmp_
         ("upstream: nowhere", 1, "URL"),
         ("policy:\n  withhold_from: 1.5", 2, "less than or equal to 1"),
         ("policy:\n  withhold_from: .nan", 2, "finite"),
-        ("policy:\n  abstained: shrug", 2, "'serve', 'mark' or 'withhold'"),
-        ("policy:\n  unavailable: serve", 2, "'mark' or 'withhold'"),
+        ("policy:\n  abstained: shrug", 2, "'serve', 'mark', 'disclose'"),
+        ("policy:\n  unavailable: serve", 2, "'mark', 'escalate' or 'withhold'"),
         ("policy:\n  other: 1", 2, "not permitted"),
         ("tokens:\n  app: abc", None, "SHA-256"),
         ("tokens: [a]", 1, "dictionary"),
@@ -53,7 +53,9 @@ def test_what_is_given_goes_before_the_environment_and_that_before_the_file(tmp_
         ("upstream: http://user:pw@h/v1", None, "upstream_key"),
         ("port: 1\nport: {", 2, ""),
         ("port: 1\nhost: localhost\nport: 2", 3, "again"),
-        ("policy:\n  mark: a\n  mark: b", 3, "again"),
+        ("port: 1\npolicy: none.yaml", 2, "none.yaml"),
+        ("policy:\n  checks:\n    spelling: {}", 1, "no check 'spelling'"),
+        ("policy:\n  name: a\n  name: b", 3, "again"),
         ("!!python/object/apply:os.system ['true']", 1, "could not determine a constructor"),
     ],
 )

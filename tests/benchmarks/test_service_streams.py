@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.serving import Seen, Writer, held, leaked
+from benchmarks.service.client import Seen
+from benchmarks.service.streams import crossed, held, leaked
+from benchmarks.service.upstream import Writer
 
 ANSWER = "It is tall. It is old. "
 RECORDS = {
@@ -45,10 +47,19 @@ def test_an_answer_is_written_whole() -> None:
     writer = Writer(["Größe: 3 m. 塔 🗼🏽 ist hoch!"], 0.0)
 
     async def collect() -> bytes:
-        return b"".join([piece async for piece in writer._pieces(0)])
+        return b"".join([piece async for piece in writer.pieces(0)])
 
     events = [line for line in asyncio.run(collect()).decode().split("\n\n") if line]
     parts = [json.loads(one.removeprefix("data: ")) for one in events[:-1]]
     assert "".join(one["choices"][0]["delta"].get("content", "") for one in parts) == writer.answers[0]
     assert events[-1] == "data: [DONE]"
     assert len(writer.sent[0]) == len(writer.answers[0])
+
+
+def test_text_of_another_client_is_noticed() -> None:
+    answers = [ANSWER, "The harbour was dug in 1911. It is old. "]
+    assert crossed(seen(("It is tall. ", "a"), ("It is old. ", "b")), answers) == 0
+    assert crossed(seen(("The harbour was dug in 1911. ", "a")), answers) == len(
+        "The harbour was dug in 1911."
+    )
+    assert crossed(seen(("[withheld]", "a")), answers) == 0

@@ -1,0 +1,75 @@
+"""`Check`: something that a policy can ask about an answer or its passages, and `Finding`: what it found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import UTC, datetime
+from typing import Literal, Protocol
+
+from lrp4rag.classifiers.verdict import Verdict
+from lrp4rag.source import Source
+
+Need = Literal["response", "verdict"]
+Detail = str | int | float | bool | None | Sequence["Detail"] | Mapping[str, "Detail"]
+
+
+class OverBudget(Exception):  # noqa: N818 - no fault: what it was looking at was too much
+    """A check has used up its time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckInput:
+    """What a check looks at: a question, the passages as they were retrieved, and, once there are such, the
+    response and its verdict. Passages count from 0 here. `now` has a time zone."""
+
+    question: str
+    sources: tuple[Source, ...]
+    response: str | None = None
+    verdict: Verdict | None = None
+    _: KW_ONLY
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    deadline: float = float("inf")
+    """Of `time.monotonic`."""
+
+    def tick(self) -> None:
+        """Raises `OverBudget` past the deadline. Every loop of a check over something that a request can make
+        long calls it."""
+        if time.monotonic() > self.deadline:
+            raise OverBudget
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a `check` found: its `kind`, and in `words` what a person reads.
+
+    It is about characters `start` to `end` (exclusive) of the response, where it is about some, and about the
+    passages with the indexes `passages`. `details` are for programs: JSON values.
+    """
+
+    check: str
+    kind: str
+    words: str
+    _: KW_ONLY
+    start: int | None = None
+    end: int | None = None
+    passages: tuple[int, ...] = ()
+    details: Mapping[str, Detail] = field(default_factory=dict)
+
+
+class Check(Protocol):
+    """A frozen dataclass: its fields are what a policy may set of it.
+
+    `name` is that in the policy, `needs` what it cannot do without beside question and passages.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def needs(self) -> frozenset[Need]: ...
+
+    def __call__(self, given: CheckInput) -> list[Finding]:
+        """What it finds, in the order of the response or of the passages. Raises `OverBudget`."""
+        ...

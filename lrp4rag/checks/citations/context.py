@@ -1,0 +1,76 @@
+"""What stands around a name where it is cited: "according to", "says", brackets, quotation marks."""
+
+from __future__ import annotations
+
+import re
+
+_SAID = (
+    "stated|said|described|set out|laid down|required|specified|defined|explained|shown|found|given|listed|"
+    "mentioned|granted|outlined|noted|reported|provided|documented|cited|established"
+)
+_BEFORE = re.compile(
+    rf"(?:\b(?:according to|per|under|see(?: also)?|cf\.?|based on|as (?:\w{{1,20}} )?(?:in|by)|"
+    rf"(?:{_SAID}) (?:in|by|under)|in accordance with|pursuant to)|\bsources?:|\breferences?:)"
+    r"[ \t](?:the |our |your |its |their )?[\"\u201c'*_\[(]{0,4}\Z",
+    re.IGNORECASE,
+)
+_VERBS = (
+    "say|state|require|grant|allow|give|set|specif(?:y|ie)|mention|provide|note|define|describe|explain|confirm|"
+    "limit|permit|prohibit|forbid|report|list|show|indicate|suggest|recommend|mandate|oblige|stipulate|tell|"
+    "cover|discuss|warn|advise|establish|pay|monitor|add|claim|contain|include|outline|address|impose|cap|fix"
+)
+_AFTER = re.compile(
+    rf"[\"\u201d'*_\])]{{0,4}},? (?:(?:also|further|explicitly|clearly|only|does not|do not|doesn't) ){{0,2}}"
+    rf"(?:{_VERBS})(?:s|es)?\b",
+    re.IGNORECASE,
+)
+_BRACKETS = {"(": ")", "[": "]", "\u3010": "\u3011"}
+_QUOTES = '"\u201c\u201d*_'
+_REACH = 100
+
+
+def is_announced(text: str, start: int) -> bool:
+    """Whether "according to", "as stated in" or the like stands right before."""
+    return bool(_BEFORE.search(text[max(start - 50, 0) : start]))
+
+
+def speaks(text: str, end: int) -> bool:
+    """Whether a verb such as "says" stands right after."""
+    return bool(_AFTER.match(text, end, end + 60))
+
+
+def is_quoted(text: str, start: int, end: int) -> bool:
+    return text[start - 1 : start] in _QUOTES and text[end : end + 1] in _QUOTES if start else False
+
+
+def in_brackets(text: str, start: int) -> bool:
+    """Whether a bracket is open there, within a reach of 100 characters."""
+    before = text[max(start - _REACH, 0) : start].rpartition("\n")[2]
+    return any(before.rfind(one) > before.rfind(other) for one, other in _BRACKETS.items())
+
+
+def is_wrapped(text: str, start: int, end: int) -> bool:
+    """Whether nothing but it stands between brackets."""
+    opening = text[start - 1 : start] if start else ""
+    return bool(opening) and _BRACKETS.get(opening) == text[end : end + 1]
+
+
+def with_marks(text: str, start: int, end: int) -> tuple[int, int]:
+    """The same with the brackets or quotation marks that hold nothing else."""
+    while is_wrapped(text, start, end) or is_quoted(text, start, end):
+        start, end = start - 1, end + 1
+    return start, end
+
+
+def opens_bracket(text: str, start: int) -> bool:
+    """Whether a bracket, or one with "see" or "source:", opens right before."""
+    return bool(
+        re.search(
+            r"[(\[](?:(?:see|cf\.|sources?:|ref(?:erence)?s?:) )?\Z", text[max(start - 14, 0) : start], re.I
+        )
+    )
+
+
+def is_cited(text: str, start: int, end: int) -> bool:
+    """Whether a name stands where what is cited stands."""
+    return is_announced(text, start) or speaks(text, end) or opens_bracket(text, start)

@@ -1,0 +1,157 @@
+"""`Library`: the retrieved passages, as citations name them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from lrp4rag.checks.citations.citation import Part
+from lrp4rag.checks.citations.labels import Label, parts_of, same_standard, within
+from lrp4rag.source import Source
+from lrp4rag.text import visible
+
+VERSION = r"(?:[vV]\.? ?|[vV]ersion |[rR]ev(?:ision|\.)? )(?P<version>\d{1,4}(?:\.\d{1,4}){0,3})"
+_VERSION = re.compile(rf",? ?\(?\b{VERSION}\)?")
+_MOST_PARTS = 200
+_SMALL = frozenset(("the", "a", "an", "our", "of", "on", "for", "and", "in", "to"))
+
+
+class Library:
+    """What passages are called: by number, id, title, and the parts of documents that they have."""
+
+    def __init__(self, sources: Sequence[Source], tick: Callable[[], None] = lambda: None) -> None:
+        self._tick = tick
+        self._known: dict[tuple[str, str], tuple[int, ...]] = {}
+        self.texts = [visible(source.read) for source in sources]
+        self._sources = sources
+        self._ids = {source.id.casefold(): number for number, source in enumerate(sources) if source.id}
+        self._titles = [_words(source.title or "") for source in sources]
+        self._parts = [parts_of(text) for text in self.texts]
+        self._all = [_plain(text) for text in self.texts]
+        self._capitals = ["".join(re.findall(r"\b[A-Z](?=[a-z])", text)) for text in self.texts]
+
+    @property
+    def titles(self) -> Iterator[str]:
+        """Titles without their versions."""
+        return (_without_version(source.title) for source in self._sources if source.title)
+
+    @property
+    def ids(self) -> Iterator[str]:
+        return (source.id for source in self._sources if source.id)
+
+    def whole(self, numbers: Sequence[int]) -> tuple[Part, ...]:
+        return tuple(Part(number, 0, len(self.texts[number])) for number in numbers)
+
+    def numbered(self, number: int) -> int | None:
+        """The passage that counts as `number` from 1, or has it for an id; None for none."""
+        return number - 1 if 1 <= number <= len(self.texts) else self.with_id(str(number))
+
+    def with_id(self, written: str) -> int | None:
+        return self._ids.get(written.casefold())
+
+    def says(self, phrase: str) -> bool:
+        """Whether a passage has these words, whatever their case."""
+        plain = _plain(phrase)
+        return bool(plain) and bool(
+            self._once("says", plain, lambda: (k for k, text in enumerate(self._all) if plain in text))
+        )
+
+    def says_exactly(self, written: str) -> bool:
+        """Whether a passage has these characters."""
+        return bool(
+            self._once(
+                "exactly", written, lambda: (k for k, text in enumerate(self.texts) if written in text)
+            )
+        )
+
+    def named(self, name: str) -> tuple[int, ...]:
+        """The passages of a document, or else those that speak of it."""
+        return self.titled(name) or self.mentioned(name)
+
+    def titled(self, name: str) -> tuple[int, ...]:
+        """The passages of a document: those whose title has all the words of its name, or else is part of it
+        where some passage says the rest. A version counts where both have one."""
+        return self._once("titled", name, lambda: self._titled(name))
+
+    def mentioned(self, name: str) -> tuple[int, ...]:
+        """The passages that have a name, or the words that its capitals stand for."""
+        return self._once("mentioned", name, lambda: self._mentioned(name))
+
+    def _once(self, way: str, text: str, look: Callable[[], Iterable[int]]) -> tuple[int, ...]:
+        """What looking finds, which is done once for each text."""
+        self._tick()
+        if (way, text) not in self._known:
+            self._known[way, text] = tuple(look())
+        return self._known[way, text]
+
+    def _titled(self, name: str) -> list[int]:
+        wanted, version = _words(name), _version(name)
+        found = [k for k, title in enumerate(self._titles) if wanted and wanted <= title]
+        if not found:
+            found = [
+                k
+                for k, title in enumerate(self._titles)
+                if len(title) > 1 and title <= wanted and all(map(self.says, wanted - title))
+            ]
+        return [k for k in found if not version or self._version(k) in ("", version)]
+
+    def _mentioned(self, name: str) -> list[int]:
+        phrase = re.compile(rf"(?<!\w){re.escape(_plain(name))}(?!\w)")
+        acronym = name if name.isupper() and len(name) > 2 else None
+        return [
+            k
+            for k, text in enumerate(self._all)
+            if phrase.search(text) or (acronym is not None and acronym in self._capitals[k])
+        ]
+
+    def parts(self, label: Label, among: Sequence[int] | None) -> tuple[tuple[Part, ...], tuple[str, ...]]:
+        """What stands under a label in some passages (all for None), and which of its numbers are in none."""
+        self._tick()
+        passages = range(len(self.texts)) if among is None else among
+        if label.standard is not None:
+            passages = [k for k in passages if any(same_standard(label, one) for one, _, _ in self._parts[k])]
+            if not passages or not label.numbers:
+                return self.whole(passages), () if passages else ("",)
+        found, missing = [], []
+        for number in label.numbers:
+            some = [
+                Part(k, start, end)
+                for k in passages
+                for one, start, end in self._parts[k]
+                if self._matches(label, one) and any(_is_part(number, other) for other in one.numbers)
+            ]
+            found += some
+            missing += [] if some else [number]
+        return tuple(found[:_MOST_PARTS]), tuple(missing)
+
+    @staticmethod
+    def _matches(label: Label, one: Label) -> bool:
+        if label.standard is not None and one.standard is not None:
+            return same_standard(label, one)
+        return one.family == label.family
+
+    def _version(self, number: int) -> str:
+        source = self._sources[number]
+        return _version(source.title or "") or (source.version or "").lower().lstrip("v. ")
+
+
+def _is_part(number: str, other: str) -> bool:
+    """Whether a cited number is one that a passage has: 4 where it has 4.2, 17(1) where it has 17."""
+    return within(other, number) or ("(" in number and within(number, other))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", _without_version(name).casefold())) - _SMALL
+
+
+def _version(name: str) -> str:
+    match = _VERSION.search(name)
+    return match["version"] if match else ""
+
+
+def _without_version(name: str) -> str:
+    return _VERSION.sub("", name)

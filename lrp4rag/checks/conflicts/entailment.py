@@ -1,0 +1,51 @@
+"""A model for natural language inference finds contradictions that no value tells."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+
+from lrp4rag.checks.conflicts.statements import Statement
+from lrp4rag.errors import InputError, first_line
+
+Scorer = Callable[[str, str], float]
+"""The probability that the second sentence contradicts the first."""
+
+CERTAIN = 0.9
+MOST = 64
+"""Pairs that are scored: each takes two passes of the model."""
+
+
+def contradicting(
+    model: str, pairs: Sequence[tuple[Statement, Statement]], tick: Callable[[], None]
+) -> Iterator[tuple[Statement, Statement]]:
+    """The first `MOST` pairs' that contradict each other in both directions. Raises `InputError` where the
+    model cannot be loaded."""
+    score = scorer(model)
+    for one, other in pairs[:MOST]:
+        tick()
+        if score(one.text, other.text) >= CERTAIN and score(other.text, one.text) >= CERTAIN:
+            yield one, other
+
+
+@functools.cache
+def scorer(model: str) -> Scorer:
+    """That of a sequence classifier with a label "contradiction", by hub id or folder."""
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(model)
+        classifier = AutoModelForSequenceClassification.from_pretrained(model).eval()
+    except (OSError, ValueError) as error:
+        raise InputError(f"no model for entailment: {first_line(error)}") from error
+    labels = {str(name).lower(): int(number) for number, name in classifier.config.id2label.items()}
+    if "contradiction" not in labels:
+        raise InputError(f"the model for entailment has no label 'contradiction', but {', '.join(labels)}")
+
+    @torch.no_grad()
+    def score(one: str, other: str) -> float:
+        encoded = tokenizer(one, other, return_tensors="pt", truncation=True, max_length=256)
+        return float(classifier(**encoded).logits[0].softmax(-1)[labels["contradiction"]])
+
+    return score

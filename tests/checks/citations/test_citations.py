@@ -1,0 +1,182 @@
+"""What the check of citations tells users: true ones, false ones, and what is no citation."""
+
+from __future__ import annotations
+
+import pytest
+
+from lrp4rag.checks.check import CheckInput, Finding
+from lrp4rag.checks.citations import Citations
+from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
+from lrp4rag.source import Source
+
+SOURCES = (
+    Source(
+        "Section 4.1 Annual leave. Staff receive 25 days of leave a year.\n"
+        "Section 4.2 Parental leave. Parents receive 16 weeks of paid leave.",
+        id="HR-12",
+        title="Leave Policy v3.1",
+    ),
+    Source("The canteen opens at 11:30. Lunch costs 6 euros for staff and 9 euros for guests.", id="doc_7"),
+    Source(
+        "Article 17 Right to erasure. Data subjects may obtain the erasure of personal data.\n"
+        "Article 21 Right to object. Data subjects may object to direct marketing.",
+        title="GDPR extract",
+    ),
+    Source(
+        "ISO 27001:2022 8.13 Backup. Backup copies are tested regularly. See https://example.com/backup for "
+        "the form. Families with Section 8 housing vouchers are welcome.",
+        id="kb-3",
+    ),
+)
+
+
+def found(response: str, sources: tuple[Source, ...] = SOURCES) -> list[Finding]:
+    return Citations()(CheckInput("", sources, response))
+
+
+def kinds(response: str) -> list[tuple[str, str]]:
+    return [(str(one.details["cited"]), one.kind) for one in found(response)]
+
+
+@pytest.mark.parametrize(
+    ("response", "cited"),
+    [
+        ("Staff receive 25 days of leave a year [1].", "[1]"),
+        ("Staff receive 25 days of leave a year. [1]", "[1]"),
+        ("Lunch costs 6 euros for staff (Passage 2).", "(Passage 2)"),
+        ("According to passage 2, lunch costs 9 euros for guests.", "passage 2"),
+        ("The second passage says that the canteen opens at 11:30.", "second passage"),
+        ("Passages 1 and 2 say that parents get 16 weeks and that lunch costs 6 euros.", "Passages 1 and 2"),
+        ("Lunch costs 6 euros for staff\u00b2.", "\u00b2"),
+        ("Lunch costs 6 euros for staff<sup>2</sup>.", "<sup>2</sup>"),
+        ("Lunch costs 6 euros for staff[^2].", "[^2]"),
+        ("Parents receive 16 weeks of leave[^a].\n\n[^a]: Leave Policy v3.1", "[^a]"),
+        ("Lunch costs 6 euros for staff [menu](doc_7).", "[menu](doc_7)"),
+        ("Lunch costs 6 euros for staff [doc_7].", "[doc_7]"),
+        ("Parents receive 16 weeks of paid leave, according to the Leave Policy.", "Leave Policy"),
+        ("The Leave Policy v3.1 grants parents 16 weeks of paid leave.", "Leave Policy v3.1"),
+        ("Parents receive 16 weeks of paid leave (Section 4.2).", "(Section 4.2)"),
+        ("Under \u00a7 4.2 of the Leave Policy, parents receive 16 weeks.", "\u00a7 4.2 of the Leave Policy"),
+        ("Personal data are erased on request (Art. 17 GDPR).", "(Art. 17 GDPR)"),
+        ("Backup copies are tested regularly (ISO 27001:2022 8.13).", "(ISO 27001:2022 8.13)"),
+    ],
+)
+def test_a_true_citation_is_verified(response: str, cited: str) -> None:
+    assert kinds(response) == [(cited, "verified")]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "Staff receive 25 days of leave a year [2].",
+        "Staff receive 28 days of leave a year [1].",
+        "Lunch costs 6 euros for staff (Passage 3).",
+        "The first passage says that the canteen opens at 11:30.",
+        "Parents receive 16 weeks of paid leave (Section 4.1).",
+        "GDPR Article 21 gives the right to erasure of personal data.",
+        "Lunch costs 6 euros for staff, according to the Leave Policy v3.1.",
+        "Lunch costs 6 euros for staff [HR-12].",
+        "Lunch costs 6 euros for staff\u00b9.",
+    ],
+)
+def test_what_does_not_say_so_is_misattributed(response: str) -> None:
+    assert [kind for _, kind in kinds(response)] == ["misattributed"]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "Staff receive 25 days of leave a year [5].",
+        "Staff receive 25 days of leave a year [0].",
+        "Staff receive 25 days of leave a year [1, 9].",
+        "Staff receive 25 days of leave a year [1-9].",
+        "According to passage 12, lunch costs 6 euros.",
+        "Lunch costs 6 euros for staff [HR-99].",
+        "Lunch costs 6 euros for staff[^8].",
+        "Lunch costs 6 euros for staff\u2079.",
+        "Lunch costs 6 euros for staff [menu](https://other.example.org/menu).",
+        "Parents receive 16 weeks, according to the Family Handbook.",
+        "The Leave Policy v4.0 grants parents 16 weeks of paid leave.",
+        "Parents receive 16 weeks of paid leave (Section 9.9).",
+        "Personal data are erased on request (Article 99 GDPR).",
+        "Backup copies are tested regularly (ISO 27001:2022 8.4.3).",
+        "Backup copies are tested regularly (ISO 9001:2015).",
+    ],
+)
+def test_what_was_not_retrieved_is_fabricated(response: str) -> None:
+    assert [kind for _, kind in kinds(response)] == ["fabricated"]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "",
+        "The canteen opens at 11:30.",
+        "Use `rows[1]` to read the second row.",
+        "```\nx = rows[1]\ny = see[9]\n```\nThat is all.",
+        "The first element is a[0].",
+        'The minutes said "it were open [sic]".',
+        "The canteen opened long ago (2022).",
+        "1. Open the door.\n2. Sit down.\n(3) Eat.",
+        "Probabilities lie in [0, 1].",
+        "Families with Section 8 housing vouchers are welcome.",
+        "![plan](plan9.png)",
+        "Use the form [here](https://example.com/backup).",
+        "In part 2 of the trial, the article was read.",
+        "The hall has 80 m\u00b2, 10\u2075 times more.",
+        "Write to [us](mailto:a@example.com).",
+    ],
+)
+def test_what_is_no_citation_is_not_found(response: str) -> None:
+    assert kinds(response) == []
+
+
+def test_each_citation_stands_for_the_clause_before_it() -> None:
+    response = "Staff receive 25 days of leave [1], and lunch costs 6 euros [1]."
+    assert [one.kind for one in found(response)] == ["verified", "misattributed"]
+
+
+def test_passages_that_speak_in_turn_stand_for_what_follows() -> None:
+    response = "Passage 1 says that parents receive 16 weeks, while passage 2 says that lunch costs 6 euros."
+    assert [one.kind for one in found(response)] == ["verified", "verified"]
+    swapped = response.replace("Passage 1", "Passage 2").replace("passage 2", "passage 1")
+    assert [one.kind for one in found(swapped)] == ["misattributed", "misattributed"]
+
+
+def test_a_finding_says_where_it_is_and_who_supports_it() -> None:
+    response = "Lunch costs 6 euros for staff [1]."
+    (one,) = found(response)
+    assert response[one.start : one.end] == "[1]"
+    assert one.passages == (0,)
+    assert one.details == {"cited": "[1]", "format": "number", "supported_by": [1]}
+    assert one.words == "[1] does not support what it is cited for: passage 2 does."
+
+
+def test_a_list_of_sources_says_what_its_numbers_are() -> None:
+    response = "Lunch costs 6 euros for staff [1].\n\nSources:\n[1] doc_7\n"
+    assert [(one.kind, one.passages) for one in found(response)] == [("verified", (1,))]
+
+
+def test_a_verdict_adds_its_evidence() -> None:
+    response = "Lunch costs 6 euros for staff [2]."
+    instead = Contradiction(12, 19, "6 euros", "9 euros", 1, 40, 47, 2.0)
+    verdict = Verdict(
+        0.9,
+        0.5,
+        None,
+        None,
+        (SuspectSpan(12, 19, "6 euros", contradictions=(instead,)),),
+        (Sentence(0, len(response), response, 1.0, (), None, True, 0.9),),
+    )
+    (one,) = Citations()(CheckInput("", SOURCES, response, verdict))
+    assert one.kind == "misattributed"
+    assert '"9 euros"' in one.words
+
+
+def test_without_passages_every_citation_is_fabricated() -> None:
+    assert [one.kind for one in found("It is so [1], as HR says (Passage 2).", ())] == ["fabricated"] * 2
+
+
+def test_a_policy_can_leave_out_what_is_right() -> None:
+    given = CheckInput("", SOURCES, "Staff receive 25 days of leave a year [1]. Lunch costs 6 euros [9].")
+    assert [one.kind for one in Citations(verified=False)(given)] == ["fabricated"]

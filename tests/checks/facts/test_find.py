@@ -1,0 +1,175 @@
+"""Which sentences state something, how many claims there are, and that any text has an answer."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lrp4rag.checks.check import CheckInput, OverBudget
+from lrp4rag.checks.facts.find import facts_of, stated
+from lrp4rag.checks.facts.whole import whole
+from lrp4rag.sentences import split_sentences
+
+CASES = json.loads((Path(__file__).parent / "counted.json").read_text())
+HOSTILE = [
+    "a b c. ",
+    "(",
+    "0",
+    "and, ",
+    "if ",
+    "\n- 1 ",
+    "|a",
+    "also ",
+    "**",
+    "1. ",
+    "unless x, ",
+    "\ud800",
+    "the 5 ",
+]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        " \n\t",
+        "Hello there!",
+        "I'm sorry.",
+        "Thank you for your question.",
+        "I hope this helps!",
+        "Based on the passages:",
+        "Based on the provided passages, ",
+        "According to passage 2:",
+        "Would you like to know more?",
+        "Let me know if you have any questions.",
+        "Please feel free to ask.",
+        "Please contact HR for more information.",
+        "Unable to answer based on given passages.",
+        "I do not know.",
+        "The passages do not mention whether dogs are allowed or how many.",
+        "I am sorry, but the passages do not say anything about this, so there is no information.",
+        "Here are the steps:",
+        "# Parental leave",
+        "**Parental leave**",
+        "Sources: [1], [3]",
+        "[2]",
+        "---",
+    ],
+)
+def test_what_states_nothing_has_no_fact(answer: str) -> None:
+    assert facts_of(answer) == []
+    assert stated(answer) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Yes.",
+        "16",
+        "16 weeks",
+        "Paris",
+        "Call 555-201-3321 for more information.",
+        "Sure, you can bring your dog.",
+        "I'm sorry, but refunds are not possible.",
+        "If you have any pets, tell the landlord.",
+        "Duration: 16 weeks",
+        "- a valid licence",
+        "Ask your manager.",
+        "Ask your doctor if you need more than one tablet.",
+    ],
+)
+def test_what_states_something_has_a_fact(answer: str) -> None:
+    assert len(facts_of(answer)) == 1
+    assert stated(answer) == [(0, len(answer))]
+
+
+def test_headings_are_told_from_short_items() -> None:
+    answer = "Eligibility\n- Full-time staff\n- Part-time staff\n\nNotice\nStaff give 8 weeks' notice."
+    assert [fact.text for fact in facts_of(answer)] == [
+        "Full-time staff",
+        "Part-time staff",
+        "Staff give 8 weeks' notice",
+    ]
+
+
+def test_what_passages_do_not_tell_is_no_fact_but_what_else_is_said_is() -> None:
+    (fact,) = facts_of("The policy covers theft, but the passages do not mention floods or how to file.")
+    assert fact.text == "The policy covers theft"
+    (fact,) = facts_of("The passages do not mention floods, but the policy covers theft.")
+    assert fact.text == "the policy covers theft"
+
+
+def test_facts_are_as_many_as_people_count() -> None:
+    """The counts were written down before the code was; docs/facts.md has these figures."""
+    apart = [abs(len(facts_of(case["answer"])) - case["facts"]) for case in CASES]
+    assert sum(one == 0 for one in apart) == 30
+    assert max(apart) == 1
+    assert len(apart) == 32
+
+
+def test_stating_sentences_are_those_with_a_fact() -> None:
+    answer = "Hello! It costs $10. I hope this helps."
+    assert [answer[start:end] for start, end in stated(answer)] == ["It costs $10."]
+
+
+TEXTS = st.text(max_size=200) | st.lists(
+    st.sampled_from(
+        [
+            *" .,;:|-\n()*#\"'",
+            *HOSTILE,
+            "It is",
+            "2 weeks",
+            "which ",
+            " and ",
+            "but",
+            "9:00",
+            "no information",
+        ]
+    ),
+    max_size=30,
+).map("".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS)
+def test_offsets_are_exact_and_facts_do_not_overlap(answer: str) -> None:
+    sentences = split_sentences(whole(answer))
+    end = 0
+    for fact in facts_of(answer):
+        assert answer[fact.start : fact.end] == fact.text
+        assert fact.text.strip() == fact.text != ""
+        assert fact.stretches[-1] == (fact.start, fact.end)
+        start, last = sentences[fact.sentence]
+        assert all(start <= a < b <= last for a, b in fact.stretches)
+        assert fact.start >= end
+        end = fact.end
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_steps_grow_with_the_text_only(piece: str) -> None:
+    """A tick is a step; the time of ten times the text is far from a hundred times the time."""
+
+    def cost(length: int) -> tuple[int, float]:
+        ticks = 0
+
+        def tick() -> None:
+            nonlocal ticks
+            ticks += 1
+
+        begun = time.process_time()
+        facts_of(piece * (length // len(piece)), tick)
+        return ticks, time.process_time() - begun
+
+    (few, short), (many, long) = cost(4_000), cost(40_000)
+    assert many <= 11 * few + 100
+    assert long < 60 * short + 1
+
+
+def test_a_deadline_is_kept() -> None:
+    with pytest.raises(OverBudget):
+        facts_of("It is so. " * 1000, CheckInput("", (), deadline=0.0).tick)
