@@ -20,7 +20,10 @@ from benchmarks.service.server import quick, reader, recorded, started
 from benchmarks.service.table import rows_of
 from benchmarks.service.upstream import Upstream, Writer
 from lrp4rag.example import Example
-from lrp4rag.service.policy import UNAVAILABLE, UNSUPPORTED, Policy
+from lrp4rag.policy import Policy
+
+TEXTS = Policy().texts
+UNAVAILABLE, UNSUPPORTED = TEXTS.unavailable_notice, TEXTS.notice
 
 NOTICES = (UNSUPPORTED, UNAVAILABLE)
 MARKED = "<m>"

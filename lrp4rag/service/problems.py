@@ -42,7 +42,7 @@ class Problem(Exception):  # noqa: N818 - as RFC 9457 calls it
 
     def error(self) -> dict[str, Any]:
         """The same as OpenAI tells it: its client shows people no other field."""
-        first = next(iter(self.more.get("errors", ())), {})
+        first: dict[str, Any] = next(iter(self.more.get("errors", ())), {})
         field = self.more.get("field") or first.get("field")
         message = self.detail or ": ".join(filter(None, (field, first.get("message")))) or self.title
         return {"message": message, "type": self.title, "param": field, "code": self.status}

@@ -27,7 +27,8 @@ def test_a_check_says_what_would_run_and_starts_nothing(tmp_path: Path) -> None:
     with serving(Script(), models=("tall", "small")) as upstream:
         path = tmp_path / "s.yaml"
         path.write_text(
-            f"upstream: {upstream}\nupstream_key: hunter2\nmodel: tall\npolicy:\n  sentences:\n    mark_from: 0.3\n"
+            f"upstream: {upstream}\nupstream_key: hunter2\nmodel: tall\n"
+            "policy:\n  sentences:\n    mark_from: 0.3\n"
         )
         found = serve("--config", path, "--check")
     assert found.exit_code == 0, found.output
