@@ -18,7 +18,7 @@ from benchmarks.command import Report, benchmark, count
 from benchmarks.service.client import Seen, ask, chat_body, examples, judge_body, with_client
 from benchmarks.service.process import READ_ONLY, READER
 from benchmarks.service.server import Server, quick, recorded, started
-from benchmarks.service.streams import NOTICES, Records, leaked
+from benchmarks.service.streams import POLICY, WITHHELD, Records, leaked, says_nothing, told
 from benchmarks.service.table import rows_of
 from benchmarks.service.upstream import MISDEEDS, Upstream, Writer
 from lrp4rag.example import Example
@@ -80,20 +80,18 @@ def unjudged(replies: Replies, answer: str, records: Records) -> int:
         decision = judged.json()["decision"]
         count += 0 if is_judged(records.get(decision["id"], {}), decision["action"]) else len(answer)
     if whole.status_code == 200:
-        rest = whole.json()["choices"][0]["message"]["content"]
+        rest = told(whole.json()["choices"][0]["message"]["content"])
         for one in whole.json()["lrp4rag"]["sentences"]:
             record = records.get(one["id"], {})
-            if is_judged(record, one["action"]) and record["action"] != "withhold":
-                rest = rest.replace(answer[record["start"] : record["end"]].strip(), "", 1)
-        for notice in NOTICES:
-            rest = rest.replace(notice, "")
-        count += len(rest.strip())
+            if is_judged(record, one["action"]) and record["action"] not in WITHHELD:
+                rest = rest.replace(told(answer[record["start"] : record["end"]]), "", 1)
+        count += 0 if says_nothing(rest) else len(rest)
     return count
 
 
 def is_judged(record: Any, action: str) -> bool:
-    """Whether the log has this action, with a probability unless it is to withhold."""
-    return record.get("action") == action and (action == "withhold" or record.get("probability") is not None)
+    """Whether the log has this action, with a probability unless it is withheld."""
+    return record.get("action") == action and (action in WITHHELD or record.get("probability") is not None)
 
 
 def outcomes(replies: Replies) -> Iterator[str]:
@@ -120,27 +118,27 @@ def main(faults: int, quick: bool) -> Report:
       python -m benchmarks.service.faults --faults 100
     """
     random, some = Random(0), examples(faults)
-    texts, told, recovered = [str(one.response) for one in some], list[Replies](), 0
+    texts, every, recovered = [str(one.response) for one in some], list[Replies](), 0
     with tempfile.TemporaryDirectory() as name, Upstream(Writer(texts, 0.005)) as upstream:
         folder = Path(name)
-        with started(folder, upstream=upstream.url) as server:
+        with started(folder, upstream=upstream.url, policy=POLICY) as server:
             for k, example in enumerate(some):
                 kind, wait = KINDS[k % len(KINDS)], random.choice([0.0, random.random() / 2])
-                told.append(ask_under(kind, server, upstream, (k, example), wait))
+                every.append(ask_under(kind, server, upstream, (k, example), wait))
                 after = httpx.post(f"{server.url}/v1/judge", json=judge_body(example), timeout=60)
                 recovered += after.is_success
         records, problems = recorded(folder)
     by_kind = {kind: Counter[str]() for kind in KINDS}
-    for k, replies in enumerate(told):
+    for k, replies in enumerate(every):
         by_kind[KINDS[k % len(KINDS)]].update(outcomes(replies))
     known = ("answered", "failed", "ended with an error")
     result: dict[str, Any] = {
         "faults": faults,
-        "unjudged_characters": sum(unjudged(one, texts[k], records) for k, one in enumerate(told)),
-        "unexpected": sum(n for every in by_kind.values() for what, n in every.items() if what not in known),
+        "unjudged_characters": sum(unjudged(one, texts[k], records) for k, one in enumerate(every)),
+        "unexpected": sum(n for one in by_kind.values() for what, n in one.items() if what not in known),
         "recovered": recovered,
         "audit_problems": len(problems),
-        "outcomes": {kind: dict(every) for kind, every in by_kind.items()},
+        "outcomes": {kind: dict(one) for kind, one in by_kind.items()},
     }
     return result | {"reader": "tiny"}, rows_of(result)
 

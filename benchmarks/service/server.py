@@ -92,6 +92,7 @@ def started(folder: Path, *, reader: str = "tiny", slow: float = 0.0, **settings
     """A server by these settings above those of a benchmark. One that was not killed ends as by SIGTERM."""
     given = {
         "port": 0, "open": True, "audit": audit_of(folder), "per_minute": 10**9, "most_waiting": 1000,
+        "most_answers": 1000,
         **settings,
     }  # fmt: skip
     (folder / "settings.yaml").write_text(json.dumps(given))

@@ -20,33 +20,41 @@ from benchmarks.service.server import quick, reader, recorded, started
 from benchmarks.service.table import rows_of
 from benchmarks.service.upstream import Upstream, Writer
 from lrp4rag.example import Example
-from lrp4rag.policy import Policy
+from lrp4rag.policy import ACTIONS, Policy
+from lrp4rag.policy.texts import Texts
 
-TEXTS = Policy().texts
-UNAVAILABLE, UNSUPPORTED = TEXTS.unavailable_notice, TEXTS.notice
-
-NOTICES = (UNSUPPORTED, UNAVAILABLE)
-MARKED = "<m>"
+TEXTS = {name: f"<{name}>" for name in Texts.model_fields}
+"""What the policy of a benchmark says: so that all else that comes is the answer's, or should not come."""
+POLICY = {"texts": TEXTS}
+WITHHELD = ("withhold", "escalate")
 Records = Mapping[str, Mapping[str, Any]]
 
 
+def told(content: str) -> str:
+    """What came, without what the policy says and without white space."""
+    for text in TEXTS.values():
+        content = content.replace(text, "")
+    return "".join(content.split())
+
+
+def says_nothing(text: str) -> bool:
+    """Whether it is Markdown only: what a withheld item, row or fence leaves, or what has no decision."""
+    return re.fullmatch(r"[`~|:*_=>+#•‣◦▪-]*(\d{1,3}[.)])?\|*", text) is not None
+
+
 def leaked(seen: Seen, answer: str, records: Records) -> tuple[int, int]:
-    """Characters that left without a recorded decision to let them, and those that are lost."""
+    """Characters that left without a recorded decision to let them, and those that are lost. After a whole
+    answer the policy may say something of it, which has no decision."""
     unjudged, at = 0, 0
     for content, _, decision in seen.chunks:
-        if not decision:
-            unjudged += len(content.strip())
-            at += len(content)
-            continue
-        record = records.get(decision["id"], {})
+        record, left = records.get(decision.get("id", ""), {}), told(content)
         if record.get("kind") != "sentence":
-            unjudged += len(content.strip())
+            unjudged += 0 if says_nothing(left) else len(left)
+            at = min(at + (0 if decision else len(content)), len(answer))
             continue
-        text = answer[record["start"] : record["end"]]
-        if record["start"] != at or record["action"] == "withhold":
-            unjudged += len(content) if content.strip() not in ("", *NOTICES) else 0
-        elif content.replace(MARKED, "") != text:
-            unjudged += len(content)
+        served = record["start"] == at and record["action"] not in WITHHELD
+        if not (served and left == told(answer[record["start"] : record["end"]])):
+            unjudged += 0 if says_nothing(left) else len(left)
         at = record["end"]
     return unjudged, len(answer) - at
 
@@ -56,8 +64,8 @@ def crossed(seen: Seen, answers: Sequence[str]) -> int:
     own = answers[seen.number]
     found = 0
     for content, _, _ in seen.chunks:
-        text = content.replace(MARKED, "").strip()
-        if text and text not in own and any(text in other for other in answers):
+        text = told(content)
+        if not says_nothing(text) and text not in told(own) and any(text in told(one) for one in answers):
             found += len(text)
     return found
 
@@ -108,8 +116,8 @@ def main(answers: int, clients: int, pause: float, dtype: str, reader: str, quic
     some = examples(answers)
     texts = [str(one.response) for one in some]
     with tempfile.TemporaryDirectory() as name, Upstream(Writer(texts, pause)) as upstream:
-        folder, policy = Path(name), {"mark": MARKED}
-        with started(folder, reader=reader, upstream=upstream.url, dtype=dtype, policy=policy) as server:
+        folder = Path(name)
+        with started(folder, reader=reader, upstream=upstream.url, dtype=dtype, policy=POLICY) as server:
             ask_all(server.url, some[:1], 1)  # the first pass is slower
             began = time.monotonic()
             every = ask_all(server.url, some, clients)
@@ -130,9 +138,9 @@ def main(answers: int, clients: int, pause: float, dtype: str, reader: str, quic
         "server_bytes": memory,
         "actions": {
             action: sum(one["action"] == action for one in records.values() if one["kind"] == "sentence")
-            for action in ("serve", "mark", "withhold")
+            for action in ACTIONS
         },
-        "policy": Policy(mark=MARKED).hash,
+        "policy": Policy(texts=Texts(**TEXTS)).hash,
     }
     return result, rows_of(result)
 

@@ -18,7 +18,7 @@ def seen(*chunks: tuple[str, str]) -> Seen:
 
 
 def test_what_is_judged_and_recorded_is_no_leak() -> None:
-    notice = "[withheld: the retrieved passages do not support this sentence] "
+    notice = "<notice> "
     assert leaked(seen(("It is tall. ", "a"), (notice, "b")), ANSWER, RECORDS) == (0, 0)
 
 
@@ -27,6 +27,29 @@ def test_every_way_to_leak_is_noticed() -> None:
     assert leaked(seen(("It is tall. ", "")), ANSWER, RECORDS)[0] > 0, "no decision"
     assert leaked(seen(("It is tall. It", "a")), ANSWER, RECORDS)[0] > 0, "more than was judged"
     assert leaked(seen(("Of another. ", "a")), ANSWER, RECORDS)[0] > 0, "another client's"
+
+
+def test_what_the_policy_says_and_markdown_is_no_leak() -> None:
+    assert leaked(
+        seen(("It is tall.<mark> ", "a"), ("- <notice> ", "b"), ("\n\n<uncertain>", "")), ANSWER, RECORDS
+    ) == (0, 0)
+    rows = {"a": {"kind": "sentence", "action": "mark", "start": 6, "end": 17}}
+    table = "|---|\n| It is old |\n"
+    assert leaked(
+        seen(("|---|\n", ""), ("| It is old<mark> |\n", "a")),
+        table,
+        rows | {"a": {**rows["a"], "end": len(table)}},
+    ) == (0, 0)
+    assert (
+        leaked(
+            seen(
+                ("|---|\nIt", ""),
+            ),
+            table,
+            {},
+        )[0]
+        == 7
+    )
 
 
 def test_what_is_lost_is_noticed() -> None:
@@ -59,7 +82,5 @@ def test_an_answer_is_written_whole() -> None:
 def test_text_of_another_client_is_noticed() -> None:
     answers = [ANSWER, "The harbour was dug in 1911. It is old. "]
     assert crossed(seen(("It is tall. ", "a"), ("It is old. ", "b")), answers) == 0
-    assert crossed(seen(("The harbour was dug in 1911. ", "a")), answers) == len(
-        "The harbour was dug in 1911."
-    )
-    assert crossed(seen(("[withheld]", "a")), answers) == 0
+    assert crossed(seen(("The harbour was dug in 1911. ", "a")), answers) == len("Theharbourwasdugin1911.")
+    assert crossed(seen(("<notice> ", "a")), answers) == 0

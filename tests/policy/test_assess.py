@@ -126,10 +126,7 @@ def test_an_answer_without_a_verdict_is_unavailable() -> None:
 
 
 def test_texts_are_the_policy_s() -> None:
-    texts = {
-        "gap": "Dazu sagen die Unterlagen nichts. {contact}",
-        "contact": "Fragen Sie die Personalabteilung.",
-    }
+    texts = {"gap": "Dazu sagt kein Dokument etwas. {contact}", "contact": "Fragen Sie Frau Li."}
     policy = Policy.model_validate({"texts": texts})
     found = shown([Source("Leave is 16 weeks.")], "Leave is 18 weeks.", "18 weeks", policy=policy)
     assert found.message == "Dazu sagt kein Dokument etwas. Fragen Sie Frau Li."
