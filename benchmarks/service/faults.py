@@ -119,7 +119,7 @@ def main(faults: int, quick: bool) -> Report:
     """
     random, some = Random(0), examples(faults)
     texts, every, recovered = [str(one.response) for one in some], list[Replies](), 0
-    with tempfile.TemporaryDirectory() as name, Upstream(Writer(texts, 0.005)) as upstream:
+    with tempfile.TemporaryDirectory() as name, Upstream(Writer(texts, 0.02)) as upstream:
         folder = Path(name)
         with started(folder, upstream=upstream.url, policy=POLICY) as server:
             for k, example in enumerate(some):

@@ -62,7 +62,7 @@ def offer(url: str, bodies: list[dict[str, Any]], moments: list[float]) -> list[
 @command.dtype
 @reader("default")
 @click.option("--slow", default=0.0, show_default=True, help="Seconds more of the tiny reader's passes.")
-@quick(seconds=6.0, deadline=5.0, reader="tiny", slow=0.1)
+@quick(seconds=4.0, deadline=3.0, reader="tiny", slow=0.05)
 def main(
     times: float,
     seconds: float,

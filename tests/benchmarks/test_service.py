@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[2]
 SMALL = {
     "streams": (streams, "--answers 4 --clients 2"),
     "capacity": (capacity, "--answers 2 --dtypes float32"),
-    "overload": (overload, "--seconds 4"),
+    "overload": (overload, ""),
     "soak": (soak, "--minutes 0.05 --warm-up 0.02"),
     "kill": (kill, "--kills 1"),
     "tamper": (tamper, "--tamperings 10"),
