@@ -61,7 +61,7 @@ class Example:
     when it was found faithful. `source` groups the examples that share a question and passages
     (cross-validation never splits a group); it defaults to their hash. `generator` names the model that wrote
     the response. A passage may be given as a `Source`, with what is known of it; `sources` are all of them,
-    and `passages` what is read of them.
+    and `passages` what is read of them; given `sources` tell what is known of the passages that they have.
 
     Raises `InputError` naming the argument for what is no text, an empty passage or response, an empty
     question where the prompt is rendered, a label outside the response, a template without its two
@@ -88,10 +88,8 @@ class Example:
             raise InputError("give a list of texts, one for each passage", field="passages")
         parts: tuple[Any, ...] = tuple(given)
         self._set(passages=tuple(one.read if isinstance(one, Source) else one for one in parts))
-        if not self.sources:
-            self._set(sources=tuple(one if isinstance(one, Source) else Source(one) for one in parts))
-        if tuple(one.read for one in self.sources) != self.passages:
-            raise InputError("these are not the passages", field="sources")
+        known = {one.read: one for one in (*self.sources, *parts) if isinstance(one, Source)}
+        self._set(sources=tuple(known.get(text) or Source(text) for text in self.passages))
         self._require(template)
         if not self.source:
             self._set(source=self.content_hash)
