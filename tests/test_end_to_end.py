@@ -136,6 +136,7 @@ def test_the_bundled_detector_has_a_whole_card() -> None:
         assert auroc > one["controls"]["length only"]["auroc"]["value"]
 
 
+@pytest.mark.slow  # minutes on a processor without bfloat16
 def test_precisions_agree_on_the_verdict(three: Path, quick: dict[str, Any]) -> None:
     """The detector learned from bfloat16, which is how stores are made; analyse reads in float32."""
     for line in lrp4rag("analyse", three, "--dtype", "bfloat16", "--json").stdout.splitlines():

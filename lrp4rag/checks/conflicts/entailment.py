@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 
 from lrp4rag.checks.conflicts.statements import Statement
-from lrp4rag.errors import InputError, first_line
+from lrp4rag.errors import InputError
 
 Scorer = Callable[[str, str], float]
 """The probability that the second sentence contradicts the first."""
@@ -30,15 +30,24 @@ def contradicting(
 
 @functools.cache
 def scorer(model: str) -> Scorer:
-    """That of a sequence classifier with a label "contradiction", by hub id or folder."""
+    """That of a sequence classifier with a label "contradiction", by hub id or folder. No remote code is run,
+    and pickled weights are not loaded. Raises `InputError` where it cannot be loaded."""
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+    from lrp4rag.reader.weights import pretrained, reason
+
     try:
-        tokenizer = AutoTokenizer.from_pretrained(model)
-        classifier = AutoModelForSequenceClassification.from_pretrained(model).eval()
-    except (OSError, ValueError) as error:
-        raise InputError(f"no model for entailment: {first_line(error)}") from error
+        tokenizer = pretrained(AutoTokenizer, model)
+        kind = AutoModelForSequenceClassification
+        classifier, found = pretrained(kind, model, use_safetensors=True, output_loading_info=True)
+    except Exception as error:  # transformers raises many kinds for folders that it cannot read
+        raise InputError(f"no model for entailment: {reason(error)}") from error
+    if missing := sorted(found["missing_keys"]):  # transformers makes them up at random
+        raise InputError(
+            f"no model for entailment: its files lack {len(missing)} weights, such as {missing[0]}"
+        )
+    classifier.eval()
     labels = {str(name).lower(): int(number) for number, name in classifier.config.id2label.items()}
     if "contradiction" not in labels:
         raise InputError(f"the model for entailment has no label 'contradiction', but {', '.join(labels)}")
