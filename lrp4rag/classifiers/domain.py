@@ -18,13 +18,15 @@ HELD = 0.99
 @dataclass(frozen=True, slots=True)
 class Facet:
     """`of` makes a number above 0, whose range is `slack` times wider than what was trained on, and `below`
-    times at its lower end. An example outside has no verdict where `decides`."""
+    times at its lower end. An example outside has no verdict where `decides`; one below it, where it also
+    `decides_below`."""
 
     words: str
     of: Callable[[Record], float]
     slack: float = 1.25
     below: float = 1.25
     decides: bool = True
+    decides_below: bool = True
 
 
 FACETS: dict[str, Facet] = {
@@ -44,6 +46,7 @@ FACETS: dict[str, Facet] = {
     "surprise": Facet(
         "how unlikely the reader finds the response (nats a token)",
         lambda record: float(-record["logprob"].mean()) + 0.1,  # above 0: ranges widen by a factor
+        decides_below=False,  # what a passage says word for word is likely, and grounded
     ),
 }
 
@@ -74,7 +77,8 @@ def unlike(trained: dict[str, Range], record: Record) -> tuple[Unlike, ...]:
         facet = FACETS.get(name)
         if facet and not held.low <= (value := facet.of(record)) <= held.high:
             words = f"{facet.words}: {_compared(value, held)}"
-            found.append(Unlike(name, words, facet.decides))
+            decides = facet.decides and (value > held.high or facet.decides_below)
+            found.append(Unlike(name, words, decides))
     return tuple(found)
 
 

@@ -50,3 +50,11 @@ def test_another_language_decides_and_another_number_of_passages_does_not(
 
 def test_a_facet_that_is_no_longer_known_is_passed_over(trained) -> None:
     assert not unlike({**trained, "colour": Range(low=0, high=1)}, random_record(30))
+
+
+def test_what_is_too_likely_is_told_and_has_a_verdict(trained) -> None:
+    """An answer that repeats a passage word for word is likely; one in a strange language is not."""
+    value = FACETS["surprise"].of(random_record(30))
+    for low, high, decides in ((value * 2, value * 3, False), (value / 3, value / 2, True)):
+        (found,) = unlike({"surprise": Range(low=low, high=high)}, random_record(30))
+        assert (found.facet, found.decides) == ("surprise", decides)

@@ -1,0 +1,142 @@
+"""`lrp4rag route` and `lrp4rag policy`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lrp4rag.cli.command import Command, command
+from lrp4rag.cli.inputs import Source, example_options, work_through
+from lrp4rag.cli.options import (
+    JSON_LINES,
+    PATH,
+    DetectorChoice,
+    ReaderChoice,
+    detector_options,
+    detector_reader_options,
+)
+from lrp4rag.errors import InputError
+from lrp4rag.terminal import open_console, say, say_json
+
+
+@command(short_help="What a policy does with answers: serve, mark, escalate, withhold.")
+@example_options(response="The response.")
+@click.option("--policy", "policy_path", type=PATH, help="YAML file of the policy.  [default: balanced]")
+@click.option("--simulate", "other_path", type=PATH, help="Another policy, to see what it would change.")
+@detector_options()
+@detector_reader_options()
+@JSON_LINES
+@click.pass_context
+def route(
+    ctx: click.Context,
+    source: Source,
+    policy_path: Path | None,
+    other_path: Path | None,
+    choice: DetectorChoice,
+    reader: ReaderChoice,
+    as_json: bool,
+) -> None:
+    """Judge answers, run the checks of a policy on them, and say what it does with each, and why.
+
+    At the end: how many answers are served, and, where there are labels, how many of these are hallucinated
+    and how many faithful ones are withheld; beside serving all, and beside the probability alone.
+    docs/policy.md says how a policy decides.
+
+    \b
+    Examples:
+      lrp4rag route examples/contradictions.jsonl
+      lrp4rag route answers.jsonl --policy strict.yaml --json > decisions.jsonl
+      lrp4rag route answers.jsonl --simulate strict.yaml
+    """
+    from lrp4rag.policy import load_policy
+
+    policy = load_policy(policy_path)
+    other = None if other_path is None else load_policy(other_path)
+    examples = source.read()
+    missing = next((one.id for one in examples if one.response is None), None)
+    if missing is not None:
+        raise InputError(f"example '{missing}' has no response", field="response")
+
+    from lrp4rag.classifiers.analysis import analysing
+    from lrp4rag.example import Example
+    from lrp4rag.policy.simulate import Simulation
+    from lrp4rag.report.routing import decision_lines, outcome_record, outcome_table
+
+    if (detector := choice.open()) is None:
+        raise InputError("a policy needs a detector")
+    policies = {policy.name: policy}
+    if other is not None:
+        policies[other.name if other.name != policy.name else f"{other.name} (simulated)"] = other
+    console, simulation = open_console(), Simulation(policies)
+    with analysing(reader.open(detector), detector, max_memory=reader.max_memory) as analyse:
+
+        def work(example: Example) -> None:
+            analysis = analyse(example, evidence=False, reasons=False, truncation=reader.truncate)
+            first, *others = simulation.add(example, analysis.verdict).items()
+            if as_json:
+                told = {name: found.record() for name, found in others}
+                say_json({"id": example.id, "policy": policy.hash, **first[1].record(), "simulated": told})
+                return
+            for line in decision_lines(example.id, first[1], dict(others)):
+                console.print(line, soft_wrap=True)
+
+        code = work_through(examples, work)
+    if len(examples) > 1:
+        summary = open_console(stderr=True) if as_json else console
+        summary.print()
+        summary.print(outcome_table(simulation.rows))
+        if other is not None:
+            summary.print(f"{simulation.changed} of {len(examples)} decisions change")
+        if as_json:
+            say_json({"outcomes": {name: outcome_record(some) for name, some in simulation.rows.items()}})
+    ctx.exit(code)
+
+
+@click.group(short_help="Look at a policy, or check one.")
+def policy() -> None:
+    """A policy is a YAML file that says what is done with answers; docs/policy.md has three complete ones.
+
+    \b
+    Examples:
+      lrp4rag policy show > mine.yaml
+      lrp4rag policy check mine.yaml
+    """
+
+
+@policy.command(
+    cls=command.keywords["cls"], short_help="Print a policy with everything it leaves to the default."
+)
+@click.argument("path", type=PATH, required=False, metavar="[FILE]")
+def show(path: Path | None) -> None:
+    """Print the policy of FILE, or the default one, with all settings: a start for one of your own.
+
+    \b
+    Example:
+      lrp4rag policy show > mine.yaml
+    """
+    import yaml
+
+    from lrp4rag.policy import load_policy
+
+    found = load_policy(path)
+    say(
+        yaml.safe_dump(found.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=100),
+        end=False,
+    )
+
+
+@policy.command(cls=Command, short_help="Say whether a file is a policy.")
+@click.argument("path", type=PATH, metavar="FILE")
+def check(path: Path) -> None:
+    """Say whether FILE is a policy, with its name and the hash that decisions name it by; else what is wrong,
+    and on which line.
+
+    \b
+    Example:
+      lrp4rag policy check mine.yaml
+    """
+    from lrp4rag.policy import load_policy
+
+    found = load_policy(path)
+    say(f"{found.name}: {found.hash}; checks: {', '.join(found.checks) or 'none'}")
