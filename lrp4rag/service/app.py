@@ -18,7 +18,7 @@ from lrp4rag import __version__
 from lrp4rag.judge import Detector, ExplainedVerdict
 from lrp4rag.policy import Assessment, assess
 from lrp4rag.policy.assess import record_finding
-from lrp4rag.service import chat, problems
+from lrp4rag.service import chat, problems, retrieval
 from lrp4rag.service.answers import JudgedAnswer, Part
 from lrp4rag.service.door import CLIENT, Known, Limited
 from lrp4rag.service.metrics import JUDGED, REGISTRY, WAITING
@@ -148,6 +148,25 @@ def _add_judging(app: FastAPI) -> None:
                 found.append({"problem": as_problem(error).document()})
         return {"replies": found}
 
+    @app.post("/v1/retrieval/check", tags=["judge"])
+    async def retrieval_check(
+        given: retrieval.RetrievalRequest, server: Server, client: Client
+    ) -> retrieval.RetrievalReply:
+        """Before an answer is written: which passages it may rest on, and what is against them."""
+        sources = [row.source for row in given.passages]
+        kept, findings, note = await retrieval.looked_at(server.settings.policy, given)
+        decision = await server.recorder.decide(
+            "retrieval",
+            "serve" if kept else "withhold",
+            "grounded" if kept else "knowledge gap",
+            by=client,
+            kept=[number + 1 for number in kept],
+            findings=counted(findings),
+            texts={"question": given.question}
+            | {f"passage {k}": source.read for k, source in enumerate(sources, start=1)},
+        )
+        return retrieval.reply(decision, kept, findings, note)
+
     @app.get("/v1/decisions/{id}", tags=["judge"])
     async def decision(id: str, server: Server, client: Client) -> dict[str, Any]:
         """The record of a decision, as it stands in the audit log."""
@@ -220,14 +239,28 @@ async def _first(parts: AsyncGenerator[Part]) -> Part | None:
         raise
 
 
+HEADERS = {"x-lrp4rag-passages": "passages", "x-lrp4rag-question": "question"}
+"""In JSON, which can be written in ASCII."""
+
+
 class GuardrailRequest(BaseModel):
     """What LiteLLM's generic guardrail sends; fields that are not read are let pass."""
 
     model_config = ConfigDict(extra="allow")
 
-    texts: Annotated[list[Text], Field(max_length=64)] = []
+    texts: Annotated[list[Text], Field(max_length=64)] | None = None
     input_type: Literal["request", "response"]
-    additional_provider_specific_params: dict[str, Any] = {}
+    request_headers: dict[str, str] | None = None
+    additional_provider_specific_params: dict[str, Any] | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Of the guardrail, under those of the request: LiteLLM hands on the headers that `extra_headers`
+        names, and no other part of a request."""
+        found = dict(self.additional_provider_specific_params or {})
+        for name, value in (self.request_headers or {}).items():
+            if name.lower() in HEADERS:
+                found[HEADERS[name.lower()]] = parse(value)
+        return found
 
 
 class GuardrailReply(BaseModel):
@@ -256,8 +289,8 @@ def _add_guardrail(app: FastAPI) -> None:
             return GuardrailReply(action="NONE")
         policy = server.settings.policy
         try:
-            known = _Given.model_validate(given.additional_provider_specific_params)
-        except ValueError:
+            known = _Given.model_validate(given.parameters())
+        except (ValueError, RecursionError):
             return GuardrailReply(action="BLOCKED", blocked_reason="no passages came with the response")
         texts = []
         for text in given.texts:

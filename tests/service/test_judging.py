@@ -191,6 +191,20 @@ def test_litellms_guardrail(start, judged) -> None:
         assert empty["action"] == "BLOCKED"
 
 
+def test_litellm_may_bring_passages_in_headers(start, judged) -> None:
+    headers = {
+        "X-LRP4RAG-Passages": '["The lighthouse is 31 metres tall."]',
+        "x-lrp4rag-question": '"How tall?"',
+    }
+    body = {"input_type": "response", "texts": ["It is 31 metres tall."], "request_headers": headers}
+    with start(upstream=None, policy={"abstained": "serve"}) as client:
+        assert client.post(GUARDRAIL, json={**body, "texts": None}).json() == {"action": "NONE"}
+        found = client.post(GUARDRAIL, json=body).json()
+        assert "no passages" not in found.get("blocked_reason", "")
+        body["request_headers"] = {"x-lrp4rag-passages": "[broken"}
+        assert "no passages" in client.post(GUARDRAIL, json=body).json()["blocked_reason"]
+
+
 def test_metrics_count_decisions_and_hold_no_text(start) -> None:
     with start(upstream=None) as client:
         client.post("/v1/judge", json=ONE)
@@ -204,6 +218,25 @@ def test_the_routes_are_documented(start) -> None:
         found = client.get("/openapi.json").json()
     assert {"/v1/judge", "/v1/judge/batch", "/v1/chat/completions", GUARDRAIL} <= set(found["paths"])
     assert "parental leave" in json.dumps(found)
+
+
+def test_passages_are_looked_at_before_an_answer_is_written(start) -> None:
+    old = {"text": "Leave is 12 weeks.", "title": "Leave Policy", "version": "2.8"}
+    new = {"text": "Leave is 16 weeks.", "title": "Leave Policy", "version": "3.1"}
+    route, body = "/v1/retrieval/check", {"question": "How long is leave?"}
+    with start(upstream=None) as client:
+        found = client.post(route, json={**body, "passages": [old, new]}).json()
+        assert (found["kept"], found["null"], found["prompt_note"]) == ([2], False, "")
+        found = client.post(
+            route, json={**body, "passages": ["Leave is 16 weeks.", "Leave is 14 weeks."]}
+        ).json()
+        assert found["kept"] == [1, 2]
+        assert "16 weeks" in found["prompt_note"]
+        found = client.post(route, json={**body, "passages": [{**new, "expires": "2020-01-01"}]}).json()
+        assert (found["null"], found["decision"]["reason"]) == (True, "knowledge gap")
+        record = client.get(f"/v1/decisions/{found['decision']['id']}").json()["record"]
+        assert (record["kind"], record["action"]) == ("retrieval", "withhold")
+        assert client.post(route, json={**body, "passages": []}).status_code == 422
 
 
 CANARY = "xyzzycanary"
