@@ -104,7 +104,7 @@ class JudgedAnswer:
             raise
         await self._finish(reading, await self._assess(reading))
         if self.assessment is not None and self.assessment.message and self._actions:
-            yield Part(f"\n\n{self.assessment.message}")
+            yield Part(f"\n\n{self.assessment.message}", None, self.decision)
 
     async def _pieces(self, reading: ReadingAlong, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Piece]:
         until = time.monotonic() + self.settings.answer_seconds

@@ -57,7 +57,7 @@ def test_openais_client(address: str) -> None:
         chunks = list(stream)
         assert text_of(chunks) == EXPECTED
         actions = [(chunk.model_extra or {}).get("lrp4rag", {}).get("action") for chunk in chunks]
-        assert actions == ["serve", "withhold", "serve", None, "mark"]
+        assert actions == ["serve", "withhold", "serve", "mark", "mark"]
         assert [model.id for model in client.models.list()] == ["tall"]
     with OpenAI(base_url=address, api_key="wrong", max_retries=0) as client:
         with pytest.raises(APIStatusError) as caught:
