@@ -118,7 +118,7 @@ def completion(answer: JudgedAnswer, parts: list[Part], model: str) -> dict[str,
         "finish_reason": answer.finish_reason,
         "logprobs": None,
     }
-    sentences = [part.extension() for part in parts if part.decision is not None]
+    sentences = [part.extension() for part in parts if part.decision not in (None, answer.decision)]
     return {
         "id": f"chatcmpl-{answer.id}",
         "object": "chat.completion",
