@@ -25,12 +25,15 @@ from lrp4rag.service.metrics import JUDGED, REGISTRY, WAITING
 from lrp4rag.service.models import BatchRequest, JudgeReply, JudgeRequest, Passages, Text
 from lrp4rag.service.problems import Problem, as_problem
 from lrp4rag.service.recording import counted, texts_of
+from lrp4rag.service.reviews import KINDS, FeedbackRequest, ReviewRequest
 from lrp4rag.service.settings import Settings
 from lrp4rag.service.state import State, running
 from lrp4rag.strict_json import parse
 
 LOOKS_EVERY = 0.2
 """Seconds between looks at whether a client is still there."""
+MOST_WAITING = 100
+"""Answers that wait for a reviewer are told at a time."""
 T = TypeVar("T")
 
 
@@ -54,6 +57,7 @@ def create_app(settings: Settings, detector: Detector | None = None) -> FastAPI:
     problems.register(app)
     _add_judging(app)
     _add_chat(app)
+    _add_reviews(app)
     _add_guardrail(app)
     _add_watching(app)
     return app
@@ -180,6 +184,39 @@ def _add_judging(app: FastAPI) -> None:
             "hash": entry.hash,
             "record": entry.record,
         }
+
+
+def _add_reviews(app: FastAPI) -> None:
+    @app.get("/v1/reviews", tags=["review"])
+    async def reviews(server: Server, client: Client) -> dict[str, list[Any]]:
+        """Escalated answers that wait for a reviewer, the oldest first, with their texts where these are
+        kept."""
+        waiting = list(server.recorder.queue.waiting.items())[:MOST_WAITING]
+        return {"reviews": [{**record, "written": await server.recorder.texts(id)} for id, record in waiting]}
+
+    @app.post("/v1/reviews", tags=["review"])
+    async def review(given: ReviewRequest, server: Server, client: Client) -> dict[str, str]:
+        """A named reviewer's decision on an answer."""
+        allowed = server.settings.reviewers
+        if allowed and client not in allowed:
+            raise Problem(403, "Forbidden", "this token may not review")
+        return await _said(server, "review", given, client)
+
+    @app.post("/v1/feedback", tags=["review"])
+    async def feedback(given: FeedbackRequest, server: Server, client: Client) -> dict[str, str]:
+        """What a user says of an answer."""
+        return await _said(server, "feedback", given, client)
+
+
+async def _said(
+    server: State, kind: str, given: ReviewRequest | FeedbackRequest, client: str
+) -> dict[str, str]:
+    entry = await server.recorder.find(given.decision)
+    if entry is None or entry.kind not in KINDS:
+        raise Problem(404, "Not found", "there is no answer with this id", field="decision")
+    told = given.model_dump(mode="json", exclude={"decision", "comment"})
+    texts = {} if given.comment is None else {"comment": given.comment}
+    return {"id": await server.recorder.note(kind, by=client, of=given.decision, texts=texts, **told)}
 
 
 def _add_chat(app: FastAPI) -> None:

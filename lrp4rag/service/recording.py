@@ -21,6 +21,7 @@ from lrp4rag.service.audit import AuditLog, Entry
 from lrp4rag.service.metrics import DECISIONS
 from lrp4rag.service.models import Decision
 from lrp4rag.service.problems import Problem
+from lrp4rag.service.reviews import Queue
 
 LOG = logging.getLogger("lrp4rag.service")
 
@@ -42,6 +43,7 @@ class Recorder:
     def __init__(self, log: AuditLog, detector: Detector, policy: Policy, *, keep_texts: bool) -> None:
         self._log, self._policy, self._lock = log, policy, threading.Lock()
         self._keeps_texts = keep_texts
+        self.queue = Queue(log.entries())
         self._versions = {
             "package": __version__,
             "detector": json_hash(detector.card.model_dump(mode="json"))[:16],
@@ -78,13 +80,25 @@ class Recorder:
         DECISIONS.labels(kind=kind, action=action, reason=reason).inc()
         return made
 
+    async def note(self, kind: str, *, by: str, texts: Mapping[str, str] | None = None, **more: Any) -> str:
+        """Write what was said of a decision; the id of its record. Raises a problem as `decide` does."""
+        id = new_id()
+        await run_in_threadpool(
+            self._append, {"id": id, "kind": kind, "client": by, **more}, dict(texts or {})
+        )
+        return id
+
+    async def texts(self, id: str) -> dict[str, str]:
+        """What people wrote, where it is kept."""
+        return await run_in_threadpool(self._log.texts, id)
+
     async def find(self, id: str) -> Entry | None:
         return await run_in_threadpool(self._log.get, id)
 
     def _append(self, record: dict[str, Any], texts: dict[str, str]) -> None:
         try:
             with self._lock:
-                self._log.append(record, texts if self._keeps_texts else {})
+                self.queue.note(self._log.append(record, texts if self._keeps_texts else {}))
         except Exception as error:  # no fault of the request, and the message may tell where the log is
             LOG.error("a decision could not be recorded: %s", type(error).__name__)
             raise Problem(503, "Unavailable", "the decision could not be recorded") from None

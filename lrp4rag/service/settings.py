@@ -59,6 +59,9 @@ class Settings(BaseSettings):
         default={},
         description="SHA-256 of each client's bearer token, by its name; see `lrp4rag serve --new-token`.",
     )
+    reviewers: tuple[str, ...] = Field(
+        default=(), description="Names of the tokens that may review (default: all)."
+    )
     open: bool = Field(default=False, description="Serve without tokens.")
     policy: Policy = Field(
         default=Policy(), description="What is done with answers: a policy, or the path of its file."
@@ -111,6 +114,9 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _fits(self) -> Settings:
+        for name in self.reviewers:
+            if name not in self.tokens:
+                raise ValueError(f"reviewers: there is no token '{name}'")
         for name, value in self.tokens.items():
             if len(value) != 64 or set(value) - set("0123456789abcdef"):
                 raise ValueError(f"tokens.{name} is no SHA-256: make a token with lrp4rag serve --new-token")
@@ -191,7 +197,7 @@ def reference() -> str:
 
 
 def _shown(default: object) -> str:
-    if default is None or default == {}:
+    if default is None or default in ({}, ()):
         return ""
     if isinstance(default, Policy):
         return "[balanced](policy.md)"

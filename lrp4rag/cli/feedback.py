@@ -1,0 +1,43 @@
+"""`lrp4rag feedback export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lrp4rag.cli.audit import DATABASE
+from lrp4rag.cli.command import Command
+from lrp4rag.cli.options import PATH
+from lrp4rag.terminal import say
+
+
+@click.group()
+def feedback() -> None:
+    """What reviewers and users said of answers, as labelled examples."""
+
+
+@feedback.command(cls=Command)
+@click.argument("file", type=PATH)
+@DATABASE
+def export(file: Path, database: str) -> None:
+    """Write to FILE, as JSON Lines, the answers that were reviewed or corrected, with their labels.
+
+    A reviewer's word goes before a user's. Answers whose texts were not kept (the server's setting
+    keep_texts), or were erased, are left out. `lrp4rag train` and `lrp4rag evaluate` read the file.
+
+    \b
+    Example:
+      lrp4rag feedback export labels.jsonl --database lrp4rag-audit.db
+      lrp4rag evaluate labels.jsonl
+    """
+    from lrp4rag.data import json_line
+    from lrp4rag.files import check_output, write_atomically
+    from lrp4rag.service.audit import AuditLog
+    from lrp4rag.service.reviews import labelled
+
+    path = check_output(file)
+    with AuditLog.open(database, read_only=True) as log:
+        lines = [json_line(one) for one in labelled(log)]
+    write_atomically(path, "".join(f"{line}\n" for line in lines))
+    say(f"wrote {len(lines)} labelled answers to {file}", err=True)

@@ -1,0 +1,98 @@
+"""Escalated answers wait for a reviewer; what people say of answers is recorded, and becomes labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lrp4rag.example import Example, Label
+from lrp4rag.service.audit import AuditLog, Entry
+from lrp4rag.service.models import Name, Text
+
+Said = Literal["grounded", "hallucinated", "unclear"]
+KINDS = ("response", "answer")
+"""Of the entries that a person can say something of."""
+PASSAGE = "passage "
+
+
+class Span(BaseModel):
+    """Characters of the response that are hallucinated; `end` is exclusive."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    start: Annotated[int, Field(ge=0)]
+    end: Annotated[int, Field(ge=1)]
+
+
+class ReviewRequest(BaseModel):
+    """A reviewer's decision on an answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    decision: Name = Field(description="The id of the decision.")
+    reviewer: Annotated[Name, Field(min_length=1)]
+    said: Said
+    spans: Annotated[list[Span], Field(max_length=1000)] = []
+    comment: Text | None = None
+
+
+class FeedbackRequest(BaseModel):
+    """What a user says of an answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    decision: Name = Field(description="The id of the decision.")
+    said: Said
+    comment: Text | None = None
+
+
+class Queue:
+    """Decisions that were escalated and that nobody has reviewed, the oldest first, by their id."""
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self.waiting: dict[str, Mapping[str, Any]] = {}
+        for entry in entries:
+            self.note(entry)
+
+    def note(self, entry: Entry) -> None:
+        """One more entry of the log."""
+        record = entry.record
+        if entry.kind in KINDS and record.get("action") == "escalate":
+            self.waiting[entry.id] = {"time": entry.time, **record}
+        elif entry.kind == "review":
+            self.waiting.pop(str(record.get("of")), None)
+
+
+def labelled(log: AuditLog) -> Iterator[Example]:
+    """Answers with what was said of them last, a reviewer's word before a user's; those whose texts were not
+    kept, and what is unclear, are left out."""
+    said: dict[str, dict[str, Any]] = {}
+    for entry in log.entries():
+        of = str(entry.record.get("of"))
+        if entry.kind == "review" or (entry.kind == "feedback" and said.get(of, {}).get("kind") != "review"):
+            said[of] = entry.record
+    for of, record in said.items():
+        example = _example(of, log.texts(of), record)
+        if example is not None:
+            yield example
+
+
+def _example(id: str, texts: Mapping[str, str], record: Mapping[str, Any]) -> Example | None:
+    numbers = range(1, sum(name.startswith(PASSAGE) for name in texts) + 1)
+    response = texts.get("response", "")
+    if record["said"] == "unclear" or not numbers or not response.strip():
+        return None
+    labels = [Label(one["start"], min(one["end"], len(response))) for one in record.get("spans", ())]
+    if record["said"] == "grounded":
+        labels = []
+    elif not labels:
+        labels = [Label(0, len(response))]
+    return Example(
+        texts.get("question", ""),
+        [texts[f"{PASSAGE}{k}"] for k in numbers],
+        response,
+        labels=tuple(one for one in labels if one.start < one.end),
+        id=id,
+    )
