@@ -6,7 +6,7 @@ import logging
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -21,7 +21,7 @@ from lrp4rag.service.audit import AuditLog, Entry
 from lrp4rag.service.metrics import DECISIONS
 from lrp4rag.service.models import Decision
 from lrp4rag.service.problems import Problem
-from lrp4rag.service.reviews import Queue
+from lrp4rag.service.reviews import KINDS, Queue
 
 LOG = logging.getLogger("lrp4rag.service")
 
@@ -44,6 +44,8 @@ class Recorder:
         self._log, self._policy, self._lock = log, policy, threading.Lock()
         self._keeps_texts = keep_texts
         self.queue = Queue(log.entries())
+        self.told: Callable[[Decision, Mapping[str, str]], None] | None = None
+        """Called with each decision on an answer and its texts; returns at once."""
         self._versions = {
             "package": __version__,
             "detector": json_hash(detector.card.model_dump(mode="json"))[:16],
@@ -78,6 +80,8 @@ class Recorder:
         }
         await run_in_threadpool(self._append, record, dict(texts or {}))
         DECISIONS.labels(kind=kind, action=action, reason=reason).inc()
+        if self.told is not None and kind in KINDS and texts:
+            self.told(made, texts)
         return made
 
     async def note(self, kind: str, *, by: str, texts: Mapping[str, str] | None = None, **more: Any) -> str:

@@ -14,7 +14,7 @@ from sqlalchemy.exc import ArgumentError
 from lrp4rag.errors import InputError
 from lrp4rag.policy import Policy, load_policy
 from lrp4rag.service.passages import Template
-from lrp4rag.types import Positive, first_fault
+from lrp4rag.types import Positive, Probability, first_fault
 from lrp4rag.yaml_file import line_of, read_yaml
 
 OTHERS = {"LRP4RAG_QUIET", "LRP4RAG_CACHE", "LRP4RAG_TRACEBACK"}
@@ -45,6 +45,15 @@ class Settings(BaseSettings):
     )
     upstream_key: SecretStr | None = Field(default=None, description="Its key.")
     demo: bool = Field(default=False, description="The reader itself writes answers.")
+    judge: HttpUrl | None = Field(
+        default=None, description="OpenAI-compatible server of a second opinion (docs/judge.md): …/v1"
+    )
+    judge_key: SecretStr | None = Field(default=None, description="Its key.")
+    judge_model: str | None = Field(default=None, description="Its model.")
+    judge_share: Probability = Field(
+        default=0.05, description="It is asked about all escalated answers, and this share of the others."
+    )
+    judge_seconds: float = Field(default=30.0, gt=0, le=600, description="In which it answers.")
     model: str | None = Field(default=None, description="Model to ask it for (default: the client's).")
     audit: str = Field(
         default="sqlite:///lrp4rag-audit.db", description="Path or SQLAlchemy URL of the audit log."

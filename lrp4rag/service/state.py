@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -14,10 +15,14 @@ from starlette.concurrency import run_in_threadpool
 from lrp4rag.judge import Detector
 from lrp4rag.service.access import Access
 from lrp4rag.service.audit import AuditLog
+from lrp4rag.service.models import Decision
 from lrp4rag.service.owner import Owner
 from lrp4rag.service.recording import Recorder
+from lrp4rag.service.reviews import PASSAGE
+from lrp4rag.service.second_opinion import Judge, Opinion, Sampler, SecondOpinions
 from lrp4rag.service.settings import Settings
 from lrp4rag.service.upstream import Bounded, HttpUpstream, ReaderUpstream, Upstream
+from lrp4rag.source import Source
 
 UNCOMPRESSED = {"Accept-Encoding": "identity"}
 READY_IN = 5
@@ -99,13 +104,44 @@ async def running(settings: Settings, detector: Detector | None = None) -> Async
             )
             key = None if settings.upstream_key is None else settings.upstream_key.get_secret_value()
             upstream = HttpUpstream(client, str(settings.upstream), key=key, model=settings.model)
+        recorder = Recorder(log, loaded, settings.policy, keep_texts=settings.keep_texts)
+        if settings.judge is not None:
+            recorder.told = await _second_opinions(stack, settings, recorder)
         yield State(
             settings,
             owner,
-            Recorder(log, loaded, settings.policy, keep_texts=settings.keep_texts),
+            recorder,
             Access(settings.tokens, settings.per_minute, settings.most_answers),
             upstream,
         )
+
+
+async def _second_opinions(
+    stack: AsyncExitStack, settings: Settings, recorder: Recorder
+) -> Callable[[Decision, Mapping[str, str]], None]:
+    """What offers answers to the judge: all that are escalated, and a share of the others. Its opinions are
+    records of the log, which no answer waits for."""
+    client = await stack.enter_async_context(httpx.AsyncClient(transport=Bounded(), headers=UNCOMPRESSED))
+    key = None if settings.judge_key is None else settings.judge_key.get_secret_value()
+    judge = Judge(client, str(settings.judge), settings.judge_model, key, seconds=settings.judge_seconds)
+    sampler = Sampler(secrets.token_bytes(32), settings.judge_share)
+    chosen: dict[str, str] = {}
+
+    async def told(decision: str, opinion: Opinion) -> None:
+        why = chosen.pop(decision, None)
+        await recorder.note(
+            "opinion", by="judge", of=decision, chosen=why, texts=opinion.texts, **opinion.record
+        )
+
+    opinions = await stack.enter_async_context(SecondOpinions(judge, told))
+
+    def offer(decision: Decision, texts: Mapping[str, str]) -> None:
+        why = sampler.chosen(decision.id, escalated=decision.action == "escalate")
+        passages = tuple(Source(text) for name, text in texts.items() if name.startswith(PASSAGE))
+        if why is not None and opinions.offer(decision.id, texts["question"], passages, texts["response"]):
+            chosen[decision.id] = why
+
+    return offer
 
 
 def _log(settings: Settings) -> AuditLog:
