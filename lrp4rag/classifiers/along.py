@@ -17,9 +17,6 @@ from lrp4rag.example import Example
 from lrp4rag.reader.encoding import Truncation, tokens_in
 from lrp4rag.sentence_stream import Piece, SentenceStream
 
-AHEAD = 40
-"""Characters that are worth a pass of their own while the rest of a sentence is written."""
-
 
 @dataclass(frozen=True, slots=True)
 class JudgedPiece:
@@ -66,7 +63,6 @@ class ReadingAlong:
         self.example, self.text = example, ""
         self._analyser, self._truncation = analyser, truncation
         self._stream = SentenceStream(language)
-        self._ahead = 0
 
     def prepare(self) -> None:
         """Read the prompt now; else it is read with the first sentence. Raises `InputError` for one that the
@@ -90,21 +86,12 @@ class ReadingAlong:
         """What is left where the response ends."""
         return self._stream.end()
 
-    def read_ahead(self) -> None:
-        """Read what has come of the sentence that has not ended: less is left to read when it does. The last
-        word is left, since it may go on."""
-        text = self.text.rpartition(" ")[0].rstrip()
-        if len(text) >= self._ahead + AHEAD:
-            self._ahead = len(text)
-            self._analyser.read_ahead(self.example.with_response(text), truncation=self._truncation)
-
     def judge(self, piece: Piece) -> JudgedPiece:
         """One piece, from what was written until its end."""
         unjudged = JudgedPiece(piece.start, piece.end, piece.text, None, suspect=False)
         if not piece.text.strip():
             return unjudged
         # White space after it may become part of the next word's token.
-        self._ahead = max(self._ahead, piece.end)
         example = self.example.with_response(self.text[: piece.end].rstrip())
         analysis = self._analyser(example, evidence=False, reasons=False, truncation=self._truncation)
         verdict, offsets = analysis.verdict, analysis.encoded.response_offsets

@@ -166,13 +166,6 @@ class Analyser:
             self.close()
             self._plain.prompt(self.reader.encode_prompt(example, max_new_tokens=1, truncation=truncation))
 
-    def read_ahead(self, example: Example, *, truncation: Truncation = "error") -> None:
-        """Read a response that is not whole yet, where the detector reads plain passes: a longer one that
-        begins alike goes on from it. Raises `InputError` for what the reader cannot read."""
-        if self._plain is not None:
-            self.close()
-            self._plain(self.reader.encode(example, truncation=truncation))
-
     def with_evidence(self, analysis: Analysis) -> Analysis:
         """Relevance of the passages for each suspect sentence, and contrastive relevance of each contradicted
         value: what its passage speaks for the other value, less what it speaks for the response's."""

@@ -118,7 +118,6 @@ class JudgedAnswer:
                     raise Problem(504, "The upstream failed", "its answer takes longer than is allowed")
                 for piece in reading.pieces(delta.content):
                     yield piece
-                self.owner.use_idle(lambda _: reading.read_ahead())
         for piece in reading.rest():
             yield piece
 

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TypeVar
 
@@ -33,7 +33,6 @@ class Owner:
         self.waiting, self._lock = 0, threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._open = ExitStack()
-        self._idle: Future[None] | None = None
 
     def __enter__(self) -> Owner:
         self._thread.submit(self._open.enter_context, self.detector).result()
@@ -66,11 +65,6 @@ class Owner:
         )  # not when its caller goes: until then it takes the reader's time
         async with asyncio.timeout(seconds):
             return await asyncio.wrap_future(future)
-
-    def use_idle(self, job: Job[None]) -> None:
-        """Run a job that nobody waits for, where none waits; what it raises is let go."""
-        if self.waiting == 0 and (self._idle is None or self._idle.done()):
-            self._idle = self._thread.submit(job, self.detector)
 
     def _ended(self, _: object) -> None:
         with self._lock:

@@ -41,35 +41,6 @@ def test_a_sentence_is_judged_as_if_the_response_ended_there(detector: Detector,
         assert piece.abstained == verdict.abstained
 
 
-def test_reading_ahead_changes_nothing_and_leaves_less_to_read(
-    detector: Detector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Half a sentence is read while the rest of it is written."""
-    read: list[int] = []
-    go_on = PromptReading._go_on
-
-    def counted(self: PromptReading, ids, **options):
-        read.append(len(ids))
-        return go_on(self, ids, **options)
-
-    monkeypatch.setattr(PromptReading, "_go_on", counted)
-    text = "The Marlow lighthouse, of which the passages tell, is 31 metres tall. "
-    found = []
-    for ahead in (False, True):
-        with Detector(detector.fitted, detector.reader, prompt_bytes=2**24) as fresh:
-            reading = fresh.reading(QUESTION, PASSAGES)
-            reading.prepare()
-            assert not [*reading.feed(text[:55])]
-            if ahead:
-                reading.read_ahead()
-                reading.read_ahead()  # nothing more has come
-            read.clear()
-            pieces = [*reading.feed(text[55:]), *reading.end()]
-            found.append((pieces[0].probability, sum(read)))
-    assert found[1][0] == pytest.approx(found[0][0], abs=1e-4)
-    assert found[1][1] < found[0][1] / 2
-
-
 def test_what_follows_changes_nothing(detector: Detector) -> None:
     with detector:
         one = read_along(detector, RESPONSE, 5)

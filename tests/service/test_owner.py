@@ -116,19 +116,3 @@ def test_what_a_job_raises_is_raised(owner: Owner) -> None:
     with pytest.raises(ZeroDivisionError):
         asyncio.run(owner.run(lambda _: 1 / 0, 1))
     assert asyncio.run(owner.run(lambda _: 7, 1)) == 7
-
-
-def test_idle_time_is_used_where_nobody_waits(owner: Owner) -> None:
-    ran: list[str] = []
-
-    async def use() -> None:
-        owner.use_idle(lambda _: ran.append("ahead"))
-        owner.use_idle(lambda _: 1 / 0)  # not begun, or let go
-        await owner.run(lambda _: ran.append("job"), 5)
-        busy = asyncio.create_task(owner.run(lambda _: time.sleep(0.05), 5))
-        await asyncio.sleep(0.01)
-        owner.use_idle(lambda _: ran.append("not now"))
-        await busy
-
-    asyncio.run(use())
-    assert ran == ["ahead", "job"]
