@@ -25,7 +25,7 @@ from lrp4rag.cli.corrupt import corrupt
 from lrp4rag.cli.extract import extract
 from lrp4rag.cli.feedback import feedback
 from lrp4rag.cli.generate import generate
-from lrp4rag.cli.route import policy, route
+from lrp4rag.cli.route import policy_group, route
 from lrp4rag.cli.serve import serve
 from lrp4rag.cli.store import store
 from lrp4rag.cli.train import evaluate, train
@@ -39,7 +39,7 @@ TRACEBACK = "LRP4RAG_TRACEBACK"
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Use": (analyse, generate, attribute),
     "Train": (train, evaluate, extract, store, corrupt),
-    "Guard": (route, policy, serve, audit, feedback),
+    "Guard": (route, policy_group, serve, audit, feedback),
     "Inspect": (card, check),
 }
 # By name: the product does not import its research.

@@ -21,6 +21,7 @@ from lrp4rag.cli.options import (
     detector_options,
     detector_reader_options,
     file_option,
+    policy_option,
 )
 from lrp4rag.errors import InputError
 from lrp4rag.files import check_output, write_atomically
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from lrp4rag.classifiers import FittedDetector
     from lrp4rag.classifiers.analysis import Analysis
     from lrp4rag.example import Example
+    from lrp4rag.policy import Assessment, Policy
 
 HALLUCINATION = 3
 Made = TypeVar("Made")
@@ -42,6 +44,7 @@ Made = TypeVar("Made")
 @detector_options(", or 'none' for evidence without a verdict")
 @detector_reader_options()
 @MAX_NEW_TOKENS
+@policy_option(", or 'none' for no decision")
 @JSON_LINES
 @file_option("--html", "html_path", help="Write a self-contained heatmap page: what each sentence rests on.")
 @file_option("--png", "png_path", help="Write plots of the relevance.")
@@ -54,13 +57,15 @@ def analyse(
     choice: DetectorChoice,
     reader: ReaderChoice,
     max_new_tokens: int,
+    policy: Policy | None,
     as_json: bool,
     html_path: Path | None,
     png_path: Path | None,
     tokens: bool,
     fail_on_hallucination: bool,
 ) -> None:
-    """Say whether a response is grounded in its passages, and what each sentence rests on.
+    """Say whether a response is grounded in its passages, what each sentence rests on, and what a policy does
+    with it.
 
     DATA is a JSONL or JSON file of examples, '-' for standard input, or a RAGTruth directory (with
     --id for one of its responses). Or give the parts: --question, --passage and --response.
@@ -96,6 +101,7 @@ def analyse(
         raise InputError(f"--html and --png show one example and there are {len(examples)}; add --id")
 
     from lrp4rag.classifiers.analysis import analysing
+    from lrp4rag.policy import assess
     from lrp4rag.progress import track
 
     started = time.perf_counter()
@@ -118,22 +124,36 @@ def analyse(
             )
             return replace(analysis, seconds={"load": load, **analysis.seconds})
 
+        def decided(analysis: Analysis) -> Assessment | None:
+            if policy is None or detector is None:
+                return None
+            return assess(policy, analysis.example, analysis.verdict)
+
         if len(examples) == 1:
             analysis = analysed(examples[0])
-            _print_one(analysis, as_json, detector)
+            decision = decided(analysis)
+            _print_one(analysis, decision, as_json, detector)
             named = f"{choice.detector_name} ({detector.card.classifier})" if detector else None
-            _write_files(analysis, named, html_path, png_path)
+            _write_files(analysis, decision, named, html_path, png_path)
             flagged, code = bool(analysis.verdict.hallucinated), 0
         else:
-            flagged, code = _print_many(examples, analysed, as_json, detector, estimate=choice.estimates)
+            flagged, code = _print_many(
+                examples, analysed, decided, as_json, detector, estimate=choice.estimates
+            )
     ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
 
 
-def _write_files(analysis: Analysis, name: str | None, html_path: Path | None, png_path: Path | None) -> None:
+def _write_files(
+    analysis: Analysis,
+    decision: Assessment | None,
+    name: str | None,
+    html_path: Path | None,
+    png_path: Path | None,
+) -> None:
     if html_path is not None:
         from lrp4rag.report.html import html_page
 
-        write_atomically(html_path, html_page(analysis, detector=name))
+        write_atomically(html_path, html_page(analysis, detector=name, decision=decision))
         say(f"wrote {html_path}", err=True)
     if png_path is not None:
         from lrp4rag.report.plots import png
@@ -142,20 +162,23 @@ def _write_files(analysis: Analysis, name: str | None, html_path: Path | None, p
         say(f"wrote {png_path}", err=True)
 
 
-def _print_one(analysis: Analysis, as_json: bool, detector: FittedDetector | None) -> None:
+def _print_one(
+    analysis: Analysis, decision: Assessment | None, as_json: bool, detector: FittedDetector | None
+) -> None:
     from lrp4rag.report.record import record
     from lrp4rag.report.terminal import render
 
     prevalence = None if detector is None else detector.prevalence
     if as_json:
-        say_json(record(analysis, prevalence=prevalence))
+        say_json(record(analysis, prevalence=prevalence, decision=decision))
     else:
-        open_console().print(render(analysis, prevalence=prevalence))
+        open_console().print(render(analysis, prevalence=prevalence, decision=decision))
 
 
 def _print_many(
     examples: Sequence[Example],
     analysed: Callable[[Example], Analysis],
+    decided: Callable[[Analysis], Assessment | None],
     as_json: bool,
     detector: FittedDetector | None,
     *,
@@ -170,7 +193,8 @@ def _print_many(
     prevalence = None if detector is None else detector.prevalence
 
     def reported(analysis: Analysis) -> tuple[dict[str, Any], Text]:
-        return record(analysis, prevalence=prevalence), render_line(analysis)
+        row = record(analysis, prevalence=prevalence, decision=decided(analysis))
+        return row, render_line(analysis)
 
     def show(row: dict[str, Any], line: Text) -> None:
         records.append(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,14 +16,18 @@ from lrp4rag.cli.options import (
     ReaderChoice,
     detector_options,
     detector_reader_options,
+    policy_option,
 )
 from lrp4rag.errors import InputError
 from lrp4rag.terminal import open_console, say, say_json
 
+if TYPE_CHECKING:
+    from lrp4rag.policy import Policy
+
 
 @command(short_help="What a policy does with answers: serve, mark, escalate, withhold.")
 @example_options(response="The response.")
-@click.option("--policy", "policy_path", type=PATH, help="YAML file of the policy.  [default: balanced]")
+@policy_option()
 @click.option("--simulate", "other_path", type=PATH, help="Another policy, to see what it would change.")
 @detector_options()
 @detector_reader_options()
@@ -31,7 +36,7 @@ from lrp4rag.terminal import open_console, say, say_json
 def route(
     ctx: click.Context,
     source: Source,
-    policy_path: Path | None,
+    policy: Policy,
     other_path: Path | None,
     choice: DetectorChoice,
     reader: ReaderChoice,
@@ -51,7 +56,6 @@ def route(
     """
     from lrp4rag.policy import load_policy
 
-    policy = load_policy(policy_path)
     other = None if other_path is None else load_policy(other_path)
     examples = source.read()
     missing = next((one.id for one in examples if one.response is None), None)
@@ -76,7 +80,7 @@ def route(
             first, *others = simulation.add(example, analysis.verdict).items()
             if as_json:
                 told = {name: found.record() for name, found in others}
-                say_json({"id": example.id, "policy": policy.hash, **first[1].record(), "simulated": told})
+                say_json({"id": example.id, **first[1].record(), "simulated": told})
                 return
             for line in decision_lines(example.id, first[1], dict(others)):
                 console.print(line, soft_wrap=True)
@@ -93,8 +97,8 @@ def route(
     ctx.exit(code)
 
 
-@click.group(short_help="Look at a policy, or check one.")
-def policy() -> None:
+@click.group("policy", short_help="Look at a policy, or check one.")
+def policy_group() -> None:
     """A policy is a YAML file that says what is done with answers; docs/policy.md has three complete ones.
 
     \b
@@ -104,7 +108,7 @@ def policy() -> None:
     """
 
 
-@policy.command(
+@policy_group.command(
     cls=command.keywords["cls"], short_help="Print a policy with everything it leaves to the default."
 )
 @click.argument("path", type=PATH, required=False, metavar="[FILE]")
@@ -126,7 +130,7 @@ def show(path: Path | None) -> None:
     )
 
 
-@policy.command(cls=Command, short_help="Say whether a file is a policy.")
+@policy_group.command(cls=Command, short_help="Say whether a file is a policy.")
 @click.argument("path", type=PATH, metavar="FILE")
 def check(path: Path) -> None:
     """Say whether FILE is a policy, with its name and the hash that decisions name it by; else what is wrong,

@@ -26,8 +26,10 @@ LONGEST = 80
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assessment:
-    """What is done with an answer, what that rests on, and what its reader is told."""
+    """What is done with an answer, what that rests on, and what its reader is told; `policy` is the hash of
+    the policy that says so."""
 
+    policy: str
     decided: Decided
     measures: Measures
     checked: Checked
@@ -50,6 +52,7 @@ class Assessment:
     def record(self) -> dict[str, Any]:
         """JSON values; passages count from 1."""
         return {
+            "policy": self.policy,
             "action": self.decided.action,
             "reason": self.decided.reason,
             "rule": self.decided.rule,
@@ -97,7 +100,7 @@ def assess(
     decided = decide(policy, measures)
     closest = _closest(example.sources, verdict)
     message = _message(policy, decided, checked, [example.sources[number] for number in closest])
-    return Assessment(decided, measures, checked, closest, message)
+    return Assessment(policy.hash, decided, measures, checked, closest, message)
 
 
 def measure(verdict: Verdict | None, checked: Checked, response: str) -> Measures:

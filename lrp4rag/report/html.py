@@ -12,6 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from lrp4rag.classifiers.analysis import Analysis
+from lrp4rag.policy.assess import Assessment
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.report.numbers import signed
 from lrp4rag.report.page import (
@@ -25,6 +26,7 @@ from lrp4rag.report.page import (
     sentence_view,
     token_view,
 )
+from lrp4rag.report.routing import news, shares_words, unavailable_words
 from lrp4rag.report.templates import html_template
 from lrp4rag.report.words import (
     contradiction_words,
@@ -45,11 +47,11 @@ _FOLDER = Path(__file__).parent
 _JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
-def html_page(analysis: Analysis, *, detector: str | None = None) -> str:
+def html_page(analysis: Analysis, *, detector: str | None = None, decision: Assessment | None = None) -> str:
     """The page: verdict, prompt and response; choosing a sentence shades the prompt by its relevance.
 
     Rows come from `sentence_rows` and `token_rows`, where given. `detector` names the detector in
-    the small print. Encode the page as UTF-8.
+    the small print; `decision` is what a policy does with the response. Encode the page as UTF-8.
     """
     encoded, verdict = analysis.encoded, analysis.verdict
     pieces = cut(encoded.prompt_offsets, len(encoded.text))
@@ -65,6 +67,7 @@ def html_page(analysis: Analysis, *, detector: str | None = None) -> str:
         example=analysis.example,
         facts=_facts(analysis, detector),
         unlike=[visible(line) for line in unlike_words(verdict)],
+        decision=None if decision is None else _decision(decision),
         spans=_spans(analysis),
         reasons=[visible(line) for line in main_reasons(verdict, analysis.example.generator)],
         encoded=encoded,
@@ -105,6 +108,18 @@ def _spans(analysis: Analysis) -> list[tuple[str, str, list[str]]] | None:
         )
         for span in verdict.spans
     ]
+
+
+def _decision(found: Assessment) -> dict[str, Any]:
+    """What is done and why, what the reader of the answer is told, and what checks found, in words."""
+    words = (found.decided.reason, shares_words(found))
+    return {
+        "action": found.decided.action,
+        "why": "; ".join(one for one in words if one),
+        "told": visible(found.message),
+        "news": news(found),
+        "unavailable": unavailable_words(found),
+    }
 
 
 def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:

@@ -8,10 +8,13 @@ from typing import Any
 
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import Contradiction, Reason, Sentence, SuspectSpan, Verdict
+from lrp4rag.policy.assess import Assessment
 from lrp4rag.report.words import reason_words
 
 
-def record(analysis: Analysis, *, prevalence: float | None = None) -> dict[str, Any]:
+def record(
+    analysis: Analysis, *, prevalence: float | None = None, decision: Assessment | None = None
+) -> dict[str, Any]:
     """The verdict and its evidence as JSON values: no array, no NaN, offsets into `response`.
 
     `probability`, `threshold` and `hallucinated` are null without a detector; `hallucinated` also where it
@@ -22,6 +25,7 @@ def record(analysis: Analysis, *, prevalence: float | None = None) -> dict[str, 
     their place and where, by how many nats the reader prefers that (`margin`), and what the passage speaks
     for it (`relevance`). Relevance is in logits, and null where it was not computed. `reasons` are features
     that moved the verdict, in log odds, and `generator_shift` is what the known generator adds to them.
+    `decision` is what a policy does with the response, with what its checks found; null without one.
     """
     verdict, encoded = analysis.verdict, analysis.encoded
     return {
@@ -39,6 +43,7 @@ def record(analysis: Analysis, *, prevalence: float | None = None) -> dict[str, 
         "reader": dict(analysis.reader),
         "composite": analysis.composite,
         "target": analysis.target,
+        "decision": None if decision is None else decision.record(),
         "relevance_of": "passages" if analysis.passages_only else "prompt",
         "prompt_tokens": len(encoded.prompt_ids),
         "response_tokens": len(encoded.response_ids),

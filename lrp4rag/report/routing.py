@@ -20,26 +20,43 @@ QUIET = ("grounded", "verified", "no minimum", "history")
 
 
 def decision_lines(id: str, found: Assessment, others: Mapping[str, Assessment]) -> list[Text]:
-    """One answer: what is done with it and why, its shares, what checks found that is wrong, and what its
-    reader is told; and what other policies do, where that is another thing."""
-    decided = found.decided
-    line = Text().append(f"{decided.action:<9}", style=STYLES[decided.action])
-    line.append(one_line(id, 40)).append(f"  {decided.reason}", style="bold")
-    shares = {"faithfulness": found.measures.faithfulness, "facts": found.measures.facts}
-    told = [f"{name} {value:.0%}" for name, value in shares.items() if value is not None]
-    lines = [line.append(f"  {', '.join(told)}", style="dim")]
-    lines += [
-        Text(f"  {one.check}: {visible(one.words)}") for one in found.checked.every if one.kind not in QUIET
-    ]
-    lines += [
-        Text(f"  {name}: unavailable, {why}", style="red") for name, why in found.checked.unavailable.items()
-    ]
-    if found.message:
-        lines.append(Text(f"  The reader is told: {visible(found.message)}", style="dim"))
+    """One answer of many: what is done with it and why, and what other policies do, where that is another
+    thing."""
+    lines = assessment_lines(found, id)
     for name, other in others.items():
-        if other.decided.action != decided.action:
+        if other.decided.action != found.decided.action:
             lines.append(Text(f"  {name}: {other.decided.action}, {other.decided.reason}", style="bold"))
     return lines
+
+
+def assessment_lines(found: Assessment, id: str = "") -> list[Text]:
+    """What is done with an answer and why, its shares, what checks found that is wrong, and what its reader
+    is told."""
+    decided = found.decided
+    line = Text().append(f"{decided.action:<9}", style=STYLES[decided.action])
+    line.append(f"{one_line(id, 40)}  " if id else "").append(decided.reason, style="bold")
+    lines = [line.append(f"  {shares_words(found)}", style="dim")]
+    lines += [Text(f"  {check}: {words}") for check, words in news(found)]
+    lines += [Text(f"  {words}", style="red") for words in unavailable_words(found)]
+    if found.message:
+        lines.append(Text(f"  The reader is told: {visible(found.message)}", style="dim"))
+    return lines
+
+
+def shares_words(found: Assessment) -> str:
+    """Such as "faithfulness 67%, facts 80%"; empty for what has none."""
+    shares = {"faithfulness": found.measures.faithfulness, "facts": found.measures.facts}
+    return ", ".join(f"{name} {value:.0%}" for name, value in shares.items() if value is not None)
+
+
+def news(found: Assessment) -> list[tuple[str, str]]:
+    """What checks found that is wrong: the check, and its words."""
+    return [(one.check, visible(one.words)) for one in found.checked.every if one.kind not in QUIET]
+
+
+def unavailable_words(found: Assessment) -> list[str]:
+    """Of checks that did not finish."""
+    return [f"{name}: unavailable, {visible(why)}" for name, why in found.checked.unavailable.items()]
 
 
 def outcome_table(rows: Mapping[str, Sequence[Row]]) -> Table:

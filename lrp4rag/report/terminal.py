@@ -12,6 +12,8 @@ from rich.text import Text
 
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import Sentence, Verdict
+from lrp4rag.policy.assess import Assessment
+from lrp4rag.report.routing import assessment_lines
 from lrp4rag.report.words import (
     contradiction_words,
     figure_words,
@@ -28,9 +30,11 @@ SUSPECT = "bold magenta underline"
 BAR_WIDTH = 20
 
 
-def render(analysis: Analysis, *, prevalence: float | None = None) -> RenderableType:
-    """Verdict, response with suspect spans, sentences with what they rest on, and where time went; and the
-    `prevalence` that the probability is for, where one is given.
+def render(
+    analysis: Analysis, *, prevalence: float | None = None, decision: Assessment | None = None
+) -> RenderableType:
+    """Verdict, response with suspect spans, sentences with what they rest on, what a policy does with it, and
+    where time went; and the `prevalence` that the probability is for, where one is given.
 
     Where the console has no colour, suspect spans stand between ⟦ and ⟧.
     """
@@ -53,6 +57,10 @@ def render(analysis: Analysis, *, prevalence: float | None = None) -> Renderable
             Text("main reasons", style="dim"),
             *(Padding(line, (0, 0, 0, 2)) for line in map(Text, reasons)),
         ]
+    if decision is not None:
+        parts += [Text(""), Text("what the policy does", style="dim")]
+        parts += [Padding(line, (0, 0, 0, 2)) for line in assessment_lines(decision)]
+    parts.append(Text(""))
     lengths = token_words(analysis.encoded)
     parts.append(Text(f"{lengths}; {time_words(analysis.seconds)}", style="dim"))
     return Group(*parts)
