@@ -10,7 +10,7 @@ from typing import ClassVar
 from lrp4rag.checks.check import CheckInput, Finding, Need
 from lrp4rag.checks.facts.find import Fact, facts_of
 from lrp4rag.checks.facts.places import Places
-from lrp4rag.checks.facts.score import Score, score, sentence_of, suspect_spans
+from lrp4rag.checks.facts.score import Score, contradictions_of, score, sentence_of, suspect_spans
 from lrp4rag.checks.facts.whole import whole
 from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.text import one_line
@@ -59,8 +59,8 @@ class _Passages:
     def of(self, fact: Fact, verdict: Verdict) -> int | None:
         sentence = sentence_of(fact, verdict)
         spans = suspect_spans(fact, verdict)
-        told = [one.passage for span in spans for one in span.contradictions]
-        told += [span.passage for span in spans if span.passage is not None]
+        told = [one.passage for one in contradictions_of(fact, verdict)]
+        told += [span.passage for span in spans if span.passage is not None and not span.contradictions]
         if sentence is not None and sentence.passage is not None:
             told.append(sentence.passage)
         if told:
@@ -92,12 +92,11 @@ def _words(fact: Fact, found: Score, verdict: Verdict, passage: int | None) -> s
         return f"Whether {quoted} is grounded in {where} was not judged."
     if found.grounded:
         return f"{quoted} is grounded in {where}."
-    for span in suspect_spans(fact, verdict):
-        for one in span.contradictions:
-            return (
-                f"{quoted} is not grounded: passage {one.passage + 1} has "
-                f'"{one_line(one.instead, QUOTED)}" in place of "{one_line(one.text, QUOTED)}".'
-            )
+    for one in contradictions_of(fact, verdict):
+        return (
+            f"{quoted} is not grounded: passage {one.passage + 1} has "
+            f'"{one_line(one.instead, QUOTED)}" in place of "{one_line(one.text, QUOTED)}".'
+        )
     return f"{quoted} is not grounded in the passages."
 
 

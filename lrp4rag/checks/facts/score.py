@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lrp4rag.checks.facts.clauses import Span
 from lrp4rag.checks.facts.find import Fact
 from lrp4rag.checks.facts.whole import whole
-from lrp4rag.classifiers.verdict import Sentence, SuspectSpan, Verdict
+from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
 from lrp4rag.values import find_values
 from lrp4rag.values.words import content_words
 
@@ -42,6 +42,16 @@ def score(fact: Fact, verdict: Verdict) -> Score:
 def suspect_spans(fact: Fact, verdict: Verdict) -> list[SuspectSpan]:
     """Those that have a word or a value of the fact."""
     return [span for stretch in fact.stretches for span in _spans(verdict, stretch)]
+
+
+def contradictions_of(fact: Fact, verdict: Verdict) -> list[Contradiction]:
+    """Of its suspect spans, those that stand in the fact itself: a span may reach over several facts."""
+    return [
+        one
+        for span in suspect_spans(fact, verdict)
+        for one in span.contradictions
+        if any(one.start < end and start < one.end for start, end in fact.stretches)
+    ]
 
 
 def sentence_of(fact: Fact, verdict: Verdict) -> Sentence | None:

@@ -88,6 +88,15 @@ def test_a_span_over_two_facts_is_of_both() -> None:
     assert [one.kind for one in (first, second, third)] == ["ungrounded", "ungrounded", "grounded"]
 
 
+def test_a_contradiction_is_told_of_the_fact_that_it_stands_in() -> None:
+    weeks = span_of("18 weeks", instead="16 weeks")
+    whole = span_of("18 weeks of parental leave at 80%")
+    span = replace(whole, contradictions=weeks.contradictions)
+    first, second, *_ = look(verdict_of(ANSWER, span))
+    assert '"16 weeks" in place of "18 weeks"' in first.words
+    assert (second.kind, "in place of" in second.words) == ("ungrounded", False)
+
+
 def test_a_not_is_a_word_of_a_fact() -> None:
     answer = "The pass is not valid on buses."
     (fact,) = look(verdict_of(answer, span_of("not", answer)), answer)
