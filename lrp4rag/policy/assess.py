@@ -13,7 +13,7 @@ from lrp4rag.checks.registry import Checked, run_checks
 from lrp4rag.classifiers.verdict import Sentence, Verdict
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.policy.decide import CHECK_OF, Decided, Kind, Measures, decide
+from lrp4rag.policy.decide import CHECK_OF, Decided, Kind, Measures, decide, rule_of
 from lrp4rag.policy.policy import Policy, Reason
 from lrp4rag.policy.texts import filled
 from lrp4rag.source import Source
@@ -99,6 +99,21 @@ def assess(
         measures = replace(measures, abstained=True)
     decided = decide(policy, measures)
     closest = _closest(example.sources, verdict)
+    message = _message(policy, decided, checked, [example.sources[number] for number in closest])
+    return Assessment(policy.hash, decided, measures, checked, closest, message)
+
+
+def assess_passages(policy: Policy, example: Example, *, now: datetime | None = None) -> Assessment | None:
+    """What is said in the place of an answer, before one is written: where the gate finds no passage that is
+    fit to answer from, and the policy withholds then. None where an answer may be written."""
+    checks = {name: check for name, check in policy.made.items() if name == CHECK_OF["null"]}
+    given = CheckInput(example.question, example.sources, now=now or datetime.now(UTC))
+    checked = run_checks(checks, given, budget=policy.budget)
+    decided = rule_of(policy, checked, "null")
+    if decided is None or decided.action != "withhold":
+        return None
+    measures = measure(None, checked, "")
+    closest = _closest(example.sources, None)
     message = _message(policy, decided, checked, [example.sources[number] for number in closest])
     return Assessment(policy.hash, decided, measures, checked, closest, message)
 

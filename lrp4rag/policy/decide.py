@@ -112,9 +112,9 @@ def _graver(one: Decided, other: Decided) -> bool:
     return ACTIONS.index(one.action) > ACTIONS.index(other.action)
 
 
-def cited_rule(policy: Policy, checked: Checked) -> Decided | None:
-    """What the policy says of a sentence's citations; None where nothing is wrong with them."""
-    kinds: tuple[Kind, ...] = ("fabricated", "misattributed")
-    found: frozenset[Kind] = frozenset(kind for kind in kinds if checked.of("citations", kind))
+def rule_of(policy: Policy, checked: Checked, *kinds: Kind) -> Decided | None:
+    """What the policy says where checks found one of these kinds, without looking at anything else: the first
+    kind decides. None where nothing is wrong."""
+    found = frozenset(kind for kind in kinds if checked.of(CHECK_OF[kind], kind))
     measures = Measures(None, found=found, unavailable=frozenset(checked.unavailable))
     return next((one for kind in kinds if (one := _by_rule(policy, measures, kind)) is not None), None)

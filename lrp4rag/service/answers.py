@@ -9,14 +9,16 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
+
 from lrp4rag.checks.check import CheckInput, Finding
 from lrp4rag.checks.registry import Checked, run_checks
 from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong, verdict_of
 from lrp4rag.example import Example
 from lrp4rag.judge import Detector
 from lrp4rag.policy import ACTIONS, Action, Assessment, Decided, Reason, assess
-from lrp4rag.policy.assess import record_finding
-from lrp4rag.policy.decide import cited_rule
+from lrp4rag.policy.assess import assess_passages, record_finding
+from lrp4rag.policy.decide import rule_of
 from lrp4rag.report.along import record_piece
 from lrp4rag.sentence_stream import Piece
 from lrp4rag.service.access import Access
@@ -90,6 +92,13 @@ class JudgedAnswer:
                     yield part
 
     async def _parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Part]:
+        refused = await run_in_threadpool(assess_passages, self.settings.policy, self.example)
+        if refused is not None:  # no answer is asked for
+            await deltas.aclose()
+            self.finish_reason = "content_filter"
+            await self._finish("", refused)
+            yield Part(refused.message, None, self.decision)
+            return
         reading = await self.owner.run(self._begin, self.settings.seconds)
         try:
             async with aclosing(self._pieces(reading, deltas)) as pieces:
@@ -100,9 +109,9 @@ class JudgedAnswer:
                         break
         except Exception:
             self.finish_reason = "failed"
-            await self._finish(reading, None)
+            await self._finish(reading.text, None)
             raise
-        await self._finish(reading, await self._assess(reading))
+        await self._finish(reading.text, await self._assess(reading))
         if self.assessment is not None and self.assessment.message and self._actions:
             yield Part(f"\n\n{self.assessment.message}", None, self.decision)
 
@@ -175,7 +184,7 @@ class JudgedAnswer:
         policy = self.settings.policy
         assert judged.probability is not None
         found = policy.sentence(judged.probability, suspect=judged.suspect, abstained=judged.abstained)
-        cited = cited_rule(policy, checked)
+        cited = rule_of(policy, checked, "fabricated", "misattributed")
         graver = cited is not None and ACTIONS.index(cited.action) > ACTIONS.index(found[0])
         return (cited.action, cited.reason) if cited is not None and graver else found
 
@@ -207,7 +216,7 @@ class JudgedAnswer:
         except Exception:  # whatever fails is no clean verdict
             return None
 
-    async def _finish(self, reading: ReadingAlong, found: Assessment | None) -> None:
+    async def _finish(self, text: str, found: Assessment | None) -> None:
         """Record the answer as a whole."""
         self.assessment = found
         unavailable = Decided(self.settings.policy.unavailable, "unavailable", "unavailable")
@@ -224,5 +233,5 @@ class JudgedAnswer:
             fact_score=found and found.measures.facts,
             findings=counted(found.checked.every) if found else {},
             finish_reason=self.finish_reason,
-            texts=texts_of(self.example, reading.text),
+            texts=texts_of(self.example, text),
         )

@@ -296,3 +296,24 @@ def test_a_log_that_cannot_be_written_is_the_servers_fault(
     assert reply.status_code == 503
     assert "secret" not in reply.text
     assert "tall" not in reply.text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_without_a_passage_that_is_fit_no_answer_is_asked_for(
+    start, script: Script, judged: list[str], stream: bool
+) -> None:
+    script.stream = events(*ANSWER)
+    expired = [{"text": PASSAGES[0], "title": "Guide", "expires": "2020-01-01"}]
+    with start() as client:
+        if stream:
+            chunks = streamed(client, lrp4rag={"passages": expired})
+            text, decision = text_of(chunks), chunks[-1]["lrp4rag"]
+            assert chunks[-1]["choices"][0]["finish_reason"] == "content_filter"
+        else:
+            reply = client.post(ROUTE, json=asked(lrp4rag={"passages": expired})).json()
+            text, decision = reply["choices"][0]["message"]["content"], reply["lrp4rag"]
+    assert script.asked == []
+    assert judged == []
+    assert text.startswith("The available documents do not answer this question.")
+    assert (decision["action"], decision["reason"]) == ("withhold", "knowledge gap")
+    assert {one["kind"] for one in decision["findings"]} >= {"expired"}
