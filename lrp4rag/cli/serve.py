@@ -72,9 +72,12 @@ def serve(
 
         from lrp4rag.service.access import new_token as make_token
         from lrp4rag.service.app import create_app
+        from lrp4rag.service.audit import AuditLog
         from lrp4rag.service.settings import Settings
         from lrp4rag.service.state import load_detector
     except ImportError as error:
+        if (error.name or "").partition(".")[0] == "lrp4rag":  # a fault of ours
+            raise
         raise InputError(f"{MISSING} ({error.name} is missing)") from None
     if new_token is not None:
         token, hash = make_token()
@@ -88,6 +91,8 @@ def serve(
         for line in run_checks(settings):
             say(line)
         return
+    # What cannot be written to is told before anything is loaded.
+    AuditLog.open(settings.audit, key=settings.audit_key, texts=settings.keep_texts).close()
     of_run: str | None = None
     if not settings.tokens and not settings.open:
         of_run, hash = make_token()

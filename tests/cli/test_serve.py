@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,22 @@ def test_what_would_not_run_is_told(arguments: list[str], words: str) -> None:
     assert found.exit_code == (1 if words == "none.yaml" else 2), found.output
     assert words in found.output
     assert "Traceback" not in found.output
+
+
+def test_an_audit_log_that_cannot_be_opened_is_told_before_anything_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lrp4rag.service.state.load_detector", lambda settings: pytest.fail("it was loaded"))
+    found = serve("--demo", "--audit", "sqlite:////no/such/folder/a.db")
+    assert found.exit_code == 2
+    assert "/no/such/folder" in found.output
+    assert "Traceback" not in found.output
+
+
+def test_a_module_of_ours_that_is_missing_is_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lrp4rag.service.app", None)
+    found = serve("--demo")
+    assert isinstance(found.exception, ImportError)
 
 
 def test_a_model_that_the_upstream_lacks_is_told() -> None:
