@@ -85,7 +85,7 @@ class PromptReading:
     def bytes(self) -> int:
         """Of the cache, and of what is kept of the response that was read last."""
         layers: list[Any] = list(self._cache.layers)
-        held = [one for layer in layers for one in (layer.keys, layer.values, self._final)]
+        held = [self._final, *(one for layer in layers for one in (layer.keys, layer.values))]
         return sum(one.nbytes for one in held if one is not None)
 
     @torch.no_grad()

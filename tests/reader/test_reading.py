@@ -160,10 +160,19 @@ def test_a_response_that_goes_on_costs_its_further_tokens(monkeypatch: pytest.Mo
     )
     prompt.read(one.response_ids)
     assert read == [3]
-    held = prompt.bytes
     prompt.read(one.response_ids[:6])
-    assert held > 0
     assert read == [3], "what was read is not read again"
+
+
+def test_its_bytes_are_keys_values_and_one_row_of_logits_for_each_token() -> None:
+    one = encoded(11, 9)
+    prompt = prompt_reading("llama", one)
+    prompt.read(one.response_ids)
+    model = model_of("llama")
+    config, size = model.config, model.dtype.itemsize
+    of_token = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim
+    read = len(one.prompt_ids) + len(one.response_ids)
+    assert prompt.bytes == size * (read * of_token + (len(one.response_ids) + 1) * config.vocab_size)
 
 
 def test_a_branch_is_read_once_while_what_it_goes_on_from_stays(monkeypatch: pytest.MonkeyPatch) -> None:
