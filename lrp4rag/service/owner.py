@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +18,9 @@ T = TypeVar("T")
 Job = Callable[[Detector], T]
 
 _NEWEST = 0.2
-"""How much the newest job counts in the mean of their seconds."""
+"""How much the newest job counts in the mean of their seconds, and in their variance."""
+_MARGIN = 3.0
+"""Standard deviations by which jobs may take longer than expected, and are still done in time."""
 
 
 class Owner:
@@ -29,7 +32,8 @@ class Owner:
 
     def __init__(self, detector: Detector, *, most_waiting: int, seconds: float = 1.0) -> None:
         """`seconds` is what a job is taken to cost before one was run."""
-        self.detector, self.most_waiting, self.mean_seconds = detector, most_waiting, seconds
+        self.detector, self.most_waiting = detector, most_waiting
+        self.mean_seconds, self._variance = seconds, seconds**2
         self.waiting, self._lock = 0, threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._open = ExitStack()
@@ -45,9 +49,19 @@ class Owner:
 
     def admit(self, seconds: float) -> None:
         """Raise a problem (429) where a job would not be done in `seconds`, or too many wait."""
-        expected = (self.waiting + 1) * self.mean_seconds
-        if self.waiting >= self.most_waiting or (self.waiting and expected > seconds):
+        late = self.waiting > 0 and self.seconds_for(self.waiting + 1) > seconds
+        if late or self.waiting >= self.most_waiting:
             raise busy(self.waiting * self.mean_seconds)
+
+    def seconds_for(self, jobs: int) -> float:
+        """In which so many jobs are done, even where they take longer than most."""
+        return jobs * self.mean_seconds + _MARGIN * math.sqrt(jobs * self._variance)
+
+    def learn(self, seconds: float) -> None:
+        """What a job took: moving mean and variance (West 1979)."""
+        difference = seconds - self.mean_seconds
+        self.mean_seconds += _NEWEST * difference
+        self._variance = (1 - _NEWEST) * (self._variance + _NEWEST * difference**2)
 
     async def run(self, job: Job[T], seconds: float, *, admitted: bool = False) -> T:
         """What the job returns, or raises. One that is `admitted` belongs to an answer that has begun: it
@@ -75,4 +89,4 @@ class Owner:
         try:
             return job(self.detector)
         finally:
-            self.mean_seconds += _NEWEST * (time.monotonic() - started - self.mean_seconds)
+            self.learn(time.monotonic() - started)

@@ -86,6 +86,25 @@ def test_what_would_come_too_late_is_refused_at_once(owner: Owner) -> None:
     asyncio.run(two())
 
 
+def test_jobs_that_differ_are_given_more_time_than_equal_ones() -> None:
+    equal, unequal = (Owner(Idle(), most_waiting=99, seconds=1.0) for _ in range(2))
+    for _ in range(100):
+        equal.learn(1.0)
+        unequal.learn(0.5)
+        unequal.learn(1.5)
+    assert equal.seconds_for(9) == pytest.approx(9.0, abs=0.01)
+    assert unequal.seconds_for(9) > 12.0
+    unequal.waiting = equal.waiting = 8
+    equal.admit(10.0)
+    with pytest.raises(Problem):
+        unequal.admit(10.0)
+
+
+def test_an_idle_reader_takes_any_job(owner: Owner) -> None:
+    owner.learn(1000.0)
+    owner.admit(1.0)
+
+
 def test_one_who_has_gone_is_not_waited_for(owner: Owner) -> None:
     ran = []
 
