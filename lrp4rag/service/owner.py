@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import ExitStack
-from typing import TypeVar
+from queue import PriorityQueue
+from typing import Any, TypeVar
 
 from lrp4rag.judge import Detector
 from lrp4rag.service.problems import busy
@@ -23,11 +25,44 @@ _MARGIN = 3.0
 """Standard deviations by which jobs may take longer than expected, and are still done in time."""
 
 
+class _Thread:
+    """Runs what is submitted one after another: urgent jobs first, else in their order."""
+
+    def __init__(self, name: str) -> None:
+        self._jobs: PriorityQueue[tuple[int, int, Future[Any], Callable[[], Any] | None]] = PriorityQueue()
+        self._numbers = itertools.count()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Callable[[], T], *, urgent: bool = False) -> Future[T]:
+        future: Future[T] = Future()
+        self._jobs.put((0 if urgent else 1, next(self._numbers), future, job))
+        return future
+
+    def shutdown(self) -> None:
+        """Wait until all that was submitted has been done."""
+        self._jobs.put((2, next(self._numbers), Future(), None))
+        self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            _, _, future, job = self._jobs.get()
+            if job is None:
+                return
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(job())
+            except BaseException as error:  # whoever waits for it is told
+                future.set_exception(error)
+
+
 class Owner:
     """Runs jobs on a detector one after another, in a thread of its own.
 
-    A job that would not be done in time is refused at once. One whose caller has gone is not begun. Use it as
-    a context manager: the detector is open while it runs.
+    What belongs to an answer that has begun goes before what would begin another. A job that would not be
+    done in time is refused at once. One whose caller has gone is not begun. Use it as a context manager: the
+    detector is open while it runs.
     """
 
     def __init__(self, detector: Detector, *, most_waiting: int, seconds: float = 1.0) -> None:
@@ -35,17 +70,17 @@ class Owner:
         self.detector, self.most_waiting = detector, most_waiting
         self.mean_seconds, self._variance = seconds, seconds**2
         self.waiting, self._lock = 0, threading.Lock()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reader")
+        self._thread = _Thread("reader")
         self._open = ExitStack()
 
     def __enter__(self) -> Owner:
-        self._thread.submit(self._open.enter_context, self.detector).result()
+        self._thread.submit(lambda: self._open.enter_context(self.detector)).result()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Wait for the job that runs, and let go of the reader."""
         self._thread.submit(self._open.close)
-        self._thread.shutdown(wait=True)
+        self._thread.shutdown()
 
     def admit(self, seconds: float) -> None:
         """Raise a problem (429) where a job would not be done in `seconds`, or too many wait."""
@@ -65,7 +100,7 @@ class Owner:
 
     async def run(self, job: Job[T], seconds: float, *, admitted: bool = False) -> T:
         """What the job returns, or raises. One that is `admitted` belongs to an answer that has begun: it
-        waits behind the others, and is not refused.
+        goes before the others, and is not refused.
 
         Raises a problem (429) as `admit` does, and `TimeoutError` where it is not done in `seconds`.
         """
@@ -73,7 +108,7 @@ class Owner:
             self.admit(seconds)
         with self._lock:
             self.waiting += 1
-        future = self._thread.submit(self._timed, job)
+        future = self._thread.submit(lambda: self._timed(job), urgent=admitted)
         future.add_done_callback(
             self._ended
         )  # not when its caller goes: until then it takes the reader's time

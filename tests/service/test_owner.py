@@ -59,6 +59,21 @@ def test_jobs_run_one_after_another_in_their_order(owner: Owner) -> None:
     assert owner.waiting == 0
 
 
+def test_what_belongs_to_an_answer_that_has_begun_goes_before_new_ones(owner: Owner) -> None:
+    order: list[str] = []
+
+    async def all_of_them() -> None:
+        first = asyncio.create_task(owner.run(lambda _: time.sleep(0.05), 5))
+        await asyncio.sleep(0.01)
+        new = asyncio.create_task(owner.run(lambda _: order.append("new"), 5))
+        await asyncio.sleep(0.01)
+        begun = asyncio.create_task(owner.run(lambda _: order.append("begun"), 5, admitted=True))
+        await asyncio.gather(first, new, begun)
+
+    asyncio.run(all_of_them())
+    assert order == ["begun", "new"]
+
+
 def test_too_many_are_refused_and_told_when_to_come_back(owner: Owner) -> None:
     async def crowd() -> list[object]:
         jobs = (owner.run(lambda _: time.sleep(0.05), 5) for _ in range(6))
