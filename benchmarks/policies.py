@@ -45,22 +45,21 @@ def policies(folder: Path) -> dict[str, Policy]:
 
 
 @benchmark
-@click.option("--store", required=True, type=click.Path(path_type=Path), help="Of `lrp4rag extract`.")
+@click.argument("store", type=click.Path(exists=True, file_okay=False))
 @click.option(
-    "--policies", "folder", default=EXAMPLES, show_default=True, type=click.Path(path_type=Path),
-    help="YAML files.",
-)  # fmt: skip
-def main(store: Path, folder: Path) -> Report:
+    "--policies", "folder", default=str(EXAMPLES), show_default=True, type=click.Path(), help="YAML files."
+)
+def main(store: str, folder: str) -> Report:
     """Decisions on the labelled answers of a store, by generator: five folds, grouped by source.
 
     \b
     Examples:
       lrp4rag extract RAGTRUTH --parts reading --store STORE --workers 2
-      python -m benchmarks.policies --store STORE --out docs/results/policies.json
+      python -m benchmarks.policies STORE --out docs/results/policies.json
     """
     rows, blocks = Rows.open(store), blocks_named(PLAIN_BLOCKS)
     tokens = tokens_of(rows, blocks)
-    folds, simulation, sources_of = folds_of(tokens, ONCE), Simulation(policies(folder)), list[str]()
+    folds, simulation, sources_of = folds_of(tokens, ONCE), Simulation(policies(Path(folder))), list[str]()
     for split in track(folds, len(folds), "learning"):
         detector = fit_detector(rows.select(split.train), tokens.take(split.train), blocks, point=FEW_ALARMS)
         judged = rows.select(split.test)
