@@ -16,6 +16,7 @@ from lrp4rag.cli.inputs import Source, example_options, work_through
 from lrp4rag.cli.options import (
     JSON_LINES,
     MAX_NEW_TOKENS,
+    NO_POLICY,
     DetectorChoice,
     ReaderChoice,
     detector_options,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from lrp4rag.classifiers import FittedDetector
     from lrp4rag.classifiers.analysis import Analysis
     from lrp4rag.example import Example
-    from lrp4rag.policy import Assessment, Policy
+    from lrp4rag.policy import Assessment
 
 HALLUCINATION = 3
 Made = TypeVar("Made")
@@ -57,7 +58,7 @@ def analyse(
     choice: DetectorChoice,
     reader: ReaderChoice,
     max_new_tokens: int,
-    policy: Policy | None,
+    policy_path: Path | None,
     as_json: bool,
     html_path: Path | None,
     png_path: Path | None,
@@ -101,8 +102,10 @@ def analyse(
         raise InputError(f"--html and --png show one example and there are {len(examples)}; add --id")
 
     from lrp4rag.classifiers.analysis import analysing
-    from lrp4rag.policy import assess
+    from lrp4rag.policy import assess, load_policy
     from lrp4rag.progress import track
+
+    policy = None if policy_path == NO_POLICY else load_policy(policy_path)
 
     started = time.perf_counter()
     detector = choice.open()

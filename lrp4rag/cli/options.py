@@ -100,26 +100,14 @@ file_option = partial(click.option, metavar="FILE", type=PATH)
 repeatable = partial(click.option, multiple=True)
 count = partial(click.option, type=click.IntRange(1))
 
-NO_POLICY = "none"
+NO_POLICY = Path("none")
 
 
 def policy_option(more: str = "") -> Decorator:
-    """`--policy`: the parameter `policy` is what the file says, the default policy without it; None for the
-    word "none", where `more` of the help offers that."""
-
-    def load(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
-        from lrp4rag.policy import load_policy
-
-        if more and value == NO_POLICY:
-            return None
-        return load_policy(None if value is None else Path(value))
-
-    return click.option(
-        "--policy",
-        metavar="FILE",
-        callback=load,
-        help=f"YAML file of the policy{more}.  [default: balanced]",
-    )
+    """`--policy`: a file, which the command loads once its other input is there: policies know the detector,
+    and importing that takes seconds."""
+    help = f"YAML file of the policy{more}.  [default: balanced]"
+    return click.option("--policy", "policy_path", type=PATH, metavar="FILE", help=help)
 
 
 JSON_LINES = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per example.")

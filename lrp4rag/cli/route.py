@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -21,9 +20,6 @@ from lrp4rag.cli.options import (
 from lrp4rag.errors import InputError
 from lrp4rag.terminal import open_console, say, say_json
 
-if TYPE_CHECKING:
-    from lrp4rag.policy import Policy
-
 
 @command(short_help="What a policy does with answers: serve, mark, escalate, withhold.")
 @example_options(response="The response.")
@@ -36,7 +32,7 @@ if TYPE_CHECKING:
 def route(
     ctx: click.Context,
     source: Source,
-    policy: Policy,
+    policy_path: Path | None,
     other_path: Path | None,
     choice: DetectorChoice,
     reader: ReaderChoice,
@@ -56,6 +52,7 @@ def route(
     """
     from lrp4rag.policy import load_policy
 
+    policy = load_policy(policy_path)
     other = None if other_path is None else load_policy(other_path)
     examples = source.read()
     missing = next((one.id for one in examples if one.response is None), None)
