@@ -97,10 +97,7 @@ def assess(
     measures = measure(verdict, checked, example.response)
     if abstained:
         measures = replace(measures, abstained=True)
-    decided = decide(policy, measures)
-    closest = _closest(example.sources, verdict)
-    message = _message(policy, decided, checked, [example.sources[number] for number in closest])
-    return Assessment(policy.hash, decided, measures, checked, closest, message)
+    return _worded(policy, example.sources, verdict, decide(policy, measures), measures, checked)
 
 
 def assess_passages(policy: Policy, example: Example, *, now: datetime | None = None) -> Assessment | None:
@@ -112,9 +109,20 @@ def assess_passages(policy: Policy, example: Example, *, now: datetime | None = 
     decided = rule_of(policy, checked, "null")
     if decided is None or decided.action != "withhold":
         return None
-    measures = measure(None, checked, "")
-    closest = _closest(example.sources, None)
-    message = _message(policy, decided, checked, [example.sources[number] for number in closest])
+    return _worded(policy, example.sources, None, decided, measure(None, checked, ""), checked)
+
+
+def _worded(
+    policy: Policy,
+    sources: tuple[Source, ...],
+    verdict: Verdict | None,
+    decided: Decided,
+    measures: Measures,
+    checked: Checked,
+) -> Assessment:
+    """What was decided, with the closest sources and the policy's words."""
+    closest = _closest(sources, verdict)
+    message = _message(policy, decided, checked, [sources[number] for number in closest])
     return Assessment(policy.hash, decided, measures, checked, closest, message)
 
 
