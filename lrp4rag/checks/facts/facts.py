@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -12,7 +12,7 @@ from lrp4rag.checks.facts.find import Fact, facts_of
 from lrp4rag.checks.facts.places import Places
 from lrp4rag.checks.facts.score import Score, contradictions_of, score, sentence_of, suspect_spans
 from lrp4rag.checks.facts.whole import whole
-from lrp4rag.classifiers.verdict import Verdict
+from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
 from lrp4rag.text import one_line
 from lrp4rag.values import find_values
 from lrp4rag.values.words import content_words
@@ -56,10 +56,14 @@ class _Passages:
     def _places(self) -> Places:
         return Places([source.text for source in self._given.sources], self._given.tick)
 
-    def of(self, fact: Fact, verdict: Verdict) -> int | None:
-        sentence = sentence_of(fact, verdict)
-        spans = suspect_spans(fact, verdict)
-        told = [one.passage for one in contradictions_of(fact, verdict)]
+    def of(
+        self,
+        fact: Fact,
+        sentence: Sentence | None,
+        spans: Sequence[SuspectSpan],
+        contradictions: Sequence[Contradiction],
+    ) -> int | None:
+        told = [one.passage for one in contradictions]
         told += [span.passage for span in spans if span.passage is not None and not span.contradictions]
         if sentence is not None and sentence.passage is not None:
             told.append(sentence.passage)
@@ -73,11 +77,13 @@ class _Passages:
 
 def _finding(fact: Fact, found: Score, verdict: Verdict, passages: _Passages) -> Finding:
     kind = {True: "grounded", False: "ungrounded", None: "unjudged"}[found.grounded]
-    passage = passages.of(fact, verdict)
+    spans = suspect_spans(fact, verdict)
+    contradictions = contradictions_of(fact, spans)
+    passage = passages.of(fact, sentence_of(fact, verdict), spans, contradictions)
     return Finding(
         "facts",
         kind,
-        _words(fact, found, verdict, passage),
+        _words(fact, found, contradictions, passage),
         start=fact.start,
         end=fact.end,
         passages=() if passage is None else (passage,),
@@ -85,14 +91,14 @@ def _finding(fact: Fact, found: Score, verdict: Verdict, passages: _Passages) ->
     )
 
 
-def _words(fact: Fact, found: Score, verdict: Verdict, passage: int | None) -> str:
+def _words(fact: Fact, found: Score, contradictions: Sequence[Contradiction], passage: int | None) -> str:
     quoted = f'"{one_line(fact.text, QUOTED)}"'
     where = "the passages" if passage is None else f"passage {passage + 1}"
     if found.grounded is None:
         return f"Whether {quoted} is grounded in {where} was not judged."
     if found.grounded:
         return f"{quoted} is grounded in {where}."
-    for one in contradictions_of(fact, verdict):
+    for one in contradictions:
         return (
             f"{quoted} is not grounded: passage {one.passage + 1} has "
             f'"{one_line(one.instead, QUOTED)}" in place of "{one_line(one.text, QUOTED)}".'

@@ -44,11 +44,11 @@ def suspect_spans(fact: Fact, verdict: Verdict) -> list[SuspectSpan]:
     return [span for stretch in fact.stretches for span in _spans(verdict, stretch)]
 
 
-def contradictions_of(fact: Fact, verdict: Verdict) -> list[Contradiction]:
-    """Of its suspect spans, those that stand in the fact itself: a span may reach over several facts."""
+def contradictions_of(fact: Fact, spans: Sequence[SuspectSpan]) -> list[Contradiction]:
+    """Of its suspect `spans`, those that stand in the fact itself: a span may reach over several facts."""
     return [
         one
-        for span in suspect_spans(fact, verdict)
+        for span in spans
         for one in span.contradictions
         if any(one.start < end and start < one.end for start, end in fact.stretches)
     ]
