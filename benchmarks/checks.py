@@ -43,19 +43,17 @@ def main(answers: int, dtype: str) -> Report:
             given = CheckInput(example.question, example.sources, example.response, verdict)
             for name, seconds in run_checks(checks, given, budget=60).seconds.items():
                 taken[name].append(seconds)
-    whole = sum(map(sum, (taken[name] for name in checks)))
+    medians = {name: float(np.median(taken[name])) for name in ("verdict", *checks)}
+    shares = {name: sum(taken[name]) / sum(taken["verdict"]) for name in checks}
     result: dict[str, Any] = {
-        "checks_over_verdict": whole / sum(taken["verdict"]),
-        **{f"{name}_over_verdict": sum(taken[name]) / sum(taken["verdict"]) for name in checks},
-        **{f"{name}_seconds": float(np.median(taken[name])) for name in ("verdict", *checks)},
+        "checks_over_verdict": sum(shares.values()),
+        **{f"{name}_over_verdict": share for name, share in shares.items()},
+        **{f"{name}_seconds": median for name, median in medians.items()},
     }
-    rows = [
-        (name, f"{np.median(taken[name]):.4f}", f"{sum(taken[name]) / sum(taken['verdict']):.3f}")
-        for name in ("verdict", *checks)
-    ]
+    rows = [(name, f"{medians[name]:.4f}", f"{shares.get(name, 1):.3f}") for name in medians]
     return result, table(
         ("", "seconds, median", "over the verdict"),
-        [*rows, ("all checks", "", f"{whole / sum(taken['verdict']):.3f}")],
+        [*rows, ("all checks", "", f"{sum(shares.values()):.3f}")],
     )
 
 

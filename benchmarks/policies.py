@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.command import Report, benchmark, table
-from lrp4rag.classifiers.card import Interval, Metrics
+from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.operating import FEW_ALARMS
 from lrp4rag.features.blocks import PLAIN_BLOCKS, blocks_named
 from lrp4rag.policy import Policy, load_policy
 from lrp4rag.policy.simulate import Row, Simulation
 from lrp4rag.progress import track
+from lrp4rag.report.numbers import percent_interval
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import ALL
 from lrp4rag.training.metrics import ratios
@@ -84,7 +85,7 @@ def main(store: str, folder: str) -> Report:
         "protocol": ONCE.words,
     }
     lines = [
-        (f"**{name}**" if part == ALL else part, *map(_words, values.values()))
+        (f"**{name}**" if part == ALL else part, *map(percent_interval, values.values()))
         for name, parts in found.items()
         for part, values in parts.items()
     ]
@@ -109,12 +110,6 @@ def shares(rows: Sequence[Row], sources: NDArray[np.str_]) -> dict[str, Metrics]
         )
         for part, inside in parts.items()
     }
-
-
-def _words(one: Interval) -> str:
-    if one.value is None or one.low is None or one.high is None:
-        return "-"
-    return f"{one.value:.1%} [{100 * one.low:.1f}, {100 * one.high:.1f}]"
 
 
 if __name__ == "__main__":
