@@ -75,7 +75,7 @@ LINES = (
     ),
     Line(
         "one client: the same; held p95 ≤ 0.5 s",
-        "streams", "streams --answers 100", _streams,
+        "streams", "streams --answers 60", _streams,
         lambda found: _clean(found) and found["held_p95"] <= 0.5,
     ),
     Line(
