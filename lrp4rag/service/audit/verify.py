@@ -40,8 +40,9 @@ def _problems(connection: Connection, read: Read, outside: Checkpoint | None) ->
 
 
 def _check_head(connection: Connection, read: Read) -> Iterator[Problem]:
-    heads = connection.execute(select(HEAD.c.entries, HEAD.c.hash, HEAD.c.checkpoints).limit(2)).all()
-    if [tuple(one) for one in heads] != [(read.entries, read.head, read.checkpoints)]:
+    columns = (HEAD.c.one, HEAD.c.entries, HEAD.c.hash, HEAD.c.checkpoints)
+    heads = connection.execute(select(*columns).limit(2)).all()
+    if [tuple(head) for head in heads] != [(1, read.entries, read.head, read.checkpoints)]:
         yield Problem(
             None,
             "the head names another last entry or checkpoint than there is, so the newest were cut off or "

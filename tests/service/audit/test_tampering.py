@@ -199,6 +199,7 @@ def test_an_untouched_log_is_whole(tampered):
         "UPDATE audit_texts SET id = 'd99' WHERE id = 'd10'",
         "UPDATE audit_head SET entries = entries + 1",
         "UPDATE audit_head SET entries = 'x'",
+        "UPDATE audit_head SET one = 0",
     ],
 )  # fmt: skip
 def test_a_tampering_by_a_statement_is_found(tampered, statement):
