@@ -59,6 +59,15 @@ def _capacity(found: Found) -> str:
     return ", ".join(f"{rate:.1f} a minute in {dtype}" for dtype, rate in rates)
 
 
+def _metrics(found: Found) -> str:
+    kinds = ("response", "streamed")
+    return ", ".join(
+        f"{kind} {100 * found[f'{kind}_updates_over_verdict']:.3f} % "
+        f"(highest {100 * found[f'{kind}_updates_over_verdict_max']:.3f} %)"
+        for kind in kinds
+    )
+
+
 def _soak(found: Found) -> str:
     return (
         f"{found['slope_mb_per_hour']:.1f} [{found['slope_low']:.1f}, {found['slope_high']:.1f}] MB an hour "
@@ -128,6 +137,11 @@ LINES = (
         f"after {found['free_max']:.2f} s at most; then a request takes {found['new_request_p50']:.2f} s "
         f"(idle {found['idle_request_p50']:.2f} s)",
         lambda found: found["free_max"] <= 0.5,
+    ),
+    Line(
+        "all updates of metrics for an answer: ≤ 1 % of the time in which the reader judges it",
+        "metrics", "metrics", _metrics,
+        lambda found: max(found[f"{kind}_updates_over_verdict"] for kind in ("response", "streamed")) <= 0.01,
     ),
     Line(
         "canary texts, text logging off: in no log, metric, audit record or reply to another",

@@ -42,7 +42,7 @@ def serve(folder: Path, reader: str, slow: float) -> None:
         torch.set_num_threads(1)
 
         def load(*_: Any, dtype: str = "float32", **__: Any) -> Detector:
-            return _tiny(folder, dtype, slow)
+            return tiny_detector(folder, dtype, slow)
 
         Detector.load = load  # type: ignore[method-assign]
     _let_be_read_only(folder / "fault")
@@ -50,7 +50,7 @@ def serve(folder: Path, reader: str, slow: float) -> None:
     main(["serve", "--config", str(folder / "settings.yaml")])
 
 
-def _tiny(folder: Path, dtype: str, slow: float) -> Detector:
+def tiny_detector(folder: Path, dtype: str, slow: float) -> Detector:
     # The tests' own; they are no part of what is type-checked.
     save, plain = import_module("tests.tiny"), import_module("tests.cli.plain_detector")
     if not (folder / "reader").exists():

@@ -43,6 +43,11 @@ class Checked:
     def every(self) -> list[Finding]:
         return [one for found in self.findings.values() for one in found]
 
+    @property
+    def took(self) -> float:
+        """Seconds of all checks."""
+        return sum(self.seconds.values())
+
 
 def make_check(name: str, settings: Mapping[str, Any]) -> Check:
     """A check with some settings. Raises ValueError for a name or a setting that there is none of."""

@@ -21,8 +21,8 @@ from lrp4rag.policy.assess import assess_passages, record_finding
 from lrp4rag.policy.decide import rule_of
 from lrp4rag.report.along import record_piece
 from lrp4rag.sentence_stream import Piece
+from lrp4rag.service import metrics
 from lrp4rag.service.access import Access
-from lrp4rag.service.metrics import HELD
 from lrp4rag.service.models import Decision
 from lrp4rag.service.notices import in_place, marked, says_nothing
 from lrp4rag.service.owner import Owner
@@ -33,6 +33,8 @@ from lrp4rag.service.upstream import Delta
 
 WITHHELD: tuple[Action, ...] = ("withhold", "escalate")
 UNTOLD: tuple[Reason, ...] = ("unavailable", "unlike training data")
+UPSTREAM_FAILED = (502, 504)
+"""Statuses that only a failure of the upstream has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +96,27 @@ class JudgedAnswer:
     async def _parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Part]:
         refused = await run_in_threadpool(assess_passages, self.settings.policy, self.example)
         if refused is not None:  # no answer is asked for
+            metrics.took("checks", "answer", refused.checked.took)
             await deltas.aclose()
             self.finish_reason = "content_filter"
             await self._finish("", refused)
             yield Part(refused.message, None, self.decision)
             return
-        reading = await self.owner.run(self._begin, self.settings.seconds)
+        with metrics.missing("answer"):
+            reading = await self.owner.run(self._begin, self.settings.seconds)
         try:
             async with aclosing(self._pieces(reading, deltas)) as pieces:
                 async for piece in pieces:
-                    yield await self._part(reading, piece)
+                    with metrics.timed("held", "sentence"):
+                        part = await self._part(reading, piece)
+                    yield part
                     if self._stops():
                         self.finish_reason = "content_filter"
                         break
-        except Exception:
+        except Exception as error:
             self.finish_reason = "failed"
+            if isinstance(error, Problem) and error.status in UPSTREAM_FAILED:
+                metrics.missed("answer", "upstream")
             await self._finish(reading.text, None)
             raise
         await self._finish(reading.text, await self._assess(reading))
@@ -116,9 +124,13 @@ class JudgedAnswer:
             yield Part(f"\n\n{self.assessment.message}", None, self.decision)
 
     async def _pieces(self, reading: ReadingAlong, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Piece]:
-        until = time.monotonic() + self.settings.answer_seconds
+        started, silent = time.monotonic(), True
+        until = started + self.settings.answer_seconds
         async with aclosing(deltas):
             async for delta in deltas:
+                if silent and delta.content:
+                    silent = False
+                    metrics.took("first token", "answer", time.monotonic() - started)
                 self.finish_reason = delta.finish_reason or self.finish_reason
                 self.usage = delta.usage or self.usage
                 if len(reading.text) + len(delta.content) > self.settings.longest_answer:
@@ -131,8 +143,9 @@ class JudgedAnswer:
             yield piece
 
     def _begin(self, detector: Detector) -> ReadingAlong:
-        reading = detector.reading_of(self.example, language=self.language)
-        reading.prepare()
+        with metrics.timed("reading", "answer"):
+            reading = detector.reading_of(self.example, language=self.language)
+            reading.prepare()
         return reading
 
     def _stops(self) -> bool:
@@ -143,20 +156,23 @@ class JudgedAnswer:
         if says_nothing(piece):
             return Part(piece.text)
         judged: JudgedPiece | None = None
-        findings: tuple[Finding, ...] = ()
+        checked = Checked({}, {}, {})
 
         def job(_: Detector) -> tuple[JudgedPiece, Checked]:
-            return reading.judge(piece), self._citations(piece.text)
+            with metrics.timed("verdict", "sentence"):
+                found = reading.judge(piece)
+            return found, self._citations(piece.text)
 
         try:
-            with HELD.time():
-                found, checked = await self.owner.run(job, self.settings.seconds, admitted=True)
+            found, checked = await self.owner.run(job, self.settings.seconds, admitted=True)
+            metrics.took("checks", "sentence", checked.took)
             action, reason = self._decide(found, checked)
-            judged, findings = found, tuple(checked.every)
+            judged = found
             self._judged.append(found)
         except Exception:  # whatever fails is no clean verdict
             action, reason = self.settings.policy.unavailable, "unavailable"
             self._missed = True
+            metrics.missed("sentence")
         decision = await self.recorder.decide(
             "sentence",
             action,
@@ -167,10 +183,12 @@ class JudgedAnswer:
             end=piece.end,
             probability=judged and judged.probability,
             so_far=judged and judged.so_far,
-            findings=counted(findings),
+            abstained=judged is not None and judged.abstained,
+            findings=counted(checked.every),
+            unavailable=dict(checked.unavailable),
         )
         self._actions[action] += 1
-        return Part(self._shown(piece, action, reason), judged, decision, findings)
+        return Part(self._shown(piece, action, reason), judged, decision, tuple(checked.every))
 
     def _citations(self, text: str) -> Checked:
         """What the policy wants to know of a sentence's citations."""
@@ -212,9 +230,14 @@ class JudgedAnswer:
             return assess(policy, example, verdict, abstained=abstained)
 
         try:
-            return await self.owner.run(job, self.settings.seconds, admitted=True)
+            found = await self.owner.run(job, self.settings.seconds, admitted=True)
         except Exception:  # whatever fails is no clean verdict
+            metrics.missed("answer")
             return None
+        metrics.took("checks", "answer", found.checked.took)
+        if self._missed:
+            metrics.missed("answer")
+        return found
 
     async def _finish(self, text: str, found: Assessment | None) -> None:
         """Record the answer as a whole."""
@@ -231,7 +254,9 @@ class JudgedAnswer:
             sentences=dict(self._actions),
             faithfulness=found and found.measures.faithfulness,
             fact_score=found and found.measures.facts,
+            abstained=found is not None and found.measures.abstained,
             findings=counted(found.checked.every) if found else {},
+            unavailable=dict(found.checked.unavailable) if found else {},
             finish_reason=self.finish_reason,
             texts=texts_of(self.example, text),
         )

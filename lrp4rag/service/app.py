@@ -11,21 +11,19 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from fastapi.security import HTTPBearer
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, ConfigDict, Field
 
 from lrp4rag import __version__
 from lrp4rag.judge import Detector, ExplainedVerdict
 from lrp4rag.policy import Assessment, assess
 from lrp4rag.policy.assess import record_finding
-from lrp4rag.service import chat, problems, retrieval
+from lrp4rag.service import chat, metrics, problems, retrieval
 from lrp4rag.service.answers import JudgedAnswer, Part
 from lrp4rag.service.door import CLIENT, Known, Limited
-from lrp4rag.service.metrics import JUDGED, REGISTRY, WAITING
 from lrp4rag.service.models import BatchRequest, JudgeReply, JudgeRequest, Passages, Text
 from lrp4rag.service.problems import Problem, as_problem
 from lrp4rag.service.recording import counted, texts_of
-from lrp4rag.service.reviews import KINDS, FeedbackRequest, ReviewRequest
+from lrp4rag.service.reviews import KINDS, FeedbackRequest, ReviewRequest, corrects
 from lrp4rag.service.settings import Settings
 from lrp4rag.service.state import State, running
 from lrp4rag.strict_json import parse
@@ -94,11 +92,13 @@ async def _judge(server: State, given: JudgeRequest, by: str, *, admitted: bool 
     started, example, policy = time.monotonic(), given.example(), server.settings.policy
 
     def job(detector: Detector) -> tuple[ExplainedVerdict, Assessment]:
-        verdict = detector.judge(example)
+        with metrics.timed("verdict", "response"):
+            verdict = detector.judge(example)
         return verdict, assess(policy, example, verdict)
 
     try:
-        verdict, found = await server.owner.run(job, server.settings.seconds, admitted=admitted)
+        with metrics.missing("response"):
+            verdict, found = await server.owner.run(job, server.settings.seconds, admitted=admitted)
     except TimeoutError:
         raise Problem(503, "Unavailable", "the response was not judged in time") from None
     measures, checked = found.measures, found.checked
@@ -112,11 +112,13 @@ async def _judge(server: State, given: JudgeRequest, by: str, *, admitted: bool 
         threshold=verdict.threshold,
         faithfulness=measures.faithfulness,
         fact_score=measures.facts,
+        abstained=verdict.abstained,
         findings=counted(checked.every),
         unavailable=dict(checked.unavailable),
         texts=texts_of(example, given.response),
     )
-    JUDGED.observe(time.monotonic() - started)
+    metrics.took("checks", "response", checked.took)
+    metrics.took("whole", "response", time.monotonic() - started)
     return JudgeReply(
         decision=decision,
         shown=found.shown(given.response),
@@ -209,14 +211,16 @@ def _add_reviews(app: FastAPI) -> None:
 
 
 async def _said(
-    server: State, kind: str, given: ReviewRequest | FeedbackRequest, client: str
+    server: State, kind: Literal["review", "feedback"], given: ReviewRequest | FeedbackRequest, client: str
 ) -> dict[str, str]:
     entry = await server.recorder.find(given.decision)
     if entry is None or entry.kind not in KINDS:
         raise Problem(404, "Not found", "there is no answer with this id", field="decision")
     told = given.model_dump(mode="json", exclude={"decision", "comment"})
     texts = {} if given.comment is None else {"comment": given.comment}
-    return {"id": await server.recorder.note(kind, by=client, of=given.decision, texts=texts, **told)}
+    id = await server.recorder.note(kind, by=client, of=given.decision, texts=texts, **told)
+    metrics.said(kind, given.said, corrects(given.said, entry.record))
+    return {"id": id}
 
 
 def _add_chat(app: FastAPI) -> None:
@@ -361,10 +365,11 @@ def _add_watching(app: FastAPI) -> None:
         return {"status": "ready"}
 
     @app.get("/metrics", tags=["watch"], response_class=PlainTextResponse)
-    async def metrics(server: Server) -> PlainTextResponse:
+    async def prometheus(server: Server) -> PlainTextResponse:
         """Prometheus."""
-        WAITING.set(server.owner.waiting)
-        return PlainTextResponse(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)
+        owner, reviews = server.owner, len(server.recorder.queue.waiting)
+        found = metrics.exposition(waiting=owner.waiting, most_waiting=owner.most_waiting, reviews=reviews)
+        return PlainTextResponse(found, media_type=metrics.CONTENT_TYPE)
 
 
 async def _json(request: Request) -> Any:

@@ -7,8 +7,8 @@ import logging
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lrp4rag.service import metrics
 from lrp4rag.service.access import Access
-from lrp4rag.service.metrics import REFUSED
 from lrp4rag.service.problems import Problem, as_problem
 
 LOG = logging.getLogger("lrp4rag.service")
@@ -67,7 +67,7 @@ class Limited:
             nonlocal started
             started = True
             if message["type"] == "http.response.start" and message["status"] >= 400:
-                REFUSED.labels(status=str(message["status"])).inc()
+                metrics.refused(message["status"])
             await send(message)
 
         failed: Exception | None = None
@@ -76,7 +76,7 @@ class Limited:
         except Exception as error:  # not raised further: a traceback in the log may hold a request's text
             failed = error
         if size > self._largest:
-            REFUSED.labels(status="413").inc()
+            metrics.refused(413)
             await too_large.reply()(scope, receive, send)
         elif failed is not None:
             LOG.error("a request failed: %s", type(failed).__name__)

@@ -14,6 +14,7 @@ from queue import PriorityQueue
 from typing import Any, TypeVar
 
 from lrp4rag.judge import Detector
+from lrp4rag.service import metrics
 from lrp4rag.service.problems import busy
 
 T = TypeVar("T")
@@ -84,8 +85,9 @@ class Owner:
 
     def admit(self, seconds: float) -> None:
         """Raise a problem (429) where a job would not be done in `seconds`, or too many wait."""
-        late = self.waiting > 0 and self.seconds_for(self.waiting + 1) > seconds
-        if late or self.waiting >= self.most_waiting:
+        full = self.waiting >= self.most_waiting
+        if full or (self.waiting and self.seconds_for(self.waiting + 1) > seconds):
+            metrics.queue_refused("full" if full else "late")
             raise busy(self.waiting * self.mean_seconds)
 
     def seconds_for(self, jobs: int) -> float:
@@ -108,7 +110,8 @@ class Owner:
             self.admit(seconds)
         with self._lock:
             self.waiting += 1
-        future = self._thread.submit(lambda: self._timed(job), urgent=admitted)
+        submitted = time.monotonic()
+        future = self._thread.submit(lambda: self._timed(job, submitted), urgent=admitted)
         future.add_done_callback(
             self._ended
         )  # not when its caller goes: until then it takes the reader's time
@@ -119,8 +122,9 @@ class Owner:
         with self._lock:
             self.waiting -= 1
 
-    def _timed(self, job: Job[T]) -> T:
+    def _timed(self, job: Job[T], submitted: float) -> T:
         started = time.monotonic()
+        metrics.queued(started - submitted)
         try:
             return job(self.detector)
         finally:

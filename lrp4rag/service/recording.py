@@ -17,8 +17,8 @@ from lrp4rag.example import Example
 from lrp4rag.hashes import json_hash
 from lrp4rag.judge import Detector
 from lrp4rag.policy import Action, Policy, Reason
+from lrp4rag.service import metrics
 from lrp4rag.service.audit import AuditLog, Entry
-from lrp4rag.service.metrics import DECISIONS
 from lrp4rag.service.models import Decision
 from lrp4rag.service.problems import Problem
 from lrp4rag.service.reviews import KINDS, Queue
@@ -55,7 +55,7 @@ class Recorder:
 
     async def decide(
         self,
-        kind: str,
+        kind: metrics.Kind,
         action: Action,
         reason: Reason,
         *,
@@ -78,18 +78,21 @@ class Recorder:
             **self._versions,
             **more,
         }
-        await run_in_threadpool(self._append, record, dict(texts or {}))
-        DECISIONS.labels(kind=kind, action=action, reason=reason).inc()
+        with metrics.timed("audit", kind):
+            await run_in_threadpool(self._append, record, dict(texts or {}))
+        metrics.decided(record)
         if self.told is not None and kind in KINDS and texts:
             self.told(made, texts)
         return made
 
-    async def note(self, kind: str, *, by: str, texts: Mapping[str, str] | None = None, **more: Any) -> str:
+    async def note(
+        self, kind: metrics.Note, *, by: str, texts: Mapping[str, str] | None = None, **more: Any
+    ) -> str:
         """Write what was said of a decision; the id of its record. Raises a problem as `decide` does."""
         id = new_id()
-        await run_in_threadpool(
-            self._append, {"id": id, "kind": kind, "client": by, **more}, dict(texts or {})
-        )
+        record = {"id": id, "kind": kind, "client": by, **more}
+        with metrics.timed("audit", kind):
+            await run_in_threadpool(self._append, record, dict(texts or {}))
         return id
 
     async def texts(self, id: str) -> dict[str, str]:
@@ -104,6 +107,7 @@ class Recorder:
             with self._lock:
                 self.queue.note(self._log.append(record, texts if self._keeps_texts else {}))
         except Exception as error:  # no fault of the request, and the message may tell where the log is
+            metrics.audit_failed()
             LOG.error("a decision could not be recorded: %s", type(error).__name__)
             raise Problem(503, "Unavailable", "the decision could not be recorded") from None
 

@@ -14,6 +14,7 @@ from lrp4rag.checks.gate import RetrievalGate
 from lrp4rag.checks.registry import run_checks
 from lrp4rag.policy import Policy
 from lrp4rag.policy.assess import record_finding
+from lrp4rag.service import metrics
 from lrp4rag.service.models import Decision, Passages, Text
 from lrp4rag.service.problems import Problem
 
@@ -63,7 +64,8 @@ class RetrievalReply(BaseModel):
 async def looked_at(policy: Policy, given: RetrievalRequest) -> tuple[list[int], list[Finding], str]:
     """Indexes of the passages to keep, what was found, and the note for the prompt. Raises a problem (503)
     where there was no time for it."""
-    return await run_in_threadpool(_looked_at, policy, given)
+    with metrics.timed("checks", "retrieval"):
+        return await run_in_threadpool(_looked_at, policy, given)
 
 
 def _looked_at(policy: Policy, given: RetrievalRequest) -> tuple[list[int], list[Finding], str]:
@@ -74,11 +76,13 @@ def _looked_at(policy: Policy, given: RetrievalRequest) -> tuple[list[int], list
     try:
         result = gate.decide(whole)
     except Exception:
+        metrics.missed("retrieval", "retrieval")
         raise Problem(503, "Unavailable", "the passages could not be looked at in time") from None
     conflicts = run_checks(
         {"conflicts": policy.made.get("conflicts") or Conflicts()}, whole, budget=policy.budget
     )
     if conflicts.unavailable:
+        metrics.missed("retrieval", "conflicts")
         raise Problem(503, "Unavailable", "the passages could not be compared in time")
     # What was dropped says nothing against what is kept.
     told = [one for one in conflicts.every if set(one.passages) <= set(result.kept)]

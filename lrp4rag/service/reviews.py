@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lrp4rag.example import Example, Label
+from lrp4rag.policy import Reason
 from lrp4rag.service.audit import AuditLog, Entry
 from lrp4rag.service.models import Name, Text
 
@@ -46,6 +47,18 @@ class FeedbackRequest(BaseModel):
     decision: Name = Field(description="The id of the decision.")
     said: Said
     comment: Text | None = None
+
+
+OPEN: tuple[Reason, ...] = ("conflict", "omitted condition", "unlike training data", "unavailable")
+"""Reasons that leave open whether an answer is grounded."""
+
+
+def corrects(said: Said, record: Mapping[str, Any]) -> bool | None:
+    """Whether a person says the opposite of a decision; None where one of the two leaves open whether the
+    answer is grounded."""
+    if said == "unclear" or record["reason"] in OPEN or record.get("rule") == "rules.null":
+        return None
+    return (said == "grounded") != (record["reason"] == "grounded")
 
 
 class Queue:

@@ -20,6 +20,7 @@ from benchmarks.service import (
     faults,
     fuzz,
     kill,
+    metrics,
     overload,
     page,
     soak,
@@ -41,6 +42,7 @@ SMALL = {
     "fuzz": (fuzz, "--requests 55"),
     "vanishing": (vanishing, "--rounds 1"),
     "canaries": (canaries, ""),
+    "metrics": (metrics, ""),
 }
 MUST_BE_NONE = (
     "unjudged_characters",
@@ -87,6 +89,9 @@ def test_what_must_hold_holds_on_a_small_run(name: str, docs: Path) -> None:
     elif name == "canaries":
         assert found["found"] == 0
         assert found["canaries"] > 100
+    elif name == "metrics":
+        assert found["response_updates"] >= 6
+        assert found["streamed_updates"] > found["response_updates"]
     elif name == "overload":
         assert sum(found["statuses"].values()) == found["offered"]
     elif name == "vanishing":
