@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from fastapi.testclient import TestClient
@@ -229,9 +230,10 @@ def test_when_a_person_corrects_a_decision(said, reason: str, expected: bool | N
 
 
 def test_what_people_say_is_counted(start, counting) -> None:
-    policy = {"abstained": "escalate", "bands": [{"action": "escalate", "reason": "suspect"}], "rules": {}}
+    policy = {"abstained": "escalate", "bands": [{"action": "escalate", "reason": "suspect"}]}
     with start(upstream=None, policy=policy) as client:
-        id, other = (client.post("/v1/judge", json=ONE).json()["decision"] for _ in range(2))
+        uncited = ONE | {"response": "It is 30 metres tall."}
+        id, other = (client.post("/v1/judge", json=uncited).json()["decision"] for _ in range(2))
         with counting() as count:
             assert samples(client.get("/metrics").text)["lrp4rag_reviews_waiting", frozenset()] == 2
             review = {"decision": id["id"], "reviewer": "Ann", "said": "grounded"}
@@ -281,6 +283,7 @@ def test_labels_have_values_of_fixed_sets_whatever_is_asked(start, script: Scrip
     passage = {"text": f"{HOSTILE} 31", "title": HOSTILE, "id": HOSTILE, "version": HOSTILE}
     body = {"question": HOSTILE, "passages": [passage], "response": f"{HOSTILE} [9]", "generator": HOSTILE}
     with start() as client:
+        before = label_values(client.get("/metrics").text)
         id = client.post("/v1/judge", json=body).json()["decision"]["id"]
         messages = [{"role": "user", "content": HOSTILE}]
         more = {"passages": [passage]}
@@ -289,11 +292,11 @@ def test_labels_have_values_of_fixed_sets_whatever_is_asked(start, script: Scrip
         given = {"decision": id, "reviewer": HOSTILE, "said": "grounded", "comment": HOSTILE}
         client.post("/v1/reviews", json=given)
         client.post("/v1/reviews", json={**given, "said": HOSTILE})
-        client.get(f"/{HOSTILE}")
+        client.get(f"/{quote(HOSTILE)}")
         found = client.get("/metrics").text
     assert "xyzzy" not in found
     assert id not in found
-    strange = {(k, v) for k, v in label_values(found) if v not in metrics.LABELS[k]}
+    strange = {(k, v) for k, v in label_values(found) - before if v not in metrics.LABELS[k]}
     assert not strange
     assert len(samples(found)) < 1000, "series of one server"
 
