@@ -58,7 +58,8 @@ def corrects(said: Said, record: Mapping[str, Any]) -> bool | None:
     answer is grounded."""
     if said == "unclear" or record["reason"] in OPEN or record.get("rule") == "rules.null":
         return None
-    return (said == "grounded") != (record["reason"] == "grounded")
+    decided: Reason = record["reason"]
+    return (said == "grounded") != (decided == "grounded")
 
 
 class Queue:
