@@ -157,7 +157,7 @@ def test_an_upstream_that_fails_is_no_reader_that_fails(
 
 
 def test_a_check_that_does_not_finish(start, script: Script, judged: list[str], counting) -> None:
-    policy = {"budget": 1e-9, "abstained": "serve"}
+    policy = {"budget": 1e-9, "abstained": "serve", "unavailable": "mark"}
     script.stream = events("It is 31 metres tall [1].")
     with start(policy=policy) as client, counting() as count:
         told = client.post("/v1/judge", json=ONE).json()["unavailable"]
@@ -345,7 +345,7 @@ def test_the_documentation_lists_all_metrics() -> None:
 def test_records_tell_what_is_counted(start, script: Script, judged: list[str]) -> None:
     """Of an answer: whether it is unlike the training data, and which checks did not finish."""
     script.stream = events("It is ODD.")
-    with start(policy={"budget": 1e-9}) as client:
+    with start(policy={"budget": 1e-9, "unavailable": "mark"}) as client:
         reply = client.post(CHAT, json=asked()).json()["lrp4rag"]
         ids = [reply["id"], *(one["id"] for one in reply["sentences"])]
         records = [client.get(f"/v1/decisions/{id}").json()["record"] for id in ids]
