@@ -6,10 +6,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.source import Source
+
+if TYPE_CHECKING:
+    from lrp4rag.classifiers.verdict import Verdict
 
 Need = Literal["response", "verdict"]
 Detail = str | int | float | bool | None | Sequence["Detail"] | Mapping[str, "Detail"]

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from lrp4rag.checks.check import CheckInput, Finding, Need
 from lrp4rag.checks.facts.clauses import Span
@@ -14,10 +14,12 @@ from lrp4rag.checks.facts.conditions import Statement, grants, has_sign, stateme
 from lrp4rag.checks.facts.find import stated
 from lrp4rag.checks.facts.places import Places
 from lrp4rag.checks.facts.whole import whole
-from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.text import one_line
 from lrp4rag.values import Value, agree, comparable, find_values
 from lrp4rag.values.words import content_words, stop_words
+
+if TYPE_CHECKING:
+    from lrp4rag.classifiers.verdict import Verdict
 
 QUOTED = 80
 """Characters of a condition that words quote, at most."""

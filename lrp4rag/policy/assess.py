@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lrp4rag.checks.check import CheckInput, Finding
 from lrp4rag.checks.facts import fact_score, stated
 from lrp4rag.checks.registry import Checked, run_checks
-from lrp4rag.classifiers.verdict import Sentence, Verdict
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.policy.decide import CHECK_OF, Decided, Kind, Measures, decide, rule_of
@@ -18,6 +17,9 @@ from lrp4rag.policy.policy import Policy, Reason
 from lrp4rag.policy.texts import filled
 from lrp4rag.source import Source
 from lrp4rag.text import one_line
+
+if TYPE_CHECKING:
+    from lrp4rag.classifiers.verdict import Sentence, Verdict
 
 MOST_SOURCES = 3
 LONGEST = 80

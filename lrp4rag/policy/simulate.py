@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.example import Example
 from lrp4rag.policy.assess import Assessment, assess
 from lrp4rag.policy.policy import Action, Policy
+
+if TYPE_CHECKING:
+    from lrp4rag.classifiers.verdict import Verdict
 
 ALONE, ALL = "detector alone", "serve all"
 SERVED: tuple[Action, ...] = ("serve", "mark", "disclose")

@@ -7,11 +7,12 @@ import math
 import re
 from typing import TYPE_CHECKING, Literal
 
-from lrp4rag.classifiers.card import Interval
 from lrp4rag.report.markdown import Markdown, text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from lrp4rag.classifiers.card import Interval
 
 Verdict = Literal["holds", "does not hold", "cannot be told"]
 METRICS = {

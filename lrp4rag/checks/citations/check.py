@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from lrp4rag.checks.check import CheckInput, Detail, Finding, Need, OverBudget
 from lrp4rag.checks.citations.citation import Citation
@@ -12,8 +12,10 @@ from lrp4rag.checks.citations.claims import claims, without
 from lrp4rag.checks.citations.find import find_citations
 from lrp4rag.checks.citations.library import Library
 from lrp4rag.checks.citations.support import LONGEST_CLAIM, Judgement, Supporter
-from lrp4rag.classifiers.verdict import Sentence, Verdict
 from lrp4rag.text import clipped, one_line, visible
+
+if TYPE_CHECKING:
+    from lrp4rag.classifiers.verdict import Sentence, Verdict
 
 Outcome = Literal["verified", "misattributed", "fabricated"]
 _LENIENT, _STRICT = 0.75, 1.5

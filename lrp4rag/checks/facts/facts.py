@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from lrp4rag.checks.check import CheckInput, Finding, Need
 from lrp4rag.checks.facts.find import Fact, facts_of
 from lrp4rag.checks.facts.places import Places
 from lrp4rag.checks.facts.score import Score, contradictions_of, score, sentence_of, suspect_spans
 from lrp4rag.checks.facts.whole import whole
-from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
 from lrp4rag.text import one_line
 from lrp4rag.values import find_values
 from lrp4rag.values.words import content_words
+
+if TYPE_CHECKING:
+    from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
 
 QUOTED = 80
 """Characters of an answer or a passage that words quote, at most."""

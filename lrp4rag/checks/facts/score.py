@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lrp4rag.checks.facts.clauses import Span
 from lrp4rag.checks.facts.find import Fact
 from lrp4rag.checks.facts.whole import whole
-from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
 from lrp4rag.values import find_values
 from lrp4rag.values.words import content_words
+
+if TYPE_CHECKING:
+    from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
 
 
 class Score(NamedTuple):
