@@ -15,6 +15,8 @@ _VISIBLE: dict[int, str] = {
     ord("\r"): " ",
 }
 del _VISIBLE[ord("\n")]
+# What starts a formula; also as wide as a Chinese character, which some spreadsheets read alike.
+_COMPUTED = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def visible(text: str) -> str:
@@ -31,6 +33,15 @@ def one_line(text: str, limit: int | None = None) -> str:
         text = text[: 20 * limit]  # white space collapses, but a line is not made of megabytes
     line = " ".join(visible(text).split())
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def safe_cell(value: object) -> object:
+    """Text for a cell of a CSV file or its heading: on one line, and after an apostrophe where a spreadsheet
+    would take it for a formula. Numbers are no formulas and stay as they are."""
+    if not isinstance(value, str):
+        return value
+    line = visible(value).replace("\n", " ")
+    return f"'{line}" if line.lstrip().startswith(_COMPUTED) else line
 
 
 def clipped(text: str, limit: int) -> str:

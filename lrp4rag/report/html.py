@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -27,7 +23,7 @@ from lrp4rag.report.page import (
     token_view,
 )
 from lrp4rag.report.routing import news, shares_words, unavailable_words
-from lrp4rag.report.templates import html_template
+from lrp4rag.report.templates import asset, html_template, policy_hash
 from lrp4rag.report.words import (
     contradiction_words,
     figure_words,
@@ -42,7 +38,6 @@ from lrp4rag.report.words import (
 from lrp4rag.text import one_line, visible
 
 SPAN_LENGTH = 60
-_FOLDER = Path(__file__).parent
 # "<" ends a script element early, and the two separators once ended a line of a string.
 _JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
@@ -58,7 +53,7 @@ def html_page(analysis: Analysis, *, detector: str | None = None, decision: Asse
     response_pieces = cut(encoded.response_offsets, len(encoded.response))
     sentences = sentence_view(analysis, pieces)
     tokens = token_view(analysis, pieces, response_pieces)
-    script, style = _asset("page.js"), _asset("page.css")
+    script, style = asset("page.js"), asset("page.css")
     page = html_template("page.html.j2").render(
         title=f"{verdict_words(verdict)} · {visible(analysis.example.id)}",
         headline=verdict_words(verdict),
@@ -87,8 +82,8 @@ def html_page(analysis: Analysis, *, detector: str | None = None, decision: Asse
         data=_script_json(_data(analysis, sentences, tokens)),
         script=Markup(script),
         style=Markup(style),
-        script_hash=_hash(script),
-        style_hash=_hash(style),
+        script_hash=policy_hash(script),
+        style_hash=policy_hash(style),
     )
     # Lone surrogates (from a JSON escape, say) have no encoding.
     return page.encode("utf-8", "replace").decode("utf-8")
@@ -191,12 +186,3 @@ def _bar_range(view: View) -> tuple[float, float]:
 def _script_json(data: dict[str, Any]) -> Markup:
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return Markup(text.translate(_JSON_ESCAPES))
-
-
-def _hash(content: str) -> str:
-    return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-
-
-@cache
-def _asset(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")

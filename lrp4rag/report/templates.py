@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,27 @@ from markupsafe import Markup
 from lrp4rag.report.markdown import Markdown, code, code_line, emphasised, strong, text
 from lrp4rag.text import visible
 
+FOLDER = Path(__file__).parent
+
 
 @cache
-def html_template(name: str) -> Template:
-    """A template of this folder. Every value is escaped but `Markup`, and control characters and marks that
-    reorder text are shown, as on a terminal; a name that is not given is an error."""
+def asset(name: str) -> str:
+    """The text of a file of this folder, such as a style."""
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def policy_hash(content: str) -> str:
+    """What a page's security policy names a script or a style by: the SHA-256 in base 64."""
+    return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+@cache
+def html_template(name: str, folder: Path = FOLDER) -> Template:
+    """A template of a folder, by default this one. Every value is escaped but `Markup`, and control
+    characters and marks that reorder text are shown, as on a terminal; a name that is not given is an
+    error."""
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+        loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_shown,

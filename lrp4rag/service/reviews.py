@@ -15,6 +15,8 @@ from lrp4rag.service.models import Name, Text
 Said = Literal["grounded", "hallucinated", "unclear"]
 KINDS = ("response", "answer")
 """Of the entries that a person can say something of."""
+SAYING = ("review", "feedback")
+"""Of the entries that say it."""
 PASSAGE = "passage "
 
 
@@ -79,15 +81,20 @@ class Queue:
             self.waiting.pop(str(record.get("of")), None)
 
 
-def labelled(log: AuditLog) -> Iterator[Example]:
-    """Answers with what was said of them last, a reviewer's word before a user's; those whose texts were not
-    kept, and what is unclear, are left out."""
+def last_said(entries: Iterable[Entry]) -> dict[str, dict[str, Any]]:
+    """The last record of what was said of each decision, by its id: a reviewer's word before a user's."""
     said: dict[str, dict[str, Any]] = {}
-    for entry in log.entries():
+    for entry in entries:
         of = str(entry.record.get("of"))
         if entry.kind == "review" or (entry.kind == "feedback" and said.get(of, {}).get("kind") != "review"):
             said[of] = entry.record
-    for of, record in said.items():
+    return said
+
+
+def labelled(log: AuditLog) -> Iterator[Example]:
+    """Answers with what was said of them last, a reviewer's word before a user's; those whose texts were not
+    kept, and what is unclear, are left out."""
+    for of, record in last_said(log.entries(kinds=SAYING)).items():
         example = _example(of, log.texts(of), record)
         if example is not None:
             yield example

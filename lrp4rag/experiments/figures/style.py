@@ -21,7 +21,7 @@ from PIL import Image
 
 from lrp4rag.files import write_atomically
 from lrp4rag.report.figure_text import drawing, label, png_of, save_as
-from lrp4rag.text import visible
+from lrp4rag.text import safe_cell
 
 # Colour-blind safe (Okabe and Ito), the same everywhere.
 CLASSES = {"hallucinated": "#d55e00", "normal": "#0072b2"}
@@ -33,8 +33,6 @@ UNIT = "relevance (logits)"
 WIDTH = 10.0  # inches: legible where a page shows it 800 pixels wide
 LARGEST = 60.0  # inches that a side may have, however many generators there are
 DPI = 120
-# What starts a formula; also as wide as a Chinese character, which some spreadsheets read alike.
-_COMPUTED = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 @contextmanager
@@ -120,15 +118,6 @@ def save_table(table: pd.DataFrame, path: str | Path) -> Path:
     safe = _safe(table)
     write_atomically(path, safe.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
     return path
-
-
-def safe_cell(value: object) -> object:
-    """Text for a cell or a heading: on one line, and after an apostrophe where a spreadsheet would take it
-    for a formula. Numbers are no formulas and stay as they are."""
-    if not isinstance(value, str):
-        return value
-    line = visible(value).replace("\n", " ")
-    return f"'{line}" if line.lstrip().startswith(_COMPUTED) else line
 
 
 def _safe(table: pd.DataFrame) -> pd.DataFrame:

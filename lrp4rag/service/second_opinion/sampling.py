@@ -12,6 +12,12 @@ Chosen = Literal["escalated", "sampled"]
 SHORTEST_KEY = 16
 
 
+def lot(key: bytes, decision: str) -> int:
+    """A number below 2^64 for the id of a decision, as if drawn at random, and always the same for a key."""
+    digest = hmac.digest(key, decision.encode(errors="surrogatepass"), hashlib.sha256)
+    return int.from_bytes(digest[:8])
+
+
 @dataclass(frozen=True, slots=True)
 class Sampler:
     """All escalated answers, and of the others a `share` between 0 and 1.
@@ -37,5 +43,4 @@ class Sampler:
         """
         if escalated:
             return "escalated"
-        digest = hmac.digest(self.key, decision.encode(errors="surrogatepass"), hashlib.sha256)
-        return "sampled" if int.from_bytes(digest[:8]) < self.share * 2**64 else None
+        return "sampled" if lot(self.key, decision) < self.share * 2**64 else None

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from lrp4rag.experiments.figures import cost, results, save, save_table
-from lrp4rag.experiments.figures.style import legend_below, panels, safe_cell, themed
+from lrp4rag.experiments.figures.style import legend_below, panels, themed
 from lrp4rag.experiments.paper.page import render
 from lrp4rag.experiments.paper.run import SECTIONS
 from lrp4rag.experiments.study import page as study_page
@@ -32,7 +32,7 @@ from lrp4rag.experiments.systems.comparison.compare import Comparison, Cost, Cos
 from lrp4rag.experiments.systems.resources import Choices
 from lrp4rag.report.figure_text import SYMBOLS
 from lrp4rag.report.numbers import markdown
-from lrp4rag.text import surrogate_in, visible
+from lrp4rag.text import safe_cell, surrogate_in, visible
 from lrp4rag.training.metrics import Reliability
 from tests.experiments.hostile.written import (
     METRIC,
