@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 DATABASE = click.option(
     "--database",
+    "--audit",
+    "database",
     default="audit.db",
     envvar="LRP4RAG_AUDIT",
     metavar="URL|PATH",

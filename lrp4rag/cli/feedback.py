@@ -36,8 +36,8 @@ def export(file: Path, database: str) -> None:
     from lrp4rag.service.audit import AuditLog
     from lrp4rag.service.reviews import labelled
 
-    path = check_output(file)
     with AuditLog.open(database, read_only=True) as log:
+        path = check_output(file, log.files)
         lines = [json_line(one) for one in labelled(log)]
     write_atomically(path, "".join(f"{line}\n" for line in lines))
     say(f"wrote {len(lines)} labelled answers to {file}", err=True)

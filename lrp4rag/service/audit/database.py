@@ -29,6 +29,11 @@ class Database:
     def is_sqlite(self) -> bool:
         return self.engine.dialect.name == "sqlite"
 
+    @property
+    def files(self) -> list[Path]:
+        """SQLite's: nothing else may be written in their place."""
+        return [Path(f"{self.place}{end}") for end in ("", "-wal", "-shm")] if self.is_sqlite else []
+
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction of one writer at a time; on disk, or without effect, when it ends."""

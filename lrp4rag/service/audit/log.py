@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -72,6 +72,11 @@ class AuditLog:
         database = open_database(url, read_only=read_only, create=create and not read_only)
         return cls(database, signing, texts=texts)
 
+    @property
+    def files(self) -> list[Path]:
+        """Of an SQLite log: no output may have the name of one."""
+        return self._database.files
+
     def append(self, record: Mapping[str, JSON], texts: Mapping[str, str] | None = None) -> Entry:
         """Append a record; once this returns, it is on disk.
 
@@ -106,11 +111,23 @@ class AuditLog:
             entry = _find(connection, id)
             return {} if entry is None else read_texts(connection, entry)
 
-    def entries(self, since: datetime | None = None, *, after: int = 0) -> Iterator[Entry]:
-        """The entries in order: those not older than a moment, and those after a sequence number."""
+    def entries(
+        self,
+        since: datetime | None = None,
+        *,
+        until: datetime | None = None,
+        kinds: Collection[str] | None = None,
+        after: int = 0,
+    ) -> Iterator[Entry]:
+        """The entries in order: those not older than a moment, those older than another, those of some kinds,
+        and those after a sequence number."""
         chosen = select(ENTRIES).order_by(ENTRIES.c.sequence).limit(_PAGE)
         if since is not None:
             chosen = chosen.where(ENTRIES.c.time >= stamp(since))
+        if until is not None:
+            chosen = chosen.where(ENTRIES.c.time < stamp(until))
+        if kinds is not None:
+            chosen = chosen.where(ENTRIES.c.kind.in_(kinds))
         while True:
             with self._database.reading() as connection:
                 rows = connection.execute(chosen.where(ENTRIES.c.sequence > after)).all()
@@ -125,7 +142,7 @@ class AuditLog:
         Each line is canonical JSON; without `hash`, it is what that is the SHA-256 of.
         """
         count = 0
-        with written_atomically(check_output(path)) as stream:
+        with written_atomically(check_output(path, self.files)) as stream:
             for entry in self.entries():
                 stream.write(entry.line + b"\n")
                 count += 1
