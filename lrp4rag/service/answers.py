@@ -23,6 +23,7 @@ from lrp4rag.report.along import record_piece
 from lrp4rag.sentence_stream import Piece
 from lrp4rag.service import metrics
 from lrp4rag.service.access import Access
+from lrp4rag.service.labels import labels
 from lrp4rag.service.models import Decision
 from lrp4rag.service.notices import in_place, marked, says_nothing
 from lrp4rag.service.owner import Owner
@@ -75,6 +76,7 @@ class JudgedAnswer:
     example: Example
     language: str
     by: str
+    topic: str | None = None
     id: str = field(default_factory=new_id)
     finish_reason: str | None = None
     usage: Mapping[str, Any] | None = None
@@ -239,6 +241,16 @@ class JudgedAnswer:
             metrics.missed("answer")
         return found
 
+    def _labels(self, text: str) -> dict[str, Any]:
+        return labels(
+            self.settings,
+            self.example.sources,
+            text,
+            sentences=sum(self._actions.values()),
+            topic=self.topic,
+            generator=self.settings.model or self.example.generator,
+        )
+
     async def _finish(self, text: str, found: Assessment | None) -> None:
         """Record the answer as a whole."""
         self.assessment = found
@@ -252,9 +264,12 @@ class JudgedAnswer:
             rule=decided.rule,
             answer=self.id,
             sentences=dict(self._actions),
+            **self._labels(text),
+            probability=found and found.measures.probability,
+            threshold=self.owner.detector.card.threshold,
+            abstained=any(one.abstained for one in self._judged),
             faithfulness=found and found.measures.faithfulness,
             fact_score=found and found.measures.facts,
-            abstained=found is not None and found.measures.abstained,
             findings=counted(found.checked.every) if found else {},
             unavailable=dict(found.checked.unavailable) if found else {},
             finish_reason=self.finish_reason,

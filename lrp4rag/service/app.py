@@ -20,7 +20,8 @@ from lrp4rag.policy.assess import record_finding
 from lrp4rag.service import chat, metrics, problems, retrieval
 from lrp4rag.service.answers import JudgedAnswer, Part
 from lrp4rag.service.door import CLIENT, Known, Limited
-from lrp4rag.service.models import BatchRequest, JudgeReply, JudgeRequest, Passages, Text
+from lrp4rag.service.labels import labels
+from lrp4rag.service.models import BatchRequest, JudgeReply, JudgeRequest, Name, Passages, Text, Topic
 from lrp4rag.service.problems import Problem, as_problem
 from lrp4rag.service.recording import counted, texts_of
 from lrp4rag.service.reviews import KINDS, FeedbackRequest, ReviewRequest, corrects
@@ -112,9 +113,10 @@ async def _judge(server: State, given: JudgeRequest, by: str, *, admitted: bool 
         threshold=verdict.threshold,
         faithfulness=measures.faithfulness,
         fact_score=measures.facts,
-        abstained=verdict.abstained,
         findings=counted(checked.every),
         unavailable=dict(checked.unavailable),
+        abstained=verdict.abstained,
+        **_labels(server, given, sentences=len(verdict.sentences)),
         texts=texts_of(example, given.response),
     )
     metrics.took("checks", "response", checked.took)
@@ -128,6 +130,17 @@ async def _judge(server: State, given: JudgeRequest, by: str, *, admitted: bool 
         closest=[number + 1 for number in found.closest],
         unavailable=dict(checked.unavailable),
         verdict=verdict.to_dict(),
+    )
+
+
+def _labels(server: State, given: JudgeRequest, *, sentences: int | None = None) -> dict[str, Any]:
+    return labels(
+        server.settings,
+        [row.source for row in given.passages],
+        given.response,
+        sentences=sentences,
+        topic=given.topic,
+        generator=given.generator,
     )
 
 
@@ -168,6 +181,7 @@ def _add_judging(app: FastAPI) -> None:
             by=client,
             kept=[number + 1 for number in kept],
             findings=counted(findings),
+            **labels(server.settings, sources, topic=given.topic),
             texts={"question": given.question}
             | {f"passage {k}": source.read for k, source in enumerate(sources, start=1)},
         )
@@ -238,7 +252,14 @@ def _add_chat(app: FastAPI) -> None:
             raise Problem(501, "No upstream", "start the server with an upstream, or with --demo")
         body, extension, example = chat.parse(await _json(request), server.settings.written)
         answer = JudgedAnswer(
-            server.owner, server.recorder, server.access, server.settings, example, extension.language, client
+            server.owner,
+            server.recorder,
+            server.access,
+            server.settings,
+            example,
+            extension.language,
+            client,
+            extension.topic,
         )
         model = str(server.settings.model or body.get("model") or "lrp4rag")
         parts = answer.parts(server.upstream.answer(body, example))
@@ -317,6 +338,8 @@ class _Given(BaseModel):
 
     question: str = "What do the passages say?"
     passages: Passages
+    topic: Topic = None
+    generator: Name | None = None
 
 
 def _add_guardrail(app: FastAPI) -> None:
@@ -335,13 +358,15 @@ def _add_guardrail(app: FastAPI) -> None:
             return GuardrailReply(action="BLOCKED", blocked_reason="no passages came with the response")
         texts = []
         for text in given.texts:
-            one = JudgeRequest(question=known.question, passages=known.passages, response=text)
+            one = JudgeRequest(response=text, **dict(known))
             try:
                 found = await unless_gone(request, _judge(server, one, client))
                 action, shown = found.decision.action, found.shown
             except Exception:
                 action, shown = policy.unavailable, f"{text}{policy.texts.mark}"
-                await server.recorder.decide("response", action, "unavailable", by=client)
+                await server.recorder.decide(
+                    "response", action, "unavailable", by=client, **_labels(server, one)
+                )
                 if action != "mark":
                     shown = policy.texts.unavailable_notice
             if action in ("withhold", "escalate"):

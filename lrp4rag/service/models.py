@@ -24,6 +24,10 @@ def _encodable(text: str) -> str:
 
 Text = Annotated[str, Field(max_length=LONGEST), AfterValidator(_encodable)]
 Name = Annotated[str, Field(max_length=200), AfterValidator(_encodable)]
+Topic = Annotated[
+    Name | None,
+    Field(description="What it is about, for the record: one of the topics that the server's settings list."),
+]
 
 
 Passages = Annotated[list[PassageField], Field(min_length=1, max_length=MOST_PASSAGES)]
@@ -51,6 +55,7 @@ class JudgeRequest(BaseModel):
     generator: Name | None = Field(
         default=None, description="The model that wrote the response, where known."
     )
+    topic: Topic = None
 
     def example(self) -> Example:
         """Raises `InputError` for what cannot be judged."""
@@ -99,6 +104,7 @@ class Extension(BaseModel):
         default=None, description="Default: documents, the template's place in a message, results of tools."
     )
     question: Text | None = Field(default=None, description="Default: the last message of the user.")
+    topic: Topic = None
     language: Annotated[str, Field(pattern="^[a-z]{2,3}$")] = "en"
 
 

@@ -15,7 +15,7 @@ from lrp4rag.checks.registry import run_checks
 from lrp4rag.policy import Policy
 from lrp4rag.policy.assess import record_finding
 from lrp4rag.service import metrics
-from lrp4rag.service.models import Decision, Passages, Text
+from lrp4rag.service.models import Decision, Passages, Text, Topic
 from lrp4rag.service.problems import Problem
 
 
@@ -49,6 +49,7 @@ class RetrievalRequest(BaseModel):
 
     question: Text
     passages: Passages
+    topic: Topic = None
 
 
 class RetrievalReply(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
@@ -19,6 +19,8 @@ from lrp4rag.yaml_file import line_of, read_yaml
 
 OTHERS = {"LRP4RAG_QUIET", "LRP4RAG_CACHE", "LRP4RAG_TRACEBACK"}
 """Variables of the environment that are not the server's."""
+Label = Annotated[str, Field(min_length=1, max_length=60)]
+"""The name of a topic or a model: it is recorded with decisions."""
 
 
 class Settings(BaseSettings):
@@ -63,6 +65,17 @@ class Settings(BaseSettings):
     )
     keep_texts: bool = Field(
         default=False, description="Keep questions, passages and answers beside the chain."
+    )
+    topics: tuple[Label, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Topics that are recorded where a request or its passages name them; any other is "
+        "recorded as other (docs/drift.md).",
+    )
+    generators: tuple[Label, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Models that are recorded by name where a request names them; any other as other.",
     )
     tokens: dict[str, str] = Field(
         default={},
