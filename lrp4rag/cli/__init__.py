@@ -22,6 +22,7 @@ from lrp4rag.cli.audit import audit
 from lrp4rag.cli.card import card
 from lrp4rag.cli.check import check
 from lrp4rag.cli.corrupt import corrupt
+from lrp4rag.cli.drift import drift
 from lrp4rag.cli.extract import extract
 from lrp4rag.cli.feedback import feedback
 from lrp4rag.cli.generate import generate
@@ -39,7 +40,7 @@ TRACEBACK = "LRP4RAG_TRACEBACK"
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Use": (analyse, generate, attribute),
     "Train": (train, evaluate, extract, store, corrupt),
-    "Guard": (route, policy_group, serve, audit, feedback),
+    "Guard": (route, policy_group, serve, audit, feedback, drift),
     "Inspect": (card, check),
 }
 # By name: the product does not import its research.
@@ -104,7 +105,7 @@ class _Group(click.Group):
     name="lrp4rag",
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
-    epilog="Exit codes: 0 done, 1 failure, 2 bad usage or input, 3 hallucination found (on request).",
+    epilog="Exit codes: 0 done, 1 failure, 2 bad usage or input, 3 hallucination (if asked) or drift found.",
 )
 @click.version_option(__version__, package_name="lrp4rag")
 def main() -> None:
