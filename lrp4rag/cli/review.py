@@ -1,0 +1,75 @@
+"""`lrp4rag review`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from lrp4rag.cli.audit import DATABASE, JSON
+from lrp4rag.cli.command import command
+from lrp4rag.cli.drift import SINCE
+from lrp4rag.cli.options import file_option
+from lrp4rag.files import check_output, write_atomically
+from lrp4rag.terminal import open_console, say, say_json
+
+
+@command(short_help="Answers for people to look at: doubtful ones, and a sample of the others.")
+@DATABASE
+@SINCE
+@click.option(
+    "--limit",
+    default=50,
+    type=click.IntRange(0),
+    metavar="N",
+    help="Most answers that were withheld, doubted or contradicted.",
+)
+@click.option(
+    "--sample", default=20, type=click.IntRange(0), metavar="N", help="Answers drawn from all others."
+)
+@click.option("--seed", default=0, help="Which of them are drawn: the same ones for the same number.")
+@file_option("--out", "out_path", help="Write the list here too, for people to fill in: .csv or .jsonl.")
+@JSON
+def review(
+    database: str,
+    since: str,
+    limit: int,
+    sample: int,
+    seed: int,
+    out_path: Path | None,
+    as_json: bool,
+) -> None:
+    """List answers to look at, each with the reason why it is on the list.
+
+    First those that wait for a reviewer, that a user contradicted, that were withheld, and that were served
+    with doubts, the likeliest hallucinations first; then a random sample of the answers that were served
+    without doubt. Answers that a reviewer has spoken on are left out. Texts are shown where the log keeps
+    them.
+
+    \b
+    Examples:
+      lrp4rag review --audit lrp4rag-audit.db
+      lrp4rag review --since 7d --sample 50 --seed 48 --out week-48.csv
+      lrp4rag review --since 2026-11-01..2026-11-08 --json
+    """
+    from lrp4rag.service.audit import AuditLog
+    from lrp4rag.watching.periods import period
+
+    when = period(since, datetime.now(UTC), field="since")
+    with AuditLog.open(database, read_only=True) as log:
+        if out_path is not None:
+            check_output(out_path, log.files)
+        from lrp4rag.watching.review import review_list
+        from lrp4rag.watching.review_shown import content, record, render, require_known
+
+        if out_path is not None:
+            require_known(out_path)
+        found = review_list(log, when, limit=limit, sample=sample, seed=seed)
+    if as_json:
+        say_json(record(found))
+    else:
+        open_console().print(render(found), soft_wrap=True)
+    if out_path is not None:
+        write_atomically(out_path, content(found, out_path))
+        say(f"wrote {len(found.items)} answers to {out_path}", err=True)
