@@ -1,11 +1,13 @@
 """What is done with an answer, from served to withheld, and what its reader is told."""
 
+from lrp4rag.policy.along import DecidingAlong as DecidingAlong
 from lrp4rag.policy.assess import Assessment as Assessment
 from lrp4rag.policy.assess import assess as assess
 from lrp4rag.policy.decide import Decided as Decided
 from lrp4rag.policy.decide import Measures as Measures
 from lrp4rag.policy.decide import decide as decide
 from lrp4rag.policy.policy import ACTIONS as ACTIONS
+from lrp4rag.policy.policy import WITHHELD as WITHHELD
 from lrp4rag.policy.policy import Action as Action
 from lrp4rag.policy.policy import Policy as Policy
 from lrp4rag.policy.policy import Reason as Reason

@@ -12,8 +12,8 @@ from lrp4rag.checks.facts import fact_score, stated
 from lrp4rag.checks.registry import Checked, run_checks
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.policy.decide import CHECK_OF, Decided, Kind, Measures, decide, rule_of
-from lrp4rag.policy.policy import Policy, Reason
+from lrp4rag.policy.decide import CHECK_OF, Decided, Kind, Measures, decide, graver, rule_of
+from lrp4rag.policy.policy import WITHHELD, Policy, Reason
 from lrp4rag.policy.texts import filled
 from lrp4rag.source import Source
 from lrp4rag.text import one_line
@@ -43,7 +43,7 @@ class Assessment:
 
     @property
     def withheld(self) -> bool:
-        return self.decided.action in ("withhold", "escalate")
+        return self.decided.action in WITHHELD
 
     def shown(self, response: str) -> str:
         """What the reader of the answer gets."""
@@ -65,6 +65,13 @@ class Assessment:
             "findings": [record_finding(one) for one in self.checked.every],
             "unavailable": dict(self.checked.unavailable),
         }
+
+    def told(self) -> dict[str, Any]:
+        """The same for whoever gets the answer: what is withheld is quoted nowhere."""
+        names = ("check", "kind", "passages")
+        found = self.record()
+        del found["message"]
+        return found | {"findings": [{name: one[name] for name in names} for one in found["findings"]]}
 
 
 def record_finding(one: Finding) -> dict[str, Any]:
@@ -102,16 +109,35 @@ def assess(
     return _worded(policy, example.sources, verdict, decide(policy, measures), measures, checked)
 
 
-def assess_passages(policy: Policy, example: Example, *, now: datetime | None = None) -> Assessment | None:
+def assess_passages(
+    policy: Policy, question: str, sources: tuple[Source, ...], *, now: datetime | None = None
+) -> Assessment | None:
     """What is said in the place of an answer, before one is written: where the gate finds no passage that is
     fit to answer from, and the policy withholds then. None where an answer may be written."""
-    checks = {name: check for name, check in policy.made.items() if name == CHECK_OF["null"]}
-    given = CheckInput(example.question, example.sources, now=now or datetime.now(UTC))
-    checked = run_checks(checks, given, budget=policy.budget)
+    checked = _gated(policy, question, sources, now)
     decided = rule_of(policy, checked, "null")
     if decided is None or decided.action != "withhold":
         return None
-    return _worded(policy, example.sources, None, decided, measure(None, checked, ""), checked)
+    return _worded(policy, sources, None, decided, measure(None, checked, ""), checked)
+
+
+def assess_unjudged(
+    policy: Policy, question: str, sources: tuple[Source, ...], *, now: datetime | None = None
+) -> Assessment:
+    """Of an answer that cannot be judged, since nothing was retrieved, or nothing was written: the graver of
+    what the policy says of passages that are not fit and of what is unavailable."""
+    checked = _gated(policy, question, sources, now)
+    decided = Decided(policy.unavailable, "unavailable", "unavailable")
+    ruled = rule_of(policy, checked, "null")
+    if ruled is not None and not graver(decided, ruled):
+        decided = ruled
+    return _worded(policy, sources, None, decided, measure(None, checked, ""), checked)
+
+
+def _gated(policy: Policy, question: str, sources: tuple[Source, ...], now: datetime | None) -> Checked:
+    checks = {name: check for name, check in policy.made.items() if name == CHECK_OF["null"]}
+    given = CheckInput(question, sources, now=now or datetime.now(UTC))
+    return run_checks(checks, given, budget=policy.budget)
 
 
 def _worded(
@@ -187,7 +213,7 @@ def _message(policy: Policy, decided: Decided, checked: Checked, closest: list[S
     texts = policy.texts
     names = ", ".join(_named(source) for source in closest)
     values: dict[str, Callable[[], str]] = {
-        "sources": lambda: filled(texts.closest, {"sources": names}),
+        "sources": lambda: filled(texts.closest, {"sources": names}) if names else "",
         "contact": lambda: texts.contact,
         "sides": lambda: _sides(checked.of("conflicts", "conflict")),
         "condition": lambda: _conditions(checked.of("omissions", "omitted")),

@@ -61,12 +61,12 @@ def decide(policy: Policy, measures: Measures) -> Decided:
     kinds: tuple[Kind, ...] = ("null", "fabricated", "misattributed", "conflict")
     ruled = next((one for kind in kinds if (one := _by_rule(policy, measures, kind)) is not None), None)
     if (none := _without_verdict(policy, measures)) is not None:
-        return ruled if ruled is not None and _graver(ruled, none) else none
+        return ruled if ruled is not None and graver(ruled, none) else none
     if ruled is not None:
         return ruled
     found = _by_share(policy, measures)
     omitted = _by_rule(policy, measures, "omitted")
-    return omitted if omitted is not None and _graver(omitted, found) else found
+    return omitted if omitted is not None and graver(omitted, found) else found
 
 
 def _without_verdict(policy: Policy, measures: Measures) -> Decided | None:
@@ -108,7 +108,8 @@ def _by_share(policy: Policy, measures: Measures) -> Decided:
     raise AssertionError("the last band takes all")
 
 
-def _graver(one: Decided, other: Decided) -> bool:
+def graver(one: Decided, other: Decided) -> bool:
+    """Whether the one is graver than the other."""
     return ACTIONS.index(one.action) > ACTIONS.index(other.action)
 
 

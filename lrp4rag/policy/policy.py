@@ -21,6 +21,8 @@ Action = Literal["serve", "mark", "disclose", "escalate", "withhold"]
 withhold until a reviewer decides; withhold."""
 ACTIONS: tuple[Action, ...] = ("serve", "mark", "disclose", "escalate", "withhold")
 """From the mildest to the gravest."""
+WITHHELD: tuple[Action, ...] = ("withhold", "escalate")
+"""By which nobody sees what was written."""
 Reason = Literal[
     "grounded",
     "suspect",

@@ -8,6 +8,9 @@ from rich.console import Console
 from rich.text import Text
 
 from lrp4rag.classifiers.along import JudgedPiece
+from lrp4rag.policy.along import DecidedPiece
+from lrp4rag.policy.assess import record_finding
+from lrp4rag.policy.policy import WITHHELD
 from lrp4rag.report.generation import INK
 from lrp4rag.report.numbers import percent
 from lrp4rag.text import one_line, visible
@@ -76,3 +79,16 @@ def record_piece(piece: JudgedPiece) -> dict[str, Any]:
             for one in span.contradictions
         ],
     }
+
+
+def record_decided(found: DecidedPiece) -> dict[str, Any]:
+    """What there is to tell of a piece beside what is done with it, as JSON values; of one that is withheld,
+    nothing that it says. Empty where it was not judged."""
+    if found.judged is None:
+        return {}
+    told = record_piece(found.judged)
+    findings = [record_finding(one) for one in found.checked.every]
+    if found.decided.action in WITHHELD:  # what is withheld is not told in another place
+        told["contradictions"] = [{**one, "text": None} for one in told["contradictions"]]
+        findings = [{name: one[name] for name in ("check", "kind", "passages")} for one in findings]
+    return {name: told[name] for name in ("probability", "so_far", "contradictions")} | {"findings": findings}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -11,29 +10,25 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from lrp4rag.checks.check import CheckInput, Finding
-from lrp4rag.checks.registry import Checked, run_checks
-from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong, verdict_of
+from lrp4rag.classifiers.along import ReadingAlong
 from lrp4rag.example import Example
 from lrp4rag.judge import Detector
-from lrp4rag.policy import ACTIONS, Action, Assessment, Decided, Reason, assess
-from lrp4rag.policy.assess import assess_passages, record_finding
-from lrp4rag.policy.decide import rule_of
-from lrp4rag.report.along import record_piece
+from lrp4rag.policy import Assessment, Decided, DecidingAlong
+from lrp4rag.policy.along import DecidedPiece
+from lrp4rag.policy.assess import assess_passages
+from lrp4rag.policy.notices import says_nothing
+from lrp4rag.report.along import record_decided
 from lrp4rag.sentence_stream import Piece
 from lrp4rag.service import metrics
 from lrp4rag.service.access import Access
 from lrp4rag.service.labels import labels
 from lrp4rag.service.models import Decision
-from lrp4rag.service.notices import in_place, marked, says_nothing
 from lrp4rag.service.owner import Owner
 from lrp4rag.service.problems import Problem
 from lrp4rag.service.recording import Recorder, counted, new_id, texts_of
 from lrp4rag.service.settings import Settings
 from lrp4rag.service.upstream import Delta
 
-WITHHELD: tuple[Action, ...] = ("withhold", "escalate")
-UNTOLD: tuple[Reason, ...] = ("unavailable", "unlike training data")
 UPSTREAM_FAILED = (502, 504)
 """Statuses that only a failure of the upstream has."""
 
@@ -44,22 +39,13 @@ class Part:
     What says nothing has no decision."""
 
     text: str
-    judged: JudgedPiece | None = None
     decision: Decision | None = None
-    findings: tuple[Finding, ...] = ()
+    found: DecidedPiece | None = None
 
     def extension(self) -> dict[str, Any]:
         """What a client that asks for it is told."""
         found: dict[str, Any] = {} if self.decision is None else self.decision.model_dump()
-        if self.judged is None or self.decision is None:
-            return found
-        told = record_piece(self.judged)
-        findings = [record_finding(one) for one in self.findings]
-        if self.decision.action in WITHHELD:  # what is withheld is not told in another place
-            told["contradictions"] = [{**one, "text": None} for one in told["contradictions"]]
-            findings = [{name: one[name] for name in ("check", "kind", "passages")} for one in findings]
-        found |= {name: told[name] for name in ("probability", "so_far", "contradictions")}
-        return found | {"findings": findings}
+        return found if self.found is None else found | record_decided(self.found)
 
 
 @dataclass(slots=True)
@@ -82,10 +68,10 @@ class JudgedAnswer:
     usage: Mapping[str, Any] | None = None
     decision: Decision | None = None
     assessment: Assessment | None = None
-    _judged: list[JudgedPiece] = field(default_factory=list)
-    _actions: Counter[Action] = field(default_factory=Counter)
-    _missed: bool = False
-    _notice: str = ""
+    _along: DecidingAlong = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._along = DecidingAlong(self.settings.policy, self.example)
 
     async def parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Part]:
         """Raises a problem where the reader has no time for it or the upstream fails, and what the audit log
@@ -96,13 +82,15 @@ class JudgedAnswer:
                     yield part
 
     async def _parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Part]:
-        refused = await run_in_threadpool(assess_passages, self.settings.policy, self.example)
+        refused = await run_in_threadpool(
+            assess_passages, self.settings.policy, self.example.question, self.example.sources
+        )
         if refused is not None:  # no answer is asked for
             metrics.took("checks", "answer", refused.checked.took)
             await deltas.aclose()
             self.finish_reason = "content_filter"
             await self._finish("", refused)
-            yield Part(refused.message, None, self.decision)
+            yield Part(refused.message, self.decision)
             return
         with metrics.missing("answer"):
             reading = await self.owner.run(self._begin, self.settings.seconds)
@@ -112,7 +100,7 @@ class JudgedAnswer:
                     with metrics.timed("held", "sentence"):
                         part = await self._part(reading, piece)
                     yield part
-                    if self._stops():
+                    if self._along.stops:
                         self.finish_reason = "content_filter"
                         break
         except Exception as error:
@@ -122,8 +110,8 @@ class JudgedAnswer:
             await self._finish(reading.text, None)
             raise
         await self._finish(reading.text, await self._assess(reading))
-        if self.assessment is not None and self.assessment.message and self._actions:
-            yield Part(f"\n\n{self.assessment.message}", None, self.decision)
+        if self.assessment is not None and self.assessment.message and self._along.actions:
+            yield Part(f"\n\n{self.assessment.message}", self.decision)
 
     async def _pieces(self, reading: ReadingAlong, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Piece]:
         started, silent = time.monotonic(), True
@@ -150,35 +138,27 @@ class JudgedAnswer:
             reading.prepare()
         return reading
 
-    def _stops(self) -> bool:
-        most = self.settings.policy.sentences.stop_after
-        return most is not None and sum(self._actions[one] for one in WITHHELD) >= most
-
     async def _part(self, reading: ReadingAlong, piece: Piece) -> Part:
         if says_nothing(piece):
             return Part(piece.text)
-        judged: JudgedPiece | None = None
-        checked = Checked({}, {}, {})
 
-        def job(_: Detector) -> tuple[JudgedPiece, Checked]:
-            with metrics.timed("verdict", "sentence"):
-                found = reading.judge(piece)
-            return found, self._citations(piece.text)
+        def job(_: Detector) -> DecidedPiece:
+            started = time.monotonic()
+            found = self._along.decide(reading, piece)
+            metrics.took("verdict", "sentence", time.monotonic() - started - found.checked.took)
+            metrics.took("checks", "sentence", found.checked.took)
+            return found
 
         try:
-            found, checked = await self.owner.run(job, self.settings.seconds, admitted=True)
-            metrics.took("checks", "sentence", checked.took)
-            action, reason = self._decide(found, checked)
-            judged = found
-            self._judged.append(found)
+            found = await self.owner.run(job, self.settings.seconds, admitted=True)
         except Exception:  # whatever fails is no clean verdict
-            action, reason = self.settings.policy.unavailable, "unavailable"
-            self._missed = True
+            found = self._along.unavailable(piece)
             metrics.missed("sentence")
+        judged = found.judged
         decision = await self.recorder.decide(
             "sentence",
-            action,
-            reason,
+            found.decided.action,
+            found.decided.reason,
             by=self.by,
             answer=self.id,
             start=piece.start,
@@ -186,50 +166,19 @@ class JudgedAnswer:
             probability=judged and judged.probability,
             so_far=judged and judged.so_far,
             abstained=judged is not None and judged.abstained,
-            findings=counted(checked.every),
-            unavailable=dict(checked.unavailable),
+            findings=counted(found.checked.every),
+            unavailable=dict(found.checked.unavailable),
         )
-        self._actions[action] += 1
-        return Part(self._shown(piece, action, reason), judged, decision, tuple(checked.every))
-
-    def _citations(self, text: str) -> Checked:
-        """What the policy wants to know of a sentence's citations."""
-        policy = self.settings.policy
-        checks = {name: check for name, check in policy.made.items() if name == "citations"}
-        given = CheckInput(self.example.question, self.example.sources, text)
-        return run_checks(checks, given, budget=policy.budget)
-
-    def _decide(self, judged: JudgedPiece, checked: Checked) -> tuple[Action, Reason]:
-        """The graver of what the probability and what the citations say."""
-        policy = self.settings.policy
-        assert judged.probability is not None
-        found = policy.sentence(judged.probability, suspect=judged.suspect, abstained=judged.abstained)
-        cited = rule_of(policy, checked, "fabricated", "misattributed")
-        graver = cited is not None and ACTIONS.index(cited.action) > ACTIONS.index(found[0])
-        return (cited.action, cited.reason) if cited is not None and graver else found
-
-    def _shown(self, piece: Piece, action: Action, reason: Reason) -> str:
-        """A notice that stands already is not repeated."""
-        before, self._notice = self._notice, ""
-        texts = self.settings.policy.texts
-        if action == "serve":
-            return piece.text
-        if action not in WITHHELD:
-            return marked(piece, texts.mark)
-        self._notice = texts.unavailable_notice if reason in UNTOLD else texts.notice
-        return in_place(piece, "" if self._notice == before else self._notice)
+        return Part(self._along.let_out(found), decision, found)
 
     async def _assess(self, reading: ReadingAlong) -> Assessment | None:
         """The answer as a whole, of the sentences as they were judged; None where it could not be decided
         on."""
         if not reading.text.strip():
             return None
-        policy, example = self.settings.policy, self.example.with_response(reading.text)
 
         def job(detector: Detector) -> Assessment:
-            verdict = None if self._missed else verdict_of(self._judged, detector.card.threshold)
-            abstained = any(one.abstained for one in self._judged)
-            return assess(policy, example, verdict, abstained=abstained)
+            return self._along.assess(reading.text, detector.card.threshold)
 
         try:
             found = await self.owner.run(job, self.settings.seconds, admitted=True)
@@ -237,7 +186,7 @@ class JudgedAnswer:
             metrics.missed("answer")
             return None
         metrics.took("checks", "answer", found.checked.took)
-        if self._missed:
+        if self._along.missed:
             metrics.missed("answer")
         return found
 
@@ -246,7 +195,7 @@ class JudgedAnswer:
             self.settings,
             self.example.sources,
             text,
-            sentences=sum(self._actions.values()),
+            sentences=sum(self._along.actions.values()),
             topic=self.topic,
             generator=self.settings.model or self.example.generator,
         )
@@ -263,11 +212,11 @@ class JudgedAnswer:
             by=self.by,
             rule=decided.rule,
             answer=self.id,
-            sentences=dict(self._actions),
+            sentences=dict(self._along.actions),
             **self._labels(text),
             probability=found and found.measures.probability,
             threshold=self.owner.detector.card.threshold,
-            abstained=any(one.abstained for one in self._judged),
+            abstained=self._along.abstained,
             faithfulness=found and found.measures.faithfulness,
             fact_score=found and found.measures.facts,
             findings=counted(found.checked.every) if found else {},

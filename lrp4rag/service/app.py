@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lrp4rag import __version__
 from lrp4rag.judge import Detector, ExplainedVerdict
-from lrp4rag.policy import Assessment, assess
+from lrp4rag.policy import WITHHELD, Assessment, assess
 from lrp4rag.policy.assess import record_finding
 from lrp4rag.service import chat, metrics, problems, retrieval
 from lrp4rag.service.answers import JudgedAnswer, Part
@@ -369,7 +369,7 @@ def _add_guardrail(app: FastAPI) -> None:
                 )
                 if action != "mark":
                     shown = policy.texts.unavailable_notice
-            if action in ("withhold", "escalate"):
+            if action in WITHHELD:
                 return GuardrailReply(action="BLOCKED", blocked_reason=shown)
             texts.append(shown)
         if texts == given.texts:

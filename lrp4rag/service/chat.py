@@ -170,10 +170,10 @@ def _decision(answer: JudgedAnswer) -> dict[str, Any]:
     found = {} if answer.decision is None else answer.decision.model_dump()
     if answer.assessment is None:
         return found
-    told = answer.assessment.record()
-    names = ("faithfulness", "fact_score", "closest", "unavailable")
-    kinds = [{name: one[name] for name in ("check", "kind", "passages")} for one in told["findings"]]
-    return found | {name: told[name] for name in names} | {"findings": kinds}
+    told = answer.assessment.told()
+    return found | {
+        name: told[name] for name in ("faithfulness", "fact_score", "closest", "findings", "unavailable")
+    }
 
 
 def _event(found: Mapping[str, Any]) -> str:

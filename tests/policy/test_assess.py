@@ -12,6 +12,7 @@ from lrp4rag.classifiers.verdict import Sentence, SuspectSpan, Verdict
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.policy import Policy, assess
+from lrp4rag.policy.assess import assess_unjudged
 from lrp4rag.sentences import split_sentences
 from lrp4rag.source import Source
 
@@ -130,3 +131,18 @@ def test_texts_are_the_policy_s() -> None:
     policy = Policy.model_validate({"texts": texts})
     found = shown([Source("Leave is 16 weeks.")], "Leave is 18 weeks.", "18 weeks", policy=policy)
     assert found.message == "Dazu sagt kein Dokument etwas. Fragen Sie Frau Li."
+
+
+def test_where_nothing_was_retrieved_no_source_is_named() -> None:
+    found = assess_unjudged(Policy(), QUESTION, (), now=NOW)
+    assert (found.decided.action, found.decided.rule) == ("withhold", "rules.null")
+    assert found.message == "The available documents do not answer this question."
+
+
+def test_what_could_not_be_judged_is_the_graver_of_two_rules() -> None:
+    fit = (Source("Leave is 16 weeks.", title="Leave"),)
+    found = assess_unjudged(Policy(), QUESTION, fit, now=NOW)
+    assert (found.decided.rule, found.closest) == ("unavailable", (0,))
+    mild = Policy(rules={"null": "mark"})
+    assert assess_unjudged(mild, QUESTION, (), now=NOW).decided.rule == "unavailable"
+    assert assess_unjudged(Policy(rules={"null": None}), QUESTION, (), now=NOW).decided.rule == "unavailable"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from lrp4rag import Detector
@@ -76,6 +79,20 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(ReadingAlong, "judge", judge)
     return seen
+
+
+@contextmanager
+def listening(app: FastAPI) -> Iterator[str]:
+    """Where OpenAI's clients find a server, on a socket."""
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+    socket = uvicorn.Config(app, port=0, log_level="error").bind_socket()
+    socket.listen()
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{socket.getsockname()[1]}/v1"
+    server.should_exit = True
+    thread.join(10)
+    assert not thread.is_alive()
 
 
 def asked(**more: Any) -> dict[str, Any]:

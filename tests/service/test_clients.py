@@ -6,17 +6,15 @@ import asyncio
 import json
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 
 import pytest
-import uvicorn
 from openai import APIStatusError, AsyncOpenAI, OpenAI
 
 from lrp4rag.service.access import new_token
 from lrp4rag.service.app import create_app
-from tests.service.conftest import PASSAGES, QUESTION, TEXTS, UNSUPPORTED, asked
+from tests.service.conftest import PASSAGES, QUESTION, TEXTS, UNSUPPORTED, asked, listening
 from tests.service.scripted_upstream import Script, events, serving
 
 MESSAGES = [{"role": "user", "content": QUESTION}]
@@ -32,15 +30,8 @@ def address(detector, settings, script: Script, judged: list[str]) -> Iterator[s
     script.longest = 40
     with serving(script, models=("tall",)) as upstream:
         app = create_app(settings(upstream=upstream, open=False, tokens={"app": HASH}), detector)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
-        socket = uvicorn.Config(app, port=0, log_level="error").bind_socket()
-        socket.listen()
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{socket.getsockname()[1]}/v1"
-        server.should_exit = True
-        thread.join(10)
-        assert not thread.is_alive()
+        with listening(app) as url:
+            yield url
 
 
 def text_of(chunks) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lrp4rag.policy.notices import in_place, marked, says_nothing
 from lrp4rag.sentence_stream import SentenceStream
-from lrp4rag.service.notices import in_place, marked, says_nothing
 
 NOTICE = "[withheld]"
 

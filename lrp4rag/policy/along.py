@@ -1,0 +1,110 @@
+"""`DecidingAlong`: what is done with each sentence of an answer while it is written, and with the whole of
+it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lrp4rag.checks.check import CheckInput
+from lrp4rag.checks.registry import Checked, run_checks
+from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong, verdict_of
+from lrp4rag.example import Example
+from lrp4rag.policy.assess import Assessment, assess
+from lrp4rag.policy.decide import CHECK_OF, Decided, graver, rule_of
+from lrp4rag.policy.notices import in_place, marked
+from lrp4rag.policy.policy import WITHHELD, Action, Policy, Reason
+from lrp4rag.sentence_stream import Piece
+
+UNTOLD: tuple[Reason, ...] = ("unavailable", "unlike training data")
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedPiece:
+    """What is done with a piece of an answer; without `judged`, it could not be judged."""
+
+    piece: Piece
+    decided: Decided
+    judged: JudgedPiece | None = None
+    checked: Checked = field(default_factory=lambda: Checked({}, {}, {}))
+
+
+class DecidingAlong:
+    """The rules of a policy for sentences, on one answer: each piece is decided on, then let out.
+
+    `policy` and `example` (question and passages) are those of the answer.
+    """
+
+    def __init__(self, policy: Policy, example: Example) -> None:
+        self.policy, self.example = policy, example
+        self._judged: list[JudgedPiece] = []
+        self._actions: Counter[Action] = Counter()
+        self.missed = False
+        """Whether a piece could not be judged."""
+        self._notice = ""
+
+    def decide(self, reading: ReadingAlong, piece: Piece) -> DecidedPiece:
+        """Judge a piece: the graver of what its probability and its citations say. It changes nothing here;
+        raises what judging raises."""
+        judged, cited = reading.judge(piece), self._citations(piece.text)
+        assert judged.probability is not None
+        decided = Decided(
+            *self.policy.sentence(judged.probability, suspect=judged.suspect, abstained=judged.abstained),
+            "sentences",
+        )
+        ruled = rule_of(self.policy, cited, "fabricated", "misattributed")
+        if ruled is not None and graver(ruled, decided):
+            decided = ruled
+        return DecidedPiece(piece, decided, judged, cited)
+
+    def unavailable(self, piece: Piece) -> DecidedPiece:
+        """Of a piece that could not be judged."""
+        return DecidedPiece(piece, Decided(self.policy.unavailable, "unavailable", "unavailable"))
+
+    def let_out(self, found: DecidedPiece) -> str:
+        """What is shown of a piece: itself, with a mark, or a notice in its place. A notice that stands
+        already is not repeated."""
+        if found.judged is None:
+            self.missed = True
+        else:
+            self._judged.append(found.judged)
+        action, texts = found.decided.action, self.policy.texts
+        self._actions[action] += 1
+        before, self._notice = self._notice, ""
+        if action == "serve":
+            return found.piece.text
+        if action not in WITHHELD:
+            return marked(found.piece, texts.mark)
+        self._notice = texts.unavailable_notice if found.decided.reason in UNTOLD else texts.notice
+        return in_place(found.piece, "" if self._notice == before else self._notice)
+
+    @property
+    def actions(self) -> Mapping[Action, int]:
+        """How many pieces were let out by each action."""
+        return self._actions
+
+    @property
+    def abstained(self) -> bool:
+        """Whether a piece is unlike the training data."""
+        return any(one.abstained for one in self._judged)
+
+    @property
+    def stops(self) -> bool:
+        """Whether so many were withheld that the rest is not waited for."""
+        most = self.policy.sentences.stop_after
+        return most is not None and sum(self._actions[one] for one in WITHHELD) >= most
+
+    def assess(self, response: str, threshold: float | None) -> Assessment:
+        """The answer as a whole, of the sentences as they were judged; it is called hallucinated from
+        `threshold` on."""
+        verdict = None if self.missed else verdict_of(self._judged, threshold)
+        example = self.example.with_response(response)
+        return assess(self.policy, example, verdict, abstained=self.abstained)
+
+    def _citations(self, text: str) -> Checked:
+        """What the policy wants to know of a sentence's citations."""
+        name = CHECK_OF["fabricated"]
+        checks = {one: check for one, check in self.policy.made.items() if one == name}
+        given = CheckInput(self.example.question, self.example.sources, text)
+        return run_checks(checks, given, budget=self.policy.budget)
