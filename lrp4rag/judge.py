@@ -302,6 +302,11 @@ class Detector:
         with self._open() as analyser:
             return analyser.with_rows(analysis, tokens=tokens)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it holds its reader."""
+        return self._analyser is not None
+
     def __enter__(self) -> Self:
         self._held = ExitStack()
         self._analyser = self._held.enter_context(self._analysing())

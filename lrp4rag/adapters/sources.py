@@ -1,0 +1,36 @@
+"""Documents of other libraries as `Source`s."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from numbers import Real
+from typing import Any, TypeGuard
+
+from lrp4rag.source import NAMES, Source
+
+IDS = ("id", "source", "file_name", "file_path")
+"""Under which names metadata have the document that a passage is from; the first that is there."""
+SCORES = ("score", "relevance_score")
+"""Under which names metadata have the score of a retrieval."""
+
+
+def source_of(text: str, metadata: Mapping[str, Any] | None = None, *, score: object = None) -> Source:
+    """A passage with what its metadata say of it, under the names that `Source` has. The ids that libraries
+    make tell people nothing, and are not taken."""
+    given = metadata or {}
+    known = {name: _words(given.get(name)) for name in NAMES}
+    known["id"] = next((one for name in IDS if (one := _words(given.get(name)))), None)
+    scores = [one for one in (score, *(given.get(name) for name in SCORES)) if _is_number(one)]
+    return Source(text, **known, score=float(scores[0]) if scores else None)
+
+
+def _words(value: object) -> str | None:
+    """A name, a number or a date as text; None for anything else."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value) if isinstance(value, str) or _is_number(value) else None
+
+
+def _is_number(value: object) -> TypeGuard[Real]:
+    return isinstance(value, Real) and not isinstance(value, bool)
