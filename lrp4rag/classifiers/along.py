@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lrp4rag.classifiers.analysis import Analyser
+from lrp4rag.classifiers.analysis import Analyser, nearest_to
 from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
 from lrp4rag.errors import InputError, RelevanceError
 from lrp4rag.example import Example
 from lrp4rag.reader.encoding import Truncation, tokens_in
 from lrp4rag.sentence_stream import Piece, SentenceStream
+from lrp4rag.values.nearest import Nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class JudgedPiece:
     * `so_far`: the probability that the response up to here is hallucinated.
     * `spans`: its suspect spans, with what contradicts them.
     * `abstained`: the response up to here is unlike what the detector learned from.
+    * `nearest`: the sentence of the passages that has most of its words.
     """
 
     start: int
@@ -38,6 +40,7 @@ class JudgedPiece:
     so_far: float | None = None
     spans: tuple[SuspectSpan, ...] = ()
     abstained: bool = False
+    nearest: Nearest | None = None
 
 
 class ReadingAlong:
@@ -107,6 +110,7 @@ class ReadingAlong:
             so_far=verdict.probability,
             spans=_spans_in(verdict, piece),
             abstained=verdict.abstained,
+            nearest=nearest_to(piece.text, example, analysis.encoded),
         )
 
 
@@ -136,7 +140,7 @@ def verdict_of(pieces: Sequence[JudgedPiece], threshold: float | None) -> Verdic
         None,
         tuple(span for one in judged for span in one.spans),
         tuple(
-            Sentence(one.start, one.end, one.text, None, (), None, one.suspect, one.probability)
+            Sentence(one.start, one.end, one.text, None, (), None, one.suspect, one.probability, one.nearest)
             for one in judged
         ),
     )

@@ -27,6 +27,7 @@ from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import Encoded, Truncation
 from lrp4rag.reader.reader import Reader
+from lrp4rag.values.nearest import Nearest, nearest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,11 +115,12 @@ class Analyser:
     ) -> Analysis:
         """Replay the response (generated first where there is none), judge it and tell what it rests on.
 
-        With `evidence`, relevance of the passages is pulled for suspect sentences and contradicted values,
-        where the detector itself reads none; without `reasons`, the verdict says nothing of features. `rows`
-        adds relevance of the whole prompt and one pulled
-        cotangent for each sentence, `tokens` one for each response token. Without a detector there is
-        evidence and no probability. Raises `InputError` for what the reader cannot read.
+        With `evidence`, each sentence has the one of the passages that is nearest, and relevance of the
+        passages is pulled for suspect sentences and contradicted values, where the detector itself reads
+        none; without `reasons`, the verdict says nothing of features. `rows` adds relevance of the whole
+        prompt and one pulled cotangent for each sentence, `tokens` one for each response token. Without a
+        detector there is evidence and no probability. Raises `InputError` for what the reader
+        cannot read.
         """
         seconds: dict[str, float] = {}
         if rows or tokens or (self.detector is not None and PROMPT in self.detector.needs):
@@ -138,12 +140,13 @@ class Analyser:
                 verdict = self.detector.predict(named, reasons=reasons)
             else:
                 verdict = judge(record.encoded, record.relevance)
+        verdict = _in_passages(verdict, example, encoded)
         analysis = Analysis(
             example,
             encoded,
             record.reader,
             record.relevance,
-            _in_passages(verdict, example, encoded),
+            with_nearest(verdict, example, encoded) if evidence else verdict,
             None,
             None,
             generated,
@@ -320,7 +323,11 @@ def with_relevance(verdict: Verdict, relevance: Relevance) -> Verdict:
         )
         for span, other in zip(verdict.spans, pushed.spans, strict=True)
     )
-    return replace(verdict, token_relevance=pushed.token_relevance, sentences=pushed.sentences, spans=spans)
+    sentences = tuple(
+        replace(other, nearest=sentence.nearest)
+        for sentence, other in zip(verdict.sentences, pushed.sentences, strict=True)
+    )
+    return replace(verdict, token_relevance=pushed.token_relevance, sentences=sentences, spans=spans)
 
 
 def _passage_of(span: SuspectSpan, sentences: Sequence[Sentence]) -> int | None:
@@ -342,13 +349,34 @@ def _in_passages(verdict: Verdict, example: Example, encoded: Encoded) -> Verdic
     """Contradictions with places in the passages as they were given: the prompt's may begin later."""
     if not any(span.contradictions for span in verdict.spans):
         return verdict
-    read, given = context_of(encoded).starts, passage_starts(example, encoded)
+    shifts = _shifts(example, encoded)
 
     def moved(one: Contradiction) -> Contradiction:
-        shift = read[one.passage] - given[one.passage]
-        return replace(one, passage_start=one.passage_start + shift, passage_end=one.passage_end + shift)
+        by = shifts[one.passage]
+        return replace(one, passage_start=one.passage_start + by, passage_end=one.passage_end + by)
 
     spans = tuple(
         replace(span, contradictions=tuple(map(moved, span.contradictions))) for span in verdict.spans
     )
     return replace(verdict, spans=spans)
+
+
+def _shifts(example: Example, encoded: Encoded) -> list[int]:
+    """By how many characters each passage, as it was given, begins before the prompt's."""
+    given = passage_starts(example, encoded)
+    return [start - given[number] for number, start in enumerate(context_of(encoded).starts)]
+
+
+def with_nearest(verdict: Verdict, example: Example, encoded: Encoded) -> Verdict:
+    """Each sentence with the one of the passages that has most of its words."""
+    sentences = tuple(
+        replace(one, nearest=nearest_to(one.text, example, encoded)) for one in verdict.sentences
+    )
+    return replace(verdict, sentences=sentences)
+
+
+def nearest_to(statement: str, example: Example, encoded: Encoded) -> Nearest | None:
+    """The sentence of the passages, as they were given, that has most of the statement's words."""
+    context = context_of(encoded)
+    found = nearest(context.index, context.passages, statement)
+    return None if found is None else found.shifted(_shifts(example, encoded)[found.passage])

@@ -15,6 +15,7 @@ from lrp4rag.features.units import smoothed
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.sentences import split_sentences
+from lrp4rag.values.nearest import Nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ class Sentence:
     `relevance` is that of the whole prompt (None where it was not computed), and `by_passage` of each
     passage, summed over prompt tokens and averaged over the sentence's tokens; `passage` the index of the
     largest, None where none is positive or passages were not attributed. It is `suspect` where half of its
-    tokens are (of a vector detector), or where its `probability` is high enough.
+    tokens are (of a vector detector), or where its `probability` is high enough. `nearest` is the sentence of
+    the passages that has most of its words, None where none has any or nobody looked.
     """
 
     start: int
@@ -77,6 +79,7 @@ class Sentence:
     passage: int | None
     suspect: bool
     probability: float | None = None
+    nearest: Nearest | None = None
 
     def attributed(self, relevance: float, by_passage: Sequence[float]) -> Sentence:
         """The same with relevance of the prompt and of its passages."""

@@ -13,6 +13,7 @@ from lrp4rag.policy.assess import record_finding
 from lrp4rag.policy.policy import WITHHELD
 from lrp4rag.report.generation import INK
 from lrp4rag.report.numbers import percent
+from lrp4rag.report.record import contradiction_record, nearest_record
 from lrp4rag.text import one_line, visible
 
 BANDS = ((0.1, "on color(75)"), (0.25, "on color(153)"), (0.5, "on color(223)"), (1.01, "on color(214)"))
@@ -74,10 +75,11 @@ def record_piece(piece: JudgedPiece) -> dict[str, Any]:
         "so_far": piece.so_far,
         "abstained": piece.abstained,
         "contradictions": [
-            {"text": one.text, "passage": one.passage + 1, "instead": one.instead}
+            {**contradiction_record(one), "instead": one.instead}
             for span in piece.spans
             for one in span.contradictions
         ],
+        "nearest": nearest_record(piece.nearest),
     }
 
 
@@ -90,5 +92,7 @@ def record_decided(found: DecidedPiece) -> dict[str, Any]:
     findings = [record_finding(one) for one in found.checked.every]
     if found.decided.action in WITHHELD:  # what is withheld is not told in another place
         told["contradictions"] = [{**one, "text": None} for one in told["contradictions"]]
+        told["nearest"] = told["nearest"] and {**told["nearest"], "words": []}
         findings = [{name: one[name] for name in ("check", "kind", "passages")} for one in findings]
-    return {name: told[name] for name in ("probability", "so_far", "contradictions")} | {"findings": findings}
+    names = ("start", "end", "probability", "suspect", "so_far", "contradictions", "nearest")
+    return {name: told[name] for name in names} | {"findings": findings}

@@ -10,6 +10,7 @@ from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import Contradiction, Reason, Sentence, SuspectSpan, Verdict
 from lrp4rag.policy.assess import Assessment
 from lrp4rag.report.words import reason_words
+from lrp4rag.values.nearest import Nearest
 
 
 def record(
@@ -20,7 +21,8 @@ def record(
     `probability`, `threshold` and `hallucinated` are null without a detector; `hallucinated` also where it
     `abstained`, for what `unlike` tells. `prevalence` is the part of hallucinated responses that
     probability and threshold are for, null where it is that of training. A sentence's or span's `passage`
-    counts from 1 and is null where it rests on none, or where that was not computed. A span's `kind` is
+    counts from 1 and is null where it rests on none, or where that was not computed; `nearest` is the
+    sentence of the passages that has most of its words, and where these `words` are. A span's `kind` is
     "contradicted" or "unsupported"; its `contradictions` have values of the response, what a passage has in
     their place and where, by how many nats the reader prefers that (`margin`), and what the passage speaks
     for it (`relevance`). Relevance is in logits, and null where it was not computed. `reasons` are features
@@ -63,11 +65,12 @@ def _span(span: SuspectSpan) -> dict[str, Any]:
         "passage": None if span.passage is None else span.passage + 1,
         "text": span.text,
         "kind": span.kind,
-        "contradictions": [_contradiction(one) for one in span.contradictions],
+        "contradictions": [contradiction_record(one) for one in span.contradictions],
     }
 
 
-def _contradiction(one: Contradiction) -> dict[str, Any]:
+def contradiction_record(one: Contradiction) -> dict[str, Any]:
+    """JSON values; passages count from 1."""
     return {
         "start": one.start,
         "end": one.end,
@@ -91,6 +94,20 @@ def _sentence(sentence: Sentence) -> dict[str, Any]:
         "passage": None if sentence.passage is None else sentence.passage + 1,
         "suspect": sentence.suspect,
         "probability": _number(sentence.probability),
+        "nearest": nearest_record(sentence.nearest),
+    }
+
+
+def nearest_record(one: Nearest | None) -> dict[str, Any] | None:
+    """JSON values; passages count from 1."""
+    if one is None:
+        return None
+    return {
+        "passage": one.passage + 1,
+        "start": one.start,
+        "end": one.end,
+        "similarity": _number(one.similarity),
+        "words": [list(span) for span in one.words],
     }
 
 

@@ -41,6 +41,17 @@ def test_a_sentence_is_judged_as_if_the_response_ended_there(detector: Detector,
         assert piece.abstained == verdict.abstained
 
 
+def test_each_sentence_tells_where_the_passages_have_its_words(detector: Detector) -> None:
+    with detector:
+        found = [one for one in read_along(detector, RESPONSE, 9) if one.probability is not None]
+    whole = detector.judge(QUESTION, PASSAGES, RESPONSE)
+    assert [one.nearest for one in found] == [one.nearest for one in whole.sentences]
+    first = found[0].nearest
+    assert first is not None
+    assert PASSAGES[first.passage][first.start : first.end] == PASSAGES[0]
+    assert [PASSAGES[0][a:b] for a, b in first.words] == ["31", "metres", "tall"]
+
+
 def test_what_follows_changes_nothing(detector: Detector) -> None:
     with detector:
         one = read_along(detector, RESPONSE, 5)
