@@ -25,7 +25,7 @@ from lrp4rag.service.labels import labels
 from lrp4rag.service.models import Decision
 from lrp4rag.service.owner import Owner
 from lrp4rag.service.problems import Problem
-from lrp4rag.service.recording import Recorder, counted, new_id, texts_of
+from lrp4rag.service.recording import Recorder, counted, evidence_of, new_id, texts_of
 from lrp4rag.service.settings import Settings
 from lrp4rag.service.upstream import Delta
 
@@ -222,5 +222,9 @@ class JudgedAnswer:
             findings=counted(found.checked.every) if found else {},
             unavailable=dict(found.checked.unavailable) if found else {},
             finish_reason=self.finish_reason,
+            evidence=evidence_of(
+                [one for one in self._judged if one.probability is not None],
+                [span for one in self._judged for span in one.spans],
+            ),
             texts=texts_of(self.example, text),
         )

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from typing import Annotated, Any, Literal, TypeVar
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Query, Request
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,11 +19,12 @@ from lrp4rag.policy import WITHHELD, Assessment, assess
 from lrp4rag.policy.assess import record_finding
 from lrp4rag.service import chat, metrics, problems, retrieval
 from lrp4rag.service.answers import JudgedAnswer, Part
+from lrp4rag.service.audit import Entry
 from lrp4rag.service.door import CLIENT, Known, Limited
 from lrp4rag.service.labels import labels
 from lrp4rag.service.models import BatchRequest, JudgeReply, JudgeRequest, Name, Passages, Text, Topic
 from lrp4rag.service.problems import Problem, as_problem
-from lrp4rag.service.recording import counted, texts_of
+from lrp4rag.service.recording import counted, evidence_of, texts_of
 from lrp4rag.service.reviews import KINDS, FeedbackRequest, ReviewRequest, corrects
 from lrp4rag.service.settings import Settings
 from lrp4rag.service.state import State, running
@@ -33,6 +34,8 @@ LOOKS_EVERY = 0.2
 """Seconds between looks at whether a client is still there."""
 MOST_WAITING = 100
 """Answers that wait for a reviewer are told at a time."""
+MOST_TOLD = 1000
+"""Decisions are told at a time."""
 T = TypeVar("T")
 
 
@@ -76,6 +79,12 @@ Server = Annotated[State, Depends(_state)]
 Client = Annotated[str, Depends(_client)]
 
 
+def told(entry: Entry) -> dict[str, Any]:
+    """A decision in a list of many."""
+    record = {name: value for name, value in entry.record.items() if name not in ("evidence", "texts")}
+    return {"sequence": entry.sequence, "time": entry.time, **record}
+
+
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """What the work returns; it is cancelled, and a problem raised, where the client goes before."""
     task = asyncio.ensure_future(work)
@@ -117,6 +126,7 @@ async def _judge(server: State, given: JudgeRequest, by: str, *, admitted: bool 
         unavailable=dict(checked.unavailable),
         abstained=verdict.abstained,
         **_labels(server, given, sentences=len(verdict.sentences)),
+        evidence=evidence_of(verdict.sentences, verdict.spans),
         texts=texts_of(example, given.response),
     )
     metrics.took("checks", "response", checked.took)
@@ -186,6 +196,18 @@ def _add_judging(app: FastAPI) -> None:
             | {f"passage {k}": source.read for k, source in enumerate(sources, start=1)},
         )
         return retrieval.reply(decision, kept, findings, note)
+
+    @app.get("/v1/decisions", tags=["judge"])
+    async def decisions(
+        server: Server,
+        client: Client,
+        limit: Annotated[int, Query(ge=1, le=MOST_TOLD)] = 100,
+        before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+    ) -> dict[str, list[Any]]:
+        """The last decisions on answers, the newest first, without texts; `before` is the sequence number of
+        the last that is known."""
+        entries = await server.recorder.latest(before=before, limit=limit)
+        return {"decisions": [told(entry) for entry in entries]}
 
     @app.get("/v1/decisions/{id}", tags=["judge"])
     async def decision(id: str, server: Server, client: Client) -> dict[str, Any]:

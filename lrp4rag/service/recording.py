@@ -6,17 +6,20 @@ import logging
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
 from lrp4rag import __version__
 from lrp4rag.checks.check import Finding
+from lrp4rag.classifiers.along import JudgedPiece
+from lrp4rag.classifiers.verdict import Sentence, SuspectSpan
 from lrp4rag.example import Example
 from lrp4rag.hashes import json_hash
 from lrp4rag.judge import Detector
 from lrp4rag.policy import Action, Policy, Reason
+from lrp4rag.report.record import nearest_record
 from lrp4rag.service import metrics
 from lrp4rag.service.audit import AuditLog, Entry
 from lrp4rag.service.models import Decision
@@ -24,6 +27,8 @@ from lrp4rag.service.problems import Problem
 from lrp4rag.service.reviews import KINDS, Queue
 
 LOG = logging.getLogger("lrp4rag.service")
+MOST_PLACES = 500
+"""Sentences, and contradicted values, of one answer that a record holds."""
 
 
 def new_id() -> str:
@@ -102,6 +107,10 @@ class Recorder:
     async def find(self, id: str) -> Entry | None:
         return await run_in_threadpool(self._log.get, id)
 
+    async def latest(self, *, before: int | None, limit: int) -> list[Entry]:
+        """The last decisions on answers, or the last before a sequence number, the newest first."""
+        return await run_in_threadpool(self._log.latest, KINDS, before=before, limit=limit)
+
     def _append(self, record: dict[str, Any], texts: dict[str, str]) -> None:
         try:
             with self._lock:
@@ -115,3 +124,36 @@ class Recorder:
 def counted(findings: Iterable[Finding]) -> dict[str, int]:
     """How many findings there are of each kind, without their words: they may quote a request."""
     return dict(Counter(f"{one.check}: {one.kind}" for one in findings))
+
+
+def evidence_of(sentences: Sequence[Sentence | JudgedPiece], spans: Iterable[SuspectSpan]) -> dict[str, Any]:
+    """Which characters of an answer are suspect, and which of the passages contradict or resemble them: what
+    a reviewer is shown again. Numbers only; passages count from 1."""
+    contradictions = [
+        {
+            "start": one.start,
+            "end": one.end,
+            "passage": one.passage + 1,
+            "passage_start": one.passage_start,
+            "passage_end": one.passage_end,
+        }
+        for span in spans
+        for one in span.contradictions
+    ]
+    return {
+        "sentences": [
+            {
+                "start": one.start,
+                "end": one.end,
+                "probability": None if one.probability is None else float(one.probability),
+                "suspect": bool(one.suspect),
+                "nearest": _without_words(nearest_record(one.nearest)),
+            }
+            for one in sentences[:MOST_PLACES]
+        ],
+        "contradictions": contradictions[:MOST_PLACES],
+    }
+
+
+def _without_words(nearest: dict[str, Any] | None) -> dict[str, Any] | None:
+    return nearest and {name: value for name, value in nearest.items() if name != "words"}

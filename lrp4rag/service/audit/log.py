@@ -136,6 +136,15 @@ class AuditLog:
                 return
             after = rows[-1].sequence
 
+    def latest(self, kinds: Collection[str], *, before: int | None = None, limit: int = _PAGE) -> list[Entry]:
+        """The last entries of some kinds, or the last before a sequence number, the newest first."""
+        chosen = select(ENTRIES).where(ENTRIES.c.kind.in_(kinds))
+        if before is not None:
+            chosen = chosen.where(ENTRIES.c.sequence < before)
+        with self._database.reading() as connection:
+            rows = connection.execute(chosen.order_by(ENTRIES.c.sequence.desc()).limit(limit)).all()
+        return list(map(entry_of, rows))
+
     def export(self, path: str | Path) -> int:
         """Write all entries to a file as JSON Lines, whole or not at all; returns how many they are.
 

@@ -28,6 +28,15 @@ def test_entries_are_chained(log):
     assert second.kind == "decision"
 
 
+def test_the_last_entries_of_some_kinds_are_told_the_newest_first(log):
+    for number in range(1, 6):
+        log.append({**decision(number), "kind": "answer" if number % 2 else "sentence"})
+    assert [one.id for one in log.latest(("answer",))] == ["d5", "d3", "d1"]
+    assert [one.id for one in log.latest(("answer", "sentence"), limit=2)] == ["d5", "d4"]
+    assert [one.id for one in log.latest(("answer",), before=5)] == ["d3", "d1"]
+    assert log.latest(()) == []
+
+
 def test_texts_are_kept_beside_the_record(log):
     entry = log.append(decision(1), TEXTS)
     assert set(entry.record["texts"]) == set(TEXTS)
