@@ -59,7 +59,8 @@ def serve(
 
     POST /v1/judge judges a response by its question and passages. POST /v1/chat/completions is OpenAI's: it
     asks the upstream, and holds each sentence until it is judged and the decision is in the audit log. Any
-    OpenAI client works; passages come in the extra field "lrp4rag". /docs lists all routes.
+    OpenAI client works; passages come in the extra field "lrp4rag". / is a page for people, and /docs lists
+    all routes.
 
     \b
     Examples:
@@ -118,7 +119,9 @@ def _banner(settings: Settings, port: int, token: str | None) -> list[str]:
     """What to type next."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     url = f"http://{host}:{port}"
-    lines = [f"{url}  (routes: {url}/docs; audit log: {_without_password(settings.audit)})"]
+    lines = [
+        f"{url}  (open it in a browser; routes: {url}/docs; audit log: {_without_password(settings.audit)})"
+    ]
     if token is not None:
         lines.append(f"token of this run: {token}")
     shown = token or ("TOKEN" if settings.tokens else None)

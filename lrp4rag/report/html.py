@@ -10,6 +10,7 @@ from markupsafe import Markup
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.policy.assess import Assessment
 from lrp4rag.reader.encoding import Encoded
+from lrp4rag.report.assets import STATIC_SCRIPTS, STATIC_STYLES, content_policy, hash_source, joined
 from lrp4rag.report.numbers import signed
 from lrp4rag.report.page import (
     LEVELS,
@@ -22,28 +23,26 @@ from lrp4rag.report.page import (
     sentence_view,
     token_view,
 )
-from lrp4rag.report.routing import news, shares_words, unavailable_words
-from lrp4rag.report.templates import asset, html_template, policy_hash
+from lrp4rag.report.record import record
+from lrp4rag.report.summary import summary_of
+from lrp4rag.report.templates import html_template
 from lrp4rag.report.words import (
-    contradiction_words,
     figure_words,
-    main_reasons,
     reader_words,
     rests_on,
     time_words,
     token_words,
-    unlike_words,
     verdict_words,
 )
-from lrp4rag.text import one_line, visible
+from lrp4rag.text import visible
 
-SPAN_LENGTH = 60
 # "<" ends a script element early, and the two separators once ended a line of a string.
 _JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def html_page(analysis: Analysis, *, detector: str | None = None, decision: Assessment | None = None) -> str:
-    """The page: verdict, prompt and response; choosing a sentence shades the prompt by its relevance.
+    """The page: verdict, answer and passages, with what each sentence rests on and what contradicts it; for
+    experts the numbers, and the prompt shaded by relevance.
 
     Rows come from `sentence_rows` and `token_rows`, where given. `detector` names the detector in
     the small print; `decision` is what a policy does with the response. Encode the page as UTF-8.
@@ -53,68 +52,30 @@ def html_page(analysis: Analysis, *, detector: str | None = None, decision: Asse
     response_pieces = cut(encoded.response_offsets, len(encoded.response))
     sentences = sentence_view(analysis, pieces)
     tokens = token_view(analysis, pieces, response_pieces)
-    script, style = asset("page.js"), asset("page.css")
-    page = html_template("page.html.j2").render(
+    script, style = joined(STATIC_SCRIPTS), joined(STATIC_STYLES)
+    page = html_template("web/static.html.j2").render(
         title=f"{verdict_words(verdict)} · {visible(analysis.example.id)}",
-        headline=verdict_words(verdict),
+        policy=content_policy(hash_source(script), hash_source(style)),
         verdict=verdict,
-        outcome={None: "none", True: "bad", False: "good"}[verdict.hallucinated],
-        example=analysis.example,
+        summary=summary_of(analysis, decision=decision),
         facts=_facts(analysis, detector),
-        unlike=[visible(line) for line in unlike_words(verdict)],
-        decision=None if decision is None else _decision(decision),
-        spans=_spans(analysis),
-        reasons=[visible(line) for line in main_reasons(verdict, analysis.example.generator)],
         encoded=encoded,
+        contradicted=bool(contradicted_places(analysis)),
         figures=figure_words(verdict),
         prompt=prompt_runs(encoded, pieces, sentences, contradicted_places(analysis)),
         response=response_runs(analysis, response_pieces),
-        sentences=[
-            (k, visible(sentence.text), sentence, rests_on(sentence))
-            for k, sentence in enumerate(verdict.sentences, 1)
-        ],
-        attributed=any(sentence.relevance is not None for sentence in verdict.sentences),
         shaded=sentences.rows.size > 0,
         tokens=tokens is not None,
         scale=f"{sentences.scale:.3g}",
         levels=range(-LEVELS, LEVELS + 1),
         bars=_bars(encoded, sentences),
-        data=_script_json(_data(analysis, sentences, tokens)),
+        data=_script_json(_view_data(analysis, decision)),
+        rows=_script_json(_rows(analysis, sentences, tokens)),
         script=Markup(script),
         style=Markup(style),
-        script_hash=policy_hash(script),
-        style_hash=policy_hash(style),
     )
     # Lone surrogates (from a JSON escape, say) have no encoding.
     return page.encode("utf-8", "replace").decode("utf-8")
-
-
-def _spans(analysis: Analysis) -> list[tuple[str, str, list[str]]] | None:
-    """Each suspect span's text, probability, and lines with its kind and what passages have in its place;
-    None where tokens have no probabilities."""
-    verdict = analysis.verdict
-    if verdict.marks is None:
-        return None
-    return [
-        (
-            one_line(span.text, SPAN_LENGTH),
-            f"{span.probability:.2f}",
-            [span.kind, *contradiction_words(span)],
-        )
-        for span in verdict.spans
-    ]
-
-
-def _decision(found: Assessment) -> dict[str, Any]:
-    """What is done and why, what the reader of the answer is told, and what checks found, in words."""
-    words = (found.decided.reason, shares_words(found))
-    return {
-        "action": found.decided.action,
-        "why": "; ".join(one for one in words if one),
-        "told": visible(found.message),
-        "news": news(found),
-        "unavailable": unavailable_words(found),
-    }
 
 
 def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:
@@ -139,7 +100,18 @@ def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:
     return [(name, visible(words)) for name, words in facts]
 
 
-def _data(analysis: Analysis, sentences: View, tokens: View | None) -> dict[str, Any]:
+def _view_data(analysis: Analysis, decision: Assessment | None) -> dict[str, Any]:
+    """What the page's scripts show, as a reply of the server has it."""
+    example = analysis.example
+    return {
+        "question": example.question,
+        "passages": list(example.passages),
+        "verdict": record(analysis, decision=decision),
+    }
+
+
+def _rows(analysis: Analysis, sentences: View, tokens: View | None) -> dict[str, Any]:
+    """What shades the prompt."""
     low, high = _bar_range(sentences)
     data = {
         "levels": LEVELS,

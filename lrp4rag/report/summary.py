@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lrp4rag.classifiers.analysis import Analysis
+from lrp4rag.policy.assess import Assessment
+from lrp4rag.report.routing import news, shares_words, unavailable_words
 from lrp4rag.report.templates import html_template
-from lrp4rag.report.words import contradiction_words, rests_on, unlike_words, verdict_words
+from lrp4rag.report.words import (
+    contradiction_words,
+    rests_on,
+    unlike_words,
+    verdict_words,
+)
+from lrp4rag.text import visible
 
 
 def html_summary(analysis: Analysis) -> str:
     """The verdict, the response with its suspect spans marked, and what each sentence rests on."""
+    page = html_template("summary.html.j2").render(summary=summary_of(analysis))
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def summary_of(analysis: Analysis, *, decision: Assessment | None = None) -> dict[str, Any]:
+    """What the template of a summary shows; `decision` is what a policy does with the response."""
     verdict, response = analysis.verdict, analysis.encoded.response
     pieces, end = list[tuple[str, float | None, str]](), 0
     for span in sorted(verdict.spans, key=lambda span: span.start):
@@ -16,12 +32,24 @@ def html_summary(analysis: Analysis) -> str:
         pieces += [(response[end : span.start], None, ""), (span.text, span.probability, words)]
         end = span.end
     pieces.append((response[end:], None, ""))
-    page = html_template("summary.html.j2").render(
-        headline=verdict_words(verdict),
-        color={None: "#555", True: "#b3261e", False: "#1b6e3c"}[verdict.hallucinated],
-        unlike=unlike_words(verdict),
-        pieces=[piece for piece in pieces if piece[0]],
-        contradicted=[line for span in verdict.spans for line in contradiction_words(span)],
-        sentences=[(one, rests_on(one)) for one in verdict.sentences],
-    )
-    return page.encode("utf-8", "replace").decode("utf-8")
+    return {
+        "headline": verdict_words(verdict),
+        "color": {None: "#555", True: "#b3261e", False: "#1b6e3c"}[verdict.hallucinated],
+        "unlike": unlike_words(verdict),
+        "pieces": [piece for piece in pieces if piece[0]],
+        "contradicted": [line for span in verdict.spans for line in contradiction_words(span)],
+        "decision": None if decision is None else _decision(decision),
+        "sentences": [(one, rests_on(one)) for one in verdict.sentences],
+    }
+
+
+def _decision(found: Assessment) -> dict[str, Any]:
+    """What is done and why, what the reader of the answer is told, and what checks found, in words."""
+    words = (found.decided.reason, shares_words(found))
+    return {
+        "action": found.decided.action,
+        "why": "; ".join(one for one in words if one),
+        "told": visible(found.message),
+        "news": news(found),
+        "unavailable": unavailable_words(found),
+    }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,17 +13,6 @@ from lrp4rag.report.markdown import Markdown, code, code_line, emphasised, stron
 from lrp4rag.text import visible
 
 FOLDER = Path(__file__).parent
-
-
-@cache
-def asset(name: str) -> str:
-    """The text of a file of this folder, such as a style."""
-    return (FOLDER / name).read_text(encoding="utf-8")
-
-
-def policy_hash(content: str) -> str:
-    """What a page's security policy names a script or a style by: the SHA-256 in base 64."""
-    return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
 @cache

@@ -17,7 +17,7 @@ from lrp4rag import __version__
 from lrp4rag.judge import Detector, ExplainedVerdict
 from lrp4rag.policy import WITHHELD, Assessment, assess
 from lrp4rag.policy.assess import record_finding
-from lrp4rag.service import chat, metrics, problems, retrieval
+from lrp4rag.service import chat, metrics, page, problems, retrieval
 from lrp4rag.service.answers import JudgedAnswer, Part
 from lrp4rag.service.audit import Entry
 from lrp4rag.service.door import CLIENT, Known, Limited
@@ -57,6 +57,7 @@ def create_app(settings: Settings, detector: Detector | None = None) -> FastAPI:
     app.add_middleware(Known)
     app.add_middleware(Limited, largest=settings.largest_request)
     problems.register(app)
+    page.add(app, settings)
     _add_judging(app)
     _add_chat(app)
     _add_reviews(app)

@@ -14,8 +14,10 @@ from lrp4rag.service.problems import Problem, as_problem
 LOG = logging.getLogger("lrp4rag.service")
 CLIENT = "lrp4rag.client"
 """Under which a request's scope has the name of its client."""
-OPEN = ("/healthz", "/readyz", "/metrics", "/docs", "/redoc", "/openapi.json")
+OPEN = ("/", "/healthz", "/readyz", "/metrics", "/docs", "/redoc", "/openapi.json")
 """Anybody may ask for these."""
+PAGE = "/page/"
+"""Under which the page's own files are: anybody may ask for these too, and they tell nothing of anybody."""
 
 
 class Known:
@@ -25,7 +27,7 @@ class Known:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN:
+        if scope["type"] == "http" and not _open(scope["path"]):
             access: Access = scope["app"].state.server.access
             headers = Headers(scope=scope)
             key = headers.get("x-api-key")  # LiteLLM sends its key so
@@ -37,6 +39,10 @@ class Known:
                 await problem.reply()(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+def _open(path: str) -> bool:
+    return path in OPEN or path.startswith(PAGE)
 
 
 class Limited:

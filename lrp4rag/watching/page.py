@@ -8,8 +8,9 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from lrp4rag.report.assets import asset, hash_source
 from lrp4rag.report.numbers import p_value
-from lrp4rag.report.templates import asset, html_template, policy_hash
+from lrp4rag.report.templates import html_template
 from lrp4rag.watching.advice import advice
 from lrp4rag.watching.drift import Change, Drift
 from lrp4rag.watching.plots import over_time, side_by_side
@@ -27,16 +28,22 @@ from lrp4rag.watching.words import (
 )
 
 _STYLE = """
+h1.bad { color: var(--bad); }
+h1.good { color: var(--good); }
+section { margin-top: 1.5rem; overflow-x: auto; }
+.note { font-size: .85rem; color: var(--soft); }
+.number { text-align: end; font-variant-numeric: tabular-nums; }
+mark { background: none; color: var(--bad); font-weight: 600; }
 img { display: block; width: 100%; max-width: 60rem; height: auto; margin-top: .4rem; }
 img { background: #fff; border-radius: 8px; }
-.sentences td { white-space: nowrap; }
-.sentences tbody th { font-size: .9rem; font-weight: 400; color: var(--ink); }
+td { white-space: nowrap; }
+tbody th { font-weight: 400; color: var(--ink); }
 """
 
 
 def drift_page(drift: Drift, command: str) -> str:
     """What to do, figures, and every comparison; `command` stands in the small print."""
-    style = asset("page.css") + _STYLE
+    style = asset("base.css") + _STYLE
     said = {one.said for one in drift.found}
     overall = [one for one in drift.changes if one.group is None]
     grouped = [one for one in drift.changes if one.group is not None]
@@ -55,7 +62,7 @@ def drift_page(drift: Drift, command: str) -> str:
         notes=[*assumptions(drift), *(f"Not compared: {line}." for line in left_out_words(drift))],
         command=command,
         style=Markup(style),
-        style_hash=policy_hash(style),
+        style_source=hash_source(style),
     )
     return page.encode("utf-8", "replace").decode("utf-8")
 

@@ -43,11 +43,15 @@ def test_the_page_says_what_they_are() -> None:
     for text in TEXTS:
         page = Page(html_page(contradicted(text, text)))
         shown = one_line(text, 60)
-        assert f'"{shown}": passage 2 has "{shown}" (characters 15..{15 + len(text)},' in page.text("spans")
+        assert f'"{shown}": passage 2 has "{shown}" (characters 15..{15 + len(text)},' in page.text(
+            "contradicted"
+        )
         marked = "".join(
             words for path, words in page.texts if path[-1:] == ("instead",) and "prompt" in path
         )
         assert marked == visible(text), text
+        (one,) = page.data()["verdict"]["spans"][0]["contradictions"]
+        assert (one["text"], one["passage_text"]) == (text, text)
         titles = {named.get("title") for _, named in page.tags if named.get("class") == "instead"} - {None}
         assert titles == {f'The response has "{shown}"'}, text
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lrp4rag.classifiers.analysis import Analysis
+from lrp4rag.classifiers.analysis import Analysis, with_nearest
 from lrp4rag.classifiers.verdict import Contradiction, TokenMarks, judge
 from lrp4rag.example import Example
 from lrp4rag.lrp.relevance import Relevance
@@ -132,6 +132,7 @@ def contradicted(
         marks=marks,
         contradictions=[one],
     )
+    verdict = with_nearest(verdict, base.example, base.encoded)
     if pushed:
         return replace(base, verdict=verdict)
     return replace(base, relevance=None, sentence_rows=None, verdict=verdict)

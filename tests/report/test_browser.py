@@ -1,36 +1,21 @@
-"""The page in a real browser: what must not run does not, and choosing a sentence shades the prompt."""
+"""The page of one analysis in a real browser: what must not run does not, pointing at a sentence tells why,
+and choosing one shades the prompt."""
 
 from __future__ import annotations
 
-import json
-import re
-import shutil
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lrp4rag.report.html import html_page
-from tests.report.samples import grounded_then_not, hostile
-from tests.report.test_html import Page
+from lrp4rag.text import visible
+from tests.browser import Open, browsing, faults_of, needs_browser, overflows
+from tests.report.samples import contradicted, grounded_then_not, hostile
+from tests.report.test_verdicts import judged
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on the path")
-
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--virtual-time-budget=3000",
-    "--dump-dom",
-]
-POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
+pytestmark = needs_browser
 
 ATTACKS = """
 </script><script>document.documentElement.dataset.owned = "script"</script>
@@ -41,141 +26,207 @@ ATTACKS = """
 <style>@import "x:";</style> " autofocus onfocus="document.documentElement.dataset.owned = 'quote'" x="
 """
 
-# Steps that a reader of the page takes; after each, what is shaded.
-DRIVER = """
-const observed = {};
-const find = (selector) => document.querySelector(selector);
-function observe(name) {
-  const shaded = {};
-  for (const element of document.querySelectorAll("#prompt [data-l]")) {
-    shaded[element.textContent.trim()] = element.dataset.l;
-  }
-  observed[name] = { shaded, status: find("#status").textContent, clear: !find("#clear").hidden };
-}
-const over = (element) => element.dispatchEvent(new MouseEvent("mouseover", { bubbles: true }));
-const leave = () => find("#response").dispatchEvent(new MouseEvent("mouseleave"));
-// A browser on a busy machine may not have the window's focus, and then says nothing of an element's.
-const focus = (element) => {
-  let told = false;
-  element.addEventListener("focusin", () => { told = true; }, { once: true });
-  element.focus();
-  if (!told) element.dispatchEvent(new FocusEvent("focusin", { bubbles: true }));
-};
-const blur = (element) => {
-  let told = false;
-  element.addEventListener("focusout", () => { told = true; }, { once: true });
-  element.blur();
-  if (!told) element.dispatchEvent(new FocusEvent("focusout", { bubbles: true }));
-};
-const key = (element, key) => element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-const first = find('[data-s="0"]'), second = find('[data-s="1"]');
 
-observe("start");
-over(first); observe("hover");
-leave(); observe("left");
-second.click(); observe("click");
-over(first); observe("hover over another");
-leave(); observe("chosen stays");
-key(document.body, "Escape"); observe("escape");
-focus(first); observe("focus");
-key(first, "ArrowRight"); observed.arrow = document.activeElement === second;
-key(second, "Enter"); blur(second); observe("enter");
-observed.pressed = second.getAttribute("aria-pressed");
-find("#clear").click(); observe("clear");
-observed.bars = Object.fromEntries([...document.querySelectorAll(".bars th")].map(
-  (th) => [th.textContent, th.closest("tr").querySelector(".number").textContent]));
-
-find('input[value="tokens"]').click(); observe("tokens");
-over(find('[data-t="3"]')); observe("token hover");
-find('[data-t="4"]').click(); leave(); observe("token click");
-observed.stops = document.querySelectorAll('#response [tabindex="0"]').length;
-observed.buttons = document.querySelectorAll('#response [role="button"]').length;
-find('input[value="sentences"]').click(); observe("sentences again");
-
-const output = document.createElement("pre");
-output.id = "observed";
-output.textContent = JSON.stringify(observed);
-document.body.append(output);
-"""
-
-
-def dom(page: str, folder: Path) -> str:
-    """The document as the browser leaves it after the scripts ran."""
-    file = folder / "page.html"
-    file.write_text(page, encoding="utf-8")
-    command = [BROWSER, *FLAGS, f"--user-data-dir={folder / 'profile'}", file.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert "</html>" in done.stdout, done.stderr
-    return done.stdout
+@pytest.fixture(scope="module")
+def open_page() -> Iterator[Open]:
+    with browsing() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
-def observed(tmp_path_factory):
-    page = html_page(grounded_then_not(tokens=True))
-    # The driver is no part of the page, so the page's own policy would not let it run.
-    page = POLICY.sub("", page).replace("</body>", f"<script>{DRIVER}</script></body>")
-    return json.loads(Page(dom(page, tmp_path_factory.mktemp("browser"))).text("observed"))
+def show(open_page: Open, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("pages")
+
+    def shown(html: str, **options: Any) -> Any:
+        file = folder / f"{len(list(folder.iterdir()))}.html"
+        file.write_text(html, encoding="utf-8")
+        return open_page(file.as_uri(), **options)
+
+    return shown
+
+
+def owned(page: Any) -> str | None:
+    return page.evaluate("document.documentElement.dataset.owned ?? null")
+
+
+# What a newcomer sees.
+
+
+def test_the_word_that_is_wrong_is_joined_with_the_passages(show) -> None:
+    page = show(html_page(contradicted()))
+    assert page.locator("h1").inner_text() == "Likely hallucinated"
+    assert page.locator("mark.wrong").inner_text() == "4 weeks"
+    assert page.locator("mark.instead").first.inner_text() == "2 weeks"
+    assert page.locator(".joins path").count() == 1
+    assert page.locator(".why").inner_text() == "Passage 2 says “2 weeks”, not “4 weeks”."
+    assert "permit lasts 2 weeks here." in page.locator(".quote").inner_text()
+    assert page.locator(".issue").inner_text() == "“4 weeks” is contradicted: passage 2 says 2 weeks"
+    for words in ("logits", "nats", "tokens", "0.78"):
+        assert words not in page.locator("body").inner_text()
+
+
+def test_pointing_at_a_sentence_tells_why(show) -> None:
+    page = show(html_page(judged()))
+    first, second = page.locator(".sentence").all()
+    why = page.locator(".why")
+    assert (
+        why.inner_text() == "Nothing in the passages supports this."
+    )  # the worst is at hand from the beginning
+    first.hover()
+    assert why.inner_text().startswith("Nothing speaks against it")
+    assert (first.get_attribute("data-step"), second.get_attribute("data-step")) == ("1", "3")
+    assert page.locator(".summary").inner_text() == "Of 2 sentences: 1 without support."
+
+
+def test_the_keyboard_does_all_that_the_mouse_does(show) -> None:
+    page = show(html_page(judged()))
+    assert page.locator('.answer [tabindex="0"]').count() == 1
+    page.locator('.answer [tabindex="0"]').focus()
+    page.keyboard.press("Home")
+    assert page.locator(".why").inner_text().startswith("Nothing speaks against it")
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".why").inner_text() == "Nothing in the passages supports this."
+    page.keyboard.press("Escape")
+    assert page.locator('.sentence[aria-pressed="true"]').count() == 0
+    page.keyboard.press("Enter")
+    assert page.locator('.sentence[aria-pressed="true"]').inner_text().startswith("Aliens built it")
+    page.keyboard.press("ArrowLeft")
+    page.locator(".issue").press("Enter")
+    assert page.evaluate("document.activeElement.textContent").startswith("Aliens built it")
+
+
+# What an expert sees.
+
+
+def test_numbers_are_one_click_away(show) -> None:
+    page = show(html_page(judged(grounded_then_not(tokens=True)), detector="default"))
+    button = page.get_by_role("button", name="Expert view")
+    assert not page.locator("#prompt").is_visible()
+    button.click()
+    assert button.get_attribute("aria-pressed") == "true"
+    assert page.locator("#prompt").is_visible()
+    text = page.locator("body").inner_text()
+    for words in (
+        "0.780",
+        "What moved the verdict most",
+        "share of the logit from the passages 4%",
+        "logits",
+    ):
+        assert words in text
+    button.click()
+    assert not page.locator("#prompt").is_visible()
 
 
 MEAN = {"1874.": "5", "2:Fish": "-3"}
 FIRST, SECOND = {"1874.": "10"}, {"2:Fish": "-5"}
 
 
-@pytest.mark.parametrize(
-    ("step", "shaded"),
-    [
-        ("start", MEAN),
-        ("hover", FIRST),
-        ("left", MEAN),
-        ("click", SECOND),
-        ("hover over another", FIRST),
-        ("chosen stays", SECOND),
-        ("escape", MEAN),
-        ("focus", FIRST),
-        ("enter", SECOND),
-        ("clear", MEAN),
-        ("token hover", FIRST),
-        ("token click", SECOND),
-        ("sentences again", MEAN),
-    ],
-)
-def test_shading_follows_the_reader(observed, step, shaded):
-    assert observed[step]["shaded"] == shaded
+def test_shading_follows_the_reader(show) -> None:
+    page = show(html_page(grounded_then_not(tokens=True)))
+    page.get_by_role("button", name="Expert view").click()
+    first, second = page.locator('#response [data-s="0"]'), page.locator('#response [data-s="1"]')
+    status, clear = page.locator("#status"), page.locator("#clear")
+
+    def shaded() -> dict[str, str]:
+        found = page.locator("#prompt [data-l]").all()
+        return {one.inner_text().strip(): one.get_attribute("data-l") for one in found}
+
+    assert (shaded(), status.inner_text()) == (MEAN, "Mean over the response's sentences")
+    first.hover()
+    assert shaded() == FIRST
+    assert status.inner_text().startswith("Sentence 1: relevance +2;")
+    assert status.inner_text().endswith("main source: passage 1 (+2.00)")
+    second.click()
+    assert (shaded(), clear.is_visible()) == (SECOND, True)
+    first.hover()
+    assert shaded() == FIRST
+    page.locator("#prompt-title").hover()
+    assert shaded() == SECOND, "what was chosen stays"
+    page.keyboard.press("Escape")
+    page.mouse.move(0, 0)
+    assert (shaded(), clear.is_visible()) == (MEAN, False)
+    first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.dataset.s") == "1"
+    page.keyboard.press("Enter")
+    assert second.get_attribute("aria-pressed") == "true"
+    clear.click()
+    assert shaded() == MEAN
+    bars = page.locator(".bars tr").all_inner_texts()
+    assert [one.split("\t")[-1] for one in bars[:2]] == ["+1", "\u22120.5"]
+    page.get_by_label("token").check()
+    page.locator('[data-t="3"]').hover()
+    assert (shaded(), status.inner_text()) == (FIRST, "Token “1874.”")
+    page.locator('[data-t="4"]').last.click()
+    page.mouse.move(0, 0)
+    assert shaded() == SECOND
+    assert page.locator('#response [tabindex="0"]').count() == 1
+    assert page.locator('#response [role="button"]').count() == 9
 
 
-def test_what_is_said_of_a_sentence(observed):
-    assert observed["start"]["status"] == "Mean over the response's sentences"
-    assert observed["hover"]["status"].startswith("Sentence 1: relevance +2;")
-    assert observed["hover"]["status"].endswith("main source: passage 1 (+2.00)")
-    assert observed["token hover"]["status"] == "Token “1874.”"
-    assert observed["bars"]["passage 1"] == "+1"
-    assert observed["bars"]["passage 2"] == "\u22120.5"
+# Everybody.
 
 
-def test_clearing_is_offered_while_something_is_chosen(observed):
-    assert [observed[step]["clear"] for step in ("start", "hover", "click", "escape", "enter", "clear")] == [
-        False, False, True, False, True, False,
-    ]  # fmt: skip
+@pytest.mark.parametrize(("scheme", "narrow"), [("light", True), ("dark", False)])
+def test_nobody_is_left_out(show, scheme: str, narrow: bool) -> None:
+    page = show(
+        html_page(contradicted()),
+        narrow=narrow,
+        color_scheme=scheme,
+        reduced_motion="reduce",
+        bypass_csp=True,
+    )
+    assert faults_of(page) == []
+    assert not overflows(page)
+    page.get_by_role("button", name="Expert view").click()
+    assert faults_of(page) == []
+    assert not overflows(page)
 
 
-def test_keyboard(observed):
-    assert observed["arrow"] is True
-    assert observed["pressed"] == "true"
-    assert (observed["stops"], observed["buttons"]) == (1, 9)
+def test_without_scripts_the_page_has_a_summary(show) -> None:
+    page = show(html_page(contradicted()), java_script_enabled=False, quiet=True)
+    text = page.locator("noscript").inner_text()
+    assert "Likely hallucinated, probability 0.78" in text
+    assert '"4 weeks": passage 2 has "2 weeks"' in text
+    assert page.locator("#prompt").is_visible()
 
 
-def test_the_page_runs_its_own_script_and_nobody_elses(tmp_path):
-    page = html_page(hostile(ATTACKS))
-    left = dom(page, tmp_path)
-    assert not re.search(r"<html[^>]*data-owned", left)
-    assert 'role="button"' in left  # its own script did run, under its policy
-    assert not re.search(r"<(img|iframe|input autofocus)", left)
+# Attacks.
 
 
-def test_the_policy_stops_what_escaping_would_let_through(tmp_path):
-    (tmp_path / "with").mkdir()
-    (tmp_path / "without").mkdir()
-    page = html_page(grounded_then_not()).replace("</body>", f"{ATTACKS}</body>")
-    assert not re.search(r"<html[^>]*data-owned", dom(page, tmp_path / "with"))
+def test_the_page_runs_its_own_script_and_nobody_elses(show) -> None:
+    page = show(html_page(hostile(ATTACKS)))
+    assert owned(page) is None
+    assert page.locator(".sentence").count() > 1  # its own script did run, under its policy
+    assert page.locator("img, iframe, input[autofocus]").count() == 0
+
+
+def test_the_policy_stops_what_escaping_would_let_through(show) -> None:
+    html = html_page(grounded_then_not()).replace("</body>", f"{ATTACKS}</body>")
+    assert owned(show(html, quiet=True)) is None
     # And the attacks are real ones:
-    assert re.search(r"<html[^>]*data-owned", dom(POLICY.sub("", page), tmp_path / "without"))
+    assert owned(show(html, quiet=True, bypass_csp=True)) is not None
+
+
+def test_text_cannot_become_markup(show) -> None:
+    page = show(html_page(contradicted()), quiet=True)
+    with pytest.raises(Exception, match="TrustedHTML"):
+        page.evaluate("document.body.innerHTML = '<b>x</b>'")
+
+
+def test_texts_are_shown_as_on_a_terminal(show) -> None:
+    page = show(html_page(contradicted()))
+    codes = [*range(0x700), *range(0x2000, 0x2100), 0xD800, 0xDFFF, 0xFEFF, 0x1F600]
+    found = page.evaluate("(codes) => codes.map((one) => lrp4rag.visible(String.fromCodePoint(one)))", codes)
+    assert found == [visible(chr(code)) for code in codes]
+
+
+def test_offsets_count_characters_and_not_their_halves(show) -> None:
+    page = show(html_page(contradicted("😀 4 \u202eweeks 😀", "😀 2 \u202eweeks")))
+    assert page.locator("mark.wrong").inner_text() == "😀 4 \ufffdweeks 😀"
+    assert page.locator("mark.instead").first.inner_text() == "😀 2 \ufffdweeks"
+    assert "\u202e" not in page.locator("#view").inner_text()
+
+
+def test_a_file_is_all_that_the_page_needs(tmp_path: Path) -> None:
+    assert "http://" not in html_page(contradicted()).replace("http://www.w3.org/2000/svg", "")

@@ -34,12 +34,13 @@ def test_the_same_words_everywhere(relevance: float | None, words: str) -> None:
     analysis = contradicted(relevance=relevance)
     page, summary = Page(html_page(analysis)), Page(html_summary(analysis))
     table = printed(render(analysis), width=250)
-    for text in (table, page.text("spans"), summary.text("ul"), printed(render_line(analysis), width=250)):
+    line = printed(render_line(analysis), width=250)
+    for text in (table, page.text("contradicted"), summary.text("contradicted"), line):
         assert words in text
     assert "contradicted" in table
-    assert "contradicted" in page.text("spans")
-    titles = [named.get("title") for tag, named in summary.tags if tag == "mark"]
-    assert titles == [f"contradicted; {words}; P(hallucinated) 0.90"]
+    for shown in (page, summary):
+        titles = [named["title"] for tag, named in shown.tags if tag == "mark" and "style" in named]
+        assert titles == [f"contradicted; {words}; P(hallucinated) 0.90"]
     for text in (table, page.text("note")):
         assert "Margin: how much likelier the reader finds" in text
         assert ("Relevance: how much more the passage speaks" in text) == (relevance is not None)
@@ -55,8 +56,10 @@ def test_figures_may_be_negative_and_are_said_once() -> None:
 
 def test_nothing_is_explained_where_nothing_is_contradicted() -> None:
     analysis = with_figures(contradicted())
-    for text in (printed(render(analysis), width=250), Page(html_page(analysis)).text("spans")):
-        assert "unsupported" in text
+    shown = html_page(analysis)
+    assert 'title="unsupported; P(hallucinated) 0.90"' in shown
+    assert "unsupported" in printed(render(analysis), width=250)
+    for text in (printed(render(analysis), width=250), Page(shown).text("note")):
         assert "argin" not in text
     assert "instead" not in {named.get("class") for _, named in Page(html_page(analysis)).tags}
     assert "Contradicted by" not in html_summary(analysis)
@@ -81,7 +84,7 @@ def test_the_page_marks_what_the_passage_has_instead(pushed: bool) -> None:
     shaded = [named for _, named in page.tags if named.get("class") in ("p", "p break")]
     assert len(shaded) == len(analysis.encoded.prompt_ids)
     if pushed:
-        assert len(page.data()["sentences"]["mean"]) == len(shaded)
+        assert len(page.rows()["sentences"]["mean"]) == len(shaded)
 
 
 def test_marks_that_overlap() -> None:
@@ -107,12 +110,12 @@ def test_the_page_marks_the_passage_where_a_chat_template_moved_it() -> None:
 def test_the_page_of_a_reader_that_cannot_be_pulled() -> None:
     analysis = contradicted(relevance=None, pushed=False)
     page = Page(html_page(analysis))
-    assert "A permit lasts 4 weeks here." in page.text("sentences")
-    assert "0.90" in page.text("sentences")
-    for words in ("Relevance", "Main source", "not attributed", "None"):
-        assert words not in page.text("sentences")
-    assert page.data()["relevance"] == [None]
-    assert page.data()["restsOn"] == ["not attributed"]
+    for words in ("A permit lasts 4 weeks here.", "0.90", "not attributed"):
+        assert words in page.text("fallback")
+    (sentence,) = page.data()["verdict"]["sentences"]
+    assert (sentence["relevance"], sentence["passage"], sentence["by_passage"]) == (None, None, [])
+    assert page.rows()["relevance"] == [None]
+    assert page.rows()["restsOn"] == ["not attributed"]
 
 
 def test_a_sentence_without_relevance_beside_one_with_it() -> None:
@@ -120,9 +123,9 @@ def test_a_sentence_without_relevance_beside_one_with_it() -> None:
     (sentence,) = analysis.verdict.sentences
     both = (sentence, sentence.attributed(1.5, [0.5, 1.0]))
     page = Page(html_page(replace(analysis, verdict=replace(analysis.verdict, sentences=both))))
-    assert page.data()["relevance"] == [None, 1.5]
-    figures = [text for path, text in page.texts if path[-1:] == ("number",) and "sentences" in path]
-    assert figures == ["Relevance", "P(hallucinated)", "0.90", "+1.50", "0.90"]
+    assert page.rows()["relevance"] == [None, 1.5]
+    assert [one["passage"] for one in page.data()["verdict"]["sentences"]] == [None, 2]
+    assert "passage 2 (+1.00)" in page.text("fallback")
 
 
 def test_passages_count_from_one_and_json_has_the_same() -> None:

@@ -32,8 +32,9 @@ def test_all_three_say_what_is_done_and_why() -> None:
     assert told["policy"] == Policy.model_validate({"texts": {"contact": "Ask Ann."}}).hash
     (fault,) = [one for one in told["findings"] if one["kind"] == "fabricated"]
     terminal = printed(render(analysis, decision=decision), width=400)
-    page = Page(html_page(analysis, decision=decision)).text("decision")
-    for text in (" ".join(terminal.split()), " ".join(page.split())):
+    page = Page(html_page(analysis, decision=decision))
+    assert page.data()["verdict"]["decision"]["rule"] == told["rule"]
+    for text in (" ".join(terminal.split()), " ".join(page.text("decision").split())):
         for words in ("withhold", "fabricated citation", fault["words"], "Ask Ann."):
             assert words in text
 

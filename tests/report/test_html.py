@@ -12,6 +12,7 @@ import pytest
 
 from lrp4rag.report.html import html_page
 from lrp4rag.report.page import Piece, cut, level, rounded, sum_over
+from lrp4rag.report.record import record
 from tests.report.samples import RESPONSE, analysis_of, encoded_of, grounded_then_not, hostile
 
 
@@ -45,7 +46,12 @@ class Page(HTMLParser):
         return "".join(text for path, text in self.texts if key in path)
 
     def data(self):
+        """What the page's scripts show."""
         return json.loads(self.text("data"))
+
+    def rows(self):
+        """What shades the prompt."""
+        return json.loads(self.text("rows"))
 
     def shaded(self) -> dict[str, str]:
         """Step of shading by token text, default shading."""
@@ -53,7 +59,7 @@ class Page(HTMLParser):
         steps = [
             named.get("data-l") for tag, named in self.tags if named.get("class", "") in ("p", "p break")
         ]
-        texts = [text for path, text in self.texts if path and path[-1] in ("p", "p break")]
+        texts = [text for path, text in self.texts if "prompt" in path and path[-1] in ("p", "p break")]
         for step, text in zip(steps, texts, strict=True):
             if step:
                 found[text.strip()] = step
@@ -63,7 +69,13 @@ class Page(HTMLParser):
 def test_the_page_shows_verdict_prompt_and_response():
     analysis = grounded_then_not(token_threshold=0.0)
     page = Page(html_page(analysis, detector="default"))
-    assert page.text("bad") == "Likely hallucinated, probability 0.78"
+    assert page.text("headline") == "Likely hallucinated, probability 0.78"
+    data = page.data()
+    assert (data["question"], data["passages"]) == (
+        analysis.example.question,
+        list(analysis.example.passages),
+    )
+    assert data["verdict"] == json.loads(json.dumps(record(analysis)))
     assert page.text("prompt") == analysis.encoded.text
     assert page.text("response") == RESPONSE
     facts = page.text("dl")
@@ -85,14 +97,14 @@ def test_segments_shading_and_marks_need_no_script():
 
 
 def test_data_for_the_script():
-    data = Page(html_page(grounded_then_not(tokens=True))).data()
+    data = Page(html_page(grounded_then_not(tokens=True))).rows()
     assert np.shape(data["sentences"]["rows"])[0] == 2
     assert np.shape(data["tokens"]["rows"])[0] == 9
     assert max(data["sentences"]["rows"][0]) == 2.0
     assert data["restsOn"] == ["passage 1 (+2.00)", "no passage"]
-    assert "tokens" not in Page(html_page(grounded_then_not())).data()
+    assert "tokens" not in Page(html_page(grounded_then_not())).rows()
     # Token rows stand in for sentence rows.
-    assert Page(html_page(grounded_then_not(tokens=True, rows=False))).data() == data
+    assert Page(html_page(grounded_then_not(tokens=True, rows=False))).rows() == data
 
 
 @pytest.mark.parametrize(
@@ -100,7 +112,7 @@ def test_data_for_the_script():
 )
 def test_whatever_was_not_attributed_is_left_out(options):
     page = Page(html_page(analysis_of(probability=None, **options)))
-    assert page.text("none") == "Evidence only, no detector"
+    assert page.text("headline") == "Evidence only, no detector"
     assert page.text("response") == RESPONSE
 
 
@@ -118,7 +130,7 @@ def test_tokens_that_share_characters_are_shown_once_and_summed():
     matrix[:, :3] = [1.0, 2.0, 4.0]
     page = Page(html_page(analysis_of(example, encoded=encoded, matrix=matrix)))
     assert page.text("prompt") == encoded.text
-    assert page.data()["sentences"]["rows"][0][:2] == [7, 0]
+    assert page.rows()["sentences"]["rows"][0][:2] == [7, 0]
 
 
 def test_dropped_tokens_are_struck_through():
@@ -154,7 +166,8 @@ def test_nothing_but_the_own_script_and_style_may_run_or_load():
         content = re.search(rf"<{tag}>(.*?)</{tag}>", page, re.S)[1]
         digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
         assert f"{directive} 'sha256-{digest}'" in policy
-    assert not re.search(r"(src|href)=|url\(|https?:|@import", page)
+    # A name, which is never loaded.
+    assert not re.search(r"(src|href)=|url\(|https?:|@import", page.replace("http://www.w3.org/2000/svg", ""))
 
 
 ATTACKS = [
@@ -178,10 +191,11 @@ def test_hostile_text_adds_no_element_and_no_attribute(attack):
     assert {key for _, named in parsed.tags for key in named} <= {
         key for _, named in plain.tags for key in named
     }
-    assert sum(tag == "script" for tag, _ in parsed.tags) == 2
+    assert sum(tag == "script" for tag, _ in parsed.tags) == 3
     assert parsed.data().keys() == plain.data().keys()
+    assert parsed.rows().keys() == plain.rows().keys()
     if attack.isprintable():
-        for key in ("prompt", "response", "dl", "title", "sentences"):
+        for key in ("prompt", "response", "dl", "title", "fallback"):
             assert attack in parsed.text(key)
 
 

@@ -24,6 +24,7 @@ from lrp4rag.report.record import record
 from lrp4rag.report.terminal import render, render_line, render_summary
 from lrp4rag.report.words import REASONS, reason_words
 from tests.report.samples import READER, RESPONSE, analysis_of, grounded_then_not, hostile
+from tests.report.test_html import Page
 
 REASON = Reason("cp passages", 1.5, 1, 0.04, (0.1, 0.25, 0.31, 0.4, 0.6))
 LONG = Unlike("response tokens", "the response's tokens: 900, trained on 8 to 500", decides=True)
@@ -153,7 +154,7 @@ def test_reasons_are_the_same_words_everywhere():
     analysis = judged()
     assert reason_words(REASON, analysis.verdict) == words
     assert words in " ".join(printed(analysis).split())
-    assert words in html_page(analysis)
+    assert Page(html_page(analysis)).data()["verdict"]["reasons"][0]["words"] == words
     assert record(analysis)["reasons"][0]["words"] == words
 
 

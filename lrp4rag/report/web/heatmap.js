@@ -1,6 +1,7 @@
 "use strict";
+// The prompt shaded by relevance: choosing a sentence, or a token, of the response shades what it draws on.
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
+  const data = JSON.parse(document.getElementById("rows").textContent);
   const response = document.getElementById("response");
   const status = document.getElementById("status");
   const clear = document.getElementById("clear");

@@ -1,0 +1,99 @@
+"use strict";
+// What is done with the answer, and why, in a sentence; and the numbers behind it, for experts.
+(() => {
+  const { el, percent, clipped, decisionWords, verdictWords, news } = window.lrp4rag;
+
+  // `told`: decision { action, reason } or null, verdict, findings, message, unavailable; all of them optional.
+  function banner(told, { level = "h2", whole = false } = {}) {
+    const { decision, verdict } = told;
+    const [title, reason] = decision ? decisionWords(decision) : verdictWords(verdict ?? {});
+    const outcome = decision?.action ?? (verdict?.hallucinated ? "withhold" : verdict?.hallucinated === false ? "serve" : "mark");
+    const found = news(told.findings ?? []);
+    const unlike = (verdict?.unlike ?? []).map((one) => one.words);
+    return el(
+      "div",
+      { class: `banner ${outcome}` },
+      el(level, { class: "done", tabindex: -1 }, whole ? "As a whole: " : "", title),
+      el("p", { class: "reason" }, reason),
+      unlike.length ? el("ul", { class: "found-list" }, ...unlike.map((one) => el("li", {}, one))) : null,
+      found.length ? el("ul", { class: "found-list" }, ...found.map((one) => el("li", {}, el("bdi", {}, one.words)))) : null,
+      Object.keys(told.unavailable ?? {}).map((name) => el("p", { class: "soft" }, `The check “${name}” did not finish.`)),
+      told.message
+        ? el("details", {}, el("summary", {}, "What the reader of the answer is told"), el("blockquote", { class: "text", dir: "auto" }, told.message))
+        : null,
+    );
+  }
+
+  const table = (name, heads, rows) =>
+    el(
+      "div",
+      { class: "scrolls", tabindex: 0, role: "region", "aria-label": name },
+      el(
+        "table",
+        {},
+        el("caption", {}, name),
+        el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))),
+        el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((cell) => el("td", { dir: "auto" }, cell ?? ""))))),
+      ),
+    );
+
+  const signed = (value) => (value === null || value === undefined ? "" : `${value < 0 ? "−" : "+"}${Math.abs(value).toPrecision(3)}`);
+
+  // What experts ask for, of a verdict as `lrp4rag analyse --json` prints it and of what a policy makes of it; with
+  // `brief`, nothing of the run.
+  function figures(told, { brief = false } = {}) {
+    const { verdict = {}, decision } = told;
+    const run = [
+      ["reader", verdict.reader?.name],
+      ["composite", verdict.composite],
+      ["tokens", verdict.prompt_tokens && `${verdict.prompt_tokens} of the prompt, ${verdict.response_tokens} of the answer`],
+      ["seconds", verdict.seconds && Object.entries(verdict.seconds).map(([name, value]) => `${name} ${value?.toFixed(1)}`).join(", ")],
+    ];
+    const facts = [
+      ["probability of a hallucination", verdict.probability?.toFixed(3)],
+      ["called so from", verdict.threshold?.toFixed(3)],
+      ["sentences grounded (faithfulness)", percent(told.faithfulness)],
+      ["facts grounded", percent(told.fact_score)],
+      ["rule of the policy", decision?.rule],
+      ["policy", decision?.policy],
+      ["decision", decision?.id],
+      ...(brief ? [] : run),
+    ].filter(([, value]) => value);
+    const sentences = (verdict.sentences ?? []).map((one, k) => [
+      k + 1, one.text, one.probability?.toFixed(2), one.passage ? `${one.passage} (${signed(one.by_passage[one.passage - 1])})` : "",
+      one.nearest && `${one.nearest.passage} (${percent(one.nearest.similarity)})`,
+    ]);
+    const values = (verdict.spans ?? []).flatMap((span) => span.contradictions).map((one) => [
+      one.text, `${one.passage}: ${clipped(one.passage_text)}`, `${one.passage_start}–${one.passage_end}`, signed(one.margin), signed(one.relevance),
+    ]);
+    const reasons = (verdict.reasons ?? []).map((one) => one.words);
+    const checks = (told.findings ?? []).map((one) => [one.check, one.kind, one.words ?? ""]);
+    return el(
+      "section",
+      { class: "expert figures", "aria-label": "Numbers" },
+      el("dl", {}, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, el("bdi", {}, value))))),
+      reasons.length ? [el("h3", {}, "What moved the verdict most"), el("ul", {}, ...reasons.map((one) => el("li", {}, one)))] : [],
+      sentences.length
+        ? table("Sentences", ["#", "Sentence", "P(hallucinated)", "Most relevance (passage, logits)", "Most words (passage)"], sentences)
+        : [],
+      values.length
+        ? table("Contradicted values", ["Answer", "Passage", "Characters", "Margin (nats)", "Contrastive relevance (logits)"], values)
+        : [],
+      checks.length ? table("What checks found", ["Check", "Kind", "Found"], checks) : [],
+    );
+  }
+
+  // The button that shows what has the class "expert".
+  function expertButton() {
+    const button = el("button", { type: "button", class: "quiet", "aria-pressed": "false" }, "Expert view");
+    button.addEventListener("click", () => {
+      const on = button.getAttribute("aria-pressed") !== "true";
+      button.setAttribute("aria-pressed", String(on));
+      document.documentElement.toggleAttribute("data-expert", on);
+      window.dispatchEvent(new Event("resize"));
+    });
+    return button;
+  }
+
+  Object.assign(window.lrp4rag, { banner, figures, expertButton, table });
+})();

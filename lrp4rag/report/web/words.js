@@ -1,0 +1,51 @@
+"use strict";
+// What the page says, in one place.
+(() => {
+  const DONE = {
+    serve: "Served",
+    mark: "Served with a warning",
+    disclose: "Served with both sides",
+    escalate: "Held for a reviewer",
+    withhold: "Withheld",
+  };
+  const WHY = {
+    grounded: "Nearly all that it says looks supported by the passages.",
+    suspect: "Parts of it do not look supported by the passages.",
+    "insufficient evidence": "Too little of it looks supported by the passages.",
+    "knowledge gap": "Most of what it says does not look supported by the passages.",
+    conflict: "The passages contradict each other on what it says.",
+    "fabricated citation": "It cites a document that is not among the passages.",
+    "misattributed citation": "It cites a passage that does not support the sentence.",
+    "omitted condition": "It leaves out a condition that a passage has.",
+    "unlike training data": "It is unlike what the detector learned from, so there is no verdict.",
+    unavailable: "It could not be checked.",
+  };
+  // Kinds of findings that are no news, and checks whose news the sentences tell already.
+  const QUIET = new Set(["grounded", "verified", "no minimum", "history"]);
+  const TOLD = new Set(["facts"]);
+
+  // How doubtful a sentence is, as a step of colour, from 0.
+  const STEPS = [0.1, 0.25, 0.5];
+  const step = (probability) => STEPS.filter((edge) => probability >= edge).length;
+  const DOUBT = ["looks supported", "a little doubtful", "doubtful", "very doubtful"];
+
+  // Of a verdict without a decision.
+  function verdictWords(verdict) {
+    if (verdict.probability === null || verdict.probability === undefined) {
+      return ["What the answer rests on", "No detector was asked, so nothing here is a verdict."];
+    }
+    if (verdict.abstained) return ["No verdict", WHY["unlike training data"]];
+    if (verdict.hallucinated) return ["Likely hallucinated", "Not all of it looks supported by the passages."];
+    return ["Looks supported", WHY.grounded];
+  }
+
+  // Title and reason of what is done with an answer.
+  function decisionWords(decision) {
+    const why = decision.rule === "rules.null" ? "No passage is fit to answer from." : WHY[decision.reason];
+    return [DONE[decision.action] ?? decision.action, why ?? decision.reason];
+  }
+
+  const news = (findings) => findings.filter((one) => !QUIET.has(one.kind) && !TOLD.has(one.check));
+
+  Object.assign(window.lrp4rag, { DONE, WHY, DOUBT, STEPS, step, verdictWords, decisionWords, news });
+})();
