@@ -38,7 +38,8 @@ class DecidingAlong:
 
     def __init__(self, policy: Policy, example: Example) -> None:
         self.policy, self.example = policy, example
-        self._judged: list[JudgedPiece] = []
+        self.judged: list[JudgedPiece] = []
+        """What could be judged of the answer, in its order."""
         self._actions: Counter[Action] = Counter()
         self.missed = False
         """Whether a piece could not be judged."""
@@ -68,7 +69,7 @@ class DecidingAlong:
         if found.judged is None:
             self.missed = True
         else:
-            self._judged.append(found.judged)
+            self.judged.append(found.judged)
         action, texts = found.decided.action, self.policy.texts
         self._actions[action] += 1
         before, self._notice = self._notice, ""
@@ -87,7 +88,7 @@ class DecidingAlong:
     @property
     def abstained(self) -> bool:
         """Whether a piece is unlike the training data."""
-        return any(one.abstained for one in self._judged)
+        return any(one.abstained for one in self.judged)
 
     @property
     def stops(self) -> bool:
@@ -98,7 +99,7 @@ class DecidingAlong:
     def assess(self, response: str, threshold: float | None) -> Assessment:
         """The answer as a whole, of the sentences as they were judged; it is called hallucinated from
         `threshold` on."""
-        verdict = None if self.missed else verdict_of(self._judged, threshold)
+        verdict = None if self.missed else verdict_of(self.judged, threshold)
         example = self.example.with_response(response)
         return assess(self.policy, example, verdict, abstained=self.abstained)
 

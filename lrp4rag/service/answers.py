@@ -223,8 +223,8 @@ class JudgedAnswer:
             unavailable=dict(found.checked.unavailable) if found else {},
             finish_reason=self.finish_reason,
             evidence=evidence_of(
-                [one for one in self._judged if one.probability is not None],
-                [span for one in self._judged for span in one.spans],
+                [one for one in self._along.judged if one.probability is not None],
+                [span for one in self._along.judged for span in one.spans],
             ),
             texts=texts_of(self.example, text),
         )
