@@ -17,7 +17,7 @@ from benchmarks.elsewhere.sets import HALUEVAL, PAIRS, SETS, WICE, read_sets
 from benchmarks.harness import silence
 from lrp4rag.classifiers.folder import BUNDLED
 from lrp4rag.judge import Detector
-from lrp4rag.training.evaluate import refuse_seen
+from lrp4rag.training.seen import refuse_seen
 
 
 def benchmark(

@@ -265,13 +265,30 @@ class KindEvidence(_Frozen):
     touched: Interval
 
 
+class FormerEvidence(_Frozen):
+    """A `former` detector beside this one, on responses of sources that the former did not learn from and by
+    models of this one that did not either: `left_out` responses are of sources that it learned from. The
+    `difference` is paired: `now` less `before`."""
+
+    former: str
+    sha256: str
+    responses: Count
+    hallucinated: Count
+    sources: Count
+    left_out: Count
+    before: Metrics
+    now: Metrics
+    difference: Metrics
+
+
 class Evidence(_Frozen):
     """Cross-validated figures: of the detector, of the controls beside it, and of its tokens; over all
     responses together, and by generator where it was trained on tokens.
 
     `calibration` is by prevalence, `lengths` are thirds of the faithful responses by their tokens, `blocks`
     are detectors that read less, `along` is of sentences judged as they end, `kinds` those of labels, `pairs`
-    those of sources that were held out, and `sets` the metrics of further sets of rows.
+    those of sources that were held out, `sets` the metrics of further sets of rows, and `former` a detector
+    that this one was compared with.
     """
 
     protocol: str
@@ -286,6 +303,7 @@ class Evidence(_Frozen):
     kinds: list[KindEvidence] = []
     pairs: list[PairEvidence] = []
     sets: dict[str, Metrics] = {}
+    former: FormerEvidence | None = None
 
 
 class Card(_Frozen):

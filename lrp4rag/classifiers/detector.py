@@ -60,7 +60,10 @@ class FittedDetector:
         Raises as `assess` does.
         """
         record = as_record(given)
-        found = self.assess(record)
+        return self.verdict(record, self.assess(record), reasons=reasons)
+
+    def verdict(self, record: Record, found: Assessment, *, reasons: bool = False) -> Verdict:
+        """The same of what `assess` found of a record."""
         verdict = judge(
             record.encoded,
             record.relevance,

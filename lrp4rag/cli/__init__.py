@@ -23,6 +23,7 @@ from lrp4rag.cli.card import card
 from lrp4rag.cli.check import check
 from lrp4rag.cli.corrupt import corrupt
 from lrp4rag.cli.drift import drift
+from lrp4rag.cli.evaluate import evaluate
 from lrp4rag.cli.extract import extract
 from lrp4rag.cli.feedback import feedback
 from lrp4rag.cli.generate import generate
@@ -30,7 +31,7 @@ from lrp4rag.cli.review import review
 from lrp4rag.cli.route import policy_group, route
 from lrp4rag.cli.serve import serve
 from lrp4rag.cli.store import store
-from lrp4rag.cli.train import evaluate, train
+from lrp4rag.cli.train import train
 from lrp4rag.errors import LONGEST, LRP4RAGError
 from lrp4rag.quiet import QUIET, quiet_libraries
 from lrp4rag.terminal import tell
@@ -106,7 +107,8 @@ class _Group(click.Group):
     name="lrp4rag",
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
-    epilog="Exit codes: 0 done, 1 failure, 2 bad usage or input, 3 hallucination (if asked) or drift found.",
+    epilog="Exit codes: 0 done, 1 failure, 2 bad usage or input, 3 hallucination (if asked) or drift found, "
+    "4 worse than a baseline (on request).",
 )
 @click.version_option(__version__, package_name="lrp4rag")
 def main() -> None:

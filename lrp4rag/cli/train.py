@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,22 +16,18 @@ from lrp4rag.cli.extract import extraction_of
 from lrp4rag.cli.inputs import load_data
 from lrp4rag.cli.options import (
     BOOTSTRAP,
-    EXTRACTION_WORKERS,
     GENERATOR,
     LIMIT,
     PATH,
     STORE_HELP,
-    DetectorChoice,
     ReaderChoice,
     blocks_option,
     count,
-    detector_options,
-    detector_reader_options,
     reader_options,
     shown_command,
 )
 from lrp4rag.errors import InputError
-from lrp4rag.terminal import say, say_json
+from lrp4rag.terminal import say
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers import Features
@@ -77,6 +71,12 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
 @one_in(
     "--pairs-every",
     help="Make them of about one source in so many: all take long to read.",
+)
+@click.option(
+    "--compare-with",
+    metavar="DETECTOR",
+    help="Also measure a former detector ('default', or a folder) on DATA, beside this one on the rows that "
+    "its folds hold out: did it help to learn from DATA? Prompts are framed as the former's.",
 )
 @advanced(
     "--compare-blocks",
@@ -131,6 +131,7 @@ def train(
     more_every: int,
     no_pairs: bool,
     pairs_every: int,
+    compare_with: str | None,
     compare_blocks: bool,
     leave_kinds_out: bool,
     read_along: bool,
@@ -148,11 +149,18 @@ def train(
     by source, fitted on all rows, and written with its card. Safe to interrupt: running it again resumes
     after the last finished fold. Use at least 200 labelled responses, some of them with hallucinated
     spans: fewer have not been tried, and more are better (docs/results/detector).
+
+    \b
+    Examples:
+      lrp4rag train labelled.jsonl --store store/ --out mine/
+      lrp4rag train labels.jsonl --more everyday --compare-with default --store store/ --out mine/
     """
+    from lrp4rag.classifiers import FittedDetector
     from lrp4rag.classifiers.folder import check_target
     from lrp4rag.features.parts import READING
     from lrp4rag.report.cards import print_card
-    from lrp4rag.training.corpus import Corpus
+    from lrp4rag.training.corpus import ANNOTATED, Corpus
+    from lrp4rag.training.former_evidence import Former
     from lrp4rag.training.sets import set_path
     from lrp4rag.training.train import TokenRecipe, labelled
     from lrp4rag.training.train import train as fit
@@ -180,10 +188,17 @@ def train(
         pairs=plain and not no_pairs,
         pairs_every=pairs_every,
     )
+    former, needs = None, reads.needs
+    if compare_with is not None:
+        former = Former(Path(compare_with).name, FittedDetector.load(compare_with))
+        former.unseen([corpus.examples[k] for k in corpus.numbers(ANNOTATED)])  # before the expensive part
+        needs = (*needs, *(part for part in former.detector.needs if part not in needs))
+    beside = None if former is None else former.detector
     detector = fit(
         corpus,
-        extraction_of(corpus.examples, store, reader, reads.needs, workers or 1),
+        extraction_of(corpus.examples, store, reader, needs, workers or 1, beside),
         reads=reads,
+        former=former,
         command=shown_command(),
         resamples=resamples,
         jobs=workers or os.cpu_count() or 1,
@@ -191,53 +206,6 @@ def train(
     folder = detector.save(out)
     print_card(detector.card, as_json=as_json)
     say(f"wrote {folder}", err=True)
-
-
-@command(short_help="Metrics of a detector on labelled responses it has not seen.")
-@click.argument("data", metavar="DATA")
-@detector_options()
-@click.option("--store", type=PATH, help=f"{STORE_HELP}  [default: a temporary folder]")
-@GENERATOR
-@click.option("--allow-seen", is_flag=True, help="Evaluate also on sources of the training data.")
-@BOOTSTRAP
-@EXTRACTION_WORKERS
-@detector_reader_options()
-@click.option("--json", "as_json", is_flag=True, help="Print metrics and probabilities as JSON.")
-def evaluate(
-    data: str,
-    choice: DetectorChoice,
-    store: Path | None,
-    generator: tuple[str, ...],
-    allow_seen: bool,
-    resamples: int,
-    workers: int,
-    reader: ReaderChoice,
-    as_json: bool,
-) -> None:
-    """Run a detector over labelled DATA and print its metrics per generator, with intervals.
-
-    For a token detector these include the metrics of tokens, spans and sentences, beside controls. DATA
-    that shares sources with the detector's training data is refused, unless --allow-seen.
-    """
-    from lrp4rag.report.evaluation import evaluation_record, print_evaluation
-    from lrp4rag.training.evaluate import evaluate as run
-    from lrp4rag.training.evaluate import refuse_seen
-    from lrp4rag.training.train import labelled
-
-    detector = choice.open()
-    if detector is None:
-        raise InputError("evaluate needs a detector")
-    examples = labelled(load_data(data, generator), data)
-    if not allow_seen:
-        refuse_seen(detector.card, examples, data)
-    with ExitStack() as stack:
-        folder = store or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lrp4rag-")))
-        extraction = extraction_of(examples, folder, reader, detector.needs, workers, detector)
-        evaluation = run(detector, examples, extraction, resamples=resamples, estimate=choice.estimates)
-    if as_json:
-        say_json(evaluation_record(evaluation, detector.card))
-    else:
-        print_evaluation(evaluation)
 
 
 def _reads(

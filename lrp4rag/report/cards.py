@@ -6,10 +6,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lrp4rag.classifiers.card import Card, Interval, Metrics
-from lrp4rag.report.numbers import METRICS, abridged, number
+from lrp4rag.classifiers.card import Card, FormerEvidence, Interval, Metrics
+from lrp4rag.report.numbers import METRICS, Verdict, abridged, difference, number, verdict
 from lrp4rag.terminal import open_console, say_json
+from lrp4rag.text import one_line
 
+HELPED: dict[Verdict, str] = {
+    "holds": "better",
+    "does not hold": "worse",
+    "cannot be told": "cannot be told apart",
+}
 COLUMNS = {"auroc": "AUROC", "auprc": "AUPRC"} | METRICS
 COLUMNS |= {"accuracy": "acc.", "balanced_accuracy": "bal.acc", "precision": "prec."}
 """Short names: eight metrics with intervals must fit a terminal of 80 columns."""
@@ -34,7 +40,26 @@ def render_card(card: Card) -> RenderableType:
         parts += [Text(), metrics_table("Responses", rows), Text()]
         parts += [metrics_table("Tokens", {"suspect tokens": card.evidence.tokens}), Text()]
         parts.append(Text(f"95 % intervals below each value. {card.evidence.protocol}.", style="dim"))
+        if card.evidence.former is not None:
+            parts += [Text(), *_beside(card.evidence.former)]
     return Group(*parts)
+
+
+def _beside(found: FormerEvidence) -> list[RenderableType]:
+    """A former detector, this one, and in words whether it is better."""
+    rows = {f"{one_line(found.former, 40)} (before)": found.before, "this (now)": found.now}
+    of = f"{found.responses} responses of {found.sources} sources, {found.hallucinated} hallucinated"
+    if found.left_out:
+        of += f"; {found.left_out} left out, whose sources it learned from"
+    told = [
+        f"{METRICS[name]} {difference(found.difference[name])}: {HELPED[verdict(found.difference[name])]}"
+        for name in ("auroc", "balanced_accuracy", "f1")
+    ]
+    return [
+        metrics_table("Before and now", rows),
+        Text(f"{of}: neither learned from the sources that it is judged on here.", style="dim"),
+        Text("; ".join(told)),
+    ]
 
 
 def metrics_table(title: str, rows: dict[str, Metrics]) -> Table:

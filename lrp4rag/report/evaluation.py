@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lrp4rag.classifiers.card import Card, Located
+from lrp4rag.classifiers.card import Card, Located, Metrics
+from lrp4rag.evaluation.evaluate import Evaluation
+from lrp4rag.evaluation.measures import MEASURES
+from lrp4rag.evaluation.saved import EXAMPLES, FORMAT
+from lrp4rag.policy.simulate import Share
 from lrp4rag.report.cards import metrics_table
-from lrp4rag.report.numbers import METRICS, stacked
+from lrp4rag.report.numbers import METRICS, stacked, with_interval
+from lrp4rag.report.routing import outcome_record, outcome_table, share_cell, share_record
 from lrp4rag.terminal import open_console
 from lrp4rag.text import one_line
-from lrp4rag.training.evaluate import Evaluation
 from lrp4rag.training.localisation import CONTROLS, Localisation, lines_record
 
 COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
@@ -28,12 +33,41 @@ SHOWN = 5
 RESPONSES = ("auroc", "accuracy", "f1", "ece")
 
 
-def print_evaluation(evaluation: Evaluation) -> None:
-    """Metrics of responses, and of a token detector also those of tokens, spans and sentences."""
-    open_console().print(render_evaluation(evaluation))
+def print_evaluation(
+    evaluation: Evaluation, policy: str, kinds: Mapping[str, Share], measures: Metrics
+) -> None:
+    """Metrics of responses, and of a token detector also those of tokens, spans and sentences; and what the
+    policy of that name does with them."""
+    console = open_console()
+    console.print(render_evaluation(evaluation))
     if evaluation.localisation is not None:
         note = "the detector has not seen these rows; the controls' thresholds are cross-validated on them"
         print_localisation(evaluation.localisation, note)
+    if kinds:
+        console.print(kinds_table(kinds))
+    console.print(decisions(evaluation, policy, measures))
+
+
+def kinds_table(kinds: Mapping[str, Share]) -> Table:
+    """How many responses with a label of each kind are flagged."""
+    table = Table(title="Kinds of hallucination", title_justify="left", title_style="bold", box=None)
+    for name in ("", "responses", "flagged"):
+        table.add_column(name, justify="right" if name else "left")
+    for kind, found in kinds.items():
+        table.add_row(Text(one_line(kind, LONGEST_NAME)), str(found.count), share_cell(found))
+    return table
+
+
+def decisions(evaluation: Evaluation, policy: str, measures: Metrics) -> RenderableType:
+    """What the policy does with the answers, what its errors are, and measures that no table above has."""
+    rows = [one.row for one in evaluation.results]
+    names = ("faithfulness", "sentence_f1", "span_f1", "with_verdict")
+    told = [
+        f"{MEASURES[name].words} {with_interval(measures[name])}"
+        for name in names
+        if measures[name].value is not None
+    ]
+    return Group(Text(), outcome_table({policy: rows}), Text("; ".join(told), style="dim"))
 
 
 def render_evaluation(evaluation: Evaluation) -> RenderableType:
@@ -74,9 +108,17 @@ def _abstained(evaluation: Evaluation) -> list[RenderableType]:
     return found
 
 
-def evaluation_record(evaluation: Evaluation, card: Card) -> dict[str, Any]:
-    """The evaluation for machines."""
+def evaluation_record(
+    evaluation: Evaluation,
+    card: Card,
+    made_with: Mapping[str, Any],
+    kinds: Mapping[str, Share],
+    measures: Metrics,
+) -> dict[str, Any]:
+    """The evaluation for machines; with it, a later one can be compared (`lrp4rag.evaluation.saved`)."""
     return {
+        "format": FORMAT,
+        "made_with": dict(made_with),
         "reader": card.reader,
         "threshold": evaluation.threshold,
         "prevalence": evaluation.prevalence,
@@ -100,6 +142,10 @@ def evaluation_record(evaluation: Evaluation, card: Card) -> dict[str, Any]:
         "located": None if evaluation.localisation is None else lines_record(evaluation.localisation),
         "seen": evaluation.seen,
         "failures": evaluation.failures,
+        "measures": {name: one.model_dump() for name, one in measures.items()},
+        "kinds": {kind: share_record(found) for kind, found in kinds.items()},
+        "outcomes": outcome_record([one.row for one in evaluation.results]),
+        EXAMPLES: [one.model_dump(mode="json") for one in evaluation.results],
     }
 
 

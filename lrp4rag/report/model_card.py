@@ -9,7 +9,7 @@ from typing import Any
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.operating import precision_at
 from lrp4rag.classifiers.prevalence import PREVALENCES
-from lrp4rag.report.numbers import with_interval
+from lrp4rag.report.numbers import difference, with_interval
 from lrp4rag.report.templates import markdown_templates
 from lrp4rag.report.words import reader_words
 
@@ -39,5 +39,5 @@ def model_card(card: Card, name: str) -> str:
 @cache
 def _template() -> Any:
     environment = markdown_templates(Path(__file__).parent)
-    environment.filters["interval"] = with_interval
+    environment.filters |= {"interval": with_interval, "difference": difference}
     return environment.get_template("model_card.md.j2")

@@ -81,10 +81,7 @@ def outcome_record(rows: Sequence[Row]) -> dict[str, Any]:
 
     def told(one: Outcome) -> dict[str, Any]:
         shares = {name: getattr(one, name) for name in ("served", "hallucinated", "faithful_withheld")}
-        return {
-            name: {"value": x.value, "interval": x.interval, "part": x.part, "count": x.count}
-            for name, x in shares.items()
-        }
+        return {name: share_record(x) for name, x in shares.items()}
 
     return {
         "actions": dict(Counter(row.action for row in rows)),
@@ -93,12 +90,18 @@ def outcome_record(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
+def share_record(one: Share) -> dict[str, Any]:
+    """JSON values."""
+    return {"value": one.value, "interval": one.interval, "part": one.part, "count": one.count}
+
+
 def _shares(found: Outcome, labelled: bool) -> list[str]:
     shown = [found.served, *([found.hallucinated, found.faithful_withheld] if labelled else [])]
-    return [_share(one) for one in shown]
+    return [share_cell(one) for one in shown]
 
 
-def _share(one: Share) -> str:
+def share_cell(one: Share) -> str:
+    """67% [50, 80]"""
     if one.value is None or one.interval is None:
         return "-"
     low, high = one.interval

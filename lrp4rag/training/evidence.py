@@ -15,7 +15,7 @@ from lrp4rag.training.folds import HONEST, Protocol, splits
 from lrp4rag.training.localisation import ALL, CLASSIFIER, Localisation
 from lrp4rag.training.metrics import RESAMPLES, outcome_metrics, token_intervals
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.validation import cross_validated
+from lrp4rag.training.validation import Outcome, cross_validated
 from lrp4rag.training.vector_detector import token_threshold
 
 SHOWN = ("length only", "constant relevance (interpolate)", "constant relevance (zeros)", "novel words")
@@ -28,8 +28,8 @@ def cross_validate(
     classifier: str,
     resamples: int = RESAMPLES,
     n_jobs: int = 1,
-) -> Evidence:
-    """Metrics of a detector, of the controls beside it, and of its suspect tokens.
+) -> tuple[Evidence, Outcome]:
+    """Metrics of a detector, of the controls beside it, and of its suspect tokens; and its verdicts.
 
     Features are given; settings, calibration and the token threshold come from the training rows of
     each fold. Whoever tries several features and keeps the best has chosen by looking at the result.
@@ -46,12 +46,13 @@ def cross_validate(
         name: outcome_metrics(outcome, rows.labels, rows.groups, resamples=resamples)
         for name, outcome in outcomes.items()
     }
-    return Evidence(
+    evidence = Evidence(
         protocol=_words(protocol, resamples),
         metrics=results.pop("detector"),
         controls=results,
         tokens=_tokens(rows, protocol, resamples),
     )
+    return evidence, outcomes["detector"]
 
 
 def located_evidence(found: Localisation, protocol: Protocol, resamples: int) -> Evidence:

@@ -28,6 +28,7 @@ from lrp4rag.training.corpus import ANNOTATED, Corpus
 from lrp4rag.training.evidence import cross_validate, located_evidence
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.folds import HALVES
+from lrp4rag.training.former_evidence import Former, former_evidence
 from lrp4rag.training.kind_evidence import kind_evidence
 from lrp4rag.training.localisation import CLASSIFIER, localisation
 from lrp4rag.training.metrics import RESAMPLES, outcome_metrics
@@ -42,6 +43,16 @@ from lrp4rag.training.vector_detector import fit_vector_detector
 UNKNOWN = "generator unknown"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """A detector, what it is worth, and the verdicts on annotated rows that this was measured by: those of
+    models that did not learn from a row's source."""
+
+    detector: FittedDetector
+    evidence: Evidence
+    outcome: Outcome
+
+
 @dataclass(frozen=True, slots=True)
 class VectorRecipe:
     """A classifier of one vector for each response."""
@@ -53,8 +64,8 @@ class VectorRecipe:
     def needs(self) -> tuple[str, ...]:
         return self.features.needs
 
-    def made_of(self, rows: Rows, resamples: int, jobs: int) -> tuple[FittedDetector, Evidence]:
-        evidence = cross_validate(
+    def made_of(self, rows: Rows, resamples: int, jobs: int) -> Made:
+        evidence, outcome = cross_validate(
             rows, features=self.features, classifier=self.classifier, resamples=resamples, n_jobs=jobs
         )
         detector = fit_vector_detector(
@@ -65,7 +76,7 @@ class VectorRecipe:
             features=self.features,
             classifier=self.classifier,
         )
-        return detector, evidence
+        return Made(detector, evidence, outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +97,7 @@ class TokenRecipe:
     def needs(self) -> tuple[str, ...]:
         return parts_of(self.blocks)
 
-    def made_of(
-        self, rows: Rows, resamples: int, jobs: int, corpus: Corpus | None = None
-    ) -> tuple[FittedDetector, Evidence]:
+    def made_of(self, rows: Rows, resamples: int, jobs: int, corpus: Corpus | None = None) -> Made:
         """Features and finished folds are cached in the store, where a study finds them too.
 
         Of a `corpus`, whose rows these are, everything is learned from, and the annotated rows are judged;
@@ -181,7 +190,7 @@ class TokenRecipe:
                     },
                 }
             )
-        return detector, evidence
+        return Made(detector, evidence, found.outcome.select(shown))
 
     def _halves(self, study: CrossValidation, trial: Trial, corpus: Corpus) -> dict[str, NDArray[np.float64]]:
         """What `pair_evidence` takes. Two folds, not five: there are as many models to fit as kinds."""
@@ -218,15 +227,21 @@ def train(
     command: str = "",
     resamples: int = RESAMPLES,
     jobs: int = 1,
+    former: Former | None = None,
 ) -> FittedDetector:
-    """Cross-validate, in `jobs` processes, and fit a detector on what extraction left in its store."""
+    """Cross-validate, in `jobs` processes, and fit a detector on what extraction left in its store; with a
+    `former` detector, whose parts are there too, the card compares both."""
     kept = corpus.without(extraction.failures)
     rows = Rows(extraction.store, kept.examples)
     if isinstance(reads, TokenRecipe):
-        detector, evidence = reads.made_of(rows, resamples, jobs, kept)
+        made = reads.made_of(rows, resamples, jobs, kept)
     else:
-        detector, evidence = reads.made_of(rows, resamples, jobs)
-    annotated = [kept.examples[k] for k in kept.numbers(ANNOTATED)]
+        made = reads.made_of(rows, resamples, jobs)
+    evidence, numbers = made.evidence, kept.numbers(ANNOTATED)
+    if former is not None:
+        beside = former_evidence(former, rows.select(numbers), made.outcome, resamples=resamples)
+        evidence = evidence.model_copy(update={"former": beside})
+    annotated = [kept.examples[k] for k in numbers]
     training = Training(
         data_hash=data_hash(kept.examples),
         generators=dict(sorted(Counter(row.generator or "unknown" for row in annotated).items())),
@@ -234,8 +249,8 @@ def train(
         sources=sorted({row.content_hash for row in kept.examples}),
         command=command,
     )
-    card = detector.card.model_copy(update={"training": training, "evidence": evidence})
-    return replace(detector, card=card)
+    card = made.detector.card.model_copy(update={"training": training, "evidence": evidence})
+    return replace(made.detector, card=card)
 
 
 def data_hash(examples: Sequence[Example]) -> str:

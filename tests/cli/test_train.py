@@ -1,4 +1,4 @@
-"""`train`, `evaluate` and `card` with vector detectors, and the workers that both commands start."""
+"""`train` and `card` with vector detectors, and the workers that `train` and `evaluate` start."""
 
 import json
 
@@ -27,19 +27,21 @@ def test_train_reuses_the_store_and_writes_a_card(run, detector, labelled_file, 
         assert words in output
 
 
-def test_evaluate_per_generator_with_intervals(run, detector, reader_folder, tmp_path):
-    rows = [*examples(8, first=100), *examples(8, first=200, generator="g2")]
-    path = write_jsonl(rows, tmp_path / "test.jsonl")
-    common = ["evaluate", path, "--reader", reader_folder, "--detector", detector, "--bootstrap", 20]
-    common += ["--store", tmp_path / "s"]
-    output = run(*common).stdout
-    assert "g1 (4/8" in output
-    assert "g2 (4/8" in output
-    result = json.loads(run(*common, "--json").stdout)
-    assert set(result["generators"]) == {"g1", "g2", "all"}
-    assert result["generators"]["all"]["rows"] == 16
-    assert len(result["probabilities"]) == 16
-    assert len(list((tmp_path / "s" / "relevance").iterdir())) == 16
+def test_a_former_detector_is_measured_beside(run, detector, reader_folder, tmp_path):
+    """On what it did not learn from: sources 24 to 43 of 10 to 43."""
+    path = write_jsonl(examples(34, first=10), tmp_path / "reviewed.jsonl")
+    common = ["--reader", reader_folder, "--store", tmp_path / "s", "--out", tmp_path / "d", "--length", 9]
+    output = run("train", path, *common, "--compare-with", detector, *FEW).stdout
+    text = " ".join(output.split())
+    assert "20 responses of 20 sources, 10 hallucinated; 14 left out, whose sources it learned from" in text
+    assert "tiny (before)" in text
+    former = json.loads((tmp_path / "d" / "card.json").read_text())["evidence"]["former"]
+    assert (former["former"], former["responses"]) == (detector.name, 20)
+    assert former["sha256"] == json.loads((detector / "card.json").read_text())["sha256"]
+    seen = write_jsonl(examples(20), tmp_path / "seen.jsonl")
+    refused = run("train", seen, *common[:-2], "--compare-with", detector, code=2).stderr
+    assert "it learned from those of 20 of 20" in refused
+    assert "another" in run("train", path, *common, "--compare-with", "another", code=2).stderr
 
 
 def test_several_workers_give_the_same_card_and_the_same_metrics(
@@ -58,7 +60,9 @@ def test_several_workers_give_the_same_card_and_the_same_metrics(
         card = rounded(run("train", labelled_file, *common, *raw).stdout)
         del card["training"]["command"]
         judged = run("evaluate", unseen, *common, "--detector", folder, "--max-memory", "8GB")
-        made.append((card, rounded(judged.stdout)))
+        found = rounded(judged.stdout)
+        assert found.pop("made_with")["detector"] == folder.name
+        made.append((card, found))
     assert started == [2, 2]
     assert not made[0][0]["reader"]["chat_template"]
     assert made[1] == made[0]
@@ -89,13 +93,6 @@ def test_workers_and_memory_reach_the_extraction(
     assert (given["workers"], given["max_memory"]) == (3, 2_000_000_000)
     identity = given["load"](2).identity
     assert (identity.name, identity.chat_template) == ("tiny", command == "evaluate")
-
-
-def test_evaluate_refuses_training_sources(run, detector, reader_folder, labelled_file, store):
-    common = ["evaluate", labelled_file, "--reader", reader_folder, "--detector", detector]
-    stderr = run(*common, code=2).stderr
-    assert "24 of 24 examples share question and passages with the detector's training data" in stderr
-    assert "these metrics are too" in run(*common, "--allow-seen", "--store", store, "--bootstrap", 20).stdout
 
 
 def test_data_that_cannot_be_trained_on(run, reader_folder, tmp_path):

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.classifiers.domain import Unlike
+from lrp4rag.evaluation.evaluate import Evaluation
 from lrp4rag.report.evaluation import render_evaluation
-from lrp4rag.training.evaluate import Evaluation
 
 METRICS = {"auroc": Interval(value=0.75, low=0.7, high=0.8)}
 LONG = Unlike("response tokens", "the response's tokens: 900, trained on 10 to 400", True)

@@ -1,5 +1,7 @@
 """Training: the card says what was learned from, and its evidence is that of a loop over folds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from lrp4rag.features.table import TokenTable
 from lrp4rag.features.units import smoothed
 from lrp4rag.training.corpus import Corpus
 from lrp4rag.training.extract import Extraction
+from lrp4rag.training.former_evidence import Former
 from lrp4rag.training.metrics import weighted_metrics, weighted_token_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.train import TokenRecipe, VectorRecipe, data_hash, labelled, train
@@ -76,7 +79,8 @@ def test_the_evidence_is_that_of_a_loop_over_folds(detector, tmp_path):
 
 
 def test_failed_rows_are_left_out(detector, tmp_path, monkeypatch):
-    monkeypatch.setattr("lrp4rag.training.train.cross_validate", lambda *_, **__: detector.card.evidence)
+    found = detector.card.evidence, None
+    monkeypatch.setattr("lrp4rag.training.train.cross_validate", lambda *_, **__: found)
     rows = examples()
     made = extraction(rows[:-2], tmp_path / "s", failures={row.id: "no" for row in rows[-2:]})
     card = train(Corpus.of(rows), made, reads=VectorRecipe(Features(length=10))).card
@@ -89,12 +93,14 @@ def test_unlabelled_rows_are_refused_by_id():
 
 
 @pytest.mark.usefixtures("few_networks")
-def test_a_token_detector_has_evidence_of_each_generator(tmp_path):
+def test_a_token_detector_has_evidence_of_each_generator(detector, tmp_path):
     rows = stored(tmp_path / "s")
     extracted = Extraction(rows.store, 0, len(rows), {})
     blocks = {"signals": TokenTable(("passages", "question"), (), (1,))}
-    detector = train(Corpus.of(rows.examples), extracted, reads=TokenRecipe(blocks), resamples=20)
-    evidence = detector.card.evidence
+    former = Former("before", replace(detector, card=detector.card.model_copy(update={"training": None})))
+    corpus = Corpus.of(rows.examples)
+    made = train(corpus, extracted, reads=TokenRecipe(blocks), resamples=20, former=former)
+    evidence = made.card.evidence
     assert set(evidence.generators) == {"g1", "g2"}
     assert evidence.metrics["auroc"].value > 0.9
     one = evidence.generators["g1"]
@@ -102,4 +108,6 @@ def test_a_token_detector_has_evidence_of_each_generator(tmp_path):
     assert set(one.controls) == {"length only", "novel words", "flag everything"}
     assert one.located["token classifier"].tokens["auroc"].value > 0.9
     assert set(one.located["position"].spans) == {"precision", "recall", "f1"}
-    assert detector.card.training.generators == {"g1": 40, "g2": 40}
+    assert made.card.training.generators == {"g1": 40, "g2": 40}
+    assert evidence.former.now["auroc"].value == pytest.approx(evidence.metrics["auroc"].value)
+    assert (evidence.former.responses, evidence.former.left_out) == (80, 0)

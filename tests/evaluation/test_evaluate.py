@@ -9,10 +9,11 @@ from lrp4rag.classifiers import ensemble
 from lrp4rag.classifiers.card import Range
 from lrp4rag.classifiers.prevalence import at_prevalence, estimated_prevalence
 from lrp4rag.errors import InputError
+from lrp4rag.evaluation.evaluate import evaluate
 from lrp4rag.example import Example
 from lrp4rag.features.table import TokenTable
-from lrp4rag.training.evaluate import evaluate, refuse_seen
 from lrp4rag.training.extract import Extraction
+from lrp4rag.training.seen import refuse_seen
 from lrp4rag.training.token_detector import fit_detector
 from lrp4rag.training.tokens import tokens_of
 from tests.training.labelled import examples, extraction

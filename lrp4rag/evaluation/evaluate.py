@@ -1,29 +1,32 @@
-"""Evaluation: a trained detector on labelled examples that it has not seen."""
+"""Evaluation: a trained detector, and a policy, on labelled examples that the detector has not seen."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from lrp4rag.classifiers.card import Card, Metrics
+from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.decision import in_marked_sentences
-from lrp4rag.classifiers.detector import FittedDetector
-from lrp4rag.classifiers.domain import Unlike, unlike
+from lrp4rag.classifiers.detector import FittedDetector, at_estimated_prevalence
+from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.model import Assessment
-from lrp4rag.classifiers.prevalence import at_prevalence
-from lrp4rag.errors import InputError
+from lrp4rag.classifiers.verdict import Verdict
+from lrp4rag.errors import InputError, RelevanceError
+from lrp4rag.evaluation.result import Result
 from lrp4rag.example import Example
+from lrp4rag.policy import Policy, assess
 from lrp4rag.progress import track
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.folds import ONCE, groups_of, labels_of
 from lrp4rag.training.localisation import CLASSIFIER, Localisation, localisation
 from lrp4rag.training.metrics import RESAMPLES, intervals
 from lrp4rag.training.rows import Rows
+from lrp4rag.training.seen import seen_examples
 from lrp4rag.training.token_folds import TokenPredictions
 from lrp4rag.training.tokens import stored_records, tokens_of
 from lrp4rag.training.validation import Outcome
@@ -37,7 +40,7 @@ class Evaluation:
     them by their probability all the same; `judged` leaves them out, and is empty where there are none.
     `threshold` and `prevalence` (None: as in training) are those that decided. `localisation` is of a token
     detector, with controls that are cross-validated on these very rows, and None where there are too few
-    sources for that.
+    sources for that. `results` are those of all examples, failed ones too, in their order.
     """
 
     metrics: dict[str, Metrics]
@@ -51,24 +54,7 @@ class Evaluation:
     threshold: float = 0.5
     prevalence: float | None = None
     localisation: Localisation | None = None
-
-
-def seen_examples(card: Card, examples: Sequence[Example]) -> list[Example]:
-    """The examples whose question and passages the detector was trained on."""
-    sources = set(card.training.sources) if card.training else set()
-    return [example for example in examples if example.content_hash in sources]
-
-
-def refuse_seen(card: Card, examples: Sequence[Example], path: str | Path) -> None:
-    """Raise `InputError` where the detector was trained on sources of these examples."""
-    seen = seen_examples(card, examples)
-    if seen:
-        raise InputError(
-            f"{len(seen)} of {len(examples)} examples share question and passages with the "
-            f"detector's training data (first: '{seen[0].id}'), so its metrics on them would be too "
-            "good; leave them out, or allow seen sources",
-            path=path,
-        )
+    results: tuple[Result, ...] = ()
 
 
 def evaluate(
@@ -78,23 +64,39 @@ def evaluate(
     *,
     resamples: int = RESAMPLES,
     estimate: bool = False,
+    policy: Policy | None = None,
+    date: datetime | None = None,
 ) -> Evaluation:
     """Run the detector over what extraction left in its store; with `estimate` at the prevalence that the
-    probabilities of these very rows tell, without their labels.
+    probabilities of these very rows tell, without their labels. The policy (by default the default one)
+    decides as of a `date`, or of today.
 
     Raises `InputError` where no example could be replayed, and for too few to estimate from.
     """
-    kept = tuple(example for example in examples if example.id not in extraction.failures)
+    failures = dict(extraction.failures)
+    read = [example for example in examples if example.id not in failures]
+    assessed, verdicts = list[Assessment](), list[Verdict]()
+    records = stored_records(Rows(extraction.store, tuple(read)), detector.needs)
+    for example, record in zip(read, track(records, len(read), "judging responses"), strict=True):
+        try:
+            found = detector.assess(record)
+        except RelevanceError as error:  # a number that is none
+            failures[example.id] = str(error)
+            continue
+        assessed.append(found)
+        verdicts.append(detector.verdict(record, found))
+    kept = tuple(example for example in read if example.id not in failures)
     if not kept:
         raise InputError("no example could be replayed")
     rows = Rows(extraction.store, kept)
-    assessed, deciding = list[Assessment](), list[tuple[Unlike, ...]]()
-    for record in track(stored_records(rows, detector.needs), len(rows), "judging responses"):
-        assessed.append(detector.assess(record))
-        found = unlike(detector.card.domain, record)
-        deciding.append(tuple(one for one in found if one.decides))
     if estimate:
-        detector, assessed = _at_estimate(detector, assessed)
+        verdicts, prevalence = at_estimated_prevalence(detector, verdicts)
+        detector = detector.at_prevalence(prevalence)
+        assessed = [
+            replace(one, probability=float(verdict.probability or 0.0))
+            for one, verdict in zip(assessed, verdicts, strict=True)
+        ]
+    deciding = [tuple(one for one in verdict.unlike if one.decides) for verdict in verdicts]
     probabilities = np.array([one.probability for one in assessed])
     labels, groups = labels_of(kept), groups_of(kept)
     generators = rows.generators
@@ -117,25 +119,36 @@ def evaluate(
         hallucinated={name: int(labels[part].sum()) for name, part in parts.items()},
         probabilities={row.id: float(p) for row, p in zip(kept, probabilities, strict=True)},
         seen=len(seen_examples(detector.card, kept)),
-        failures=extraction.failures,
+        failures=failures,
         abstained={row.id: why for row, why in zip(kept, deciding, strict=True) if why},
         judged={} if judged.all() else metrics({name: part & judged for name, part in parts.items()}),
         threshold=threshold,
         prevalence=detector.prevalence,
         localisation=_located(assessed, rows, threshold, resamples),
+        results=tuple(
+            _results(
+                examples,
+                {row.id: verdict for row, verdict in zip(kept, verdicts, strict=True)},
+                failures,
+                policy or Policy(),
+                date,
+            )
+        ),
     )
 
 
-def _at_estimate(
-    detector: FittedDetector, assessed: Sequence[Assessment]
-) -> tuple[FittedDetector, list[Assessment]]:
-    """The detector at the prevalence that its own probabilities tell, and what it makes of the same rows."""
-    probabilities = [one.probability for one in assessed]
-    prevalence = detector.estimated_prevalence(probabilities)
-    shifted = at_prevalence(probabilities, detector.assumed_prevalence, prevalence)
-    return detector.at_prevalence(prevalence), [
-        replace(one, probability=float(value)) for one, value in zip(assessed, shifted, strict=True)
-    ]
+def _results(
+    examples: Sequence[Example],
+    verdicts: Mapping[str, Verdict],
+    failures: Mapping[str, str],
+    policy: Policy,
+    date: datetime | None,
+) -> Iterator[Result]:
+    """What could not be read is decided on too, as what could not be judged."""
+    for example in track(examples, len(examples), "deciding"):
+        verdict = verdicts.get(example.id)
+        found = assess(policy, example, verdict, now=date)
+        yield Result.of(example, verdict, found, failures.get(example.id, ""))
 
 
 def _located(

@@ -1,0 +1,163 @@
+"""`lrp4rag evaluate`."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from lrp4rag.cli.command import advanced, command
+from lrp4rag.cli.extract import extraction_of
+from lrp4rag.cli.inputs import data_files, load_data
+from lrp4rag.cli.options import (
+    BOOTSTRAP,
+    EXTRACTION_WORKERS,
+    GENERATOR,
+    PATH,
+    STORE_HELP,
+    DetectorChoice,
+    Number,
+    ReaderChoice,
+    detector_options,
+    detector_reader_options,
+    file_option,
+)
+from lrp4rag.errors import InputError
+from lrp4rag.files import check_output, write_atomically
+from lrp4rag.terminal import open_console, say, say_json
+
+WORSE = 4
+"""The exit code where the gate fails."""
+MAX_DROP = 0.05
+
+
+@command(short_help="Metrics on labelled responses; a gate against an earlier run.")
+@click.argument("data", metavar="DATA")
+@detector_options()
+@click.option("--policy", "policy_path", type=PATH, help="YAML file of the policy.  [default: balanced]")
+@file_option("--out", help="Write the results as JSON, each example's too: a baseline for later.")
+@file_option("--baseline", help="Compare with the results that an earlier --out wrote.")
+@click.option(
+    "--max-drop",
+    type=Number(0, 1),
+    metavar="DROP",
+    help="The gate fails where a measure is worse than in the baseline by more than this, and the 95 % "
+    f"interval of the difference excludes 0.  [default: {MAX_DROP:g}]",
+)
+@advanced(
+    "--measure",
+    "gated",
+    multiple=True,
+    metavar="NAME",
+    help="Let only this measure fail the gate (docs/regression-gate.md has the names); repeatable.  "
+    "[default: all]",
+)
+@advanced(
+    "--date",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="YYYY-MM-DD",
+    help="Decide as on this day, on which other passages may have expired.  [default: today]",
+)
+@click.option("--store", type=PATH, help=f"{STORE_HELP}  [default: a temporary folder]")
+@GENERATOR
+@click.option("--allow-seen", is_flag=True, help="Evaluate also on sources of the training data.")
+@BOOTSTRAP
+@EXTRACTION_WORKERS
+@detector_reader_options()
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON what --out writes.")
+@click.pass_context
+def evaluate(
+    ctx: click.Context,
+    data: str,
+    choice: DetectorChoice,
+    policy_path: Path | None,
+    out: Path | None,
+    baseline: Path | None,
+    max_drop: float | None,
+    gated: tuple[str, ...],
+    date: datetime | None,
+    store: Path | None,
+    generator: tuple[str, ...],
+    allow_seen: bool,
+    resamples: int,
+    workers: int,
+    reader: ReaderChoice,
+    as_json: bool,
+) -> None:
+    """Run a detector over labelled DATA and print its metrics per generator, with intervals, and what a
+    policy does with the answers.
+
+    For a token detector these include the metrics of tokens, spans and sentences, beside controls. DATA
+    that shares sources with the detector's training data is refused, unless --allow-seen.
+
+    With --baseline it is a gate for CI: the same examples (by id and texts) are compared in pairs, by a
+    bootstrap over sources. A measure fails where it is worse by more than --max-drop and the 95 % interval
+    of the difference excludes 0, so that chance does not block. It is "not ruled out" where the interval
+    holds a larger drop: that is said, and passes. Exit codes: 0 the gate passes, 4 it fails, 2 bad input.
+
+    \b
+    Examples:
+      lrp4rag evaluate golden.jsonl --out last.json
+      lrp4rag evaluate golden.jsonl --out now.json --baseline last.json --max-drop 0.05
+      lrp4rag evaluate golden.jsonl --policy strict.yaml --baseline last.json
+    """
+    if baseline is None and (max_drop is not None or gated):
+        raise InputError("--max-drop and --measure are for a comparison; add --baseline FILE")
+    if out is not None:  # before the expensive part
+        inputs = [path for path in (baseline, policy_path) if path is not None]
+        check_output(out, [*data_files(data), *inputs])
+
+    from lrp4rag.evaluation.evaluate import evaluate as run
+    from lrp4rag.evaluation.measures import found_by_kind, measures_of
+    from lrp4rag.evaluation.regression_gate import compare, require_gated
+    from lrp4rag.evaluation.saved import made_with, read_saved, written
+    from lrp4rag.policy import load_policy
+    from lrp4rag.report.evaluation import evaluation_record, print_evaluation
+    from lrp4rag.report.regression_gate import gate_record, render_gate
+    from lrp4rag.training.seen import refuse_seen
+    from lrp4rag.training.train import labelled
+
+    policy = load_policy(policy_path)
+    require_gated(gated)
+    before = None if baseline is None else read_saved(baseline)
+    detector = choice.open()
+    if detector is None:
+        raise InputError("evaluate needs a detector")
+    examples = labelled(load_data(data, generator), data)
+    if not allow_seen:
+        refuse_seen(detector.card, examples, data)
+    date = None if date is None else date.replace(tzinfo=UTC)
+    with ExitStack() as stack:
+        folder = store or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lrp4rag-")))
+        extraction = extraction_of(examples, folder, reader, detector.needs, workers, detector)
+        found = run(
+            detector,
+            examples,
+            extraction,
+            resamples=resamples,
+            estimate=choice.estimates,
+            policy=policy,
+            date=date,
+        )
+    kinds = found_by_kind(examples, found.results)
+    measures = measures_of(found.results, resamples=resamples)
+    how = made_with(found, detector.card, choice.detector_name, policy, date)
+    record = evaluation_record(found, detector.card, how, kinds, measures)
+    gate = None
+    if before is not None and baseline is not None:
+        drop = MAX_DROP if max_drop is None else max_drop
+        gate = compare(found.results, before, how, max_drop=drop, gated=gated, resamples=resamples)
+        record["gate"] = gate_record(gate, baseline.name)
+    if as_json:
+        say_json(record)
+    else:
+        print_evaluation(found, policy.name, kinds, measures)
+    if gate is not None and baseline is not None:
+        open_console(stderr=as_json).print(render_gate(gate, baseline.name))
+    if out is not None:
+        write_atomically(out, written(record))
+        say(f"wrote {out}", err=True)
+    ctx.exit(WORSE if gate is not None and gate.failed else 0)

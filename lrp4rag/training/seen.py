@@ -1,0 +1,28 @@
+"""What a detector has seen: its figures on that would be too good."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lrp4rag.classifiers.card import Card
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example
+
+
+def seen_examples(card: Card, examples: Sequence[Example]) -> list[Example]:
+    """The examples whose question and passages the detector was trained on."""
+    sources = set(card.training.sources) if card.training else set()
+    return [example for example in examples if example.content_hash in sources]
+
+
+def refuse_seen(card: Card, examples: Sequence[Example], path: str | Path) -> None:
+    """Raise `InputError` where the detector was trained on sources of these examples."""
+    seen = seen_examples(card, examples)
+    if seen:
+        raise InputError(
+            f"{len(seen)} of {len(examples)} examples share question and passages with the "
+            f"detector's training data (first: '{seen[0].id}'), so its metrics on them would be too "
+            "good; leave them out, or allow seen sources",
+            path=path,
+        )
