@@ -9,6 +9,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from lrp4rag import __version__
 from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong
 from lrp4rag.classifiers.analysis import Analyser, Analysis, analysing
 from lrp4rag.classifiers.card import Card
@@ -21,6 +22,7 @@ from lrp4rag.classifiers.prevalence import check_prevalence, require_enough
 from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Span
+from lrp4rag.hashes import json_hash
 from lrp4rag.lrp.families import can_pull
 from lrp4rag.reader.encoding import Truncation
 from lrp4rag.reader.reader import Reader, load_reader
@@ -148,6 +150,16 @@ class Detector:
     def card(self) -> Card:
         """What it was trained with and on, and how well it does."""
         return self.fitted.card
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """What decisions name: the package's version, and hashes of the detector and of its reader."""
+        card = self.card
+        return {
+            "package": __version__,
+            "detector": json_hash(card.model_dump(mode="json"))[:16],
+            "reader": str(card.reader["digest"])[:16],
+        }
 
     def at(self, point: str | float) -> Self:
         """The same at an operating point of its card ("high-precision", say), or at a false-positive rate."""

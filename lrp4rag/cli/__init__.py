@@ -27,6 +27,7 @@ from lrp4rag.cli.evaluate import evaluate
 from lrp4rag.cli.extract import extract
 from lrp4rag.cli.feedback import feedback
 from lrp4rag.cli.generate import generate
+from lrp4rag.cli.redteam import redteam
 from lrp4rag.cli.review import review
 from lrp4rag.cli.route import policy_group, route
 from lrp4rag.cli.serve import serve
@@ -42,7 +43,7 @@ TRACEBACK = "LRP4RAG_TRACEBACK"
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Use": (analyse, generate, attribute),
     "Train": (train, evaluate, extract, store, corrupt),
-    "Guard": (route, policy_group, serve, audit, review, feedback, drift),
+    "Guard": (route, policy_group, redteam, serve, audit, review, feedback, drift),
     "Inspect": (card, check),
 }
 # By name: the product does not import its research.

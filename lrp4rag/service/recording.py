@@ -11,12 +11,10 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from lrp4rag import __version__
 from lrp4rag.checks.check import Finding
 from lrp4rag.classifiers.along import JudgedPiece
 from lrp4rag.classifiers.verdict import Sentence, SuspectSpan
 from lrp4rag.example import Example
-from lrp4rag.hashes import json_hash
 from lrp4rag.judge import Detector
 from lrp4rag.policy import Action, Policy, Reason
 from lrp4rag.report.record import nearest_record
@@ -51,12 +49,7 @@ class Recorder:
         self.queue = Queue(log.entries())
         self.told: Callable[[Decision, Mapping[str, str]], None] | None = None
         """Called with each decision on an answer and its texts; returns at once."""
-        self._versions = {
-            "package": __version__,
-            "detector": json_hash(detector.card.model_dump(mode="json"))[:16],
-            "reader": str(detector.card.reader["digest"])[:16],
-            "policy": policy.hash,
-        }
+        self._versions = {**detector.versions, "policy": policy.hash}
 
     async def decide(
         self,

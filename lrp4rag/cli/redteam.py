@@ -1,0 +1,165 @@
+"""`lrp4rag redteam`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lrp4rag.cli.command import command
+from lrp4rag.cli.options import (
+    PATH,
+    DetectorChoice,
+    Number,
+    ReaderChoice,
+    detector_options,
+    detector_reader_options,
+    file_option,
+    repeatable,
+)
+from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.terminal import open_console, say, say_json
+
+if TYPE_CHECKING:
+    from lrp4rag.redteam import Result, Target
+    from lrp4rag.redteam.record import Changes, Record
+
+LOCAL = "local"
+TOKEN = "LRP4RAG_TOKEN"
+PAGE, RECORD = "index.html", "results.json"
+
+
+@command(short_help="Ask a guardrail about answers that it must stop, and harmless ones.")
+@click.option(
+    "--target",
+    default=LOCAL,
+    metavar="URL|local",
+    help="A running 'lrp4rag serve', or the detector and a policy in this process.",
+)
+@click.option(
+    "--out",
+    type=PATH,
+    metavar="FOLDER",
+    help=f"Write a page with every failure ({PAGE}) and {RECORD} into this folder.",
+)
+@repeatable("--kind", "kinds", metavar="KIND", help="Only cases of this kind; repeatable.")
+@file_option("--cases", "cases_path", help="JSONL file of cases of your own.  [default: the package's]")
+@file_option(
+    "--policy", "policy_path", help="YAML file of the policy of a local target.  [default: balanced]"
+)
+@click.option(
+    "--token", envvar=TOKEN, help=f"Bearer token of a server; others see it less in the variable {TOKEN}."
+)
+@file_option("--compare", "last_path", help=f"{RECORD} of another run: say which cases changed.")
+@click.option(
+    "--min-share",
+    type=Number(0, 1),
+    metavar="SHARE",
+    help="Exit with 1 where of any kind a smaller share of cases is as expected.",
+)
+@click.option("--json", "as_json", is_flag=True, help=f"Print what {RECORD} holds, and nothing else.")
+@detector_options()
+@detector_reader_options()
+@click.pass_context
+def redteam(
+    ctx: click.Context,
+    target: str,
+    out: Path | None,
+    kinds: tuple[str, ...],
+    cases_path: Path | None,
+    policy_path: Path | None,
+    token: str | None,
+    last_path: Path | None,
+    min_share: float | None,
+    as_json: bool,
+    choice: DetectorChoice,
+    reader: ReaderChoice,
+) -> None:
+    """Ask a guardrail about 266 answers that were written for the purpose, and say what it does that is not
+    expected: answers without a relevant document, from conflicting documents, from the model's memory, with
+    invented authorities, from superseded versions, and attacks on the guardrail itself.
+
+    About a quarter are harmless and must be let through. docs/red-team.md says how cases are made, and what
+    the bundled detector does with them.
+
+    \b
+    Examples:
+      lrp4rag redteam --out report
+      lrp4rag redteam --kind conflict --policy strict.yaml
+      LRP4RAG_TOKEN=… lrp4rag redteam --target https://guard.example --out report
+      lrp4rag redteam --compare last/results.json --min-share 0.6
+    """
+    from lrp4rag.files import check_folder
+    from lrp4rag.progress import track
+    from lrp4rag.redteam import load_cases, run
+    from lrp4rag.redteam.record import changes, read, record
+    from lrp4rag.redteam.tables import below, change_lines, table
+
+    cases = load_cases(cases_path, kinds=kinds)
+    last = None if last_path is None else read(last_path)
+    if out is not None:
+        check_folder(out)  # before the expensive part
+    started = time.monotonic()
+    with _opened(target, token, policy_path, choice, reader) as asked:
+        results = list(track(run(cases, asked), len(cases), "cases"))
+    found = record(results, asked, time.monotonic() - started)
+    if all(one.answered is None for one in results):
+        raise LRP4RAGError(f"no case was judged; the first: {results[0].error}")
+    since = None if last is None else changes(last, found)
+    if out is not None:
+        _write(out, results, found, since)
+    if as_json:
+        say_json(found.model_dump(mode="json"))
+    else:
+        console = open_console()
+        console.print(table(found))
+        for line in [] if since is None else change_lines(since):
+            console.print(line, soft_wrap=True)
+        failed = sum(not one.passed for one in results)
+        where = f": {out / PAGE} has each in full" if out is not None else "; --out FOLDER shows each in full"
+        say(f"{failed} of {len(results)} cases are not as expected{where if failed else ''}")
+    small = [] if min_share is None else below(found, min_share)
+    if small:
+        say(f"below --min-share {min_share}: {', '.join(small)}", err=True)
+        ctx.exit(1)
+
+
+@contextmanager
+def _opened(
+    target: str, token: str | None, policy_path: Path | None, choice: DetectorChoice, reader: ReaderChoice
+) -> Iterator[Target]:
+    if target != LOCAL:
+        if policy_path is not None:
+            raise InputError("a server has its own policy; leave --policy out", field="--policy")
+        try:
+            from lrp4rag.redteam.server import ServerTarget
+        except ImportError as error:
+            raise InputError(
+                f"to ask a server, {error.name} is needed: pip install 'lrp4rag[serve]'"
+            ) from None
+        with ServerTarget(target, token) as server:
+            yield server
+        return
+    from lrp4rag.judge import Detector
+    from lrp4rag.policy import load_policy
+    from lrp4rag.redteam import LocalTarget
+
+    policy = load_policy(policy_path)
+    if (fitted := choice.open()) is None:
+        raise InputError("a policy needs a detector")
+    judging = Detector(fitted, reader.open(fitted), truncation=reader.truncate, max_memory=reader.max_memory)
+    with LocalTarget(judging, policy) as local:
+        yield local
+
+
+def _write(out: Path, results: list[Result], found: Record, since: Changes | None) -> None:
+    from lrp4rag.files import write_atomically
+    from lrp4rag.redteam.page import page
+
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomically(out / RECORD, f"{found.model_dump_json(indent=1)}\n")
+    write_atomically(out / PAGE, page(found, results, since))
