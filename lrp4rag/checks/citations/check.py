@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from lrp4rag.checks.check import CheckInput, Detail, Finding, Need, OverBudget
@@ -39,11 +39,11 @@ class Citations:
     def __call__(self, given: CheckInput) -> list[Finding]:
         """In the order of the response. Raises `OverBudget`."""
         text = visible(given.response or "")
-        library = Library(given.sources, given.tick)
+        library = Library(given.sources, given.tick, given.question)
         found = find_citations(text, library, given.tick)
         if not found:
             return []
-        supporter = Supporter(library.texts, given.tick)
+        supporter = Supporter(library.texts, given.tick, library.known)
         seen: dict[tuple[object, ...], Judgement] = {}
         claimed: dict[tuple[int, int], str] = {}
         findings = []
@@ -93,8 +93,25 @@ def _judged(
     verdict: Verdict | None,
     span: tuple[int, int],
 ) -> Judgement:
-    """By the passages, and by the evidence of a verdict where there is one. Citations that stand together may
-    support a claim together, each a part of it."""
+    """By the passages, and by the evidence of a verdict where there is one. A document that has several
+    passages, such as two editions of it, supports what one of them does, or all together do."""
+    if one.format != "title" or len(one.passages) < 2:
+        return _judged_whole(supporter, claim, one, beside, verdict, span)
+    ways = [replace(one, parts=tuple(part for part in one.parts if part.passage == k)) for k in one.passages]
+    alone = [_judged_whole(supporter, claim, way, beside, verdict, span) for way in ways]
+    found = next((judged for judged in alone if judged.supported), None)
+    return found or supporter.judge(claim, one.parts, _factor(verdict, one, span))
+
+
+def _judged_whole(
+    supporter: Supporter,
+    claim: str,
+    one: Citation,
+    beside: Sequence[Citation],
+    verdict: Verdict | None,
+    span: tuple[int, int],
+) -> Judgement:
+    """Citations that stand together may support a claim together, each a part of it."""
     contradicted = _contradicted(verdict, one, span)
     if contradicted:
         return Judgement(False, (), contradicted)

@@ -6,7 +6,21 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Format = Literal[
-    "number", "passage", "footnote", "superscript", "link", "title", "id", "section", "article", "standard"
+    "number",
+    "passage",
+    "footnote",
+    "superscript",
+    "link",
+    "title",
+    "id",
+    "section",
+    "article",
+    "standard",
+    "study",
+    "dated",
+    "numbered",
+    "address",
+    "quotation",
 ]
 
 

@@ -24,6 +24,7 @@ _AFTER = re.compile(
     rf"(?:{_VERBS})(?:s|es)?\b",
     re.IGNORECASE,
 )
+_ON = re.compile(rf" (?:on|for|about) (?:[\w-]{{1,30}} ){{0,3}}[\w-]{{1,30}} (?:{_VERBS})(?:s|es)?\b")
 _BRACKETS = {"(": ")", "[": "]", "\u3010": "\u3011"}
 _QUOTES = '"\u201c\u201d*_'
 _REACH = 100
@@ -37,6 +38,11 @@ def is_announced(text: str, start: int) -> bool:
 def speaks(text: str, end: int) -> bool:
     """Whether a verb such as "says" stands right after."""
     return bool(_AFTER.match(text, end, end + 60))
+
+
+def speaks_on(text: str, end: int) -> bool:
+    """The same where what it is on stands between: "the guideline on sepsis requires"."""
+    return bool(_ON.match(text, end, end + 160))
 
 
 def is_quoted(text: str, start: int, end: int) -> bool:

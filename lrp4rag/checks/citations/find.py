@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from lrp4rag.checks.citations.authorities import find_authorities
 from lrp4rag.checks.citations.citation import Citation, Format, Part
 from lrp4rag.checks.citations.context import in_brackets, with_marks
 from lrp4rag.checks.citations.labels import Label, find_labels
@@ -52,7 +53,8 @@ def find_citations(text: str, library: Library, tick: Callable[[], None]) -> lis
     labelled = list(_labelled(plain, documents, library, tick))
     counted = (_as_listed(plain, one, definitions, library) for one in find_marks(plain, library))
     marks = [*counted, *find_superscripts(plain, library)]
-    return sorted(_apart([*labelled, *documents, *marks]), key=lambda one: one.start)
+    authorities = find_authorities(plain, library, tick)
+    return sorted(_apart([*labelled, *documents, *marks, *authorities]), key=lambda one: one.start)
 
 
 def _as_listed(text: str, mark: Citation, definitions: dict[str, str], library: Library) -> Citation:

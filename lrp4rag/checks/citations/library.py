@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 
 from lrp4rag.checks.citations.citation import Part
 from lrp4rag.checks.citations.labels import Label, parts_of, same_standard, within
 from lrp4rag.source import Source
 from lrp4rag.text import visible
+from lrp4rag.values import Value, find_values
+from lrp4rag.values.words import content_words
 
 VERSION = r"(?:[vV]\.? ?|[vV]ersion |[rR]ev(?:ision|\.)? )(?P<version>\d{1,4}(?:\.\d{1,4}){0,3})"
 _VERSION = re.compile(rf",? ?\(?\b{VERSION}\)?")
 _MOST_PARTS = 200
+MOST = 0.6
+"""Part of the content words of a quotation that a passage must have."""
 _SMALL = frozenset(("the", "a", "an", "our", "of", "on", "for", "and", "in", "to"))
 
 
 class Library:
-    """What passages are called: by number, id, title, and the parts of documents that they have."""
+    """What passages are called: by number, id, title, and the parts of documents that they have; `asked` is
+    the question, which may name what an answer then names too."""
 
-    def __init__(self, sources: Sequence[Source], tick: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, sources: Sequence[Source], tick: Callable[[], None] = lambda: None, asked: str = ""
+    ) -> None:
+        self._asked = visible(asked)
         self._tick = tick
         self._known: dict[tuple[str, str], tuple[int, ...]] = {}
         self.texts = [visible(source.read) for source in sources]
         self._sources = sources
+        self.known = [_known_of(source) for source in sources]
         self._ids = {source.id.casefold(): number for number, source in enumerate(sources) if source.id}
         self._titles = [_words(source.title or "") for source in sources]
         self._parts = [parts_of(text) for text in self.texts]
@@ -55,6 +65,28 @@ class Library:
         return bool(plain) and bool(
             self._once("says", plain, lambda: (k for k, text in enumerate(self._all) if plain in text))
         )
+
+    def finds(self, pattern: re.Pattern[str]) -> bool:
+        """Whether a pattern is in a passage or in the question."""
+        return any(pattern.search(text) for text in (*self.texts, self._asked))
+
+    def mentions(self, phrase: str) -> bool:
+        """Whether a passage, what is known of it, or the question has these words, whatever their case."""
+        plain = _plain(phrase)
+        known = (_plain(text) for text in (*self.known, self._asked))
+        return self.says(phrase) or any(plain in text for text in known) or self.with_id(phrase) is not None
+
+    def quotes(self, words: str) -> bool:
+        """Whether a passage or the question has most of the words of a quotation."""
+        wanted = content_words(words)
+        texts = (*self.texts, self._asked)
+        return not wanted or any(len(wanted & content_words(text)) >= MOST * len(wanted) for text in texts)
+
+    @cached_property
+    def dates(self) -> list[Value]:
+        """Those of the passages, of what is known of them, and of the question."""
+        texts = (*self.texts, *self.known, self._asked)
+        return [one for text in texts for one in find_values(text) if one.kind == "date"]
 
     def says_exactly(self, written: str) -> bool:
         """Whether a passage has these characters."""
@@ -138,6 +170,16 @@ class Library:
 def _is_part(number: str, other: str) -> bool:
     """Whether a cited number is one that a passage has: 4 where it has 4.2, 17(1) where it has 17."""
     return within(other, number) or ("(" in number and within(number, other))
+
+
+def _known_of(source: Source) -> str:
+    """Version and dates of a passage, on a line each. A version that is a small number is left out: it would
+    stand for any such number of a claim; one may be a date in short ("2024-02")."""
+    version = source.version or ""
+    written = f"{version}-01" if re.fullmatch(r"(?:19|20)\d\d-\d\d", version) else version
+    small = re.fullmatch(r"\D*\d{1,3}\D*", version)
+    found = ("" if small else written, source.effective, source.expires)
+    return "\n".join(visible(text) for text in found if text)
 
 
 def _plain(text: str) -> str:

@@ -12,6 +12,7 @@ from lrp4rag.checks.citations.context import (
     is_cited,
     is_quoted,
     is_wrapped,
+    speaks_on,
     with_marks,
 )
 from lrp4rag.checks.citations.library import VERSION, Library
@@ -46,7 +47,8 @@ _QUOTED = re.compile(
     r"[\"\u201c](?P<name>[^\"\u201c\u201d\n]{3,120})[\"\u201d]|(?<!\*)\*(?P<star>[^*\n]{3,120})\*(?!\*)"
 )
 _SUFFIX = re.compile(rf",? \(?{VERSION}\)?")
-_YEAR = re.compile(r",? \(?(?:19|20)\d\d\b\)?")
+_YEAR = re.compile(r",? \(?(?:19|20)\d\d\b\)?(?![/-]\d)")
+_NUMBER = re.compile(r",? (?:No\.? ?)?\d{1,4}[/-]\d{1,4}(?:[/-]\d{1,4})?\b(?: \([A-Z]{1,6}\))?")
 _LINK = re.compile(
     r"\[(?P<text>\[?[^\[\]\n]{1,300}\]?)\]\((?P<target>[^()\s]{1,1000})(?: \"[^\"\n]{0,200}\")?\)"
 )
@@ -128,7 +130,9 @@ def find_titles(text: str, library: Library, tick: Callable[[], None]) -> Iterat
         end = _end(text, match.end())
         if not name[:1].isupper() or not _is_document(name):
             continue
-        cited = len(name.split()) > 1 and (end > match.end() or is_cited(text, start, end))
+        cited = len(name.split()) > 1 and (
+            end > match.end() or is_cited(text, start, end) or speaks_on(text, end)
+        )
         if cited and (library.titled(name) or not library.mentioned(name)):
             yield _document(text, start, end, library)
 
@@ -173,7 +177,7 @@ def _is_source(text: str, start: int, end: int) -> bool:
 
 def _end(text: str, end: int) -> int:
     """The end of a name with its version or year."""
-    for pattern in (_SUFFIX, _YEAR):
+    for pattern in (_SUFFIX, _YEAR, _NUMBER):
         match = pattern.match(text, end, end + 40)
         if match is not None:
             end = match.end()

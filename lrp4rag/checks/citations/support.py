@@ -49,10 +49,14 @@ class Judgement:
 
 
 class Supporter:
-    """Looks claims up in passages."""
+    """Looks claims up in passages. `known` is what is known of each beside its text: version and dates, which
+    a claim may name."""
 
-    def __init__(self, texts: Sequence[str], tick: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, texts: Sequence[str], tick: Callable[[], None] = lambda: None, known: Sequence[str] = ()
+    ) -> None:
         self._texts = texts
+        self._known = [(text, find_values(text)) for text in known or [""] * len(texts)]
         self._tick = tick
         self._index = Index(texts)
         self._context = " ".join(texts)
@@ -125,6 +129,10 @@ class Supporter:
 
     def _has(self, value: Value, places: Sequence[int], said: str) -> bool:
         number = number_of(value)
+        passages = sorted({self._index.places[k].passage for k in places})
+        known = [one for passage in passages for one in self._known[passage][1]]
+        if any(agree(value, one) for one in known):
+            return True
         for one in (one for k in places for one in self._index.places[k].values):
             if agree(value, one):
                 return True
@@ -169,8 +177,9 @@ class Supporter:
         return ""
 
     def _said(self, places: Sequence[int]) -> str:
-        chosen = (self._index.places[k] for k in places)
-        return "\n".join(self._texts[one.passage][one.start : one.end] for one in chosen)
+        chosen = [self._index.places[k] for k in places]
+        known = (self._known[passage][0] for passage in sorted({one.passage for one in chosen}))
+        return "\n".join([*(self._texts[one.passage][one.start : one.end] for one in chosen), *known])
 
 
 def _is_hard(value: Value) -> bool:

@@ -180,3 +180,66 @@ def test_without_passages_every_citation_is_fabricated() -> None:
 def test_a_policy_can_leave_out_what_is_right() -> None:
     given = CheckInput("", SOURCES, "Staff receive 25 days of leave a year [1]. Lunch costs 6 euros [9].")
     assert [one.kind for one in Citations(verified=False)(given)] == ["fabricated"]
+
+
+@pytest.mark.parametrize(
+    ("response", "cited"),
+    [
+        ("Staff receive 25 days (Bergstrom et al., The Lancet 2019).", "Bergstrom et al., The Lancet 2019"),
+        ("Staff receive 25 days (Meyer & Olsen, 2021).", "Meyer & Olsen, 2021"),
+        ("Studies by Hattie show that leave helps.", "Studies by Hattie"),
+        ("Research shows that leave helps.", "Research shows"),
+        ("The court agreed in its judgment of 12 January 2022.", "judgment of 12 January 2022"),
+        ("This was confirmed in memo SE-2023-117.", "memo SE-2023-117"),
+        ("It has a certificate (certificate Q 60131874).", "certificate Q 60131874"),
+        ("See https://www.example.test/leave.pdf, page 4.", "https://www.example.test/leave.pdf"),
+        (
+            'The director said: "Nobody will lose a single day of leave with us."',
+            "Nobody will lose a single day of leave with us.",
+        ),
+        ("The WHO guideline on leave requires 25 days.", "WHO guideline"),
+        ("As BaFin Circular 03/2021 (GW) sets out, it is 25 days.", "BaFin Circular 03/2021 (GW)"),
+    ],
+)
+def test_an_authority_that_no_passage_has_is_fabricated(response: str, cited: str) -> None:
+    assert (cited, "fabricated") in kinds(response)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        'The passage says: "Staff receive 25 days of leave a year."',
+        "See https://example.com/backup for the form.",
+        "Lunch costs 6 euros; an expert is not needed.",
+        "The notice was sent in May, and the case of 24 bottles is free.",
+    ],
+)
+def test_what_passages_have_and_what_is_no_authority(response: str) -> None:
+    assert all(kind != "fabricated" for _, kind in kinds(response))
+
+
+def test_an_authority_that_the_question_names_is_the_user_s() -> None:
+    response = "Nothing is said of the studies by Hattie."
+    given = CheckInput("What do the studies by Hattie say?", SOURCES, response)
+    assert Citations()(given) == []
+
+
+EDITIONS = (
+    Source("Partners get 12 weeks of leave.", title="Leave Policy", version="2.8", effective="2020-01-01"),
+    Source("Partners get 16 weeks of leave.", title="Leave Policy", version="3.1", effective="2024-01-01"),
+    Source("Lunch costs 6 euros.", title="Canteen"),
+)
+
+
+@pytest.mark.parametrize(
+    ("response", "kind"),
+    [
+        ("Under the Leave Policy 3.1 partners get 16 weeks of leave.", "verified"),
+        ("According to version 2.8 of the Leave Policy, partners got 12 weeks of leave.", "verified"),
+        ("By the Leave Policy of 2024 partners get 16 weeks of leave; it was 12 weeks before.", "verified"),
+        ("Under the Leave Policy partners get 20 weeks of leave.", "misattributed"),
+        ("Under the Canteen partners get 16 weeks of leave.", "misattributed"),
+    ],
+)
+def test_one_edition_of_a_document_supports_what_is_cited_for(response: str, kind: str) -> None:
+    assert [one.kind for one in found(response, EDITIONS)] == [kind]

@@ -18,7 +18,8 @@ LONG = 200_000
 PIECES = st.sampled_from(
     ["[", "]", "(", ")", "[1]", "[^1]", "[^1]:", "Passage ", "1", "0", "\u00b9", "`", "```", "Section 4.2",
      "\n", "ISO 27001:2022 8.1", " ", "Menu Policy", "according to ", "\ud800", "\x00", "a-1", "](", "![",
-     "\u3010", "v1.", "Article 17 GDPR", "-", ",", "and", "<sup>", "of the ", "\""]
+     "\u3010", "v1.", "Article 17 GDPR", "-", ",", "and", "<sup>", "of the ", "\"",
+     "et al.", "(Smith, 2020)", "study by ", "studies show", "memo ", "notice of 3 May", "https://", "said: "]
 )  # fmt: skip
 
 
