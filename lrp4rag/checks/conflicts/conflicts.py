@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from lrp4rag.checks.check import CheckInput, Detail, Finding, Need
 from lrp4rag.checks.conflicts.alignment import aligned
+from lrp4rag.checks.conflicts.asked import asked_for
 from lrp4rag.checks.conflicts.disagreements import Disagreement, disagreement
 from lrp4rag.checks.conflicts.documents import are_of_one_text, are_siblings, are_versions, named, newer
 from lrp4rag.checks.conflicts.slots import Span
@@ -40,20 +41,31 @@ class Conflicts:
         where it does not touch it. Raises `OverBudget`."""
         response = statements([Source(given.response or "")], given.tick)
         asked = statements([Source(given.question)], given.tick)
+        some = statements(given.sources, given.tick)
         found: list[Finding] = []
-        for (one, other), spans in self._disagreements(given):
+        for (one, other), spans in self._disagreements(given, some):
             given.tick()
             where = touched(response, ((one, spans.one), (other, spans.other)), asked)
             found.append(_finding(self.name, given, (one, other), spans, where))
             if len(found) == self.most:
                 break
+        told = {finding.passages for finding in found if finding.start is not None}
+        for place, other, spans, where in asked_for(asked, response, some, given.sources, given.tick):
+            pair, both = (place, other), spans
+            if place.passage > other.passage:
+                pair, both = (other, place), Disagreement(spans.other, spans.one)
+            if len(found) < self.most and (passages := (pair[0].passage, pair[1].passage)) not in told:
+                told.add(passages)
+                found.append(_finding(self.name, given, pair, both, where))
         return sorted(found, key=lambda finding: finding.passages)
 
-    def _disagreements(self, given: CheckInput) -> Iterator[tuple[Pair, Disagreement]]:
+    def _disagreements(
+        self, given: CheckInput, some: Sequence[Statement]
+    ) -> Iterator[tuple[Pair, Disagreement]]:
         """Each pair of values once in two passages."""
         seen: set[tuple[int, int, str, str]] = set()
         unequal: list[Pair] = []
-        pairs = list(aligned(statements(given.sources, given.tick), self.share, given.tick))
+        pairs = list(aligned(some, self.share, given.tick))
         for one, other in _without_repeated(pairs):
             given.tick()
             first, second = given.sources[one.passage], given.sources[other.passage]

@@ -60,7 +60,7 @@ def disagreement(
     for p, q in _opposed(one, other):
         sides = _sides(one, p, mine, other, q, theirs)
         if not any(_unmatched(mine, theirs, sides)) and same_slot(*sides, strict=strict, several=several):
-            return Disagreement(_with_verb(one, p), _with_verb(other, q))
+            return Disagreement(with_verb(one, p), with_verb(other, q))
     return None
 
 
@@ -183,7 +183,7 @@ def _span(value: Value) -> Span:
     return value.start, value.end
 
 
-def _with_verb(statement: Statement, span: Span) -> Span:
+def with_verb(statement: Statement, span: Span) -> Span:
     """A "not" or an auxiliary with what it denies or states: "are not allowed"."""
     after = next((token for token in statement.tokens if token.start >= span[1]), None)
     if after is None or not after.stem or statement.text[span[1] : after.start].strip():

@@ -31,8 +31,8 @@ _LEAST = re.compile(
     re.IGNORECASE,
 )
 _MOST = re.compile(
-    r"(?:up to|at most|maximum of|(?:no|not) more than|less than|fewer than|under|below|younger than)"
-    r" (?:the )?\Z",
+    r"(?:up to|at most|limited to|maximum of|(?:no|not) more than|less than|fewer than|under|below"
+    r"|younger than) (?:the )?\Z",
     re.IGNORECASE,
 )
 _OR = re.compile(r" or (?:(?P<least>more|newer|later|older|longer|above|over)|less|fewer|below|earlier)\b")
@@ -67,6 +67,10 @@ class Extent:
         return self.first.kind
 
     @property
+    def is_range(self) -> bool:
+        return self.first is not self.last
+
+    @property
     def limits(self) -> tuple[float, float]:
         """The least and the largest amount that it admits; of times, in minutes."""
         low, high = sorted((_amount(self.first), _amount(self.last)))
@@ -94,6 +98,8 @@ def alike(one: Extent, other: Extent) -> bool:
 
 def differ(one: Extent, other: Extent) -> bool:
     """Whether both cannot be true of one thing; neither where one contains or rounds the other."""
+    if one.kind == other.kind == "time" and one.is_range and other.is_range:
+        return one.limits != other.limits  # "from 12:00 to 15:00" against "from 13:00 to 14:00"
     if one.kind in ("quantity", "time"):
         return not (_contains(one, other) or _contains(other, one) or _rounds(one, other))
     if agree(one.first, other.first) or agree(one.last, other.last):

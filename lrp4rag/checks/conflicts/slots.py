@@ -35,7 +35,7 @@ _STOPS_WORDS = """
 to by is are was were be been must may can shall should will has have had or than
 """
 _STOPS = frozenset(_STOPS_WORDS.split())
-_CLAUSE = re.compile(r"[;:]|(?:,| (?=and|but))\s?(?:and|but|which|who|so|while|whereas)\b", re.IGNORECASE)
+CLAUSE = re.compile(r"[;:]|(?:,| (?=and|but))\s?(?:and|but|which|who|so|while|whereas)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Side:
     @property
     def reach(self) -> int:
         """The character at which the value's clause ends: what follows is said of something else."""
-        match = _CLAUSE.search(self.statement.text, self.span[1])
+        match = CLAUSE.search(self.statement.text, self.span[1])
         return match.start() if match else len(self.statement.text)
 
     @property

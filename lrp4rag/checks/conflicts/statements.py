@@ -139,8 +139,10 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _stem(word: str) -> str:
-    """That of the package, and a consonant that "cancelled" doubles once only."""
+    """That of the package, without the "i" of "carried", and a consonant that is doubled once only."""
     if word in _ORDINALS or word in MONTHS:
         return word
     found = stem(word)
+    if word.endswith(("ied", "ies")) and len(found) > 3:
+        found = found.removesuffix("i")
     return found[:-1] if len(found) > 4 and found[-1] == found[-2] and found[-1] in "lnptgm" else found
