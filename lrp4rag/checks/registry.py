@@ -12,15 +12,19 @@ from pydantic import TypeAdapter, ValidationError
 from lrp4rag.checks.check import Check, CheckInput, Finding, OverBudget
 from lrp4rag.checks.citations import Citations
 from lrp4rag.checks.conflicts import Conflicts
+from lrp4rag.checks.disguise import Disguise
 from lrp4rag.checks.facts import Facts
 from lrp4rag.checks.gate import RetrievalGate
 from lrp4rag.checks.omissions import Omissions
+from lrp4rag.checks.outdated import Outdated
 from lrp4rag.types import first_fault
 
 CHECKS: dict[str, type[Check]] = {
     "retrieval": RetrievalGate,
     "conflicts": Conflicts,
+    "outdated": Outdated,
     "citations": Citations,
+    "disguise": Disguise,
     "facts": Facts,
     "omissions": Omissions,
 }

@@ -12,7 +12,7 @@ from lrp4rag.checks.registry import Checked, run_checks
 from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong, verdict_of
 from lrp4rag.example import Example
 from lrp4rag.policy.assess import Assessment, assess
-from lrp4rag.policy.decide import CHECK_OF, Decided, graver, rule_of
+from lrp4rag.policy.decide import CHECK_OF, OF_SENTENCES, Decided, graver, rule_of
 from lrp4rag.policy.notices import in_place, marked
 from lrp4rag.policy.policy import WITHHELD, Action, Policy, Reason
 from lrp4rag.sentence_stream import Piece
@@ -46,18 +46,18 @@ class DecidingAlong:
         self._notice = ""
 
     def decide(self, reading: ReadingAlong, piece: Piece) -> DecidedPiece:
-        """Judge a piece: the graver of what its probability and its citations say. It changes nothing here;
+        """Judge a piece: the graver of what its probability and the checks of sentences say. It changes nothing here;
         raises what judging raises."""
-        judged, cited = reading.judge(piece), self._citations(piece.text)
+        judged, checked = reading.judge(piece), self._checked(piece.text)
         assert judged.probability is not None
         decided = Decided(
             *self.policy.sentence(judged.probability, suspect=judged.suspect, abstained=judged.abstained),
             "sentences",
         )
-        ruled = rule_of(self.policy, cited, "fabricated", "misattributed")
+        ruled = rule_of(self.policy, checked, *OF_SENTENCES)
         if ruled is not None and graver(ruled, decided):
             decided = ruled
-        return DecidedPiece(piece, decided, judged, cited)
+        return DecidedPiece(piece, decided, judged, checked)
 
     def unavailable(self, piece: Piece) -> DecidedPiece:
         """Of a piece that could not be judged."""
@@ -103,9 +103,9 @@ class DecidingAlong:
         example = self.example.with_response(response)
         return assess(self.policy, example, verdict, abstained=self.abstained)
 
-    def _citations(self, text: str) -> Checked:
-        """What the policy wants to know of a sentence's citations."""
-        name = CHECK_OF["fabricated"]
-        checks = {one: check for one, check in self.policy.made.items() if one == name}
+    def _checked(self, text: str) -> Checked:
+        """What the policy wants to know of a sentence by itself."""
+        wanted = {CHECK_OF[kind] for kind in OF_SENTENCES}
+        checks = {name: check for name, check in self.policy.made.items() if name in wanted}
         given = CheckInput(self.example.question, self.example.sources, text)
         return run_checks(checks, given, budget=self.policy.budget)

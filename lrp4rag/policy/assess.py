@@ -200,8 +200,10 @@ TEXT_OF: dict[Reason, str] = {
     "insufficient evidence": "insufficient",
     "knowledge gap": "gap",
     "conflict": "insufficient",
+    "outdated source": "insufficient",
     "fabricated citation": "fabricated",
     "misattributed citation": "escalated",
+    "disguised text": "escalated",
     "omitted condition": "insufficient",
     "unlike training data": "unlike",
     "unavailable": "unavailable",
@@ -216,6 +218,7 @@ def _message(policy: Policy, decided: Decided, checked: Checked, closest: list[S
         "sources": lambda: filled(texts.closest, {"sources": names}) if names else "",
         "contact": lambda: texts.contact,
         "sides": lambda: _sides(checked.of("conflicts", "conflict")),
+        "outdated": lambda: " ".join(dict.fromkeys(one.words for one in checked.of("outdated", "outdated"))),
         "condition": lambda: _conditions(checked.of("omissions", "omitted")),
     }
     if decided.action == "escalate":
@@ -224,6 +227,8 @@ def _message(policy: Policy, decided: Decided, checked: Checked, closest: list[S
         template = getattr(texts, TEXT_OF[decided.reason])
     elif decided.reason == "conflict":
         template = texts.conflict
+    elif decided.reason == "outdated source":
+        template = texts.outdated
     elif decided.reason == "omitted condition":
         template = texts.omitted
     else:

@@ -8,19 +8,23 @@ from typing import Literal
 from lrp4rag.checks.registry import Checked
 from lrp4rag.policy.policy import ACTIONS, Action, Policy, Reason
 
-Kind = Literal["null", "fabricated", "misattributed", "conflict", "omitted"]
+Kind = Literal["null", "fabricated", "misattributed", "disguised", "conflict", "outdated", "omitted"]
 CHECK_OF: dict[Kind, str] = {
     "null": "retrieval",
     "fabricated": "citations",
     "misattributed": "citations",
+    "disguised": "disguise",
     "conflict": "conflicts",
+    "outdated": "outdated",
     "omitted": "omissions",
 }
 REASON_OF: dict[Kind, Reason] = {
     "null": "knowledge gap",
     "fabricated": "fabricated citation",
     "misattributed": "misattributed citation",
+    "disguised": "disguised text",
     "conflict": "conflict",
+    "outdated": "outdated source",
     "omitted": "omitted condition",
 }
 
@@ -58,7 +62,7 @@ def decide(policy: Policy, measures: Measures) -> Decided:
     """What checks found decides first, then the probability, then the bands; what is left out last, where it
     is graver than the band. Without a verdict, the graver of what checks found and of what the policy says of
     that."""
-    kinds: tuple[Kind, ...] = ("null", "fabricated", "misattributed", "conflict")
+    kinds: tuple[Kind, ...] = ("null", "fabricated", "misattributed", "disguised", "conflict", "outdated")
     ruled = next((one for kind in kinds if (one := _by_rule(policy, measures, kind)) is not None), None)
     if (none := _without_verdict(policy, measures)) is not None:
         return ruled if ruled is not None and graver(ruled, none) else none
@@ -111,6 +115,10 @@ def _by_share(policy: Policy, measures: Measures) -> Decided:
 def graver(one: Decided, other: Decided) -> bool:
     """Whether the one is graver than the other."""
     return ACTIONS.index(one.action) > ACTIONS.index(other.action)
+
+
+OF_SENTENCES: tuple[Kind, ...] = ("fabricated", "misattributed", "disguised")
+"""What is looked for in each sentence of a stream."""
 
 
 def rule_of(policy: Policy, checked: Checked, *kinds: Kind) -> Decided | None:

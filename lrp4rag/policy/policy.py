@@ -29,8 +29,10 @@ Reason = Literal[
     "insufficient evidence",
     "knowledge gap",
     "conflict",
+    "outdated source",
     "fabricated citation",
     "misattributed citation",
+    "disguised text",
     "omitted condition",
     "unlike training data",
     "unavailable",
@@ -70,8 +72,16 @@ class Rules(_Strict):
     misattributed: Action | None = Field(
         default="escalate", description="A citation that does not support its sentence."
     )
+    disguised: Action | None = Field(
+        default="escalate",
+        description="Text that looks as what it is not: invisible signs, letters of two scripts.",
+    )
     conflict: Action | None = Field(
         default="disclose", description="Passages contradict each other on what the answer says."
+    )
+    outdated: Action | None = Field(
+        default="disclose",
+        description="The answer rests on a passage that is expired, superseded or not yet effective.",
     )
     omitted: Action | None = Field(
         default="mark",

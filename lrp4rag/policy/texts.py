@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 LONGEST = 1000
-PLACES = ("sources", "contact", "sides", "condition")
+PLACES = ("sources", "contact", "sides", "outdated", "condition")
 _PLACE = re.compile(r"\{([^{}]*)\}")
 
 
@@ -27,7 +27,8 @@ Template = Annotated[str, Field(max_length=LONGEST), AfterValidator(_known)]
 
 class Texts(BaseModel):
     """{sources} are the closest sources, {contact} is whom to ask, {sides} what passages say against each
-    other, {condition} what is left out. Braces in what is filled in are text."""
+    other, {outdated} which of them do not hold now, {condition} what is left out. Braces in what is filled in
+    are text."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -47,6 +48,10 @@ class Texts(BaseModel):
     conflict: Template = Field(
         default="The available documents contradict each other: {sides}",
         description="Under an answer on which passages contradict each other.",
+    )
+    outdated: Template = Field(
+        default="This answer rests on a document that does not hold now: {outdated}",
+        description="Under an answer from an expired, superseded or future document.",
     )
     omitted: Template = Field(
         default="This holds under a condition: {condition}",

@@ -9,8 +9,8 @@ import pytest
 from lrp4rag.policy import ACTIONS, Measures, Policy, decide
 
 DEFAULT = Policy()
-CHECKS = ("retrieval", "citations", "conflicts", "omissions", "facts")
-KINDS = ("null", "fabricated", "misattributed", "conflict", "omitted")
+CHECKS = ("retrieval", "citations", "disguise", "conflicts", "outdated", "omissions", "facts")
+KINDS = ("null", "fabricated", "misattributed", "disguised", "conflict", "outdated", "omitted")
 
 
 def decided(faithfulness: float | None = 1.0, facts: float | None = 1.0, policy=DEFAULT, **more):
@@ -46,7 +46,9 @@ def test_bands(faithfulness, facts, expected) -> None:
         ("null", ("withhold", "knowledge gap")),
         ("fabricated", ("withhold", "fabricated citation")),
         ("misattributed", ("escalate", "misattributed citation")),
+        ("disguised", ("escalate", "disguised text")),
         ("conflict", ("disclose", "conflict")),
+        ("outdated", ("disclose", "outdated source")),
         ("omitted", ("mark", "omitted condition")),
     ],
 )
