@@ -22,6 +22,8 @@ from benchmarks.service.upstream import Upstream, Writer
 from lrp4rag.example import Example
 from lrp4rag.policy import ACTIONS, Policy
 from lrp4rag.policy.texts import Texts
+from lrp4rag.redteam import load_cases
+from lrp4rag.redteam.cases import ATTACKS
 
 TEXTS = {name: f"<{name}>" for name in Texts.model_fields}
 """What the policy of a benchmark says: so that all else that comes is the answer's, or should not come."""
@@ -100,11 +102,16 @@ def ask_all(url: str, some: Sequence[Example], clients: int) -> list[Seen]:
 @benchmark
 @count("--answers", 100, "Streams.")
 @count("--clients", 1, "At a time.")
+@click.option(
+    "--attacks", is_flag=True, help="Stream the answers of the red team's attacks, all of them once."
+)
 @click.option("--pause", default=0.05, show_default=True, help="Seconds of the upstream for a word.")
 @command.dtype
 @reader("default")
 @quick(answers=6, clients=3, pause=0.002, reader="tiny")
-def main(answers: int, clients: int, pause: float, dtype: str, reader: str, quick: bool) -> Report:
+def main(
+    answers: int, clients: int, attacks: bool, pause: float, dtype: str, reader: str, quick: bool
+) -> Report:
     """Streams through the guardrail: text that left unjudged, was lost or went to another client;
     seconds that sentences are held.
 
@@ -112,8 +119,9 @@ def main(answers: int, clients: int, pause: float, dtype: str, reader: str, quic
     Examples:
       python -m benchmarks.service.streams --quick
       python -m benchmarks.service.streams --answers 500 --clients 4 --dtype bfloat16
+      python -m benchmarks.service.streams --attacks
     """
-    some = examples(answers)
+    some = [one.example() for one in load_cases(kinds=[*ATTACKS])] if attacks else examples(answers)
     texts = [str(one.response) for one in some]
     with tempfile.TemporaryDirectory() as name, Upstream(Writer(texts, pause)) as upstream:
         folder = Path(name)
@@ -127,6 +135,7 @@ def main(answers: int, clients: int, pause: float, dtype: str, reader: str, quic
     sent = upstream.writer.sent
     holds = [x for seen in every for x in held(seen, texts[seen.number], sent.get(seen.number, []), records)]
     result: dict[str, Any] = {
+        "streams": len(every),
         "unjudged_characters": sum(one for one, _ in lost),
         "lost_characters": sum(abs(one) for _, one in lost),
         "crossed_characters": sum(crossed(seen, texts) for seen in every),

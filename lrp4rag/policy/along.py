@@ -46,8 +46,8 @@ class DecidingAlong:
         self._notice = ""
 
     def decide(self, reading: ReadingAlong, piece: Piece) -> DecidedPiece:
-        """Judge a piece: the graver of what its probability and the checks of sentences say. It changes nothing here;
-        raises what judging raises."""
+        """Judge a piece: the graver of what its probability and the checks of sentences say. It changes
+        nothing here; raises what judging raises."""
         judged, checked = reading.judge(piece), self._checked(piece.text)
         assert judged.probability is not None
         decided = Decided(

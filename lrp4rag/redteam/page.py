@@ -12,7 +12,10 @@ from markupsafe import Markup
 from lrp4rag.redteam.record import Changes, Record
 from lrp4rag.redteam.results import Result
 from lrp4rag.redteam.tables import HEAD, rows, title
+from lrp4rag.redteam.target import Answered
+from lrp4rag.report.numbers import number
 from lrp4rag.report.templates import html_template
+from lrp4rag.source import Source
 
 STYLE = Path(__file__).with_name("page.css")
 
@@ -32,8 +35,26 @@ def page(record: Record, results: Sequence[Result], found: Changes | None = None
             if (some := [one for one in failed if one.case.kind == kind])
         ],
         failed=len(failed),
+        known=_known,
+        measured=_measured,
         changes=found,
         style=Markup(style),  # ours
         style_hash=digest,
     )
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _known(source: Source) -> str:
+    """What is known of a passage beside its text."""
+    told = {**source.names, **({} if source.score is None else {"score": source.score})}
+    return ", ".join(f"{name}: {value}" for name, value in told.items())
+
+
+def _measured(one: Answered) -> str:
+    told = {
+        "decided by": one.rule,
+        "probability": number(one.probability, 2),
+        "faithfulness": number(one.faithfulness, 2),
+        "fact score": number(one.fact_score, 2),
+    }
+    return ", ".join(f"{name} {value}" for name, value in told.items() if value)

@@ -78,8 +78,12 @@ class ServerTarget:
             raise InputError(
                 "give 'local', or a server's address such as http://127.0.0.1:8000", field="--target"
             )
-        self.name = str(address.copy_with(userinfo=b""))
-        self._base = url.rstrip("/").removesuffix("/v1")
+        if address.userinfo:
+            raise InputError(
+                "leave name and password out of the address; a token goes into LRP4RAG_TOKEN",
+                field="--target",
+            )
+        self.name = self._base = url.rstrip("/").removesuffix("/v1")
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._client = client or httpx.Client(timeout=SECONDS)
         self._sleep = sleep

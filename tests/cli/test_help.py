@@ -11,7 +11,7 @@ from lrp4rag import __version__
 from lrp4rag.cli import main
 from lrp4rag.cli.command import MOST
 
-DETECTORS = {"analyse", "evaluate", "route"}
+DETECTORS = {"analyse", "evaluate", "route", "redteam"}
 """Their readers are those of their detectors."""
 EXTRACT = {"extract", "train", "evaluate"}
 READ = {*EXTRACT, "analyse", "generate", "attribute"}

@@ -1,0 +1,99 @@
+"""`lrp4rag redteam`: what it prints, what it writes, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lrp4rag.redteam import load_cases
+
+ROWS = [
+    {
+        "id": f"mine-{number}",
+        "kind": kind,
+        "question": "When was it opened?",
+        "passages": ["The bridge was opened in 1874."],
+        "response": response,
+        "expected": expected,
+        "why": "as it is",
+    }
+    for number, (kind, response, expected) in enumerate(
+        [
+            ("mine", "It was opened in 1874 [7].", ["withhold"]),
+            ("mine", "It was opened in 1874.", ["serve", "mark", "withhold"]),
+            ("other", "Aliens built it in 1874 [7].", ["serve", "mark"]),
+        ]
+    )
+]
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Path:
+    path = tmp_path / "cases.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return path
+
+
+@pytest.fixture
+def local(cases: Path, detector: Path, reader_folder: Path) -> list[object]:
+    return ["redteam", "--cases", cases, "--detector", detector, "--reader", reader_folder]
+
+
+def test_a_run_is_printed_and_written_and_compared_with_the_next(run, local, tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    found = run(*local, "--out", out, "--min-share", 0.5, code=1)
+    assert "below --min-share 0.5: other: 0.00" in found.stderr
+    assert "1 of 3 cases are not as expected" in found.stdout
+    assert "0.67 [0.21, 0.94]" in found.stdout
+    written = json.loads((out / "results.json").read_text())
+    assert [one["action"] for one in written["results"]][::2] == ["withhold", "withhold"]
+    assert set(written["versions"]) == {"package", "detector", "reader", "policy"}
+    assert "mine-2: <span" in (out / "index.html").read_text()
+    lenient = tmp_path / "lenient.yaml"
+    lenient.write_text(
+        "name: lenient\nrules: {fabricated: mark, outdated: null}\n"
+        "bands: [{action: mark, reason: suspect}]\nabstained: mark\nunavailable: mark\n"
+    )
+    other = run(
+        *local, "--compare", out / "results.json", "--policy", lenient, "--kind", "mine", "--kind", "other"
+    )
+    assert "mine-0: withhold then, mark now" in other.stdout
+    assert "mine-2: withhold then, mark now" in other.stdout
+    assert "another policy" in other.stdout
+
+
+def test_json_is_all_that_is_printed(run, local) -> None:
+    found = json.loads(run(*local, "--json").stdout)
+    assert found["kinds"]["all"]["every"]["cases"] == 3
+
+
+def test_the_help_tells_how_many_cases_there_are(run) -> None:
+    assert f"about {len(load_cases())} answers" in " ".join(run("redteam", "--help").stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--target", "nowhere"], "give 'local', or a server's address"),
+        (["--target", "http://127.0.0.1:9"], "is the server running there?"),
+        (["--target", "http://127.0.0.1:9", "--policy", "p.yaml"], "a server has its own policy"),
+        (["--kind", "x"], "there are: no-document"),
+        (["--cases", "missing.jsonl"], "no such file"),
+        (["--compare", "missing.json"], "no such file"),
+        (["--min-share", "2"], "0<=x<=1"),
+        (["--detector", "none"], "a policy needs a detector"),
+        (["--out", "/dev/null"], "no folder"),
+    ],
+)
+def test_bad_usage_is_told_before_anything_is_judged(run, arguments: list[str], words: str) -> None:
+    assert words in run("redteam", *arguments, code=2).output
+
+
+def test_a_run_in_which_nothing_was_judged_is_a_failure(run, local, tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_text(json.dumps(ROWS[0] | {"passages": ["word " * 20_000]}) + "\n")
+    found = run(*local, "--cases", path, "--out", tmp_path / "report", code=1)
+    assert "no case was judged" in found.stderr
+    assert not (tmp_path / "report").exists()
