@@ -11,6 +11,7 @@ from lrp4rag.checks.citations.library import Library
 from lrp4rag.text import one_line
 from lrp4rag.values import agree, find_values
 from lrp4rag.values.dates import MONTHS
+from lrp4rag.values.words import content_words
 
 _NAME = r"[A-Z][\w'\u2019-]{1,40}"
 _YEAR = r"(?:19|20)\d\d[a-z]?"
@@ -28,6 +29,18 @@ _UNNAMED = re.compile(
     r"(?:shows?|shown|suggests?|found|finds?|agrees?|agreed|indicates?|confirms?|confirmed|proves?|proven|"
     r"demonstrates?|demonstrated|recommends?)\b",
     re.IGNORECASE,
+)
+_TITLE = r"(?:(?:Dr|Prof|Professor|Judge|Minister|President)\.? )?"
+_LONG_NAME = rf"{_TITLE}{_NAME}(?: (?:(?:of|for|and|on|the) ){{0,2}}{_NAME}){{0,6}}"
+_ANNOUNCED = re.compile(
+    r"\b(?i:according to|(?:stated|confirmed|recommended|required|reported|published|advised|certified)"
+    rf" by) (?:the |our |an? )?(?P<cited>{_LONG_NAME})"
+)
+_SPEAKING = re.compile(
+    rf"(?<![\w-])(?!(?:The|Our|An?) )"
+    rf"(?P<cited>[A-Z]{{2,8}}|{_TITLE}{_NAME}(?: (?:(?:of|for|and|on|the) ){{0,2}}{_NAME}){{1,6}})"
+    r" (?:(?:also|expressly|strongly) )?"
+    r"(?:recommends?|advises?|warns?|mandates?|stipulates?|confirms?|confirmed) "
 )
 _RESEARCHED = re.compile(rf"\b(?:{_RESEARCH}|{_PEOPLE})\b", re.IGNORECASE)
 _DATED = re.compile(
@@ -47,6 +60,9 @@ _SPEECH = re.compile(
     r"(?:\b(?:said|says|states?|stated|wrote|writes|reads|declared|declares|explains?|according to)"
     r"\b[^\"\u201c\u201d\n]{0,60}|:[ ])[\"\u201c](?P<cited>[^\"\u201c\u201d\n]{20,500})[\"\u201d]",
     re.IGNORECASE,
+)
+_NO_NAMES = content_words(
+    "the this that passage document section article source it they we you dr prof professor"
 )
 WORDS = 5
 """Words of what is quoted, at least: fewer are a term."""
@@ -68,6 +84,13 @@ def _has_name(match: re.Match[str], library: Library) -> bool:
     return name.casefold() in MONTHS or library.mentions(name)
 
 
+def _has_somebody(match: re.Match[str], library: Library) -> bool:
+    """Whether passages or question have half of the words of a name, in any of their forms."""
+    words = content_words(match["cited"]) - _NO_NAMES
+    known = 2 * sum(map(library.has_word, words)) >= len(words)
+    return known if words and not match["cited"].isupper() else library.has_name(match["cited"])
+
+
 def _has_date(match: re.Match[str], library: Library) -> bool:
     wanted = [one for one in find_values(match["date"]) if one.kind == "date"]
     # A year alone agrees with each of its days.
@@ -82,6 +105,8 @@ def _has_words(match: re.Match[str], library: Library) -> bool:
 _FORMS: tuple[tuple[Format, re.Pattern[str], Callable[[re.Match[str], Library], bool]], ...] = (
     ("study", _AUTHORS, _has_name),
     ("study", _BY, lambda match, library: library.mentions(match["name"])),
+    ("authority", _ANNOUNCED, _has_somebody),
+    ("authority", _SPEAKING, _has_somebody),
     ("study", _UNNAMED, lambda _, library: library.finds(_RESEARCHED)),
     ("dated", _DATED, _has_date),
     ("numbered", _NUMBERED, lambda match, library: library.mentions(match["code"])),

@@ -17,6 +17,7 @@ Format = Literal[
     "article",
     "standard",
     "study",
+    "authority",
     "dated",
     "numbered",
     "address",

@@ -98,6 +98,8 @@ def _in_sentence(text: str, start: int, end: int, inside: Sequence[Citation]) ->
         else:
             groups.append([one])
     if len(groups) == 1:
+        if inside[0].inline:  # "under the policy it is 16 weeks; it was 12 before"
+            start, end = _between_semicolons(text, start, end, inside[0])
         span = (start, end) if claim_words(without(text, (start, end), inside)) else (start, start)
         return [span] * len(inside)
     borders = [start, *(border for group in groups for border in (group[0].start, group[-1].end)), end]
@@ -119,3 +121,9 @@ def _in_sentence(text: str, start: int, end: int, inside: Sequence[Citation]) ->
             span = (before[0], end)
         found += [span] * len(group)
     return found
+
+
+def _between_semicolons(text: str, start: int, end: int, one: Citation) -> Span:
+    """The part of a sentence that a citation is in."""
+    before, after = text.rfind(";", start, one.start), text.find(";", one.end, end)
+    return (start if before < 0 else before + 1), (end if after < 0 else after)

@@ -15,6 +15,8 @@ from lrp4rag.values.words import content_words
 
 VERSION = r"(?:[vV]\.? ?|[vV]ersion |[rR]ev(?:ision|\.)? )(?P<version>\d{1,4}(?:\.\d{1,4}){0,3})"
 _VERSION = re.compile(rf",? ?\(?\b{VERSION}\)?")
+_BARE = re.compile(r",? \(?(?P<version>\d{1,3}(?:\.\d{1,3}){1,3})\)?\Z")
+"""A version without a word for it, at the end of a name: "Leave Policy 3.1"."""
 _MOST_PARTS = 200
 MOST = 0.6
 """Part of the content words of a quotation that a passage must have."""
@@ -75,6 +77,18 @@ class Library:
         plain = _plain(phrase)
         known = (_plain(text) for text in (*self.known, self._asked))
         return self.says(phrase) or any(plain in text for text in known) or self.with_id(phrase) is not None
+
+    def has_word(self, stem: str) -> bool:
+        """Whether a passage, what is known of it, or the question has a word with this stem."""
+        return stem in self._stems
+
+    def has_name(self, written: str) -> bool:
+        """Whether a passage or the question has these characters as a word: "WHO" is no "who"."""
+        return self.finds(re.compile(rf"(?<!\w){re.escape(written)}(?!\w)"))
+
+    @cached_property
+    def _stems(self) -> frozenset[str]:
+        return content_words("\n".join([*self.texts, *self.known, self._asked, *self.ids]))
 
     def quotes(self, words: str) -> bool:
         """Whether a passage or the question has most of the words of a quotation."""
@@ -191,9 +205,9 @@ def _words(name: str) -> frozenset[str]:
 
 
 def _version(name: str) -> str:
-    match = _VERSION.search(name)
+    match = _VERSION.search(name) or _BARE.search(name)
     return match["version"] if match else ""
 
 
 def _without_version(name: str) -> str:
-    return _VERSION.sub("", name)
+    return _BARE.sub("", _VERSION.sub("", name))

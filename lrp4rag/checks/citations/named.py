@@ -46,7 +46,8 @@ _NAME = re.compile(
 _QUOTED = re.compile(
     r"[\"\u201c](?P<name>[^\"\u201c\u201d\n]{3,120})[\"\u201d]|(?<!\*)\*(?P<star>[^*\n]{3,120})\*(?!\*)"
 )
-_SUFFIX = re.compile(rf",? \(?{VERSION}\)?")
+_SUFFIX = re.compile(rf",? \(?{VERSION}\)?| \d{{1,3}}(?:\.\d{{1,3}}){{1,3}}(?![\w%]| ?[-\u2013])")
+_PREFIX = re.compile(rf"\b{VERSION} of (?:the |our )?\Z")
 _YEAR = re.compile(r",? \(?(?:19|20)\d\d\b\)?(?![/-]\d)")
 _NUMBER = re.compile(r",? (?:No\.? ?)?\d{1,4}[/-]\d{1,4}(?:[/-]\d{1,4})?\b(?: \([A-Z]{1,6}\))?")
 _LINK = re.compile(
@@ -148,6 +149,8 @@ def _opening(words: str) -> int:
 
 
 def _document(text: str, start: int, end: int, library: Library) -> Citation:
+    before = _PREFIX.search(text[max(start - 40, 0) : start])
+    start -= len(before[0]) if before else 0
     name = text[start:end]
     numbers = library.titled(name)
     return _named(text, start, end, "title", library.whole(numbers), "" if numbers else one_line(name, 80))

@@ -243,3 +243,32 @@ EDITIONS = (
 )
 def test_one_edition_of_a_document_supports_what_is_cited_for(response: str, kind: str) -> None:
     assert [one.kind for one in found(response, EDITIONS)] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("response", "cited"),
+    [
+        ("According to the European Medicines Agency, staff receive 25 days.", "European Medicines Agency"),
+        ("The WHO recommends 25 days of leave.", "WHO"),
+        ("Staff receive 25 days, as confirmed by Dr. Ingrid Solheim.", "Dr. Ingrid Solheim"),
+        (
+            "According to version 4.2 of the Leave Policy, partners get 16 weeks.",
+            "version 4.2 of the Leave Policy",
+        ),
+        ("Under the Leave Policy 9.9 partners get 16 weeks.", "Leave Policy 9.9"),
+    ],
+)
+def test_a_person_a_body_or_an_edition_that_no_passage_has_is_fabricated(response: str, cited: str) -> None:
+    assert [(one.details["cited"], one.kind) for one in found(response, EDITIONS)] == [(cited, "fabricated")]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "According to Partners, it is 16 weeks.",
+        "According to the passages, partners get 16 weeks of leave.",
+        "Under the Leave Policy 3.1 partners get 16 weeks of leave; it was 12 weeks under version 2.8.",
+    ],
+)
+def test_a_name_that_passages_have_is_no_invention(response: str) -> None:
+    assert all(one.kind == "verified" for one in found(response, EDITIONS))
