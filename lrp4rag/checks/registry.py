@@ -17,6 +17,7 @@ from lrp4rag.checks.facts import Facts
 from lrp4rag.checks.gate import RetrievalGate
 from lrp4rag.checks.omissions import Omissions
 from lrp4rag.checks.outdated import Outdated
+from lrp4rag.checks.planted import Planted
 from lrp4rag.types import first_fault
 
 CHECKS: dict[str, type[Check]] = {
@@ -25,6 +26,7 @@ CHECKS: dict[str, type[Check]] = {
     "outdated": Outdated,
     "citations": Citations,
     "disguise": Disguise,
+    "planted": Planted,
     "facts": Facts,
     "omissions": Omissions,
 }

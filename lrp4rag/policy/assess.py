@@ -204,6 +204,7 @@ TEXT_OF: dict[Reason, str] = {
     "fabricated citation": "fabricated",
     "misattributed citation": "escalated",
     "disguised text": "escalated",
+    "planted instructions": "escalated",
     "omitted condition": "insufficient",
     "unlike training data": "unlike",
     "unavailable": "unavailable",

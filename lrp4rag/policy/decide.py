@@ -8,12 +8,15 @@ from typing import Literal
 from lrp4rag.checks.registry import Checked
 from lrp4rag.policy.policy import ACTIONS, Action, Policy, Reason
 
-Kind = Literal["null", "fabricated", "misattributed", "disguised", "conflict", "outdated", "omitted"]
+Kind = Literal[
+    "null", "fabricated", "misattributed", "disguised", "planted", "conflict", "outdated", "omitted"
+]
 CHECK_OF: dict[Kind, str] = {
     "null": "retrieval",
     "fabricated": "citations",
     "misattributed": "citations",
     "disguised": "disguise",
+    "planted": "planted",
     "conflict": "conflicts",
     "outdated": "outdated",
     "omitted": "omissions",
@@ -23,6 +26,7 @@ REASON_OF: dict[Kind, Reason] = {
     "fabricated": "fabricated citation",
     "misattributed": "misattributed citation",
     "disguised": "disguised text",
+    "planted": "planted instructions",
     "conflict": "conflict",
     "outdated": "outdated source",
     "omitted": "omitted condition",
@@ -62,7 +66,15 @@ def decide(policy: Policy, measures: Measures) -> Decided:
     """What checks found decides first, then the probability, then the bands; what is left out last, where it
     is graver than the band. Without a verdict, the graver of what checks found and of what the policy says of
     that."""
-    kinds: tuple[Kind, ...] = ("null", "fabricated", "misattributed", "disguised", "conflict", "outdated")
+    kinds: tuple[Kind, ...] = (
+        "null",
+        "fabricated",
+        "misattributed",
+        "disguised",
+        "planted",
+        "conflict",
+        "outdated",
+    )
     ruled = next((one for kind in kinds if (one := _by_rule(policy, measures, kind)) is not None), None)
     if (none := _without_verdict(policy, measures)) is not None:
         return ruled if ruled is not None and graver(ruled, none) else none
@@ -117,7 +129,7 @@ def graver(one: Decided, other: Decided) -> bool:
     return ACTIONS.index(one.action) > ACTIONS.index(other.action)
 
 
-OF_SENTENCES: tuple[Kind, ...] = ("fabricated", "misattributed", "disguised")
+OF_SENTENCES: tuple[Kind, ...] = ("fabricated", "misattributed", "disguised", "planted")
 """What is looked for in each sentence of a stream."""
 
 

@@ -33,6 +33,7 @@ Reason = Literal[
     "fabricated citation",
     "misattributed citation",
     "disguised text",
+    "planted instructions",
     "omitted condition",
     "unlike training data",
     "unavailable",
@@ -75,6 +76,9 @@ class Rules(_Strict):
     disguised: Action | None = Field(
         default="escalate",
         description="Text that looks as what it is not: invisible signs, letters of two scripts.",
+    )
+    planted: Action | None = Field(
+        default="escalate", description="The answer rests on a passage that gives orders to models."
     )
     conflict: Action | None = Field(
         default="disclose", description="Passages contradict each other on what the answer says."

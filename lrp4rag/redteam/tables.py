@@ -39,9 +39,12 @@ def table(record: Record) -> Table:
     return found
 
 
-def markdown_table(record: Record) -> str:
-    """The same in Markdown; kinds are those of the package."""
-    lines = [HEAD, ["---", *["---:"] * (len(HEAD) - 1)], *rows(record)]
+def markdown_table(record: Record, first: Record) -> str:
+    """The same in Markdown, with what an earlier run had; kinds are those of the package."""
+    head = (*HEAD, "first run")
+    told = {title(kind): _of(row.every) for kind, row in first.kinds.items()}
+    lines = [head, ("---", *["---:"] * (len(head) - 1))]
+    lines += [(*cells, told.get(cells[0], "")) for cells in rows(record)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -9,8 +9,8 @@ import pytest
 from lrp4rag.policy import ACTIONS, Measures, Policy, decide
 
 DEFAULT = Policy()
-CHECKS = ("retrieval", "citations", "disguise", "conflicts", "outdated", "omissions", "facts")
-KINDS = ("null", "fabricated", "misattributed", "disguised", "conflict", "outdated", "omitted")
+CHECKS = ("retrieval", "citations", "disguise", "planted", "conflicts", "outdated", "omissions", "facts")
+KINDS = ("null", "fabricated", "misattributed", "disguised", "planted", "conflict", "outdated", "omitted")
 
 
 def decided(faithfulness: float | None = 1.0, facts: float | None = 1.0, policy=DEFAULT, **more):
@@ -47,6 +47,7 @@ def test_bands(faithfulness, facts, expected) -> None:
         ("fabricated", ("withhold", "fabricated citation")),
         ("misattributed", ("escalate", "misattributed citation")),
         ("disguised", ("escalate", "disguised text")),
+        ("planted", ("escalate", "planted instructions")),
         ("conflict", ("disclose", "conflict")),
         ("outdated", ("disclose", "outdated source")),
         ("omitted", ("mark", "omitted condition")),

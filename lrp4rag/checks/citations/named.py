@@ -134,7 +134,7 @@ def find_titles(text: str, library: Library, tick: Callable[[], None]) -> Iterat
         cited = len(name.split()) > 1 and (
             end > match.end() or is_cited(text, start, end) or speaks_on(text, end)
         )
-        if cited and (library.titled(name) or not library.mentioned(name)):
+        if cited and (library.titled(name) or not (library.mentioned(name) or library.mentions(name))):
             yield _document(text, start, end, library)
 
 

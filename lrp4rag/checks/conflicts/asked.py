@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lrp4rag.checks.conflicts.disagreements import Disagreement, with_verb
-from lrp4rag.checks.conflicts.documents import are_siblings
+from lrp4rag.checks.conflicts.documents import are_siblings, are_versions
 from lrp4rag.checks.conflicts.extents import Extent, alike, differ, extents
 from lrp4rag.checks.conflicts.narrowed import MEASURES, beginnings, of_the_same
 from lrp4rag.checks.conflicts.slots import Span
@@ -54,7 +54,8 @@ def asked_for(
         for sentence in said:
             for other in against:
                 tick()
-                found = _otherwise(sentence, place, other, places)
+                editions = are_versions(sources[place.passage], sources[other.passage])
+                found = _otherwise(sentence, place, other, places, editions=editions)
                 if found is not None:
                     yield place.statement, other.statement, *found
 
@@ -89,7 +90,7 @@ class _Place:
 
 
 def _otherwise(
-    sentence: _Place, place: _Place, other: _Place, places: Sequence[_Place]
+    sentence: _Place, place: _Place, other: _Place, places: Sequence[_Place], *, editions: bool
 ) -> tuple[Disagreement, Span] | None:
     """Where a sentence of the answer says what `place` does, and `other` another thing of the same."""
     for said in sentence.extents:
@@ -97,8 +98,9 @@ def _otherwise(
         rivals = [] if own is None else [y for y in other.extents if alike(own, y) and differ(own, y)]
         if own is None or not rivals or said.kind not in _KINDS or _has(places, other.passage, said):
             continue
-        # Of several values, which one answers the question is not known.
-        if sum(alike(own, x) for x in place.extents) > 1 or sum(alike(own, y) for y in other.extents) > 1:
+        # Of several values, which one answers the question is not known, but for editions of one text.
+        several = (sum(alike(own, x) for x in one.extents) > 1 for one in (place, other))
+        if not editions and any(several):
             continue
         for rival in rivals:
             spans = Disagreement((own.start, own.end), (rival.start, rival.end))
