@@ -77,7 +77,10 @@ class Case(BaseModel):
 
     def example(self) -> Example:
         """Raises `InputError` for what no guardrail could judge."""
-        return Example(self.question, [row.source for row in self.passages], self.response, id=self.id)
+        sources = tuple(row.source for row in self.passages)
+        return Example(
+            self.question, [one.read for one in sources], self.response, sources=sources, id=self.id
+        )
 
 
 def load_cases(path: Path | None = None, *, kinds: Sequence[str] = ()) -> list[Case]:
