@@ -32,7 +32,10 @@ ProcessCollector(namespace="lrp4rag", registry=REGISTRY)
 Kind = Literal["response", "answer", "sentence", "retrieval"]
 Note = Literal["review", "feedback", "opinion"]
 Stage = Literal["reading", "verdict", "checks", "audit", "first token", "held", "whole"]
-Part = Literal["verdict", "upstream", "retrieval", "conflicts", "citations", "facts", "omissions"]
+Part = Literal[
+    "verdict", "upstream", "retrieval", "conflicts", "citations", "facts", "omissions", "outdated", "disguise",
+    "planted",
+]  # fmt: skip
 Full = Literal["full", "late"]
 
 OTHER = "other"
@@ -46,6 +49,9 @@ FINDINGS: dict[str, tuple[str, ...]] = {
     "citations": ("verified", "misattributed", "fabricated"),
     "facts": ("grounded", "ungrounded", "unjudged"),
     "omissions": ("omitted",),
+    "outdated": ("outdated",),
+    "disguise": ("disguised",),
+    "planted": ("planted",),
 }  # fmt: skip
 """Kinds of findings, by check."""
 STAGES: dict[Stage, tuple[Kind | Note, ...]] = {

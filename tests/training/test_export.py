@@ -124,8 +124,8 @@ def test_the_page_of_the_store_reads_it_as_it_stands(tmp_path: Path, monkeypatch
     assert found["table"]["mean"].tolist() == [(k + 1) / 4 for k in range(6)]
     assert found["lookback"].shape == (2, 3, len(rows[0].response.split(" ")))
     exec(with_rows, found)
-    assert found["labels"].tolist() == [False, True, False, True]
-    assert len(found["shares"]) == len(found["sentences"]) == len(found["flags"]) == 4
+    assert found["labels"].tolist() == [False, True] * 3
+    assert len(found["shares"]) == len(found["sentences"]) == len(found["flags"]) == 6
 
 
 def test_an_unknown_array_is_named_with_those_there_are(tmp_path: Path) -> None:
