@@ -33,8 +33,8 @@ Kind = Literal["response", "answer", "sentence", "retrieval"]
 Note = Literal["review", "feedback", "opinion"]
 Stage = Literal["reading", "verdict", "checks", "audit", "first token", "held", "whole"]
 Part = Literal[
-    "verdict", "upstream", "retrieval", "conflicts", "citations", "facts", "omissions", "outdated", "disguise",
-    "planted",
+    "verdict", "upstream", "retrieval", "conflicts", "citations", "facts", "omissions", "outdated",
+    "disguise", "planted",
 ]  # fmt: skip
 Full = Literal["full", "late"]
 
