@@ -24,6 +24,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Span
 from lrp4rag.hashes import json_hash
 from lrp4rag.lrp.families import can_pull
+from lrp4rag.lrp.interrupt import interruptible
 from lrp4rag.reader.encoding import Truncation
 from lrp4rag.reader.reader import Reader, load_reader
 from lrp4rag.report.html import html_page
@@ -313,6 +314,13 @@ class Detector:
             return analysis
         with self._open() as analyser:
             return analyser.with_rows(analysis, tokens=tokens)
+
+    @contextmanager
+    def interruptible(self, check: Callable[[], None]) -> Iterator[None]:
+        """`check` is called before each layer of each pass of the reader; what it raises ends what the
+        detector does, which can be asked anew."""
+        with interruptible(self.reader.model, check):
+            yield
 
     @property
     def is_open(self) -> bool:

@@ -225,3 +225,25 @@ def test_a_verdict_without_evidence_is_the_same(bundled: Detector) -> None:
     assert [span.text for span in alone.spans] == [span.text for span in whole.spans]
     assert any(one.by_passage for one in whole.sentences)
     assert not any(one.by_passage for one in alone.sentences)
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_it_judges_as_before_when_it_was_interrupted(detector: Detector, after: int) -> None:
+    given, left = (QUESTION, PASSAGES, RESPONSE), after
+
+    class EndedError(Exception):
+        pass
+
+    def check() -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise EndedError
+
+    expected = [detector.judge(one, *given[1:]).probability for one in (QUESTION, "How wide is it?")]
+    with detector:
+        detector.judge(*given)
+        with pytest.raises(EndedError), detector.interruptible(check):
+            detector.judge("How wide is it?", *given[1:])
+        again = [detector.judge(one, *given[1:]).probability for one in (QUESTION, "How wide is it?")]
+    assert again == pytest.approx(expected, abs=1e-6)

@@ -26,6 +26,10 @@ _MARGIN = 3.0
 """Standard deviations by which jobs may take longer than expected, and are still done in time."""
 
 
+class _GoneError(Exception):
+    """Nobody waits for the job that runs."""
+
+
 class _Thread:
     """Runs what is submitted one after another: urgent jobs first, else in their order."""
 
@@ -62,8 +66,8 @@ class Owner:
     """Runs jobs on a detector one after another, in a thread of its own.
 
     What belongs to an answer that has begun goes before what would begin another. A job that would not be
-    done in time is refused at once. One whose caller has gone is not begun. Use it as a context manager: the
-    detector is open while it runs.
+    done in time is refused at once. One whose caller has gone, or waits no longer, is not begun, and ends
+    before the reader's next layer. Use it as a context manager: the detector is open while it runs.
     """
 
     def __init__(self, detector: Detector, *, most_waiting: int, seconds: float = 1.0) -> None:
@@ -71,12 +75,21 @@ class Owner:
         self.detector, self.most_waiting = detector, most_waiting
         self.mean_seconds, self._variance = seconds, seconds**2
         self.waiting, self._lock = 0, threading.Lock()
+        self._gone: threading.Event | None = None  # of the job that runs
         self._thread = _Thread("reader")
         self._open = ExitStack()
 
     def __enter__(self) -> Owner:
-        self._thread.submit(lambda: self._open.enter_context(self.detector)).result()
+        self._thread.submit(self._enter).result()
         return self
+
+    def _enter(self) -> None:
+        self._open.enter_context(self.detector)
+        self._open.enter_context(self.detector.interruptible(self._check))
+
+    def _check(self) -> None:
+        if self._gone is not None and self._gone.is_set():
+            raise _GoneError
 
     def __exit__(self, *_: object) -> None:
         """Wait for the job that runs, and let go of the reader."""
@@ -110,22 +123,28 @@ class Owner:
             self.admit(seconds)
         with self._lock:
             self.waiting += 1
-        submitted = time.monotonic()
-        future = self._thread.submit(lambda: self._timed(job, submitted), urgent=admitted)
+        submitted, gone = time.monotonic(), threading.Event()
+        future = self._thread.submit(lambda: self._timed(job, submitted, gone), urgent=admitted)
         future.add_done_callback(
             self._ended
         )  # not when its caller goes: until then it takes the reader's time
-        async with asyncio.timeout(seconds):
-            return await asyncio.wrap_future(future)
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.wrap_future(future)
+        finally:
+            gone.set()
 
     def _ended(self, _: object) -> None:
         with self._lock:
             self.waiting -= 1
 
-    def _timed(self, job: Job[T], submitted: float) -> T:
-        started = time.monotonic()
+    def _timed(self, job: Job[T], submitted: float, gone: threading.Event) -> T:
+        started, self._gone = time.monotonic(), gone
         metrics.queued(started - submitted)
         try:
             return job(self.detector)
         finally:
-            self.learn(time.monotonic() - started)
+            self._gone = None
+            took = time.monotonic() - started
+            if not gone.is_set() or took > self.mean_seconds:  # what was cut short tells the least it takes
+                self.learn(took)

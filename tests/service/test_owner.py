@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -24,6 +26,11 @@ class Idle:
 
     def __exit__(self, *_: object) -> None:
         self.threads.append(threading.current_thread().name)
+
+    @contextmanager
+    def interruptible(self, check: Callable[[], None]) -> Iterator[None]:
+        self.check = check
+        yield
 
 
 @pytest.fixture
@@ -150,3 +157,29 @@ def test_what_a_job_raises_is_raised(owner: Owner) -> None:
     with pytest.raises(ZeroDivisionError):
         asyncio.run(owner.run(lambda _: 1 / 0, 1))
     assert asyncio.run(owner.run(lambda _: 7, 1)) == 7
+
+
+@pytest.mark.parametrize("seconds", [5.0, 0.05], ids=["its caller goes", "it is late"])
+def test_a_job_that_nobody_waits_for_ends_at_the_next_layer(owner: Owner, seconds: float) -> None:
+    layers = 0
+
+    def job(idle: Idle) -> None:
+        nonlocal layers
+        for _ in range(1000):
+            idle.check()
+            layers += 1
+            time.sleep(0.005)
+
+    async def vanish() -> None:
+        task = asyncio.create_task(owner.run(job, seconds))
+        await asyncio.sleep(0.02)
+        if seconds > 1:
+            task.cancel()
+        with pytest.raises((asyncio.CancelledError, TimeoutError)):
+            await task
+        while owner.waiting:
+            await asyncio.sleep(0.005)
+        assert await owner.run(lambda idle: idle.check() or "next", 5) == "next"
+
+    asyncio.run(vanish())
+    assert 0 < layers < 100
