@@ -17,6 +17,8 @@ _NUMBERED = re.compile(
     r"(?:passage|section|article|chapter|step|page|figure|table|form|paragraph|no\.|number|version) ?\Z",
     re.IGNORECASE,
 )
+_CITED = re.compile(r"\[(?=[^\[\]\n]{0,80}\d)[^\[\]\n]{1,80}\]")
+"""A citation in brackets: [2], [DEP-4], [Handbook, 4.2]."""
 _RULER = re.compile(r"\|?[\s|:-]*-[\s|:-]*")
 
 
@@ -40,6 +42,7 @@ def facts_of(response: str, tick: Callable[[], None] = lambda: None) -> list[Fac
     every loop, and may raise."""
     text = whole(response)
     sentences = split_sentences(text)
+    text = _CITED.sub(lambda match: " " * len(match[0]), text)  # is no part of what is stated
     found: list[Fact] = []
     for number, (sentence, values) in enumerate(zip(sentences, _by_sentence(text, sentences), strict=True)):
         tick()

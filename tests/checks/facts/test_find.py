@@ -112,6 +112,23 @@ def test_facts_are_as_many_as_people_count() -> None:
     assert len(apart) == 32
 
 
+@pytest.mark.parametrize(
+    ("answer", "facts"),
+    [
+        (
+            "A depot can be opened by adults; for minors both parents sign [DEP-4].",
+            ["A depot can be opened by adults", "for minors both parents sign"],
+        ),
+        ("Leave is 16 weeks [2].", ["Leave is 16 weeks"]),
+        ("[2] says so.", ["says so"]),
+        ("It costs 5 euros [Handbook, 4.2]", ["It costs 5 euros"]),
+        ("[2]", []),
+    ],
+)
+def test_a_citation_in_brackets_is_no_part_of_a_fact(answer: str, facts: list[str]) -> None:
+    assert [one.text for one in facts_of(answer)] == facts
+
+
 def test_stating_sentences_are_those_with_a_fact() -> None:
     answer = "Hello! It costs $10. I hope this helps."
     assert [answer[start:end] for start, end in stated(answer)] == ["It costs $10."]
