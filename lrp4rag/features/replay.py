@@ -112,7 +112,7 @@ class PlainReplay:
             reading = prompt.read(encoded.response_ids)
             places, scores = contrast(encoded, prompt, self._reader.tokenizer)
         except BaseException:  # a pass that ended in the middle leaves half of its keys behind
-            self._readings.clear()
+            self._readings.pop(_key(encoded), None)
             raise
         self._make_room(1)  # what was read of the response is held too
         signals = {name: getattr(reading, name) for name in LIKELIHOODS} | {
@@ -123,7 +123,7 @@ class PlainReplay:
 
     def prompt(self, encoded: Encoded) -> PromptReading:
         """Its prompt, read now unless it is remembered."""
-        key = (encoded.prompt_ids, encoded.segments)
+        key = _key(encoded)
         found = self._readings.pop(key, None)
         if found is None:
             self._make_room(0)  # before the next one is made: two prompts need not fit into memory
@@ -138,6 +138,11 @@ class PlainReplay:
             and sum(one.bytes for one in self._readings.values()) > self._most_bytes
         ):
             self._readings.popitem(last=False)
+
+
+def _key(encoded: Encoded) -> tuple[object, ...]:
+    """What tells prompts apart."""
+    return encoded.prompt_ids, encoded.segments
 
 
 def state_layers(reader: Reader) -> tuple[int, ...]:
