@@ -30,7 +30,7 @@ from lrp4rag.service.settings import Settings
 from lrp4rag.service.state import State, running
 from lrp4rag.strict_json import parse
 
-LOOKS_EVERY = 0.2
+LOOKS_EVERY = 0.05
 """Seconds between looks at whether a client is still there."""
 MOST_WAITING = 100
 """Answers that wait for a reviewer are told at a time."""

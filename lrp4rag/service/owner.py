@@ -20,7 +20,7 @@ from lrp4rag.service.problems import busy
 T = TypeVar("T")
 Job = Callable[[Detector], T]
 
-_NEWEST = 0.2
+_NEWEST = 0.1
 """How much the newest job counts in the mean of their seconds, and in their variance."""
 _MARGIN = 3.0
 """Standard deviations by which jobs may take longer than expected, and are still done in time."""
@@ -105,7 +105,9 @@ class Owner:
 
     def seconds_for(self, jobs: int) -> float:
         """In which so many jobs are done, even where they take longer than most."""
-        return jobs * self.mean_seconds + _MARGIN * math.sqrt(jobs * self._variance)
+        # Jobs differ from their mean each on its own, and all alike by as much as the mean is unsure.
+        spread = jobs + jobs**2 * _NEWEST / (2 - _NEWEST)
+        return jobs * self.mean_seconds + _MARGIN * math.sqrt(spread * self._variance)
 
     def learn(self, seconds: float) -> None:
         """What a job took: moving mean and variance (West 1979)."""
