@@ -1,7 +1,7 @@
 "use strict";
 // What is done with the answer, and why, in a sentence; and the numbers behind it, for experts.
 (() => {
-  const { el, percent, clipped, decisionWords, verdictWords, news } = window.lrp4rag;
+  const { el, percent, clipped, decisionWords, verdictWords, news, foundWords } = window.lrp4rag;
 
   // `told`: decision { action, reason } or null, verdict, findings, message, unavailable; all of them optional.
   function banner(told, { level = "h2", whole = false } = {}) {
@@ -16,7 +16,7 @@
       el(level, { class: "done", tabindex: -1 }, whole ? "As a whole: " : "", title),
       el("p", { class: "reason" }, reason),
       unlike.length ? el("ul", { class: "found-list" }, ...unlike.map((one) => el("li", {}, one))) : null,
-      found.length ? el("ul", { class: "found-list" }, ...found.map((one) => el("li", {}, el("bdi", {}, one.words)))) : null,
+      found.length ? el("ul", { class: "found-list" }, ...found.map((one) => el("li", {}, el("bdi", {}, foundWords(one))))) : null,
       Object.keys(told.unavailable ?? {}).map((name) => el("p", { class: "soft" }, `The check “${name}” did not finish.`)),
       told.message
         ? el("details", {}, el("summary", {}, "What the reader of the answer is told"), el("blockquote", { class: "text", dir: "auto" }, told.message))
@@ -67,7 +67,7 @@
       one.text, `${one.passage}: ${clipped(one.passage_text)}`, `${one.passage_start}–${one.passage_end}`, signed(one.margin), signed(one.relevance),
     ]);
     const reasons = (verdict.reasons ?? []).map((one) => one.words);
-    const checks = (told.findings ?? []).map((one) => [one.check, one.kind, one.words ?? ""]);
+    const checks = (told.findings ?? []).map((one) => [one.check, one.kind, foundWords(one)]);
     return el(
       "section",
       { class: "expert figures", "aria-label": "Numbers" },

@@ -38,7 +38,7 @@
     shown.more();
     shown.first();
     if (whole) {
-      const told = { decision: whole, findings: [], unavailable: whole.unavailable, message, faithfulness: whole.faithfulness, fact_score: whole.fact_score };
+      const told = { decision: whole, findings: whole.findings ?? [], unavailable: whole.unavailable, message, faithfulness: whole.faithfulness, fact_score: whole.fact_score };
       head.append(banner(told, { whole: true }));
       foot.append(opinion(whole.id), figures(told));
     }

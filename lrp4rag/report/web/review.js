@@ -1,7 +1,7 @@
 "use strict";
 // Answers that wait for a reviewer, one at a time. Keys work while the focus is in the queue and not in a field.
 (() => {
-  const { el, view, banner, ofRecord, call, plural } = window.lrp4rag;
+  const { el, view, banner, ofRecord, call, plural, findingsOf } = window.lrp4rag;
   const NAME = "lrp4rag reviewer";
   const $ = (id) => document.getElementById(id);
   const SAYS = [
@@ -56,7 +56,7 @@
             el("button", { type: "button", class: "quiet", onclick: () => go(-1), disabled: at === 0, "aria-keyshortcuts": "k" }, "Previous (k)"), " ",
             el("button", { type: "button", class: "quiet", onclick: () => go(1), disabled: at === waiting.length - 1, "aria-keyshortcuts": "j" }, "Next (j)")),
         ),
-        banner({ decision: one }, { level: "h2" }),
+        banner({ decision: one, findings: findingsOf(one.findings), unavailable: one.unavailable }, { level: "h2" }),
         shown?.root ?? el("p", { class: "warning" }, "The texts of this answer are not kept (the setting keep_texts), so it cannot be shown. Its record: ", el("code", {}, one.id)),
         el("label", { class: "field", for: "comment" }, "Comment (optional)"),
         el("textarea", { id: "comment", rows: 2, maxlength: 2000 }),

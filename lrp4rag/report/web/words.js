@@ -14,8 +14,11 @@
     "insufficient evidence": "Too little of it looks supported by the passages.",
     "knowledge gap": "Most of what it says does not look supported by the passages.",
     conflict: "The passages contradict each other on what it says.",
+    "outdated source": "It rests on a document that does not hold any more.",
     "fabricated citation": "It cites a document that is not among the passages.",
     "misattributed citation": "It cites a passage that does not support the sentence.",
+    "disguised text": "It reads otherwise than it looks: some of its characters are disguised.",
+    "planted instructions": "It follows an order to models that stands in a passage.",
     "omitted condition": "It leaves out a condition that a passage has.",
     "unlike training data": "It is unlike what the detector learned from, so there is no verdict.",
     unavailable: "It could not be checked.",
@@ -23,6 +26,26 @@
   // Kinds of findings that are no news, and checks whose news the sentences tell already.
   const QUIET = new Set(["grounded", "verified", "no minimum", "history"]);
   const TOLD = new Set(["facts"]);
+
+  // What a check found, where only its kind is told: of a streamed answer, and of a record.
+  const FOUND = {
+    "retrieval: null": "No passage is fit to answer from",
+    "retrieval: empty": "A passage is empty",
+    "retrieval: expired": "A passage has expired",
+    "retrieval: not yet effective": "A passage does not hold yet",
+    "retrieval: superseded": "A newer version of a passage is there too",
+    "retrieval: below minimum": "A passage was retrieved with too low a score",
+    "retrieval: duplicate": "Passages repeat each other",
+    "retrieval: middle": "The best passages stand in the middle, where models overlook them",
+    "retrieval: unreadable date": "A date of a passage cannot be read",
+    "conflicts: conflict": "Passages contradict each other",
+    "outdated: outdated": "It rests on a document that does not hold any more",
+    "citations: misattributed": "A citation does not support its sentence",
+    "citations: fabricated": "A citation is of nothing that was retrieved",
+    "disguise: disguised": "Some of its characters are disguised",
+    "planted: planted": "It follows an order to models in a passage",
+    "omissions: omitted": "It leaves out a condition of a passage",
+  };
 
   // How doubtful a sentence is, as a step of colour, from 0.
   const STEPS = [0.1, 0.25, 0.5];
@@ -47,5 +70,20 @@
 
   const news = (findings) => findings.filter((one) => !QUIET.has(one.kind) && !TOLD.has(one.check));
 
-  Object.assign(window.lrp4rag, { DONE, WHY, DOUBT, STEPS, step, verdictWords, decisionWords, news });
+  // In words: its own, or those of its kind with the passages, counted from 1.
+  function foundWords(one) {
+    if (one.words) return one.words;
+    const words = FOUND[`${one.check}: ${one.kind}`] ?? `${one.check}: ${one.kind}`;
+    const places = one.passages?.length ? ` (passage ${one.passages.join(", ")})` : "";
+    return `${words}${places}.`;
+  }
+
+  // Of a record, which has how many there are of each kind.
+  const findingsOf = (counts) =>
+    Object.keys(counts ?? {}).map((name) => {
+      const [check, kind] = name.split(": ");
+      return { check, kind };
+    });
+
+  Object.assign(window.lrp4rag, { DONE, WHY, FOUND, foundWords, findingsOf, DOUBT, STEPS, step, verdictWords, decisionWords, news });
 })();

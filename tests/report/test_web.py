@@ -1,0 +1,31 @@
+"""The words of the pages, which are scripts: there are some for all that they may have to say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import get_args
+
+from lrp4rag.checks.registry import CHECKS
+from lrp4rag.policy import ACTIONS, Reason
+from lrp4rag.report import assets
+
+WORDS = assets.asset("words.js")
+
+
+def keys_of(name: str) -> list[str]:
+    """Of an object in the page's words."""
+    (body,) = re.findall(rf"const {name} = {{\n(.*?)\n  }};", WORDS, re.DOTALL)
+    return [quoted or bare for quoted, bare in re.findall(r'^ +(?:"([^"]+)"|(\w+)):', body, re.MULTILINE)]
+
+
+def test_the_page_has_words_for_all_actions_reasons_and_findings() -> None:
+    assert keys_of("DONE") == list(ACTIONS)
+    assert sorted(keys_of("WHY")) == sorted(get_args(Reason))
+    checks = Path(assets.__file__).parents[1] / "checks"
+    sources = "".join(path.read_text() for path in checks.rglob("*.py"))
+    for name in keys_of("FOUND"):
+        check, kind = name.split(": ")
+        assert check in CHECKS
+        assert f'"{kind}"' in sources
+    assert {name.split(": ")[0] for name in keys_of("FOUND")} == set(CHECKS) - {"facts"}
