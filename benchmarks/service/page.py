@@ -92,6 +92,16 @@ LINES = (
         "streams-4", "streams --answers 100 --clients 4", _streams,
         lambda found: _clean(found) and found["held_p95"] <= 1.5,
     ),
+    Line(
+        "one client in bfloat16: the same; held p95 ≤ 0.5 s",
+        "streams-bfloat16", "streams --answers 60 --dtype bfloat16", _streams,
+        lambda found: _clean(found) and found["held_p95"] <= 0.5,
+    ),
+    Line(
+        "four clients in bfloat16: the same; held p95 ≤ 1.5 s",
+        "streams-4-bfloat16", "streams --answers 100 --clients 4 --dtype bfloat16", _streams,
+        lambda found: _clean(found) and found["held_p95"] <= 1.5,
+    ),
     Line("answers judged a minute (reported)", "capacity", "capacity", _capacity, lambda found: True),
     Line(
         "five times the capacity for 5 min: no server error, refusals' p99 ≤ 100 ms, none accepted is late",
@@ -100,7 +110,7 @@ LINES = (
     ),
     Line(
         "mixed traffic for 30 min or more: memory grows ≤ 6 MB an hour, no descriptor stays open",
-        "soak", "soak --minutes 30", _soak,
+        "soak", "soak --minutes 60 --warm-up 25", _soak,
         lambda found: found["slope_mb_per_hour"] <= 6
         and found["descriptors"][1] <= found["descriptors"][0] + found["clients"],
     ),
