@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lrp4rag.errors import InputError
 from lrp4rag.service.reviews import KINDS, SAYING, last_said
+from lrp4rag.service.second_opinion.agreement import Agreement, agreement
 from lrp4rag.service.second_opinion.sampling import lot
 from lrp4rag.watching.periods import Period
 from lrp4rag.watching.windows import Observed, observed
@@ -19,6 +20,8 @@ Why = Literal["escalated", "disputed", "withheld", "doubtful", "sampled"]
 WHYS: tuple[Why, ...] = ("escalated", "disputed", "withheld", "doubtful", "sampled")
 """In the order of the list."""
 LIMIT, SAMPLE = 50, 20
+OPINION = "opinion"
+"""Of the entries that have what a judge says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,8 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class ReviewList:
     """`of` is how many answers of the period have each reason, those included that are not on the list;
-    `reviewed` were looked at already, and are not."""
+    `reviewed` were looked at already, and are not. `agreement` is that of detector and judge on the answers
+    that were drawn for a second opinion, None where none was."""
 
     period: Period
     items: tuple[Item, ...]
@@ -42,6 +46,7 @@ class ReviewList:
     answers: int
     reviewed: int
     unreadable: int
+    agreement: Agreement | None = None
 
     def shown(self, why: Why) -> int:
         return sum(one.why == why for one in self.items)
@@ -56,12 +61,18 @@ def review_list(
     Answers that a reviewer has spoken on are left out. Raises `InputError` for a period without answers.
     """
     said = last_said(log.entries(period.start, kinds=SAYING))
-    answers, reviewed, unreadable = [], 0, 0
+    opinions = {str(one.record.get("of")): one.record for one in log.entries(period.start, kinds=(OPINION,))}
+    answers, reviewed, unreadable = list[Observed](), 0, 0
+    pairs = list[tuple[bool | None, bool | None]]()
     for entry in log.entries(period.start, until=period.end, kinds=KINDS):
         found = observed(entry)
         if found is None:
             unreadable += 1
-        elif said.get(found.id, {}).get("kind") == "review":
+            continue
+        opinion = opinions.get(found.id, {})
+        if opinion.get("chosen") == "sampled":
+            pairs.append((_grounded(found), opinion.get("grounded")))
+        if said.get(found.id, {}).get("kind") == "review":
             reviewed += 1
         else:
             answers.append(found)
@@ -73,27 +84,47 @@ def review_list(
         raise InputError(message, field="since")
     grouped: dict[Why, list[tuple[Observed, str]]] = {why: [] for why in WHYS}
     for one in answers:
-        why, words = _reason(one, said.get(one.id))
+        why, words = _reason(one, said.get(one.id), opinions.get(one.id, {}).get("grounded"))
         grouped[why].append((one, words))
     items = tuple(
         Item(one, why, words, log.texts(one.id)) for one, why, words in _chosen(grouped, limit, sample, seed)
     )
     counts = {why: len(grouped[why]) for why in WHYS}
-    return ReviewList(period, items, counts, len(answers) + reviewed, reviewed, unreadable)
+    total = len(answers) + reviewed
+    agreed = agreement(pairs) if pairs else None
+    return ReviewList(period, items, counts, total, reviewed, unreadable, agreed)
 
 
-def _reason(one: Observed, said: Mapping[str, Any] | None) -> tuple[Why, str]:
-    told = None if said is None else said.get("said")
+def _grounded(one: Observed) -> bool | None:
+    """What the detector says, where it does."""
+    if not one.judged or one.probability is None or one.threshold is None:
+        return None
+    return one.probability < one.threshold
+
+
+def _reason(one: Observed, said: Mapping[str, Any] | None, opinion: bool | None) -> tuple[Why, str]:
+    """`opinion` is whether a judge finds the answer grounded, where it says."""
     if one.action == "escalate":
-        return "escalated", f"escalated, and waits for a reviewer: {one.reason}"
-    if told == "hallucinated" and one.served:
-        return "disputed", "a user says that it is hallucinated, and it was served"
-    if told == "grounded" and not one.served:
-        return "disputed", f"a user says that it is right, and it was withheld: {one.reason}"
+        also = "" if opinion is None else f"; the judge finds it {'right' if opinion else 'hallucinated'}"
+        return "escalated", f"escalated, and waits for a reviewer: {one.reason}{also}"
+    told = {"grounded": True, "hallucinated": False}.get(str(said and said.get("said")))
+    if dispute := _dispute(one, "a user says that it is", told) or _dispute(
+        one, "the judge finds it", opinion
+    ):
+        return "disputed", dispute
     if not one.served:
         return "withheld", f"withheld: {one.reason}"
     doubt = _doubt_of(one)
     return ("doubtful", doubt) if doubt else ("sampled", "")
+
+
+def _dispute(one: Observed, who: str, grounded: bool | None) -> str:
+    """What is said against a decision; empty for nothing."""
+    if grounded is False and one.served:
+        return f"{who} hallucinated, and it was served"
+    if grounded and not one.served:
+        return f"{who} right, and it was withheld: {one.reason}"
+    return ""
 
 
 def _doubt_of(one: Observed) -> str:

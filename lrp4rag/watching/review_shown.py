@@ -16,6 +16,7 @@ from rich.text import Text
 from lrp4rag.errors import InputError
 from lrp4rag.report.routing import STYLES
 from lrp4rag.service.reviews import PASSAGE
+from lrp4rag.service.second_opinion.agreement import Agreement
 from lrp4rag.text import one_line, safe_cell, visible
 from lrp4rag.watching.periods import shown
 from lrp4rag.watching.review import WHYS, Item, ReviewList
@@ -36,6 +37,8 @@ def render(found: ReviewList) -> RenderableType:
     counted = [f"{found.shown(why)} of {found.of[why]} {why}" for why in WHYS if found.of[why]]
     if counted:
         parts.append(Text(f"On the list: {', '.join(counted)}."))
+    if found.agreement is not None:
+        parts.append(Text(agreement_words(found.agreement)))
     if found.items and not any(one.texts for one in found.items):
         parts.append(
             Text("The log keeps no texts of them: the server's setting keep_texts does.", style="dim")
@@ -43,6 +46,15 @@ def render(found: ReviewList) -> RenderableType:
     if found.items:
         parts.append(Text("Record what you find: POST /v1/reviews (docs/serve.md).", style="dim"))
     return Parts(*parts)
+
+
+def agreement_words(found: Agreement) -> str:
+    """How often detector and judge say the same, of answers that were drawn for it."""
+    told = f"Second opinions on {found.answers + found.unanswered + found.unjudged} answers that were drawn: "
+    if found.share is None:
+        return f"{told}none that both say something of."
+    kappa = "" if found.kappa is None else f", kappa {found.kappa:.2f} [{found.low:.2f}, {found.high:.2f}]"
+    return f"{told}detector and judge agree on {found.share:.0%} of {found.answers}{kappa}."
 
 
 def headline(found: ReviewList) -> str:
@@ -79,8 +91,14 @@ def record(found: ReviewList) -> dict[str, Any]:
         "reviewed": found.reviewed,
         "unreadable": found.unreadable,
         "of": dict(found.of),
+        "agreement": None if found.agreement is None else _agreement_record(found.agreement),
         "items": [item_record(one) for one in found.items],
     }
+
+
+def _agreement_record(found: Agreement) -> dict[str, Any]:
+    names = ("answers", "share", "kappa", "low", "high", "unanswered", "unjudged")
+    return {name: getattr(found, name) for name in names}
 
 
 def item_record(one: Item) -> dict[str, Any]:

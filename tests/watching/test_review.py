@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from lrp4rag.errors import InputError
 from lrp4rag.service.audit import AuditLog
 from lrp4rag.watching.review import ReviewList, review_list
-from lrp4rag.watching.review_shown import content, record
+from lrp4rag.watching.review_shown import content, record, render
 from tests.watching.logs import EARLY, LATE, NOW, TEXTS, records, spread, write
 
 SERVED = {"action": "serve", "reason": "grounded", "probability": 0.1}
@@ -150,3 +151,51 @@ def test_files_for_people(listed: Listed) -> None:
     lines = [json.loads(line) for line in content(found, Path("a.jsonl")).splitlines()]
     assert [line["id"] for line in lines] == ["=1+1", "b"]
     assert lines[0]["response"] == TEXTS["response"]
+
+
+def opinion(of: str, grounded: bool | None, chosen: str = "sampled") -> dict[str, Any]:
+    return {"id": f"opinion-{of}", "kind": "opinion", "of": of, "chosen": chosen, "grounded": grounded}
+
+
+def test_what_the_judge_disputes_is_listed_and_how_often_it_agrees(listed: Listed) -> None:
+    found = listed(
+        [
+            answer("agreed"),
+            opinion("agreed", grounded=True),
+            answer("doubted"),
+            opinion("doubted", grounded=False),
+            answer("freed", action="withhold", reason="insufficient evidence", probability=0.95),
+            opinion("freed", grounded=True),
+            answer("silent"),
+            opinion("silent", grounded=None),
+            answer("waiting", action="escalate", reason="suspect", probability=0.95),
+            opinion("waiting", grounded=False, chosen="escalated"),
+            answer("complaint", probability=0.3),
+            opinion("complaint", grounded=True),
+            said("complaint", "hallucinated"),
+        ],
+        sample=0,
+    )
+    assert [(one.answer.id, one.why) for one in found.items] == [
+        ("waiting", "escalated"),
+        ("freed", "disputed"),
+        ("complaint", "disputed"),
+        ("doubted", "disputed"),
+    ]
+    assert [one.words for one in found.items] == [
+        "escalated, and waits for a reviewer: suspect; the judge finds it hallucinated",
+        "the judge finds it right, and it was withheld: insufficient evidence",
+        "a user says that it is hallucinated, and it was served",
+        "the judge finds it hallucinated, and it was served",
+    ]
+    told = record(found)["agreement"]
+    assert (told["answers"], told["share"], told["unanswered"]) == (4, 0.5, 1)
+    stream = io.StringIO()
+    Console(width=200, file=stream).print(render(found))
+    assert "detector and judge agree on 50% of 4" in stream.getvalue()
+
+
+def test_without_a_second_opinion_there_is_no_agreement(listed: Listed) -> None:
+    found = listed([answer("fine")])
+    assert found.agreement is None
+    assert record(found)["agreement"] is None
