@@ -49,11 +49,13 @@ def _contradiction(
 def _others(
     claim: Claim, scored: tuple[Scored, ...], context: Context, record: Record
 ) -> Iterator[tuple[Occurrence, float]]:
-    """Where passages have another value, and the margin of that; the one with the largest margin first."""
+    """Where passages have another value, and the margin of that; the one with the largest margin first. A
+    place that shares no word with the value's surroundings is about something else."""
     if claim.value.kind != "polarity":
         for one in scored:
-            if one.alternative.occurrence is not None:
-                yield one.alternative.occurrence, one.margin
+            occurrence = one.alternative.occurrence
+            if occurrence is not None and occurrence.similarity > 0:
+                yield occurrence, one.margin
     elif scored and (place := _opposed(claim, context, record)) is not None:
         yield place, scored[0].margin
 

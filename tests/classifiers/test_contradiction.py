@@ -152,6 +152,13 @@ def test_without_support_a_place_that_says_something_else_does_not() -> None:
     assert found == []
 
 
+def test_a_place_that_shares_no_word_contradicts_nothing_whatever_the_reader_says() -> None:
+    passage = "The ferry leaves from Marlow harbour."
+    assert found_in("It won a gold medal in Paris.", passage, margin=5.0)[0] == []
+    found, _ = found_in("The ferry leaves from Paris.", passage, margin=5.0)
+    assert words(found) == [("Paris", "Marlow", 0)]
+
+
 def test_the_likeliest_alternative_is_told() -> None:
     passages = ("The Marlow lighthouse is 31 metres tall.", "The Marlow tower is 27 metres tall.")
     found, _ = found_in(TOO_TALL, *passages, margin=lambda _, text: 4.0 if text == "27 metres" else 2.0)
