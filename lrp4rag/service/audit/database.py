@@ -32,7 +32,10 @@ class Database:
     @property
     def files(self) -> list[Path]:
         """SQLite's: nothing else may be written in their place."""
-        return [Path(f"{self.place}{end}") for end in ("", "-wal", "-shm")] if self.is_sqlite else []
+        if not self.is_sqlite:
+            return []
+        file = sqlite.file_of(self.place)
+        return [Path(f"{file}{end}") for end in ("", "-wal", "-shm")]
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:

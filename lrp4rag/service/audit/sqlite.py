@@ -7,7 +7,7 @@ import sqlite3
 import time
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 from sqlalchemy import URL, Connection, Engine, event
 
@@ -16,6 +16,7 @@ from lrp4rag.files import require_regular
 
 WRITES = "lrp4rag_writes"
 """The execution option of connections that write."""
+_OWN_URL = "file:"
 
 
 def prepared(url: URL, *, read_only: bool, create: bool) -> tuple[URL, str]:
@@ -26,7 +27,7 @@ def prepared(url: URL, *, read_only: bool, create: bool) -> tuple[URL, str]:
     name = url.database or ""
     if name in ("", ":memory:"):
         raise InputError("an audit log in memory would be lost; name a file")
-    if name.startswith("file:"):  # SQLite's own URL: whoever writes one decides on all of it
+    if name.startswith(_OWN_URL):  # SQLite's own URL: whoever writes one decides on all of it
         return url, name
     path = Path(name)
     try:
@@ -39,6 +40,11 @@ def prepared(url: URL, *, read_only: bool, create: bool) -> tuple[URL, str]:
     except OSError as error:
         raise InputError(f"cannot open this: {error.strerror}", path=path) from error
     return (_reading(url, path) if read_only else url), name
+
+
+def file_of(name: str) -> str:
+    """The file that a name means, also where it is a URL of SQLite's own."""
+    return unquote(urlsplit(name).path) if name.startswith(_OWN_URL) else name
 
 
 def _create(path: Path) -> None:
