@@ -100,10 +100,16 @@ def labelled(log: AuditLog) -> Iterator[Example]:
             yield example
 
 
+def passages_of(texts: Mapping[str, str]) -> list[str]:
+    """The passages among the texts of an answer, in their order; the log has texts in that of their names,
+    which puts passage 10 before passage 2."""
+    numbers = [name.removeprefix(PASSAGE) for name in texts if name.startswith(PASSAGE)]
+    return [texts[f"{PASSAGE}{one}"] for one in sorted(filter(str.isdecimal, numbers), key=int)]
+
+
 def _example(id: str, texts: Mapping[str, str], record: Mapping[str, Any]) -> Example | None:
-    numbers = range(1, sum(name.startswith(PASSAGE) for name in texts) + 1)
-    response = texts.get("response", "")
-    if record["said"] == "unclear" or not numbers or not response.strip():
+    passages, response = passages_of(texts), texts.get("response", "")
+    if record["said"] == "unclear" or not passages or not response.strip():
         return None
     labels = [Label(one["start"], min(one["end"], len(response))) for one in record.get("spans", ())]
     if record["said"] == "grounded":
@@ -112,7 +118,7 @@ def _example(id: str, texts: Mapping[str, str], record: Mapping[str, Any]) -> Ex
         labels = [Label(0, len(response))]
     return Example(
         texts.get("question", ""),
-        [texts[f"{PASSAGE}{k}"] for k in numbers],
+        passages,
         response,
         labels=tuple(one for one in labels if one.start < one.end),
         id=id,

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from lrp4rag.errors import InputError
 from lrp4rag.report.routing import STYLES
-from lrp4rag.service.reviews import PASSAGE
+from lrp4rag.service.reviews import passages_of
 from lrp4rag.service.second_opinion.agreement import Agreement
 from lrp4rag.text import one_line, safe_cell, visible
 from lrp4rag.watching.periods import shown
@@ -103,7 +103,6 @@ def _agreement_record(found: Agreement) -> dict[str, Any]:
 
 def item_record(one: Item) -> dict[str, Any]:
     """JSON values of an answer; texts are None where they are not kept."""
-    passages = [text for name, text in one.texts.items() if name.startswith(PASSAGE)]
     return {
         "id": one.answer.id,
         "time": one.answer.time.isoformat(),
@@ -111,7 +110,7 @@ def item_record(one: Item) -> dict[str, Any]:
         "words": one.words,
         **{name: getattr(one.answer, name) for name in _FIELDS},
         "question": one.texts.get("question"),
-        "passages": passages or None,
+        "passages": passages_of(one.texts) or None,
         "response": one.texts.get("response"),
     }
 
