@@ -12,12 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lrp4rag.errors import InputError
 from lrp4rag.hashes import json_hash
 from lrp4rag.policy.simulate import Share
+from lrp4rag.redteam.cases import ALL
 from lrp4rag.redteam.results import Result, Tally, tallies, tally
 from lrp4rag.redteam.target import Target
 from lrp4rag.strict_json import read_record
 from lrp4rag.types import Count, Probability, first_fault
 
-ALL = "all"
 Text = Annotated[str, Field(max_length=20_000)]
 
 

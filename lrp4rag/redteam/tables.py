@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from lrp4rag.redteam.cases import ATTACKS, KINDS
-from lrp4rag.redteam.record import ALL, Changes, KindRow, Record, ShareRow
+from lrp4rag.redteam.cases import ALL, ATTACKS, KINDS
+from lrp4rag.redteam.record import Changes, KindRow, Record, ShareRow
 from lrp4rag.report.numbers import bracketed
 from lrp4rag.text import one_line
 

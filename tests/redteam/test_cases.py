@@ -71,6 +71,7 @@ def test_a_case_has_a_hash_that_changes_with_it() -> None:
         ({"more": 1}, "line 2, field 'more'"),
         ({"id": "a"}, "duplicate id 'a' .first on line 1."),
         ({"id": 5}, "line 2, field 'id'"),
+        ({"kind": "all"}, "line 2, field 'kind': 'all' stands for every kind"),
     ],
 )
 def test_a_file_of_ones_own_is_checked(tmp_path: Path, change: dict[str, Any], words: str) -> None:

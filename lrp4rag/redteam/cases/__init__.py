@@ -39,6 +39,8 @@ ATTACKS = {
 }
 """What is aimed at the guardrail itself."""
 KINDS = RISKS | ATTACKS
+ALL = "all"
+"""What stands for every kind in a record."""
 _FOLDER = Path(__file__).parent
 
 Short = Annotated[str, Field(min_length=1, max_length=100)]
@@ -63,6 +65,13 @@ class Case(BaseModel):
     def _once(cls, given: list[Action]) -> list[Action]:
         if len(set(given)) < len(given):
             raise ValueError("an action stands twice")
+        return given
+
+    @field_validator("kind")
+    @classmethod
+    def _one(cls, given: str) -> str:
+        if given == ALL:
+            raise ValueError(f"'{ALL}' stands for every kind; give this one another name")
         return given
 
     @property
