@@ -19,6 +19,7 @@ from lrp4rag.strict_json import read_record
 from lrp4rag.types import Count, Probability, first_fault
 
 Text = Annotated[str, Field(max_length=20_000)]
+"""What a file can hold: of a text with a limit, pydantic refuses half of a character too."""
 
 
 class _Row(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import httpx
 from pydantic import BaseModel, Field, ValidationError
@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, ValidationError
 from lrp4rag.errors import InputError, first_line
 from lrp4rag.policy import Action
 from lrp4rag.redteam.cases import Case
+from lrp4rag.redteam.record import Text
 from lrp4rag.redteam.target import Answered, NotJudged
 from lrp4rag.report.routing import QUIET
 from lrp4rag.strict_json import parse
@@ -30,16 +31,16 @@ VERSIONS = ("package", "detector", "reader", "policy")
 
 
 class _Decision(BaseModel):
-    id: str
+    id: Annotated[str, Field(pattern=r"^[0-9A-Za-z_-]{1,200}$")]  # a part of an address
     action: Action
-    reason: str
-    policy: str
-    rule: str | None = None
+    reason: Text
+    policy: Text
+    rule: Text | None = None
 
 
 class _Finding(BaseModel):
     kind: str
-    words: str
+    words: Text
 
 
 class _Verdict(BaseModel):
@@ -135,7 +136,7 @@ class ServerTarget:
         except (NotJudged, ValueError):
             record = None
         if isinstance(record, dict):
-            found |= {name: str(record[name])[:100] for name in VERSIONS if name in record}
+            found |= {name: one_line(str(record[name]), 100) for name in VERSIONS if name in record}
         return found
 
     def _ask(self, method: str, path: str, **more: Any) -> tuple[int, bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 from lrp4rag.errors import InputError
 from lrp4rag.policy import Policy
-from lrp4rag.redteam import LocalTarget, NotJudged, load_cases
+from lrp4rag.redteam import LocalTarget, NotJudged, load_cases, run
+from lrp4rag.redteam.record import record
 from lrp4rag.redteam.server import LARGEST_REPLY, ServerTarget
 from lrp4rag.service.access import new_token
 from tests.redteam.conftest import case
@@ -29,6 +31,11 @@ REPLY: dict[str, Any] = {
     "findings": [{"check": "facts", "kind": "grounded", "words": "quiet"}, {"kind": "null", "words": "loud"}],
     "verdict": {"probability": 0.9, "more": 1},
 }
+
+
+def replied(**decision: str) -> httpx.Response:
+    """A reply with another decision; what it holds is written in ASCII."""
+    return httpx.Response(200, text=json.dumps({**REPLY, "decision": {**REPLY["decision"], **decision}}))
 
 
 def target(answer: Callable[[httpx.Request], httpx.Response], **more: Any) -> ServerTarget:
@@ -86,12 +93,30 @@ def test_the_reply_is_read_and_the_token_is_in_the_header_alone() -> None:
         (httpx.Response(200, text='{"a": NaN}'), "NaN"),
         (httpx.Response(200, json={**REPLY, "decision": {**REPLY["decision"], "action": "sell"}}), "action"),
         (httpx.Response(200, json={**REPLY, "verdict": {"probability": 7}}), "probability"),
+        (replied(reason="x" * 20_001), "decision.reason: .* at most 20000"),
+        (replied(reason="\ud800"), "decision.reason"),
+        (replied(rule="\ud800"), "decision.rule"),
+        (replied(id="../../admin?a=b"), "decision.id"),
+        (replied(id="a\r\nHost: b"), "decision.id"),
+        (
+            httpx.Response(200, text=json.dumps({**REPLY, "findings": [{"kind": "k", "words": "\ud800"}]})),
+            r"0.\.words",
+        ),
         (httpx.Response(200, content=b"x" * (LARGEST_REPLY + 1)), "larger"),
     ],
 )
 def test_a_reply_that_is_none_is_no_verdict(reply: httpx.Response, words: str) -> None:
     with pytest.raises(NotJudged, match=words):
         target(lambda _: reply).judge(case())
+
+
+def test_versions_that_are_none_are_shown_and_written() -> None:
+    replies = iter(
+        [httpx.Response(200, json=REPLY), httpx.Response(200, text='{"record": {"reader": "a\\ud800\\n"}}')]
+    )
+    asked = target(lambda _: next(replies))
+    found = record(list(run([case()], asked)), asked, 1.0)
+    assert json.loads(found.model_dump_json())["versions"] == {"policy": "p", "reader": "a\ufffd"}
 
 
 @pytest.mark.parametrize("status", [404, 405])
