@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Self
@@ -27,6 +28,7 @@ LONGEST_WAIT = 60.0
 """Seconds between tries, whatever a server asks for."""
 LARGEST_REPLY = 16 * 2**20
 """Bytes."""
+_TOKEN = re.compile("[!-~]+")
 VERSIONS = ("package", "detector", "reader", "policy")
 
 
@@ -83,6 +85,16 @@ class ServerTarget:
             raise InputError(
                 "leave name and password out of the address; a token goes into LRP4RAG_TOKEN",
                 field="--target",
+            )
+        if "?" in url or "#" in url:
+            raise InputError(
+                "leave what stands from ? or # on out of the address: /v1/judge goes behind it",
+                field="--target",
+            )
+        if token is not None and not _TOKEN.fullmatch(token):
+            raise InputError(
+                "no token: it is of ASCII letters, digits and signs, without spaces and line breaks",
+                field="--token",
             )
         self.name = self._base = url.rstrip("/").removesuffix("/v1")
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -170,7 +182,8 @@ class ServerTarget:
                     if len(content) > LARGEST_REPLY:
                         raise NotJudged(f"the server's reply is larger than {LARGEST_REPLY:,} bytes")
                 return reply.status_code, _seconds(reply.headers.get("retry-after")), content
-        except httpx.ConnectError as error:
+        # UnicodeError: of a name that no host can have.
+        except (httpx.ConnectError, UnicodeError) as error:
             raise InputError(
                 f"{self.name} does not answer ({first_line(error)}): is the server running there?",
                 field="--target",

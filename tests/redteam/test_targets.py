@@ -151,9 +151,32 @@ def test_a_server_that_does_not_answer(error: Exception, kind: type[Exception], 
 
 
 @pytest.mark.parametrize(
-    "url", ["nowhere", "ftp://x", "http://", "file:///etc/passwd", "http://a:b", "http://me:secret@x"]
+    "url",
+    [
+        "nowhere",
+        "ftp://x",
+        "http://",
+        "file:///etc/passwd",
+        "http://a:b",
+        "http://me:secret@x",
+        "http://x/?token=secret",
+        "http://x/#secret",
+        "http://x/?",
+    ],
 )
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(InputError, match="address") as error:
         ServerTarget(url)
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("token", ["", " ", "one two", "secret\n", "secret\r", "secr\u00e9t", "\0"])
+def test_what_no_header_can_hold_is_no_token(token: str) -> None:
+    with pytest.raises(InputError, match="field '--token': no token") as error:
+        ServerTarget("http://x", token)
+    assert "secr" not in str(error.value)
+
+
+def test_a_name_that_no_host_can_have_is_told() -> None:
+    with pytest.raises(InputError, match=r"http://a\.\.b does not answer"):
+        ServerTarget("http://a..b").judge(case())
