@@ -121,7 +121,8 @@ class ServerTarget:
             message = _fault(error)
             raise NotJudged(f"the server's reply is none of lrp4rag's: {message}") from None
         if not self._versions:
-            self._versions = self._read_versions(found.decision)
+            self._versions = {"policy": found.decision.policy}
+            self._versions |= self._read_versions(found.decision.id)
         return Answered(
             found.decision.action,
             found.decision.reason,
@@ -139,17 +140,16 @@ class ServerTarget:
     def __exit__(self, *_: object) -> None:
         self._client.close()
 
-    def _read_versions(self, decision: _Decision) -> dict[str, str]:
-        """As the server's audit log has them of a decision; its policy at least."""
-        found = {"policy": decision.policy}
+    def _read_versions(self, id: str) -> dict[str, str]:
+        """As the server's audit log has them of a decision; none where it does not tell."""
         try:
-            status, content = self._ask("GET", f"/v1/decisions/{decision.id}")
+            status, content = self._ask("GET", f"/v1/decisions/{id}")
             record = _object(content).get("record") if status == 200 else None
         except (NotJudged, ValueError):
             record = None
-        if isinstance(record, dict):
-            found |= {name: one_line(str(record[name]), 100) for name in VERSIONS if name in record}
-        return found
+        if not isinstance(record, dict):
+            return {}
+        return {name: one_line(str(record[name]), 100) for name in VERSIONS if name in record}
 
     def _ask(self, method: str, path: str, **more: Any) -> tuple[int, bytes]:
         """Status and content; asks again where the server has no time. Raises `InputError` where no case can
@@ -184,6 +184,8 @@ class ServerTarget:
                 return reply.status_code, _seconds(reply.headers.get("retry-after")), content
         # UnicodeError: of a name that no host can have.
         except (httpx.ConnectError, UnicodeError) as error:
+            if self._versions:  # it was there: the other cases are not lost with this one
+                raise NotJudged(f"the server did not answer: {first_line(error)}") from None
             raise InputError(
                 f"{self.name} does not answer ({first_line(error)}): is the server running there?",
                 field="--target",

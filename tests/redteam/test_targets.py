@@ -180,3 +180,16 @@ def test_what_no_header_can_hold_is_no_token(token: str) -> None:
 def test_a_name_that_no_host_can_have_is_told() -> None:
     with pytest.raises(InputError, match=r"http://a\.\.b does not answer"):
         ServerTarget("http://a..b").judge(case())
+
+
+def test_a_server_that_goes_costs_a_case_and_not_the_run() -> None:
+    there = iter([True, False, False, True])  # the second asks for versions
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        if not next(there):
+            raise httpx.ConnectError("refused")
+        return httpx.Response(200, json=REPLY)
+
+    found = list(run([case("a"), case("b"), case("c")], target(answer)))
+    assert [one.action for one in found] == ["withhold", "not judged", "withhold"]
+    assert found[1].error == "the server did not answer: refused"
