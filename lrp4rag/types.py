@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Protocol, TypeVar
 
 import numpy as np
 from pydantic import Field, ValidationError
+
+from lrp4rag.text import one_line
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Bounded = Annotated[float, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
@@ -14,6 +16,24 @@ Bounded = Annotated[float, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
 Probability = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
+
+
+class _Named(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+Rows = TypeVar("Rows", bound=Sequence[_Named])
+
+
+def ids_once(given: Rows) -> Rows:
+    """The rows of a file, each known by its id; raises `ValueError` for one that stands twice."""
+    seen = set[str]()
+    for one in given:
+        if one.id in seen:
+            raise ValueError(f"'{one_line(one.id, 100)}' stands there twice")
+        seen.add(one.id)
+    return given
 
 
 def first_fault(error: ValidationError) -> tuple[str, str | None]:

@@ -16,20 +16,11 @@ from lrp4rag.evaluation.evaluate import Evaluation
 from lrp4rag.evaluation.result import Result
 from lrp4rag.policy import Policy
 from lrp4rag.strict_json import finite_or_none, read_record
-from lrp4rag.types import first_fault
+from lrp4rag.types import first_fault, ids_once
 
 FORMAT = 1
 EXAMPLES = "examples"
 HOW = "make one with: lrp4rag evaluate DATA --out FILE"
-
-
-def _once(given: tuple[Result, ...]) -> tuple[Result, ...]:
-    seen = set[str]()
-    for one in given:
-        if one.id in seen:
-            raise ValueError(f"'{one.id}' stands there twice")
-        seen.add(one.id)
-    return given
 
 
 class Saved(BaseModel):
@@ -38,7 +29,7 @@ class Saved(BaseModel):
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
     made_with: dict[Annotated[str, Field(max_length=100)], str | float | None]
-    examples: Annotated[tuple[Result, ...], Field(min_length=1), AfterValidator(_once)]
+    examples: Annotated[tuple[Result, ...], Field(min_length=1), AfterValidator(ids_once)]
 
 
 def read_saved(path: Path) -> Saved:

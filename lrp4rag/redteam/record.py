@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from lrp4rag.errors import InputError
 from lrp4rag.hashes import json_hash
+from lrp4rag.policy import Action
 from lrp4rag.policy.simulate import Share
 from lrp4rag.redteam.cases import ALL
 from lrp4rag.redteam.results import Result, Tally, tallies, tally
 from lrp4rag.redteam.target import Target
 from lrp4rag.strict_json import read_record
-from lrp4rag.types import Count, Probability, first_fault
+from lrp4rag.types import Count, Probability, first_fault, ids_once
 
 Text = Annotated[str, Field(max_length=20_000)]
 """What a file can hold: of a text with a limit, pydantic refuses half of a character too."""
@@ -52,7 +53,7 @@ class CaseRow(_Row):
     case: Text
     expected: list[str]
     passed: bool
-    action: str | None
+    action: Action | None
     reason: Text | None
     rule: Text | None
     probability: Probability | None
@@ -71,7 +72,7 @@ class Record(_Row):
     cases: Text
     seconds: float = Field(ge=0, allow_inf_nan=False)
     kinds: dict[str, KindRow]
-    results: list[CaseRow]
+    results: Annotated[list[CaseRow], AfterValidator(ids_once)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def change_lines(found: Changes) -> list[Text]:
             lines.append(Text(f"{len(some)} {words}:", style=style))
             lines += [Text(f"  {one_line(one.id, 60)}: {one.what}") for one in some[:SHOWN]]
             lines += [Text(f"  and {len(some) - SHOWN} more")] if len(some) > SHOWN else []
-    lines += [Text(f"another {one.id}: {one_line(one.what, 200)}") for one in found.versions]
+    lines += [Text(f"another {one_line(one.id, 60)}: {one_line(one.what, 200)}") for one in found.versions]
     return lines or [Text("nothing has changed")]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +71,29 @@ def test_two_runs_are_compared(tmp_path: Path) -> None:
     assert [(one.id, one.what) for one in found.cases] == [("d", "is another case now"), ("e", "is new")]
     assert [(one.id, one.what) for one in found.versions] == [("package", "1 then, 2 now")]
     assert change_lines(found)[0].plain == "1 fail now:"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda run: run["results"].append(run["results"][0]), "field 'results': .*'a' stands there twice"),
+        (lambda run: run["results"][0].update(action="all is well"), r"results\[0\]\.action"),
+    ],
+    ids=["id", "action"],
+)
+def test_a_run_that_was_changed_is_told(tmp_path: Path, change: Callable[[Any], None], words: str) -> None:
+    path, last = tmp_path / "last.json", FIRST.model_dump(mode="json")
+    change(last)
+    path.write_text(json.dumps(last))
+    with pytest.raises(InputError, match=words):
+        read(path)
+
+
+def test_no_name_of_a_version_makes_a_line_of_its_own() -> None:
+    last = FIRST.model_copy(update={"versions": {**FIRST.versions, "a\nnothing has changed": "b\nc"}})
+    lines = [line.plain for line in change_lines(changes(last, FIRST))]
+    assert "\n" not in "".join(lines)
+    assert lines[0] == "another a nothing has changed: b c then, unknown now"
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', '{"target": NaN}'])
