@@ -93,7 +93,6 @@ def redteam(
       LRP4RAG_TOKEN=… lrp4rag redteam --target https://guard.example --out report
       lrp4rag redteam --compare last/results.json --min-share 0.6
     """
-    from lrp4rag.files import check_folder
     from lrp4rag.progress import track
     from lrp4rag.redteam import load_cases, run
     from lrp4rag.redteam.record import changes, read, record
@@ -101,8 +100,8 @@ def redteam(
 
     cases = load_cases(cases_path, kinds=kinds)
     last = None if last_path is None else read(last_path)
-    if out is not None:
-        check_folder(out)  # before the expensive part
+    if out is not None:  # before the expensive part
+        _check(out, [path for path in (cases_path, policy_path, last_path) if path is not None])
     started = time.monotonic()
     with _opened(target, token, policy_path, choice, reader) as asked:
         results = list(track(run(cases, asked), len(cases), "cases"))
@@ -154,6 +153,15 @@ def _opened(
     judging = Detector(fitted, reader.open(fitted), truncation=reader.truncate, max_memory=reader.max_memory)
     with LocalTarget(judging, policy) as local:
         yield local
+
+
+def _check(out: Path, inputs: list[Path]) -> None:
+    """Raise `InputError` where the two files cannot be written into the folder, or one of them is read."""
+    from lrp4rag.files import check_folder, check_output
+
+    if check_folder(out).is_dir():
+        for name in (RECORD, PAGE):
+            check_output(out / name, inputs)
 
 
 def _write(out: Path, results: list[Result], found: Record, since: Changes | None) -> None:

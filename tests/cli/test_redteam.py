@@ -91,6 +91,18 @@ def test_bad_usage_is_told_before_anything_is_judged(run, arguments: list[str], 
     assert words in run("redteam", *arguments, code=2).output
 
 
+def test_no_output_takes_the_place_of_an_input_or_of_a_folder(run, cases: Path, tmp_path: Path) -> None:
+    """Told before anything is judged: the detector is not even there."""
+    out = tmp_path / "report"
+    out.mkdir()
+    own = cases.rename(out / "results.json")
+    arguments = ["redteam", "--detector", tmp_path / "none", "--out", out]
+    assert "this is read as input" in run(*arguments, "--cases", own, code=2).stderr
+    own.unlink()
+    (out / "index.html").mkdir()
+    assert "index.html: this is a folder" in run(*arguments, code=2).stderr
+
+
 def test_a_run_in_which_nothing_was_judged_is_a_failure(run, local, tmp_path: Path) -> None:
     path = tmp_path / "long.jsonl"
     path.write_text(json.dumps(ROWS[0] | {"passages": ["word " * 20_000]}) + "\n")
