@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
 from lrp4rag.policy import Action
@@ -25,13 +25,24 @@ VERSIONS = ("package", "detector", "reader", "policy")
 ABSTAINED, UNAVAILABLE = "unlike training data", "unavailable"
 """Reasons of answers that have no verdict."""
 
+LARGEST_SCORE = 1e6
+"""Of a retrieval: a client may give any number, and one that is larger makes a mean of itself."""
+
 _Words = Annotated[str, Field(max_length=200)]
+
+
+def _of_a_scale(score: float) -> float | None:
+    return score if abs(score) <= LARGEST_SCORE else None
+
+
+_Score = Annotated[Finite, AfterValidator(_of_a_scale)]
 
 
 @checked(frozen=True, slots=True, config=ConfigDict(extra="ignore", strict=True))
 class Observed:
     """The record of a decision: on an answer, or on what was retrieved for one. What was not recorded is
-    None. `retrieval_score` is the best of its passages'. Raises `ValidationError` for what cannot be."""
+    None. `retrieval_score` is the best of its passages', None beyond `LARGEST_SCORE`. Raises
+    `ValidationError` for what cannot be."""
 
     id: str
     kind: str
@@ -47,7 +58,7 @@ class Observed:
     characters: Count | None = None
     sentence_count: Count | None = None
     passages: Count | None = None
-    retrieval_score: Finite | None = None
+    retrieval_score: _Score | None = None
     topic: _Words | None = None
     generator: _Words | None = None
     package: _Words | None = None

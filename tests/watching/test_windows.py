@@ -56,6 +56,16 @@ def test_what_cannot_be_is_counted_and_no_answer(path: Path, wrong: dict[str, ob
     assert (len(found.answers), found.unreadable) == (1, 1)
 
 
+@pytest.mark.parametrize("score", [1.7e308, -1.7e308, 1e300])
+def test_a_score_of_no_scale_is_none_and_the_answer_counts(path: Path, score: float) -> None:
+    (one,) = records(1, 1)
+    write(path, spread(LATE, [one | {"retrieval_score": score}]))
+    with AuditLog.open(path, read_only=True) as log:
+        found = read_window(log, LATE)
+    assert [one.retrieval_score for one in found.answers] == [None]
+    assert found.answers[0].probability == one["probability"]
+
+
 def test_no_name_in_a_record_does_harm(path: Path) -> None:
     (one,) = records(1, 1)
     write(path, spread(LATE, [one | {"self": 1, "args": [], "__init__": 2}]))
