@@ -101,6 +101,8 @@ class Guard:
     def judge(self, question: str, passages: Sequence[str | Source], response: str) -> Guarded:
         """What is done with an answer. What cannot be judged has no verdict, and the policy says what is done
         with that. Raises `InputError` for what is no text, an empty passage and an empty question."""
+        require_text(question, "question")
+        require_text(response, "response")
         sources = sources_of(passages)
         if not sources or not response.strip():
             found = assess_unjudged(self.policy, question, sources)
@@ -129,7 +131,20 @@ def _policy_at(path: str | Path | None) -> Policy:
 
 
 def sources_of(passages: Sequence[str | Source]) -> tuple[Source, ...]:
-    return tuple(one if isinstance(one, Source) else Source(one) for one in passages)
+    """Raises `InputError` for what is no list of texts: one text is a sequence of its letters."""
+    given: Any = passages
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise InputError("give a list of texts, one for each passage", field="passages")
+    sources = tuple(one if isinstance(one, Source) else Source(one) for one in given)
+    for number, one in enumerate(sources):
+        require_text(one.text, f"passages[{number}]")
+    return sources
+
+
+def require_text(given: object, field: str) -> None:
+    """Raise `InputError` for what is no text."""
+    if not isinstance(given, str):
+        raise InputError(f"a text is needed, not {type(given).__name__}", field=field)
 
 
 def why_not(error: Exception) -> str:

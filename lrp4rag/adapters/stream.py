@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lrp4rag.adapters.guard import NOTHING, Guard, Guarded, example_of, sources_of, why_not
+from lrp4rag.adapters.guard import NOTHING, Guard, Guarded, example_of, require_text, sources_of, why_not
 from lrp4rag.policy import Assessment, DecidingAlong
 from lrp4rag.policy.assess import assess_passages, assess_unjudged
 from lrp4rag.policy.notices import says_nothing
@@ -39,6 +39,7 @@ class GuardedStream:
         self, guard: Guard, question: str, passages: Sequence[str | Source], *, language: str = "en"
     ) -> None:
         """Reads the prompt. Raises `InputError` as `Guard.judge` does."""
+        require_text(question, "question")
         self._guard, self._question, self._sources = guard, question, sources_of(passages)
         self.over, self.stopped = False, False
         self.result: Guarded | None = None

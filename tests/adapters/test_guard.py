@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
 from lrp4rag import Detector
 from lrp4rag.adapters import Guard
+from lrp4rag.adapters.stream import GuardedStream
 from lrp4rag.errors import InputError
 from lrp4rag.policy import Policy
 from lrp4rag.source import Source
@@ -64,6 +66,35 @@ def test_bad_input_is_named(guard: Guard, tmp_path) -> None:
     path.write_text("budget: -1")
     with pytest.raises(InputError, match=r"policy\.yaml, line 1, field 'budget'"):
         Guard(policy=path)
+
+
+@pytest.mark.parametrize(
+    ("passages", "words"),
+    [
+        ("Tower", "'passages': give a list of texts, one for each passage"),
+        (b"Tower", "'passages': give a list of texts"),
+        (None, "'passages': give a list of texts"),
+        (["One.", {"text": "Two."}], r"'passages\[1\]': a text is needed, not dict"),
+        ([Source(b"One.")], r"'passages\[0\]': a text is needed, not bytes"),
+    ],
+    ids=["text", "bytes", "none", "object", "source"],
+)
+def test_what_is_no_list_of_texts_is_not_judged(guard: Guard, passages: Any, words: str) -> None:
+    """Not letter by letter, which a text would be."""
+    with pytest.raises(InputError, match=words):
+        guard.judge(QUESTION, passages, GOOD)
+    with pytest.raises(InputError, match=words):
+        GuardedStream(guard, QUESTION, passages)
+
+
+def test_question_and_answer_are_texts(guard: Guard) -> None:
+    nothing: Any = None
+    with pytest.raises(InputError, match="'response': a text is needed, not NoneType"):
+        guard.judge(QUESTION, PASSAGES, nothing)
+    with pytest.raises(InputError, match="'question'"):
+        guard.judge(nothing, [], GOOD)
+    with pytest.raises(InputError, match="'question'"):
+        GuardedStream(guard, nothing, PASSAGES)
 
 
 def test_answers_at_a_time_are_judged_one_after_the_other(
