@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import date
 from numbers import Real
@@ -21,8 +22,17 @@ def source_of(text: str, metadata: Mapping[str, Any] | None = None, *, score: ob
     given = metadata or {}
     known = {name: _words(given.get(name)) for name in NAMES}
     known["id"] = next((one for name in IDS if (one := _words(given.get(name)))), None)
-    scores = [one for one in (score, *(given.get(name) for name in SCORES)) if _is_number(one)]
-    return Source(text, **known, score=float(scores[0]) if scores else None)
+    scores = (_score(one) for one in (score, *(given.get(name) for name in SCORES)))
+    return Source(text, **known, score=next((one for one in scores if one is not None), None))
+
+
+def _score(value: object) -> float | None:
+    """None for what is no number, NaN included: vectors of zeros have such a similarity."""
+    try:
+        found = float(value) if _is_number(value) else math.nan
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
 
 
 def _words(value: object) -> str | None:

@@ -24,6 +24,9 @@ from lrp4rag.source import Source
         ({"title": ["a"], "version": True, "topic": {"a": 1}, "id": ""}, Source("T")),
         ({"relevance_score": np.float32(0.5)}, Source("T", score=0.5)),
         ({"score": "high"}, Source("T")),
+        ({"score": np.nan, "relevance_score": 0.5}, Source("T", score=0.5)),
+        ({"score": float("-inf")}, Source("T")),
+        ({"score": 10**400}, Source("T")),
     ],
 )
 def test_what_metadata_say(metadata, expected: Source) -> None:
