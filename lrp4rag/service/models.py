@@ -30,7 +30,18 @@ Topic = Annotated[
 ]
 
 
-Passages = Annotated[list[PassageField], Field(min_length=1, max_length=MOST_PASSAGES)]
+def _passage(given: PassageRow) -> PassageRow:
+    """A passage that can be recorded; its texts have no limit of their own."""
+    for text in vars(given).values():
+        if isinstance(text, str):
+            _encodable(text)
+    return given
+
+
+Passages = Annotated[
+    list[Annotated[PassageField, AfterValidator(_passage)]],
+    Field(min_length=1, max_length=MOST_PASSAGES),
+]
 
 
 class JudgeRequest(BaseModel):

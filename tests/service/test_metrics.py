@@ -194,6 +194,19 @@ def test_a_record_that_cannot_be_written(start, monkeypatch, counting) -> None:
     assert count("lrp4rag_decisions_total") == 0, "what is not on disk was not decided"
 
 
+@pytest.mark.parametrize("name", ["text", "title", "version"])
+def test_a_passage_that_cannot_be_recorded_is_the_request_s_fault(start, counting, name: str) -> None:
+    """It rings no bell about the log, whose alert says that decisions are lost."""
+    half = json.dumps({"question": QUESTION, "passages": [{"text": "Two.", name: "\ud800"}]})
+    with start(upstream=None, keep_texts=True) as client, counting() as count:
+        headers = {"Content-Type": "application/json"}
+        reply = client.post("/v1/retrieval/check", content=half, headers=headers)
+    assert reply.status_code == 422
+    assert reply.json()["errors"][0]["field"] == "passages.0"
+    assert "half of a surrogate pair" in reply.json()["errors"][0]["message"]
+    assert count("lrp4rag_audit_failures_total") == 0
+
+
 def test_who_is_turned_away_by_the_queue(counting) -> None:
     async def crowd(owner: Owner) -> None:
         busy = asyncio.create_task(owner.run(lambda _: time.sleep(0.05), 5))
