@@ -15,12 +15,17 @@ LARGEST = 2**20
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping that a file holds; an empty file holds an empty one. Raises `InputError` naming the line of
-    what is no YAML, or of a name that stands twice in a mapping."""
+    """The mapping that a file holds; an empty file holds an empty one. Raises `InputError` for a file that is
+    not there, and naming the line of what is no YAML, or of a name that stands twice in a mapping."""
     try:
         text = read_bytes(path, LARGEST)
         _refuse_twice(yaml.compose(text, Loader=yaml.SafeLoader))
         found: Any = yaml.safe_load(text)
+    except FileNotFoundError:
+        raise InputError("no such file", path=path) from None
+    except yaml.reader.ReaderError as error:  # it knows no line
+        what = f"{error.reason} (at {error.position}); save the file as UTF-8"
+        raise InputError(what, path=path) from None
     except (yaml.YAMLError, ValueError, AttributeError, TypeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or "this is no YAML"

@@ -65,5 +65,23 @@ def test_a_fault_is_named_with_its_line(tmp_path: Path, text: str, line: int | N
     assert line is None or caught.value.line == line
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "no such file"),
+        ("name: caf\u00e9".encode("latin-1"), "unexpected end of data (at 9); save the file as UTF-8"),
+        (b"name: a\0", "special characters are not allowed (at 7); save the file as UTF-8"),
+    ],
+    ids=["missing", "latin-1", "zero"],
+)
+def test_a_file_that_is_no_text_is_bad_input(tmp_path: Path, content: bytes | None, words: str) -> None:
+    path = tmp_path / "p.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        load_policy(path)
+    assert str(caught.value) == f"{path}: {words}"
+
+
 def test_what_is_filled_in_is_text() -> None:
     assert filled("See {sources}. {contact}", {"sources": "{contact}", "contact": ""}) == "See {contact}."
