@@ -156,7 +156,7 @@ def train(
       lrp4rag train labels.jsonl --more everyday --compare-with default --store store/ --out mine/
     """
     from lrp4rag.classifiers import FittedDetector
-    from lrp4rag.classifiers.folder import check_target
+    from lrp4rag.classifiers.folder import BUNDLED, check_target
     from lrp4rag.features.parts import READING
     from lrp4rag.report.cards import print_card
     from lrp4rag.training.corpus import ANNOTATED, Corpus
@@ -169,6 +169,8 @@ def train(
     one, other = out.resolve(), store.resolve()
     if one == other or one in other.parents or other in one.parents:
         raise InputError("--out and --store are two folders, and neither is in the other", path=out)
+    if compare_with not in (None, BUNDLED) and one == Path(str(compare_with)).resolve():
+        raise InputError("--compare-with names the detector in this folder, which would be lost", path=out)
     reads = _reads(classifier, blocks, vector, length, resampling)
     plain = reads.needs == (READING,)
     if compare_blocks or leave_kinds_out or read_along:

@@ -42,6 +42,10 @@ def test_a_former_detector_is_measured_beside(run, detector, reader_folder, tmp_
     refused = run("train", seen, *common[:-2], "--compare-with", detector, code=2).stderr
     assert "it learned from those of 20 of 20" in refused
     assert "another" in run("train", path, *common, "--compare-with", "another", code=2).stderr
+    before = (tmp_path / "d" / "card.json").read_bytes()
+    refused = run("train", path, *common, "--compare-with", tmp_path / "s" / ".." / "d", code=2).stderr
+    assert "--compare-with names the detector in this folder, which would be lost" in refused
+    assert (tmp_path / "d" / "card.json").read_bytes() == before
 
 
 def test_several_workers_give_the_same_card_and_the_same_metrics(
