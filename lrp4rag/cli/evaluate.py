@@ -112,7 +112,7 @@ def evaluate(
 
     from lrp4rag.evaluation.evaluate import evaluate as run
     from lrp4rag.evaluation.measures import found_by_kind, measures_of
-    from lrp4rag.evaluation.regression_gate import compare, require_gated
+    from lrp4rag.evaluation.regression_gate import compare, require_comparable, require_gated
     from lrp4rag.evaluation.saved import made_with, read_saved, written
     from lrp4rag.policy import load_policy
     from lrp4rag.report.evaluation import evaluation_record, print_evaluation
@@ -127,6 +127,8 @@ def evaluate(
     if detector is None:
         raise InputError("evaluate needs a detector")
     examples = labelled(load_data(data, generator), data)
+    if before is not None:
+        require_comparable(examples, before)
     if not allow_seen:
         refuse_seen(detector.card, examples, data)
     date = None if date is None else date.replace(tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,8 +11,9 @@ import numpy as np
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.errors import InputError
 from lrp4rag.evaluation.measures import MEASURES, groups_of, measured
-from lrp4rag.evaluation.result import Result
+from lrp4rag.evaluation.result import Result, judged_hash
 from lrp4rag.evaluation.saved import Saved
+from lrp4rag.example import Example
 from lrp4rag.training.metrics import RESAMPLES, Draws, Scores, intervals_of
 
 State = Literal["passes", "not ruled out", "fails", "undefined", "not gated"]
@@ -106,11 +107,7 @@ def compare(
     Raises `InputError` where no example is in both, no gated measure is defined on them, or one is unknown.
     """
     pairs = paired(results, baseline.examples)
-    if not pairs.results:
-        raise InputError(
-            "no example is in both: an example is known by its id and its texts; make the baseline of the "
-            "same examples"
-        )
+    _require_some(pairs.results)
     names = require_gated(gated)
     judged = np.array([one.flagged is not None for one in (*pairs.results, *pairs.before)])
     both = judged[: len(pairs.results)] & judged[len(pairs.results) :]
@@ -135,6 +132,21 @@ def compare(
     if all(one.state in ("undefined", "not gated") for one in changes.values()):
         raise InputError(f"none of the measures to be compared is defined here: {', '.join(names)}")
     return Gate(max_drop, changes, pairs, differences(baseline.made_with, made_with))
+
+
+def require_comparable(examples: Iterable[Example], baseline: Saved) -> None:
+    """Raises `InputError` where no example is in the baseline: what `compare` would tell after all of them
+    were judged."""
+    known = {(one.id, one.judged) for one in baseline.examples}
+    _require_some(any((one.id, judged_hash(one)) in known for one in examples))
+
+
+def _require_some(both: object) -> None:
+    if not both:
+        raise InputError(
+            "no example is in both: an example is known by its id and its texts; make the baseline of the "
+            "same examples"
+        )
 
 
 def require_gated(names: Collection[str]) -> Collection[str]:

@@ -164,9 +164,12 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_read(
     assert message in " ".join(result.stderr.split())
 
 
-def test_a_baseline_of_other_examples_is_refused(judge, baseline, tmp_path) -> None:
+def test_a_baseline_of_other_examples_is_refused_before_they_are_read(
+    run, detector, baseline, tmp_path
+) -> None:
     path = write_jsonl(examples(4, first=300), tmp_path / "other.jsonl")
-    assert "no example is in both" in judge(path, "--baseline", baseline, code=2).stderr
+    given = ["--detector", detector, "--reader", "no-such-reader", "--baseline", baseline]
+    assert "no example is in both" in run("evaluate", path, *given, code=2).stderr
 
 
 @pytest.mark.usefixtures("default_reader")
