@@ -180,7 +180,8 @@ class Settings(BaseSettings):
         try:
             from_environment = _environment(cls)
         except SettingsError as error:
-            raise InputError(f"the environment: {error}") from None
+            hint = 'lists and mappings are JSON there, such as ["leave", "travel"]'
+            raise InputError(f"the environment: {error}; {hint}") from None
         try:
             return cls(**_over(_over(found, from_environment), named))
         except ValidationError as error:

@@ -75,6 +75,14 @@ def test_an_environment_that_is_no_settings(monkeypatch) -> None:
         Settings.load(None)
 
 
+def test_a_list_in_the_environment_is_json_and_the_error_says_so(monkeypatch) -> None:
+    monkeypatch.setenv("LRP4RAG_TOPICS", "leave,travel")
+    with pytest.raises(InputError, match=r'"topics".*JSON there, such as \["leave", "travel"\]'):
+        Settings.load(None)
+    monkeypatch.setenv("LRP4RAG_TOPICS", '["leave", "travel"]')
+    assert Settings.load(None).topics == ("leave", "travel")
+
+
 def test_a_variable_that_is_no_setting(monkeypatch) -> None:
     monkeypatch.setenv("LRP4RAG_PROT", "8000")
     with pytest.raises(InputError, match="LRP4RAG_PROT"):
@@ -82,7 +90,7 @@ def test_a_variable_that_is_no_setting(monkeypatch) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises((InputError, FileNotFoundError)):
+    with pytest.raises(InputError, match=r"none\.yaml: no such file"):
         Settings.load(tmp_path / "none.yaml")
 
 
