@@ -66,12 +66,19 @@ class JudgedChatGenerator:
                 if callback is not None:
                     callback(StreamingChunk(part.text, told, info, index=0, finish_reason=end))
 
+        heard = False
+
         def listen(chunk: StreamingChunk) -> None:
+            nonlocal heard
+            heard = True
             hand_on(stream.feed(chunk.content))
 
         if not stream.over:
             written = self.chat_generator.run(messages=messages, streaming_callback=listen)
-            meta |= written["replies"][0].meta
+            for reply in written["replies"][:1]:
+                meta |= reply.meta
+                if not heard:  # it does not stream
+                    hand_on(stream.feed(reply.text or ""))
         hand_on(stream.end())
         found = stream.result
         assert found is not None

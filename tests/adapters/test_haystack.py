@@ -12,7 +12,7 @@ from tests.adapters.conftest import ANSWER, PASSAGES, QUESTION, SENTENCES
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 pytest.importorskip("haystack", reason="haystack-ai is not installed: make test-adapters")
 
-from haystack import Document, Pipeline
+from haystack import Document, Pipeline, component
 from haystack.components.builders import AnswerBuilder, ChatPromptBuilder
 from haystack.components.generators.chat import MockChatGenerator
 from haystack.dataclasses import ChatMessage, StreamingChunk
@@ -82,6 +82,21 @@ def test_a_stream_hands_on_sentences_when_they_are_judged(guard: Guard, judged: 
     assert reply.meta["model"] == "mock-model"
     (quiet,) = generator_of(guard).run(messages, QUESTION, DOCUMENTS)["replies"]
     assert quiet.text.startswith("This question could not be fully answered"), "nobody has seen a sentence"
+
+
+@pytest.mark.parametrize("says", [["It is 31 metres tall."], []], ids=["a reply", "none"])
+def test_a_generator_that_does_not_stream_is_judged_too(guard: Guard, says: list[str]) -> None:
+    @component
+    class Whole:
+        @component.output_types(replies=list[ChatMessage])
+        def run(self, messages: list[ChatMessage], streaming_callback=None):
+            return {"replies": [ChatMessage.from_assistant(one) for one in says]}
+
+    generator = JudgedChatGenerator(Whole())
+    generator.guard = guard
+    (reply,) = generator.run([ChatMessage.from_user(QUESTION)], QUESTION, DOCUMENTS)["replies"]
+    assert reply.meta["lrp4rag"]["action"] == ("serve" if says else "withhold")
+    assert not says or reply.text == says[0]
 
 
 def test_where_no_document_is_fit_the_generator_is_not_asked(guard: Guard) -> None:
