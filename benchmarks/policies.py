@@ -12,20 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.command import Report, benchmark, table
+from benchmarks.out_of_fold import PROTOCOL, judged
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.classifiers.operating import FEW_ALARMS
-from lrp4rag.features.blocks import PLAIN_BLOCKS, blocks_named
 from lrp4rag.policy import Policy, load_policy
 from lrp4rag.policy.simulate import Row, Simulation
-from lrp4rag.progress import track
 from lrp4rag.report.numbers import percent_interval
-from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import ALL
 from lrp4rag.training.metrics import ratios
-from lrp4rag.training.rows import Rows
-from lrp4rag.training.token_detector import fit_detector
-from lrp4rag.training.token_folds import folds_of
-from lrp4rag.training.tokens import tokens_of
 
 EXAMPLES = Path("examples") / "policies"
 BANDS_ALONE = "balanced, bands alone"
@@ -58,21 +51,17 @@ def main(store: str, folder: str) -> Report:
       lrp4rag extract RAGTRUTH --parts reading --store STORE --workers 2
       python -m benchmarks.policies STORE --out docs/results/policies.json
     """
-    rows, blocks = Rows.open(store), blocks_named(PLAIN_BLOCKS)
-    tokens = tokens_of(rows, blocks)
-    folds, simulation, sources_of = folds_of(tokens, ONCE), Simulation(policies(Path(folder))), list[str]()
-    for split in track(folds, len(folds), "learning"):
-        detector = fit_detector(rows.select(split.train), tokens.take(split.train), blocks, point=FEW_ALARMS)
-        judged = rows.select(split.test)
-        for example, record in zip(judged.examples, judged.readings(), strict=True):
-            simulation.add(example, detector.predict(record, reasons=False))
-            sources_of.append(example.source)
+    simulation, sources_of, hallucinated = Simulation(policies(Path(folder))), list[str](), 0
+    for example, verdict in judged(store):
+        simulation.add(example, verdict)
+        sources_of.append(example.source)
+        hallucinated += bool(example.hallucinated)
     sources = np.array(sources_of)
     found = {name: shares(some, sources) for name, some in simulation.rows.items()}
     result: dict[str, Any] = {
-        "answers": len(rows),
+        "answers": len(sources),
         "sources": len(set(sources)),
-        "hallucinated": int(rows.labels.sum()),
+        "hallucinated": hallucinated,
         "policies": {
             name: {
                 part: {key: one.model_dump() for key, one in values.items()} for part, values in parts.items()
@@ -82,7 +71,7 @@ def main(store: str, folder: str) -> Report:
         "actions": {
             name: dict(Counter(row.action for row in some)) for name, some in simulation.rows.items()
         },
-        "protocol": ONCE.words,
+        "protocol": PROTOCOL,
     }
     lines = [
         (f"**{name}**" if part == ALL else part, *map(percent_interval, values.values()))

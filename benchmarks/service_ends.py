@@ -32,6 +32,7 @@ from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletionChunk, ChatCompletionStreamOptionsParam
 
 from benchmarks.command import Report, benchmark, table
+from benchmarks.ports import free_port
 from lrp4rag.data import load_examples
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
@@ -571,14 +572,6 @@ def speaking(spoken: Spoken) -> Iterator[str]:
 
 
 # --- processes
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 @contextmanager
