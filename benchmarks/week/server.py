@@ -1,0 +1,100 @@
+"""The server at a given time: remembered verdicts go their way through policy, audit log and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import Any, Self, cast
+from unittest.mock import patch
+
+from fastapi.testclient import TestClient
+
+from benchmarks.week.traffic import AFTER, BEFORE, STAYS, TOPICS
+from lrp4rag.classifiers.detector import FittedDetector
+from lrp4rag.classifiers.verdict import Verdict
+from lrp4rag.example import Example
+from lrp4rag.judge import Detector
+from lrp4rag.service.app import create_app
+from lrp4rag.service.settings import Settings
+
+CLOCKS = ("lrp4rag.service.audit.entry.datetime", "lrp4rag.policy.assess.datetime")
+"""Who asks what time it is: the audit log, and the checks of dates."""
+
+
+class Clock:
+    """Set `now` (UTC)."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """The server's clock is this one."""
+        clock = self
+
+        class Told(datetime):
+            @classmethod
+            def now(cls, tz: tzinfo | None = None) -> Self:
+                return cast(Self, clock.now.astimezone(tz or UTC))
+
+        with ExitStack() as stack:
+            for name in CLOCKS:
+                stack.enter_context(patch(name, Told))
+            yield
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RememberedVerdict(Verdict):
+    """A verdict without the analysis that it was made of."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {}
+
+
+class Remembered:
+    """Judges what was judged before, as a detector does."""
+
+    def __init__(self, judged: Iterable[tuple[Example, Verdict]]) -> None:
+        self.card = FittedDetector.load("default").card
+        self.versions = {"package": "simulated", "detector": "out of fold", "reader": "remembered"}
+        self._known = {
+            (one.question, one.response): RememberedVerdict(
+                **{field.name: getattr(verdict, field.name) for field in fields(Verdict)}
+            )
+            for one, verdict in judged
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    @contextmanager
+    def interruptible(self, _: object) -> Iterator[None]:
+        yield
+
+    def judge(self, example: Example) -> RememberedVerdict:
+        return self._known[example.question, example.response]
+
+
+@contextmanager
+def serving(detector: Remembered, folder: Path) -> Iterator[TestClient]:
+    """The application in this process, with the default policy and an audit log in a folder."""
+    settings = Settings.load(
+        None,
+        audit=audit_of(folder),
+        open=True,
+        per_minute=10**9,
+        topics=list(TOPICS),
+        generators=[STAYS, BEFORE, AFTER],
+    )
+    with TestClient(create_app(settings, cast(Detector, detector))) as client:
+        yield client
+
+
+def audit_of(folder: Path) -> str:
+    return f"sqlite:///{folder}/audit.db"
