@@ -79,6 +79,8 @@ def _by_sentence(response: str, sentences: Sequence[Span]) -> Iterator[list[Valu
 
 def _fact(response: str, number: int, offset: int, clause: Clause) -> Fact:
     start, end = offset + clause.start, offset + clause.end
+    if response[start:end].count("(") > response[start:end].count(")") and response[end : end + 1] == ")":
+        end += 1
     head = [] if clause.head is None else [(offset + clause.head[0], offset + clause.head[1])]
     return Fact(number, start, end, response[start:end], (*head, (start, end)))
 

@@ -123,6 +123,7 @@ def test_facts_are_as_many_as_people_count() -> None:
         ("[2] says so.", ["says so"]),
         ("It costs 5 euros [Handbook, 4.2]", ["It costs 5 euros"]),
         ("[2]", []),
+        ("Leave is 16 weeks (Section 9.4).", ["Leave is 16 weeks (Section 9.4)"]),
     ],
 )
 def test_a_citation_in_brackets_is_no_part_of_a_fact(answer: str, facts: list[str]) -> None:
