@@ -29,12 +29,14 @@ MOST_CHANGES = 14
 def page(found: Found) -> str:
     """Of the results."""
     drift, review = found["drift"], found["review"]
+    faithfulness = next(one for one in drift["changes"] if one["measure"] == "faithfulness")
     week = [one for one in found["alerts"] if moment(one["start"]) >= moment(found["watched"])]
     early = sorted({one["alert"] for one in found["alerts"] if one not in week})
     values = {
         "ANSWERS": f"{found['answers_each_week']:,}",
-        "TABLE": "\n".join(table(("", "when", "fired until"), list(events(found, week)))),
+        "TABLE": "\n".join(table(("first", "", "times", "until"), list(events(found, week)))),
         "ALONE": f"{' and '.join(early)} fired." if early else "none did.",
+        "FAITHFULNESS": f"{faithfulness['difference']:+.3f}",
         "HEADLINE": text(drift["headline"]),
         "CHANGES": "\n".join(table(("", "before", "after", "change [95 %]", ""), list(changes(drift)))),
         "NEXT": "\n".join(f"- {text(line)}" for line in drift["next"]),
@@ -60,17 +62,20 @@ def moment(given: str) -> datetime:
     return datetime.fromisoformat(given)
 
 
-def events(found: Found, alerts: list[Found]) -> Iterator[tuple[str, str, str]]:
-    """What happened and which alerts began to fire, in their order."""
+def events(found: Found, alerts: list[Found]) -> Iterator[tuple[str, ...]]:
+    """What happened, and each alert that fired: from when on, how often, and until when."""
     before, after = (found["generators"][name] for name in ("before", "after"))
     rows = [
-        (found["expires"], f"documents of the topic {found['expired_topic']} expire", ""),
-        (found["swapped"], f"{after} in the place of {before}", ""),
-        *((one["start"], f"`{one['alert']}`", one["end"]) for one in alerts),
-    ]  # fmt: skip
+        (found["expires"], f"documents of the topic {found['expired_topic']} expire", "", ""),
+        (found["swapped"], f"{after} in the place of {before}", "", ""),
+    ]
+    for name in {one["alert"] for one in alerts}:
+        some = [one for one in alerts if one["alert"] == name]
+        first, last = min(one["start"] for one in some), max(one["end"] for one in some)
+        rows.append((first, f"`{name}`", str(len(some)), last))
     begins = moment(found["watched"])
-    for start, what, end in sorted(rows):
-        yield what, _day(moment(start), begins), _day(moment(end), begins) if end else ""
+    for start, what, times, end in sorted(rows):
+        yield _day(moment(start), begins), what, times, _day(moment(end), begins) if end else ""
 
 
 def _day(at: datetime, begins: datetime) -> str:
