@@ -131,9 +131,12 @@ def _judged_whole(
 
 
 def _contradicted(verdict: Verdict | None, one: Citation, span: tuple[int, int]) -> str:
-    """What a cited passage has in place of a value of the claim, by the verdict."""
+    """What a cited passage has in place of a value of the claim, by the verdict; what it is cited by
+    is no such value."""
     for suspect in verdict.spans if verdict else ():
         for other in suspect.contradictions:
+            if other.start < one.end and other.end > one.start:
+                continue
             if other.start < span[1] and other.end > span[0] and other.passage in one.passages:
                 return other.instead
     return ""

@@ -46,7 +46,8 @@ def speaks_on(text: str, end: int) -> bool:
 
 
 def is_quoted(text: str, start: int, end: int) -> bool:
-    return text[start - 1 : start] in _QUOTES and text[end : end + 1] in _QUOTES if start else False
+    around = (text[start - 1 : start] if start else "", text[end : end + 1])
+    return all(one and one in _QUOTES for one in around)
 
 
 def in_brackets(text: str, start: int) -> bool:

@@ -173,6 +173,15 @@ def test_a_verdict_adds_its_evidence() -> None:
     assert '"9 euros"' in one.words
 
 
+def test_the_name_of_a_citation_is_no_value_that_a_passage_has_otherwise() -> None:
+    response = "Lunch costs 6 euros for staff [2]."
+    instead = Contradiction(30, 33, "[2]", "Terms for Lunch", 1, 0, 5, 2.0)
+    spans = (SuspectSpan(30, 33, "[2]", contradictions=(instead,)),)
+    sentence = Sentence(0, len(response), response, 1.0, (), None, False, 0.1)
+    (one,) = Citations()(CheckInput("", SOURCES, response, Verdict(0.1, 0.5, None, None, spans, (sentence,))))
+    assert one.kind == "verified"
+
+
 def test_without_passages_every_citation_is_fabricated() -> None:
     assert [one.kind for one in found("It is so [1], as HR says (Passage 2).", ())] == ["fabricated"] * 2
 

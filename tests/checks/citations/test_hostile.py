@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lrp4rag.checks.check import CheckInput, OverBudget
@@ -23,6 +23,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
+@example("*Section 4.2")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(PIECES | st.text(max_size=5), max_size=30).map("".join))
 def test_any_text_gets_findings_with_exact_places(text: str) -> None:
