@@ -43,6 +43,8 @@ from lrp4rag.service.settings import Settings
 from tests.service.scripted_upstream import Script, chunk, events, serving
 
 TEXTS = Settings().policy.texts
+GAP = TEXTS.gap.partition(" {")[0]
+"""How the message begins that stands in the place of an answer that hardly anything supports."""
 EXAMPLES = Path(__file__).parent.parent / "examples"
 STARTS_IN = 180
 """Seconds."""
@@ -267,6 +269,16 @@ def shown(sentences: Sequence[str], actions: Sequence[str]) -> str:
     return text
 
 
+def is_shown(text: str, sentences: Sequence[str], actions: Sequence[str]) -> bool:
+    """Whether a client sees what it must. An answer that is withheld as a whole is a message in its place, or
+    under the sentences that were streamed before that was known."""
+    expected = shown(sentences, actions[: len(sentences)])
+    if text.startswith(GAP):
+        return not any(sentence.strip() in text for sentence in sentences)
+    before, _, message = text.partition("\n\n")
+    return text == expected or (before.rstrip() == expected.rstrip() and message.startswith(GAP))
+
+
 def told(words: Sequence[str], got: Got) -> tuple[bool, str]:
     """Does the client raise its own error, with these words in the message?"""
     return all(word in got.error for word in words), got.error or "no error"
@@ -321,7 +333,7 @@ def scripted(
         got = client(f"{server.url}/v1", server.token, body)
         found = faults(got, server)
         actions = [str(part["action"]) for part in got.parts]
-        if not found and got.text != shown(sentences, actions):
+        if not found and not is_shown(got.text, sentences, actions):
             found = [f"another text: {got.text!r}"]
         if not found and "withhold" not in actions:
             found = ["what is hallucinated is not withheld"]
@@ -461,7 +473,7 @@ def _guarded(cases: Cases, base: str, spoken: Spoken, grounded: Example, invente
         got = ask(client, grounded, guardrails, **more)
         return got.text == grounded.response and not got.error, got.error or got.text
 
-    def blocks(client: Client, guardrails: Sequence[Any], words: str = TEXTS.notice) -> tuple[bool, str]:
+    def blocks(client: Client, guardrails: Sequence[Any], words: str = GAP) -> tuple[bool, str]:
         got = ask(client, invented, guardrails)
         leaked = f"LEAKED {len(got.text)} characters: " if str(invented.response)[:40] in got.text else ""
         return words in got.error + got.text and not leaked, leaked + (got.error or got.text)
