@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,8 +11,9 @@ from lrp4rag.redteam.record import Changes, Record
 from lrp4rag.redteam.results import Result
 from lrp4rag.redteam.tables import HEAD, rows, title
 from lrp4rag.redteam.target import Answered
+from lrp4rag.report.assets import hash_source
 from lrp4rag.report.numbers import number
-from lrp4rag.report.templates import html_template
+from lrp4rag.report.templates import encodable, html_template
 from lrp4rag.source import Source
 
 STYLE = Path(__file__).with_name("page.css")
@@ -23,7 +22,6 @@ STYLE = Path(__file__).with_name("page.css")
 def page(record: Record, results: Sequence[Result], found: Changes | None = None) -> str:
     """HTML without script, to be written as UTF-8; what cases and targets say is text in it."""
     style = STYLE.read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     failed = [one for one in results if not one.passed]
     text = html_template("page.html.j2", Path(__file__).parent).render(
         record=record,
@@ -39,9 +37,9 @@ def page(record: Record, results: Sequence[Result], found: Changes | None = None
         measured=_measured,
         changes=found,
         style=Markup(style),  # ours
-        style_hash=digest,
+        style_source=Markup(hash_source(style)),
     )
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return encodable(text)
 
 
 def _known(source: Source) -> str:

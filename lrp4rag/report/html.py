@@ -25,7 +25,7 @@ from lrp4rag.report.page import (
 )
 from lrp4rag.report.record import record
 from lrp4rag.report.summary import summary_of
-from lrp4rag.report.templates import html_template
+from lrp4rag.report.templates import encodable, html_template
 from lrp4rag.report.words import (
     figure_words,
     reader_words,
@@ -74,8 +74,7 @@ def html_page(analysis: Analysis, *, detector: str | None = None, decision: Asse
         script=Markup(script),
         style=Markup(style),
     )
-    # Lone surrogates (from a JSON escape, say) have no encoding.
-    return page.encode("utf-8", "replace").decode("utf-8")
+    return encodable(page)
 
 
 def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import Any
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.policy.assess import Assessment
 from lrp4rag.report.routing import news, shares_words, unavailable_words
-from lrp4rag.report.templates import html_template
+from lrp4rag.report.templates import encodable, html_template
 from lrp4rag.report.words import (
     contradiction_words,
     rests_on,
@@ -20,7 +20,7 @@ from lrp4rag.text import visible
 def html_summary(analysis: Analysis) -> str:
     """The verdict, the response with its suspect spans marked, and what each sentence rests on."""
     page = html_template("summary.html.j2").render(summary=summary_of(analysis))
-    return page.encode("utf-8", "replace").decode("utf-8")
+    return encodable(page)
 
 
 def summary_of(analysis: Analysis, *, decision: Assessment | None = None) -> dict[str, Any]:

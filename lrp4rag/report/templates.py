@@ -31,6 +31,11 @@ def html_template(name: str, folder: Path = FOLDER) -> Template:
     return environment.get_template(name)
 
 
+def encodable(page: str) -> str:
+    """The page with "?" for each lone surrogate (from a JSON escape, say), which has no encoding."""
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
 def markdown_templates(folder: Path) -> Environment:
     """The templates of a folder. Every value is escaped but `Markdown`; a name that is not given is an error.
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from lrp4rag.report.assets import asset, hash_source
 from lrp4rag.report.numbers import p_value
-from lrp4rag.report.templates import html_template
+from lrp4rag.report.templates import encodable, html_template
 from lrp4rag.watching.advice import advice
 from lrp4rag.watching.drift import Change, Drift
 from lrp4rag.watching.plots import over_time, side_by_side
@@ -62,9 +62,9 @@ def drift_page(drift: Drift, command: str) -> str:
         notes=[*assumptions(drift), *(f"Not compared: {line}." for line in left_out_words(drift))],
         command=command,
         style=Markup(style),
-        style_source=hash_source(style),
+        style_source=Markup(hash_source(style)),
     )
-    return page.encode("utf-8", "replace").decode("utf-8")
+    return encodable(page)
 
 
 def _figures(drift: Drift) -> list[tuple[str, str, str]]:
