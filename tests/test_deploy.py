@@ -23,6 +23,7 @@ import pytest
 import uvicorn
 import yaml
 
+from benchmarks.ports import free_port
 from lrp4rag import Detector
 from lrp4rag.cli import main
 from lrp4rag.errors import InputError
@@ -293,14 +294,6 @@ def test_the_image_s_steps_install_a_server_that_answers(tmp_path: Path) -> None
                 assert loads(reply.read())["decision"]["id"]
         finally:
             server.terminate()
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 # --- the page

@@ -45,6 +45,17 @@ def _clean(found: Found) -> bool:
     return not any(found[f"{name}_characters"] for name in ("unjudged", "lost", "crossed"))
 
 
+def _held(clients: str, name: str, options: str, most: float) -> Line:
+    """Seconds that sentences are held, with so many clients."""
+    return Line(
+        f"{clients}: the same; held p95 ≤ {most} s",
+        name,
+        f"streams {options}",
+        _streams,
+        lambda found: _clean(found) and found["held_p95"] <= most,
+    )
+
+
 def _overload(found: Found) -> str:
     p99 = found["refused_p99"]
     return (
@@ -82,25 +93,11 @@ LINES = (
         "500 streams, cut at random: no character leaves unjudged, is lost or crosses to another client",
         "streams-many", "streams --answers 500 --clients 4 --reader tiny --pause 0.002", _streams, _clean,
     ),
-    Line(
-        "one client: the same; held p95 ≤ 0.5 s",
-        "streams", "streams --answers 60", _streams,
-        lambda found: _clean(found) and found["held_p95"] <= 0.5,
-    ),
-    Line(
-        "four clients: the same; held p95 ≤ 1.5 s",
-        "streams-4", "streams --answers 100 --clients 4", _streams,
-        lambda found: _clean(found) and found["held_p95"] <= 1.5,
-    ),
-    Line(
-        "one client in bfloat16: the same; held p95 ≤ 0.5 s",
-        "streams-bfloat16", "streams --answers 60 --dtype bfloat16", _streams,
-        lambda found: _clean(found) and found["held_p95"] <= 0.5,
-    ),
-    Line(
-        "four clients in bfloat16: the same; held p95 ≤ 1.5 s",
-        "streams-4-bfloat16", "streams --answers 100 --clients 4 --dtype bfloat16", _streams,
-        lambda found: _clean(found) and found["held_p95"] <= 1.5,
+    _held("one client", "streams", "--answers 60", 0.5),
+    _held("four clients", "streams-4", "--answers 100 --clients 4", 1.5),
+    _held("one client in bfloat16", "streams-bfloat16", "--answers 60 --dtype bfloat16", 0.5),
+    _held(
+        "four clients in bfloat16", "streams-4-bfloat16", "--answers 100 --clients 4 --dtype bfloat16", 1.5
     ),
     Line("answers judged a minute (reported)", "capacity", "capacity", _capacity, lambda found: True),
     Line(

@@ -14,9 +14,9 @@ from fastapi.testclient import TestClient
 
 from benchmarks.command import Report, benchmark, count
 from benchmarks.out_of_fold import PROTOCOL, judged
-from benchmarks.service.server import quick
+from benchmarks.service.server import audit_of, quick
 from benchmarks.week.prometheus import Firing, Scrapes, firings
-from benchmarks.week.server import Clock, Remembered, audit_of, serving
+from benchmarks.week.server import Clock, Remembered, serving
 from benchmarks.week.shares import shares
 from benchmarks.week.traffic import (
     AFTER,

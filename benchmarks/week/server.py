@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 from fastapi.testclient import TestClient
 
+from benchmarks.service.server import audit_of
 from benchmarks.week.traffic import AFTER, BEFORE, STAYS, TOPICS
 from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.verdict import Verdict
@@ -94,7 +95,3 @@ def serving(detector: Remembered, folder: Path) -> Iterator[TestClient]:
     )
     with TestClient(create_app(settings, cast(Detector, detector))) as client:
         yield client
-
-
-def audit_of(folder: Path) -> str:
-    return f"sqlite:///{folder}/audit.db"
