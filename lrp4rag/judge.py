@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from pathlib import Path
@@ -315,12 +315,10 @@ class Detector:
         with self._open() as analyser:
             return analyser.with_rows(analysis, tokens=tokens)
 
-    @contextmanager
-    def interruptible(self, check: Callable[[], None]) -> Iterator[None]:
-        """`check` is called before each layer of each pass of the reader; what it raises ends what the
-        detector does, which can be asked anew."""
-        with interruptible(self.reader.model, check):
-            yield
+    def interruptible(self, check: Callable[[], None]) -> AbstractContextManager[None]:
+        """Within, `check` is called before each layer of each pass of the reader; what it raises ends what
+        the detector does, which can be asked anew."""
+        return interruptible(self.reader.model, check)
 
     @property
     def is_open(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 # Explicit marks, embeddings, overrides and isolates: they reorder the text around them.
 _BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _VISIBLE: dict[int, str] = {
@@ -59,3 +61,10 @@ def surrogate_in(text: str) -> int | None:
     except UnicodeEncodeError as error:
         return error.start
     return None
+
+
+def blanked(text: str, *patterns: re.Pattern[str]) -> str:
+    """The text, as long, with spaces for all that a pattern finds but ends of lines."""
+    for pattern in patterns:
+        text = pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    return text

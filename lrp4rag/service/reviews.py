@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,6 +17,8 @@ KINDS = ("response", "answer")
 """Of the entries that a person can say something of."""
 SAYING = ("review", "feedback")
 """Of the entries that say it."""
+OPINION: Final = "opinion"
+"""Of the entries that have what a judge says."""
 PASSAGE = "passage "
 
 

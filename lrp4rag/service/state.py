@@ -18,7 +18,7 @@ from lrp4rag.service.audit import AuditLog
 from lrp4rag.service.models import Decision
 from lrp4rag.service.owner import Owner
 from lrp4rag.service.recording import Recorder
-from lrp4rag.service.reviews import PASSAGE
+from lrp4rag.service.reviews import OPINION, PASSAGE
 from lrp4rag.service.second_opinion import Judge, Opinion, Sampler, SecondOpinions
 from lrp4rag.service.settings import Settings
 from lrp4rag.service.upstream import Bounded, HttpUpstream, ReaderUpstream, Upstream
@@ -130,7 +130,7 @@ async def _second_opinions(
     async def told(decision: str, opinion: Opinion) -> None:
         why = chosen.pop(decision, None)
         await recorder.note(
-            "opinion", by="judge", of=decision, chosen=why, texts=opinion.texts, **opinion.record
+            OPINION, by="judge", of=decision, chosen=why, texts=opinion.texts, **opinion.record
         )
 
     opinions = await stack.enter_async_context(SecondOpinions(judge, told))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from lrp4rag.errors import InputError
-from lrp4rag.service.reviews import KINDS, SAYING, last_said
+from lrp4rag.service.reviews import KINDS, OPINION, SAYING, last_said
 from lrp4rag.service.second_opinion.agreement import Agreement, agreement
 from lrp4rag.service.second_opinion.sampling import lot
 from lrp4rag.watching.periods import Period
@@ -20,8 +20,6 @@ Why = Literal["escalated", "disputed", "withheld", "doubtful", "sampled"]
 WHYS: tuple[Why, ...] = ("escalated", "disputed", "withheld", "doubtful", "sampled")
 """In the order of the list."""
 LIMIT, SAMPLE = 50, 20
-OPINION = "opinion"
-"""Of the entries that have what a judge says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from lrp4rag.checks.citations.labels import Label, find_labels
 from lrp4rag.checks.citations.library import Library
 from lrp4rag.checks.citations.marks import find_marks, find_passages, find_superscripts
 from lrp4rag.checks.citations.named import find_footnotes, find_ids, find_links, find_titles, named_by
+from lrp4rag.text import blanked
 
 _INLINE_CODE = re.compile(r"`[^`\n]{1,500}`|!\[[^\[\]\n]{0,300}\]\([^()\n]{0,1000}\)")
 _DEFINITION = re.compile(r"^[ \t]{0,3}\[(?P<label>\^?[\w-]{1,30})\]:[ \t]{0,9}(?P<says>[^\n]{0,2000})$", re.M)
@@ -37,10 +38,10 @@ def find_citations(text: str, library: Library, tick: Callable[[], None]) -> lis
     """In the order of the text, none within another. Code, pictures and the definitions of footnotes hold
     none."""
     definitions = {match["label"]: match["says"] for match in _DEFINITION.finditer(text)}
-    plain = _blanked(_without_blocks(text), _INLINE_CODE, _DEFINITION)
+    plain = blanked(_without_blocks(text), _INLINE_CODE, _DEFINITION)
     for match in _LISTED.finditer(plain):
         definitions |= {one["label"]: one["says"] for one in _ENTRY.finditer(match[0])}
-    plain = _blanked(plain, _LISTED)
+    plain = blanked(plain, _LISTED)
     footnotes = {label.removeprefix("^"): says for label, says in definitions.items()}
     named = [
         *find_links(plain, library),
@@ -142,12 +143,6 @@ def _without_blocks(text: str) -> str:
         re.sub(r"[^\n]", " ", piece) if k % 2 and k < len(pieces) - 1 else piece
         for k, piece in enumerate(pieces)
     )
-
-
-def _blanked(text: str, *patterns: re.Pattern[str]) -> str:
-    for pattern in patterns:
-        text = pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
-    return text
 
 
 def _apart(citations: Iterable[Citation]) -> list[Citation]:

@@ -10,6 +10,7 @@ from lrp4rag.checks.facts.clauses import Clause, Span, clauses
 from lrp4rag.checks.facts.stated import is_heading, states_nothing, without_marker
 from lrp4rag.checks.facts.whole import whole
 from lrp4rag.sentences import split_sentences
+from lrp4rag.text import blanked
 from lrp4rag.values import Value, find_values
 
 _AMOUNTS = frozenset({"quantity", "date", "time"})
@@ -42,7 +43,7 @@ def facts_of(response: str, tick: Callable[[], None] = lambda: None) -> list[Fac
     every loop, and may raise."""
     text = whole(response)
     sentences = split_sentences(text)
-    text = _CITED.sub(lambda match: " " * len(match[0]), text)  # is no part of what is stated
+    text = blanked(text, _CITED)  # is no part of what is stated
     found: list[Fact] = []
     for number, (sentence, values) in enumerate(zip(sentences, _by_sentence(text, sentences), strict=True)):
         tick()
