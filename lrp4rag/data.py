@@ -13,10 +13,10 @@ from typing import Annotated, Any, BinaryIO, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
-from lrp4rag import strict_json
 from lrp4rag.errors import InputError, first_line
 from lrp4rag.example import DEFAULT_TEMPLATE, LONGEST_EXAMPLE, Example, Label, render
-from lrp4rag.files import read_bytes
+from lrp4rag.files import is_local, place_at, read_bytes
+from lrp4rag.rows import is_parquet, parse_row, pieces_of, rows_of
 from lrp4rag.source import Source
 from lrp4rag.text import one_line
 from lrp4rag.types import Finite, first_fault
@@ -132,7 +132,7 @@ class _RagTruthResponse(BaseModel):
 
 
 def load_examples(path: str | Path, *, template: str | None = None) -> list[Example]:
-    """All examples of a JSONL or JSON file, of `-` (standard input), or of a RAGTruth directory.
+    """All examples of a JSONL, JSON or Parquet file, of `-` (standard input), or of a RAGTruth directory.
 
     `template` renders the prompt of rows that bring neither prompt nor template.
     Raises `InputError` naming file, line and field.
@@ -144,9 +144,11 @@ def load_examples(path: str | Path, *, template: str | None = None) -> list[Exam
     if str(path).startswith(_OPEN_ALREADY):  # of a shell's <(command): it is written to already
         with Path(path).open("rb") as stream:
             return _from_text(_read_stream(stream, path), path, template)
-    path = Path(path)
-    if path.is_dir():
+    path = place_at(path)
+    if is_local(path) and path.is_dir():
         return _from_ragtruth(path)
+    if is_parquet(str(path)):
+        return _from_rows(_parquet_rows(path), path, template)
     return _from_text(_read(path, LARGEST_DATA), path, template)
 
 
@@ -202,20 +204,36 @@ def _read_stream(stream: BinaryIO, name: str | Path) -> bytes:
 
 
 def _from_text(content: bytes, path: str | Path, template: str | None) -> list[Example]:
+    return _from_rows(_json_rows(content, path), path, template)
+
+
+def _from_rows(rows: Iterable[tuple[int, int, Any]], path: str | Path, template: str | None) -> list[Example]:
     examples, seen = [], dict[str, int]()
-    for line, number, row in _json_rows(content, path):
-        parsed = _validated(ExampleRow, row, path, line)
-        id = parsed.id if parsed.id is not None else str(number)
-        for one, place in _responses(parsed, id, path, line):
-            _refuse_duplicate(str(one.id), seen, path, line, f"{place}id")
-            fields = one.model_dump(exclude={"labels", "passages", "source_id", "responses"})
-            fields |= {"passages": [row.source for row in one.passages], "source": one.source_id}
-            if one.labels is not None:
-                fields["labels"] = tuple(Label(**vars(label)) for label in one.labels)
-            if one.template is None:
-                fields["template"] = template
-            examples.append(_create(fields, path, line, place))
+    for line, number, row in rows:
+        for one, place in examples_of(row, path, line, template=template, number=number):
+            _refuse_duplicate(one.id, seen, path, line, f"{place}id")
+            examples.append(one)
     return _some(examples, path)
+
+
+def examples_of(
+    row: Any, path: str | Path, line: int, *, template: str | None = None, number: int | None = None
+) -> Iterator[tuple[Example, str]]:
+    """The examples of one row of our JSONL, and what the names of each one's fields begin with.
+
+    They all have one prompt. One without an id has the row's `number`, by default its line. Raises
+    `InputError` naming the path, the line and the field.
+    """
+    parsed = _validated(ExampleRow, row, path, line)
+    id = parsed.id if parsed.id is not None else str(line if number is None else number)
+    for one, place in _responses(parsed, id, path, line):
+        fields = one.model_dump(exclude={"labels", "passages", "source_id", "responses"})
+        fields |= {"passages": [row.source for row in one.passages], "source": one.source_id}
+        if one.labels is not None:
+            fields["labels"] = tuple(Label(**vars(label)) for label in one.labels)
+        if one.template is None:
+            fields["template"] = template
+        yield _create(fields, path, line, place), place
 
 
 def _responses(row: ExampleRow, id: str, path: str | Path, line: int) -> Iterator[tuple[ExampleRow, str]]:
@@ -329,19 +347,27 @@ def _refuse_duplicate(id: str, seen: dict[str, int], path: str | Path, line: int
     seen[id] = line
 
 
+def _parquet_rows(path: Path) -> Iterator[tuple[int, int, Any]]:
+    if not path.exists():
+        raise InputError("no such file or directory", path=path)
+    for piece in pieces_of(str(path)):
+        for place, row in rows_of(piece):
+            yield place.line, place.line, row
+
+
 def _json_rows(content: bytes, path: str | Path) -> Iterator[tuple[int, int, Any]]:
     """(line, number, value) of each JSONL line (numbered by line), array element, or of one object."""
     text = _decode(content, path)
     first = text.lstrip().partition("\n")[0]
     if first.startswith("["):
-        _parse(text, path, 1)
+        parse_row(text, path, 1)
         yield from _elements(text)
     elif first and not _is_json(first):  # one object over several lines, or wrong either way
-        yield 1, 1, _parse(text, path, 1)
+        yield 1, 1, parse_row(text, path, 1)
     else:
         for line, row in enumerate(text.split("\n"), start=1):
             if row.strip():
-                yield line, line, _parse(row, path, line)
+                yield line, line, parse_row(row, path, line)
 
 
 def _is_json(text: str) -> bool:
@@ -374,18 +400,6 @@ def _decode(content: bytes, path: str | Path) -> str:
     except UnicodeDecodeError as error:
         message = f"invalid UTF-8 at byte {error.start}; save the file as UTF-8"
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(message, path=path, line=line) from error
-
-
-def _parse(text: str, path: str | Path, line: int) -> Any:
-    try:
-        return strict_json.parse(text)
-    except ValueError as error:
-        if isinstance(error, json.JSONDecodeError):
-            line += error.lineno - 1
-            message = f"invalid JSON at column {error.colno}: {error.msg}"
-        else:
-            message = f"invalid JSON: {error}"
         raise InputError(message, path=path, line=line) from error
 
 

@@ -1,4 +1,9 @@
-"""Files read within limits, and written whole or not at all, over nothing but what may be replaced."""
+"""Files read within limits, and written whole or not at all, over nothing but what may be replaced.
+
+Folders and files behind a URL, such as s3://bucket/folder, are paths too (`place_at`): of fsspec, with the
+methods of `Path` that are used here. They have no links, no leftovers and no locks, and a file appears there
+when all of it is written.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +14,17 @@ import secrets
 import shutil
 import socket
 import stat
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
-from lrp4rag.errors import InputError
+from lrp4rag.errors import InputError, first_line
 
 # Half-written files: the program, a hash of the host's name, the process, and random digits.
 _PARTIAL = re.compile(r"\.lrp4rag-([0-9a-f]{8})-(\d{1,10})-[0-9a-f]{16}\.tmp")
@@ -34,11 +42,67 @@ _KEPT_ENDINGS = {".safetensors", ".skops", ".gguf", ".jinja", ".model"}
 _ours: set[str] = set()
 
 
+def place_at(given: str | Path) -> Path:
+    """The path of a folder or file here, or behind a URL of fsspec. Raises `InputError` for a URL whose
+    library is not installed."""
+    if not isinstance(given, str):  # also one that this function gave
+        return given
+    scheme, _, rest = given.partition("://")
+    if not rest or not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme):
+        return Path(given)
+    if scheme == "file":
+        return Path(url2pathname(urlsplit(given).path))
+    try:
+        from upath import UPath
+
+        place = UPath(given)
+        _ = place.fs
+    except ImportError as error:
+        raise InputError(
+            f"{first_line(error)}: URLs need pip install 'lrp4rag[remote]', and the scheme's own library",
+            path=given,
+        ) from error
+    except ValueError as error:
+        raise InputError(f"cannot open this: {error}", path=given) from error
+    return cast(Path, place)
+
+
+def is_local(path: str | Path) -> bool:
+    """Whether a path is this machine's, and not one behind a URL."""
+    return isinstance(path, str | os.PathLike) and not hasattr(path, "fs")
+
+
+def absolute(path: Path) -> Path:
+    """The same place for processes that run in other folders."""
+    return path.resolve() if is_local(path) else path
+
+
+def present(path: Path) -> bool:
+    """Whether something has the name, be it a link to nothing."""
+    return os.path.lexists(path) if is_local(path) else path.exists()
+
+
+@contextmanager
+def local_copy(path: Path) -> Iterator[Path]:
+    """The path of a regular file with the same content, for libraries that open files by name. Raises
+    `InputError` for anything else, and `OSError` where it cannot be read."""
+    if is_local(path):
+        require_regular(path, os.stat(path).st_mode)  # opening a pipe would wait for its writer
+        yield path
+        return
+    with tempfile.NamedTemporaryFile(prefix="lrp4rag-", suffix=path.suffix) as copy:
+        copy.write(path.read_bytes())
+        copy.flush()
+        yield Path(copy.name)
+
+
 def read_bytes(path: str | Path, limit: int) -> bytes:
     """A file's content. Raises `InputError` for what is no regular file (it is not waited for) or is larger
     than `limit` bytes, and `OSError` where it cannot be read."""
+    path = place_at(path)
     with opened(path) as stream:
-        if (size := os.fstat(stream.fileno()).st_size) > limit:
+        size = os.fstat(stream.fileno()).st_size if is_local(path) else path.stat().st_size
+        if size > limit:
             raise InputError(f"{_size(size)}, and at most {_size(limit)} are read", path=path)
         return stream.read()
 
@@ -47,6 +111,13 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
 def opened(path: str | Path) -> Iterator[BufferedReader]:
     """A regular file, open to be read. Raises `InputError` for anything else, and `OSError` where it cannot
     be opened."""
+    path = place_at(path)
+    if not is_local(path):
+        if path.is_dir():
+            raise InputError("this is a folder, not a file", path=path)
+        with path.open("rb") as remote:
+            yield remote
+        return
     require_regular(path, os.stat(path).st_mode)  # a socket cannot be opened
     # Without O_NONBLOCK, opening what has become a pipe would wait for its writer.
     nonblock = getattr(os, "O_NONBLOCK", 0)
@@ -90,7 +161,9 @@ def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
 def check_folder(path: str | Path, *, whole: bool = False) -> Path:
     """The path, where it is a folder or can become one; raises `InputError` otherwise. With `whole`, the
     folder is to be put in place as one: it can be no link, and not the one that the command runs in."""
-    path = Path(path)
+    path = place_at(path)
+    if not is_local(path):
+        return path
     if whole and path.is_symlink():
         raise InputError("this is a link; name the folder itself", path=path)
     if whole and path.exists() and path.samefile("."):
@@ -119,6 +192,13 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
 
     Raises `InputError` where something that is no regular file has the name.
     """
+    if not is_local(path):
+        with tempfile.TemporaryFile(prefix="lrp4rag-") as kept:
+            yield cast(BinaryIO, kept)
+            kept.seek(0)
+            with path.open("wb") as remote:
+                shutil.copyfileobj(kept, remote)
+        return
     _require_replaceable(path)
     with _partial(path) as partial:
         with partial.open("xb") as stream:
@@ -150,7 +230,7 @@ def folder_written_whole(folder: Path, *, replace: bool = False) -> Iterator[Pat
 def remove_leftovers(folder: Path) -> None:
     """Delete what killed processes of this program left half-written in a folder that it keeps, such as a
     store; anything else, and what may yet be written, is left alone."""
-    for entry in os.scandir(folder):
+    for entry in os.scandir(folder) if is_local(folder) else ():
         regular = entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)
         if regular and is_leftover(Path(entry.path)):
             _delete(Path(entry.path))

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import stat
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError, LRP4RAGError
-from lrp4rag.files import write_atomically
+from lrp4rag.files import local_copy, write_atomically
 from lrp4rag.strict_json import parse, sealed
 from lrp4rag.types import not_finite
 
@@ -69,10 +67,7 @@ def read_tensors(
     from safetensors import SafetensorError, safe_open
 
     try:
-        # Opening a pipe would wait for its writer.
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise _damaged(path, "it is no regular file", name)
-        with safe_open(path, framework="numpy") as file:
+        with local_copy(path) as copy, safe_open(copy, framework="numpy") as file:
             description = _description((file.metadata() or {}).get(kind))
             if description is None:
                 raise _damaged(path, f"it does not hold {kind} as it was written", name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lrp4rag.cli.command import advanced, command
+from lrp4rag.cli.engine import EngineChoice, engine_options
 from lrp4rag.cli.inputs import Source, example_options, work_through
 from lrp4rag.cli.options import (
     JSON_LINES,
     MAX_NEW_TOKENS,
     NO_POLICY,
+    PLACE,
     DetectorChoice,
     ReaderChoice,
     detector_options,
@@ -25,16 +28,19 @@ from lrp4rag.cli.options import (
     policy_option,
 )
 from lrp4rag.errors import InputError
-from lrp4rag.files import check_output, write_atomically
-from lrp4rag.terminal import open_console, say, say_json
+from lrp4rag.files import absolute, check_folder, check_output, write_atomically
+from lrp4rag.terminal import open_console, say, say_json, tell
+from lrp4rag.text import one_line
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from lrp4rag.classifiers import FittedDetector
     from lrp4rag.classifiers.analysis import Analysis
+    from lrp4rag.cluster.analysis import Analysing
     from lrp4rag.example import Example
     from lrp4rag.policy import Assessment
+    from lrp4rag.reader import Reader
 
 HALLUCINATION = 3
 Made = TypeVar("Made")
@@ -50,6 +56,12 @@ Made = TypeVar("Made")
 @file_option("--html", "html_path", help="Write a self-contained heatmap page: what each sentence rests on.")
 @file_option("--png", "png_path", help="Write plots of the relevance.")
 @advanced("--tokens", is_flag=True, help="In the page, also show what each token rests on (slower).")
+@engine_options("With --engine ray: readers, on any machine, with --max-memory each")
+@advanced(
+    "--store",
+    type=PLACE,
+    help="With --engine ray: folder that keeps each verdict, so that a run that was killed goes on.",
+)
 @click.option("--fail-on-hallucination", is_flag=True, help="Exit with 3 if a response is flagged.")
 @click.pass_context
 def analyse(
@@ -63,6 +75,8 @@ def analyse(
     html_path: Path | None,
     png_path: Path | None,
     tokens: bool,
+    engine: EngineChoice,
+    store: Path | None,
     fail_on_hallucination: bool,
 ) -> None:
     """Say whether a response is grounded in its passages, what each sentence rests on, and what a policy does
@@ -77,6 +91,7 @@ def analyse(
       lrp4rag analyse --question "Who wrote it?" --passage @p1.txt --passage "Ann Lee, 1874."
       lrp4rag analyse generations.jsonl --json > verdicts.jsonl
       cat generations.jsonl | lrp4rag analyse - --fail-on-hallucination
+      lrp4rag analyse s3://bucket/answers/ --engine ray --store s3://bucket/verdicts --json
 
     A JSON example has "question", "passages" (a list) and "response"; optionally "id", "prompt" (as the
     generator got it), "template", "labels", "source_id" and "generator".
@@ -90,6 +105,15 @@ def analyse(
         raise InputError("--fail-on-hallucination needs a detector")
     if tokens and html_path is None:
         raise InputError("--tokens is for the page; add --html FILE")
+    engine.require_local()
+    if engine.ray:
+        if outputs or choice.estimates:
+            raise InputError("--html, --png and --prevalence estimate are for one machine")
+        plan = _plan(choice, reader, policy_path, max_new_tokens, engine, store)
+        flagged, code = _print_spread(source, plan, engine, reader, as_json)
+        ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
+    if store is not None or engine.workers is not None:
+        raise InputError("--store and --workers are for a cluster; add --engine ray")
     examples = source.read()
     from lrp4rag.classifiers.prevalence import FEWEST
 
@@ -178,6 +202,32 @@ def _print_one(
         open_console().print(render(analysis, prevalence=prevalence, decision=decision))
 
 
+class _Printer:
+    """A line per example, then a summary, of any number of them."""
+
+    def __init__(self, as_json: bool) -> None:
+        from lrp4rag.report.terminal import Tally
+
+        self._as_json, self._console, self.tally = as_json, open_console(), Tally()
+
+    def show(self, row: dict[str, Any], line: Text | str) -> None:
+        self.tally.add(row)
+        if self._as_json:
+            say_json(row)
+        else:  # lines are cut on a terminal, and whole in a pipe
+            piped = not self._console.is_terminal
+            self._console.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=piped)
+
+    def end(self) -> bool:
+        """Print the summary, where there is anything to sum up; returns whether an example is flagged."""
+        from lrp4rag.report.terminal import render_summary
+
+        if self.tally.examples:
+            console = open_console(stderr=True) if self._as_json else self._console
+            console.print(render_summary(self.tally))
+        return self.tally.flagged > 0
+
+
 def _print_many(
     examples: Sequence[Example],
     analysed: Callable[[Example], Analysis],
@@ -187,25 +237,17 @@ def _print_many(
     *,
     estimate: bool,
 ) -> tuple[bool, int]:
-    """A line per example, in their order, then a summary; where the prevalence is estimated, all lines at the
-    end. Returns whether one is flagged, and the exit code."""
+    """All examples, in their order; where the prevalence is estimated, all lines at the end. Returns whether
+    one is flagged, and the exit code."""
     from lrp4rag.report.record import record
-    from lrp4rag.report.terminal import render_line, render_summary
+    from lrp4rag.report.terminal import render_line
 
-    console, records = open_console(), list[dict[str, Any]]()
+    printer = _Printer(as_json)
     prevalence = None if detector is None else detector.prevalence
 
     def reported(analysis: Analysis) -> tuple[dict[str, Any], Text]:
         row = record(analysis, prevalence=prevalence, decision=decided(analysis))
         return row, render_line(analysis)
-
-    def show(row: dict[str, Any], line: Text) -> None:
-        records.append(row)
-        if as_json:
-            say_json(row)
-        else:  # lines are cut on a terminal, and whole in a pipe
-            piped = not console.is_terminal
-            console.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=piped)
 
     if estimate and detector is not None:
         waiting: list[Analysis] = []
@@ -216,13 +258,66 @@ def _print_many(
 
             verdicts, prevalence = at_estimated_prevalence(detector, [one.verdict for one in waiting])
             for analysis, verdict in zip(waiting, verdicts, strict=True):
-                show(*reported(replace(analysis, verdict=verdict)))
+                printer.show(*reported(replace(analysis, verdict=verdict)))
     else:
         ready = _by_prompt(examples, lambda example: reported(analysed(example)))
-        code = work_through(examples, lambda _: show(*ready()))
-    if records:
-        (open_console(stderr=True) if as_json else console).print(render_summary(records))
-    return any(row["hallucinated"] for row in records), code
+        code = work_through(examples, lambda _: printer.show(*ready()))
+    return printer.end(), code
+
+
+def _plan(
+    choice: DetectorChoice,
+    reader: ReaderChoice,
+    policy_path: Path | None,
+    max_new_tokens: int,
+    engine: EngineChoice,
+    store: Path | None,
+) -> Analysing:
+    """What each worker of a cluster does. A detector or a policy that cannot be loaded is told here."""
+    from lrp4rag.cluster.analysis import Analysing
+    from lrp4rag.policy import load_policy
+
+    _ = choice.open()
+    return Analysing(
+        partial(_open, choice, reader),
+        None if policy_path == NO_POLICY else load_policy(policy_path),
+        reader.composite,
+        reader.truncate,
+        reader.max_memory,
+        max_new_tokens,
+        engine.worker_cpus,
+        None if store is None else absolute(check_folder(store)),
+    )
+
+
+def _open(choice: DetectorChoice, reader: ReaderChoice) -> tuple[FittedDetector | None, Reader]:
+    detector = choice.open()
+    return detector, reader.framed_as(detector).open_in_worker(0)
+
+
+def _print_spread(
+    source: Source, plan: Analysing, engine: EngineChoice, reader: ReaderChoice, as_json: bool
+) -> tuple[bool, int]:
+    """All examples of DATA, in their order, analysed on a cluster. Returns whether one is flagged, and the
+    exit code."""
+    from lrp4rag.cluster.analysis import analyse_all
+    from lrp4rag.cluster.groups import Groups, HeldGroups
+    from lrp4rag.cluster.index import files_of, index
+    from lrp4rag.data import read_text
+
+    printer, code = _Printer(as_json), 0
+    files = None if source.data is None or source.id_ is not None else files_of(source.data)
+    held = None if files is not None else HeldGroups.of(source.read())
+    template = read_text(source.template) if source.template else None
+    with engine.joined(reader) as workers:
+        groups: Groups = held or index(files or [], template)
+        for one in analyse_all(groups, plan, workers):
+            if one.record is not None:
+                printer.show(one.record, one.line)
+            else:
+                tell("Error", f"example '{one_line(one.id, 100)}': {one.error}")
+                code = max(code, one.code)
+    return printer.end(), code
 
 
 def _by_prompt(examples: Sequence[Example], work: Callable[[Example], Made]) -> Callable[[], Made]:

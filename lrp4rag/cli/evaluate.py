@@ -10,13 +10,14 @@ from pathlib import Path
 import click
 
 from lrp4rag.cli.command import advanced, command
+from lrp4rag.cli.engine import EngineChoice, engine_options
 from lrp4rag.cli.extract import extraction_of
 from lrp4rag.cli.inputs import data_files, load_data
 from lrp4rag.cli.options import (
     BOOTSTRAP,
-    EXTRACTION_WORKERS,
     GENERATOR,
     PATH,
+    PLACE,
     STORE_HELP,
     DetectorChoice,
     Number,
@@ -61,11 +62,11 @@ MAX_DROP = 0.05
     metavar="YYYY-MM-DD",
     help="Decide as on this day, on which other passages may have expired.  [default: today]",
 )
-@click.option("--store", type=PATH, help=f"{STORE_HELP}  [default: a temporary folder]")
+@click.option("--store", type=PLACE, help=f"{STORE_HELP}  [default: a temporary folder]")
 @GENERATOR
 @click.option("--allow-seen", is_flag=True, help="Evaluate also on sources of the training data.")
 @BOOTSTRAP
-@EXTRACTION_WORKERS
+@engine_options()
 @detector_reader_options()
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON what --out writes.")
 @click.pass_context
@@ -83,7 +84,7 @@ def evaluate(
     generator: tuple[str, ...],
     allow_seen: bool,
     resamples: int,
-    workers: int,
+    engine: EngineChoice,
     reader: ReaderChoice,
     as_json: bool,
 ) -> None:
@@ -134,7 +135,7 @@ def evaluate(
     date = None if date is None else date.replace(tzinfo=UTC)
     with ExitStack() as stack:
         folder = store or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lrp4rag-")))
-        extraction = extraction_of(examples, folder, reader, detector.needs, workers, detector)
+        extraction = extraction_of(examples, folder, reader, detector.needs, engine, detector)
         found = run(
             detector,
             examples,

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 import click
 
 from lrp4rag.cli.command import advanced, command
+from lrp4rag.cli.engine import EngineChoice, engine_options
 from lrp4rag.cli.inputs import load_data
 from lrp4rag.cli.options import (
-    EXTRACTION_WORKERS,
     GENERATOR,
     LIMIT,
-    PATH,
+    PLACE,
     STORE_HELP,
     ReaderChoice,
     reader_options,
 )
 from lrp4rag.errors import LRP4RAGError
-from lrp4rag.files import check_folder
+from lrp4rag.files import absolute, check_folder
 from lrp4rag.terminal import say, tell
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @command(short_help="Compute relevance and signals of responses into a store.")
 @click.argument("data", metavar="DATA")
-@click.option("--store", required=True, type=PATH, help=STORE_HELP)
+@click.option("--store", required=True, type=PLACE, help=STORE_HELP)
 @click.option(
     "--parts",
     default="relevance,signals,prompt,sentences",
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 )
 @GENERATOR
 @LIMIT
-@EXTRACTION_WORKERS
+@engine_options()
 @reader_options()
 def extract(
     data: str,
@@ -67,25 +67,28 @@ def extract(
     allow_failures: int,
     generator: tuple[str, ...],
     limit: int | None,
-    workers: int,
+    engine: EngineChoice,
     reader: ReaderChoice,
 ) -> None:
     """Compute relevance, and what else detectors and baselines read, of every response in DATA.
 
-    DATA is a JSONL or JSON file, or a RAGTruth directory. The results are kept in a store; further parts
-    can be added to it later. Responses to one prompt share its computation. Safe to interrupt: running it
-    again computes only what is missing or damaged. A response that fails does not stop the others: the
-    reasons are listed at the end and logged in STORE/failures.jsonl, and the exit code is 1 (see
-    --allow-failures).
+    DATA is a JSONL, JSON or Parquet file, or a RAGTruth directory; with --engine ray also a folder of
+    JSONL and Parquet files, here or behind a URL, of which no machine holds all rows (docs/cluster.md).
+    The results are kept in a store; further parts can be added to it later. Responses to one prompt share
+    its computation. Safe to interrupt: running it again computes only what is missing or damaged. A
+    response that fails does not stop the others: the reasons are listed at the end and logged in
+    STORE/failures.jsonl, and the exit code is 1 (see --allow-failures).
 
     \b
-    Example:
+    Examples:
       lrp4rag extract DATA --store DIR --dtype bfloat16 --workers 2
+      lrp4rag extract s3://bucket/data/ --store s3://bucket/store --engine ray --address auto
     """
     names = [part.strip() for part in parts.split(",") if part.strip()]
     names += [f"matrix-{matrix}"] if matrix else []
     check_folder(store)
-    extraction = extraction_of(load_data(data, generator, limit), store, reader, names, workers)
+    given: str | Sequence[Example] = data if engine.ray and not generator and limit is None else ""
+    extraction = extraction_of(given or load_data(data, generator, limit), store, reader, names, engine)
     failed = len(extraction.failures)
     say(f"{extraction.computed} computed, {extraction.present} already present, {failed} failed")
     if failed > allow_failures:
@@ -95,25 +98,45 @@ def extract(
 
 
 def extraction_of(
-    examples: Sequence[Example],
+    examples: str | Sequence[Example],
     store: Path,
     choice: ReaderChoice,
     parts: Sequence[str],
-    workers: int,
+    engine: EngineChoice,
     detector: FittedDetector | None = None,
 ) -> Extraction:
-    """What the chosen reader finds, as the detector needs it where there is one; failures are reported."""
+    """What the chosen reader finds, as the detector needs it where there is one; failures are reported. Of a
+    cluster `examples` may be DATA, which is then read there."""
     from lrp4rag.report.inventory import reasons_table
-    from lrp4rag.training.extract import extract as run
     from lrp4rag.training.inventory import reasons_of
 
     check_folder(store)
+    engine.require_local()
+    found = (_on_cluster if engine.ray else _here)(examples, store, choice, parts, engine, detector)
+    if found.failures:
+        many = len(found.failures)
+        reasons = reasons_table(reasons_of(found.failures))
+        tell("Warning", f"{many} response{'s' if many > 1 else ''} failed\n{reasons}")
+    return found
+
+
+def _here(
+    examples: str | Sequence[Example],
+    store: Path,
+    choice: ReaderChoice,
+    parts: Sequence[str],
+    engine: EngineChoice,
+    detector: FittedDetector | None,
+) -> Extraction:
+    from lrp4rag.training.extract import extract as run
+
+    assert not isinstance(examples, str)
     reader = choice.open(detector)
     composite = choice.rules
     if detector is not None:  # before the expensive part
         composite = choice.composite or detector.card.composite
         detector.require(reader.identity.as_dict(), composite, detector.card.target)
-    extraction = run(
+    return run(
         examples,
         reader,
         store,
@@ -121,11 +144,38 @@ def extraction_of(
         truncation=choice.truncate,
         parts=parts,
         max_memory=choice.max_memory,
-        workers=workers,
+        workers=engine.workers or 1,
         load=replace(choice, chat_template=reader.identity.chat_template).open_in_worker,
     )
-    if extraction.failures:
-        many = len(extraction.failures)
-        reasons = reasons_table(reasons_of(extraction.failures))
-        tell("Warning", f"{many} response{'s' if many > 1 else ''} failed\n{reasons}")
-    return extraction
+
+
+def _on_cluster(
+    examples: str | Sequence[Example],
+    store: Path,
+    choice: ReaderChoice,
+    parts: Sequence[str],
+    engine: EngineChoice,
+    detector: FittedDetector | None,
+) -> Extraction:
+    from lrp4rag.cluster.extraction import Extracting, configuration_of, extract_examples, extract_files
+    from lrp4rag.cluster.index import files_of
+    from lrp4rag.data import load_examples
+    from lrp4rag.features.parts import part_named
+    from lrp4rag.training.store import Store
+
+    wanted = tuple(part_named(part) for part in parts)
+    files = files_of(examples) if isinstance(examples, str) else None
+    framed = choice.framed_as(detector)
+    composite = choice.composite or (detector.card.composite if detector is not None else choice.rules)
+    with engine.joined(choice) as workers:
+        configuration = configuration_of(framed.open_in_worker, composite, choice.truncate, wanted, workers)
+        if detector is not None:
+            detector.require(configuration.reader, composite, detector.card.target)
+
+        def plan(opened: Store) -> Extracting:
+            return Extracting(framed.open_in_worker, opened, wanted, choice.max_memory, engine.worker_cpus)
+
+        if files is not None:
+            return extract_files(files, absolute(store), plan, configuration, workers)
+        held = load_examples(examples) if isinstance(examples, str) else examples
+        return extract_examples(held, absolute(store), plan, configuration, workers)

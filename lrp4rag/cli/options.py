@@ -15,6 +15,7 @@ import click
 
 from lrp4rag.cli.command import advanced
 from lrp4rag.errors import InputError
+from lrp4rag.files import place_at
 from lrp4rag.text import one_line
 
 if TYPE_CHECKING:
@@ -145,13 +146,20 @@ def blocks_option(default: str) -> Decorator:
 
 
 GENERATOR = repeatable("--generator", help="Use only responses of this generator; repeatable.")
-EXTRACTION_WORKERS = count(
-    "--workers",
-    default=1,
-    help="Processes that share the extraction and --max-memory; without --device they take GPUs in turn.",
-)
 FOLD_WORKERS = count("--workers", help="Processes of the cross-validation.  [default: one per core]")
 STORE_HELP = "Folder that keeps what is extracted, so that nothing is computed twice."
+
+
+class Place(click.ParamType):  # type: ignore[type-arg]
+    """A folder here, or behind a URL of fsspec such as s3://bucket/store."""
+
+    name = "FOLDER|URL"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        return place_at(value)
+
+
+PLACE = Place()
 
 
 @dataclass(frozen=True)
@@ -178,10 +186,14 @@ class ReaderChoice:
         from lrp4rag.reader import load_reader
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        framing = self.chat_template
-        if framing is None and detector is not None:
-            framing = detector.card.reader["chat_template"]
+        framing = self.framed_as(detector).chat_template
         return load_reader(self.reader_name, device=self.device, dtype=self.dtype, chat_template=framing)
+
+    def framed_as(self, detector: FittedDetector | None) -> ReaderChoice:
+        """The same; unless the options say how prompts are framed, as the detector's were."""
+        if self.chat_template is not None or detector is None:
+            return self
+        return replace(self, chat_template=detector.card.reader["chat_template"])
 
     def open_in_worker(self, worker: int) -> Reader:
         """The reader of a worker, on the next GPU where there are several and none is named."""

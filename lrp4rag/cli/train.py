@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lrp4rag.cli.command import advanced, command
+from lrp4rag.cli.engine import EngineChoice
 from lrp4rag.cli.extract import extraction_of
 from lrp4rag.cli.inputs import load_data
 from lrp4rag.cli.options import (
@@ -198,7 +199,7 @@ def train(
     beside = None if former is None else former.detector
     detector = fit(
         corpus,
-        extraction_of(corpus.examples, store, reader, needs, workers or 1, beside),
+        extraction_of(corpus.examples, store, reader, needs, EngineChoice(workers=workers), beside),
         reads=reads,
         former=former,
         command=shown_command(),

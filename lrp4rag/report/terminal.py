@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -92,28 +93,48 @@ def _suspicion_of(sentence: Sentence) -> float:
     return -(sentence.relevance or 0.0) if sentence.probability is None else sentence.probability
 
 
-def render_summary(records: list[dict[str, Any]]) -> Text:
-    """How many of the examples are flagged, their mean probability, and which took longest; on a line of its
-    own the prevalence that probabilities are for, where one is given.
+@dataclass(slots=True)
+class Tally:
+    """Examples counted one after the other; `add` takes records of `lrp4rag.report.record`. Ones without a
+    verdict (failures) only count."""
 
-    `records` are those of `lrp4rag.report.record`; ones without a verdict (failures) only count.
-    """
-    text = Text(f"{len(records)} {'example' if len(records) == 1 else 'examples'}")
-    probabilities = [row["probability"] for row in records if row.get("probability") is not None]
-    if probabilities:
-        flagged = sum(bool(row.get("hallucinated")) for row in records)
-        text.append(f", {flagged} flagged", style="bold red" if flagged else "bold green")
-        abstained = sum(bool(row.get("abstained")) for row in records)
-        if abstained:
-            text.append(f", {abstained} without a verdict", style="yellow")
-        text.append(f", mean probability {sum(probabilities) / len(probabilities):.2f}")
-    timed = [(sum(row["seconds"].values()), row) for row in records if row.get("seconds")]
-    if timed:
-        spent, slowest = max(timed, key=lambda pair: pair[0])
-        text.append(f", slowest {one_line(str(slowest.get('id', '?')), 40)} ({spent:.1f} s)")
-    given = next((row["prevalence"] for row in records if row.get("prevalence") is not None), None)
-    if given is not None:
-        text.append(f"\n{_prevalence_words(given)}", style="dim")
+    examples: int = 0
+    flagged: int = 0
+    abstained: int = 0
+    judged: int = 0
+    probabilities: float = 0.0
+    slowest: tuple[float, str] | None = None
+    prevalence: float | None = None
+
+    def add(self, row: dict[str, Any]) -> None:
+        self.examples += 1
+        self.flagged += bool(row.get("hallucinated"))
+        self.abstained += bool(row.get("abstained"))
+        if row.get("probability") is not None:
+            self.judged += 1
+            self.probabilities += row["probability"]
+        if row.get("seconds"):
+            spent = sum(row["seconds"].values())
+            if self.slowest is None or spent > self.slowest[0]:
+                self.slowest = spent, str(row.get("id", "?"))
+        if self.prevalence is None:
+            self.prevalence = row.get("prevalence")
+
+
+def render_summary(tally: Tally) -> Text:
+    """How many of the examples are flagged, their mean probability, and which took longest; on a line of its
+    own the prevalence that probabilities are for, where one is given."""
+    text = Text(f"{tally.examples} {'example' if tally.examples == 1 else 'examples'}")
+    if tally.judged:
+        text.append(f", {tally.flagged} flagged", style="bold red" if tally.flagged else "bold green")
+        if tally.abstained:
+            text.append(f", {tally.abstained} without a verdict", style="yellow")
+        text.append(f", mean probability {tally.probabilities / tally.judged:.2f}")
+    if tally.slowest is not None:
+        spent, slowest = tally.slowest
+        text.append(f", slowest {one_line(slowest, 40)} ({spent:.1f} s)")
+    if tally.prevalence is not None:
+        text.append(f"\n{_prevalence_words(tally.prevalence)}", style="dim")
     return text
 
 

@@ -53,14 +53,14 @@ def extract(
     """
     parts = [part_named(part) for part in parts]
     rules = composite_named(composite)
-    _require_possible(parts, reader, rules)
+    require_possible(parts, reader, rules)
     store = Store.open(folder, Configuration(reader.identity.as_dict(), rules.name, truncation=truncation))
     store.add_examples(examples, rebuild=True)
     # Equal examples share files.
     wanted = {store.path(example): example for example in examples}
     looked = track(wanted.values(), len(wanted), "looking at what is there")
-    missing = [example for example in looked if not _complete(store, example, parts)]
-    groups = _groups(missing, examples)
+    missing = [example for example in looked if not is_complete(store, example, parts)]
+    groups = groups_of(missing, examples)
     if workers > 1 and load is not None and len(groups) > 1:
         outcomes = run_in_workers(groups, parts, store, load, min(workers, len(groups)), max_memory)
     else:
@@ -72,7 +72,7 @@ def extract(
     return Extraction(store, len(missing) - len(failed), len(wanted) - len(missing), failures)
 
 
-def _require_possible(parts: Sequence[str], reader: Reader, composite: Composite) -> None:
+def require_possible(parts: Sequence[str], reader: Reader, composite: Composite) -> None:
     """Before the expensive part: what would fail for one example would fail for all."""
     if not parts:
         raise InputError("name at least one part to extract, such as relevance")
@@ -85,7 +85,7 @@ def _require_possible(parts: Sequence[str], reader: Reader, composite: Composite
         )
 
 
-def _complete(store: Store, example: Example, parts: Sequence[str]) -> bool:
+def is_complete(store: Store, example: Example, parts: Sequence[str]) -> bool:
     """Whether all parts are there; a damaged file is removed, so that it is computed again."""
     held = [store.holds(example, part) for part in parts]
     for part, whole in zip(parts, held, strict=True):
@@ -94,12 +94,12 @@ def _complete(store: Store, example: Example, parts: Sequence[str]) -> bool:
     return all(held)
 
 
-def _groups(missing: Sequence[Example], examples: Sequence[Example]) -> list[Group]:
+def groups_of(missing: Sequence[Example], examples: Sequence[Example]) -> list[Group]:
     """Examples with one prompt together, each group with the next prompt in an order that never changes."""
     prompts: dict[str, list[Example]] = {}
     for example in missing:
-        prompts.setdefault(_prompt_key(example), []).append(example)
-    known = {_prompt_key(example): example for example in examples}
+        prompts.setdefault(prompt_key(example), []).append(example)
+    known = {prompt_key(example): example for example in examples}
     order = sorted(known)
     following = dict(zip(order, order[1:] + order[:1], strict=True))
     return [
@@ -108,7 +108,8 @@ def _groups(missing: Sequence[Example], examples: Sequence[Example]) -> list[Gro
     ]
 
 
-def _prompt_key(example: Example) -> str:
+def prompt_key(example: Example) -> str:
+    """The same for the same prompt with its parts in the same places."""
     return json_hash([example.prompt, [[one.kind, one.index, one.start, one.end] for one in example.spans]])
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning
 from lrp4rag.example import Example
-from lrp4rag.files import written_atomically
+from lrp4rag.files import place_at, written_atomically
 from lrp4rag.progress import track
 from lrp4rag.training.store import MANIFEST, Configuration, Store, discard, is_whole
 
@@ -68,7 +68,7 @@ def inventory(folder: str | Path) -> Inventory:
         generators=_by_generator(examples),
         hallucinated=_by_generator(example for example in examples if example.labels),
         files={part: len(paths) for part, paths in files.items()},
-        megabytes={part: sum(path.lstat().st_size for path in paths) / 1e6 for part, paths in files.items()},
+        megabytes={part: sum(path.stat().st_size for path in paths) / 1e6 for part, paths in files.items()},
         damaged={part: broken[part] for part in files},
         first_damaged=str(damaged[0]) if damaged else None,
         failed=None if failures is None else len(failures),
@@ -101,7 +101,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> int:
     `LRP4RAGError` for files that are damaged in all stores that hold them.
     """
     stores = [Store.existing(folder) for folder in folders]
-    if any(store.folder.resolve() == Path(out).resolve() for store in stores):
+    if any(store.folder.resolve() == place_at(out).resolve() for store in stores):
         raise InputError("the merged store's folder is one of those to merge; name another", path=out)
     # All of this before anything is written.
     for store in stores[1:]:

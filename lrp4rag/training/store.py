@@ -17,15 +17,18 @@ but the log of failures has a hash, and what does not agree with it is refused.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
 import sys
+import tempfile
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +38,18 @@ from lrp4rag.example import Example
 from lrp4rag.features.parts import MATRIX, PARTS, PROMPT, READING, RELEVANCE, SIGNALS, matrix_shape
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import AROUND
-from lrp4rag.files import check_folder, is_leftover, read_bytes, remove_leftovers, write_atomically
+from lrp4rag.files import (
+    check_folder,
+    is_leftover,
+    is_local,
+    opened,
+    place_at,
+    present,
+    read_bytes,
+    remove_leftovers,
+    write_atomically,
+    written_atomically,
+)
 from lrp4rag.hashes import hash_of, json_hash
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded
@@ -62,7 +76,7 @@ class Store:
     @classmethod
     def open(cls, folder: str | Path, configuration: Configuration) -> Store:
         """Open or create a store; raises `InputError` where it was made with another configuration."""
-        store = cls(Path(folder), configuration)
+        store = cls(place_at(folder), configuration)
         folder, manifest = store.folder, store.folder / MANIFEST
         check_folder(folder)
         entries = list(folder.iterdir()) if folder.is_dir() else []
@@ -85,7 +99,7 @@ class Store:
     @classmethod
     def existing(cls, folder: str | Path) -> Store:
         """Open a store to read it, whatever its configuration; raises `InputError` where there is none."""
-        folder = Path(folder)
+        folder = place_at(folder)
         if not (folder / MANIFEST).is_file():
             raise InputError("there is no store here; make one with lrp4rag extract", path=folder)
         return cls(folder, Manifest.read(folder / MANIFEST).configuration)
@@ -108,7 +122,7 @@ class Store:
 
     def has(self, example: Example, part: str = RELEVANCE) -> bool:
         """Whether the part is there; it may be damaged."""
-        return os.path.lexists(self.path(example, part))
+        return present(self.path(example, part))
 
     def holds(self, example: Example, part: str = RELEVANCE) -> bool:
         """Whether the part is there and whole (a damaged file is computed again)."""
@@ -182,12 +196,7 @@ class Store:
                 if not rebuild:
                     raise
                 data = manifest.data
-                warnings.warn(
-                    f"{self.folder / EXAMPLES}: changed, damaged or missing; it is made anew of the "
-                    f"{len(given)} responses given now, and lists no others",
-                    LRP4RAGWarning,
-                    stacklevel=3,
-                )
+                _warn_of_remaking(self.folder / EXAMPLES)
             merged = {**(known or {}), **given}
             if merged != known:
                 content = dump_examples(merged.values())
@@ -200,6 +209,44 @@ class Store:
             settled = replace(manifest, data=data, coming=None)
             if settled != manifest:
                 settled.write(self.folder / MANIFEST)
+
+    def add_lines(self, lines: BinaryIO, count: int, given: Callable[[Example], bool]) -> None:
+        """The same for more examples than memory should hold: the `count` lines of a file that
+        `dump_examples` wrote. Those that the store has, and for which `given` is false, stay before them; one
+        that is damaged is made anew.
+        """
+        with _alone_in(self.folder), tempfile.TemporaryFile(prefix="lrp4rag-") as merged:
+            manifest = self._manifest()
+            for example in self._kept(given):
+                merged.write(dump_examples([example]))
+                count += 1
+            lines.seek(0)
+            shutil.copyfileobj(lines, merged)
+            merged.seek(0)
+            coming = Data(examples=count, sha256=hashlib.file_digest(merged, "sha256").hexdigest())
+            if manifest.data != coming or manifest.coming is not None:
+                # Killed between these writes, the store is still good: the file has one of the two hashes.
+                replace(manifest, coming=coming).write(self.folder / MANIFEST)
+                merged.seek(0)
+                with written_atomically(self.folder / EXAMPLES) as stream:
+                    shutil.copyfileobj(merged, stream)
+                replace(manifest, data=coming, coming=None).write(self.folder / MANIFEST)
+
+    def _kept(self, given: Callable[[Example], bool]) -> Iterator[Example]:
+        """The examples of earlier runs that are not given again, one at a time."""
+        path = self.folder / EXAMPLES
+        if not present(path):
+            return
+        with opened(path) as stream:
+            whole = self._manifest().accepts(hashlib.file_digest(stream, "sha256").hexdigest())
+        if not whole:
+            _warn_of_remaking(path)
+            return
+        with opened(path) as stream:
+            for line in stream:
+                for example in parse_examples(line, path):
+                    if not given(example):
+                        yield example
 
     def log_failures(self, failures: Mapping[str, str]) -> None:
         """Replace the log of failed examples (id and reason, a JSON line each)."""
@@ -214,7 +261,7 @@ class Store:
         """The examples that failed in the last run, and why; raises `InputError` naming the line where the
         log is damaged."""
         path, found = self.folder / FAILURES, {}
-        content = read_bytes(path, LARGEST) if os.path.lexists(path) else b""
+        content = read_bytes(path, LARGEST) if present(path) else b""
         for number, line in enumerate(content.splitlines(), start=1):
             try:
                 row = parse(line)
@@ -232,7 +279,7 @@ class Store:
     def _read_examples(self) -> tuple[list[Example], Data | None]:
         """The examples, and what the manifest would say of their file; None where there is no file."""
         path, manifest = self.folder / EXAMPLES, self._manifest()
-        content = read_bytes(path, LARGEST) if os.path.lexists(path) else None
+        content = read_bytes(path, LARGEST) if present(path) else None
         digest = None if content is None else hash_of(content)
         # An extraction may have replaced both files since the manifest was read.
         if not manifest.accepts(digest) and not self._manifest().accepts(digest):
@@ -245,6 +292,15 @@ class Store:
             return [], None
         examples = parse_examples(content, path)
         return examples, Data(examples=len(examples), sha256=digest)
+
+
+def _warn_of_remaking(path: Path) -> None:
+    warnings.warn(
+        f"{path}: changed, damaged or missing; it is made anew of the responses given now, and lists no "
+        "others",
+        LRP4RAGWarning,
+        stacklevel=4,
+    )
 
 
 def write_arrays(
@@ -333,7 +389,7 @@ def _by_identity(examples: Iterable[Example]) -> dict[tuple[str, str], Example]:
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
     """Wait until no other process changes what both read first: the manifest and the examples."""
-    if sys.platform == "win32":
+    if sys.platform == "win32" or not is_local(folder):
         yield
         return
     import fcntl

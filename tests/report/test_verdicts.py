@@ -21,7 +21,7 @@ from lrp4rag.features.table import FEATURES
 from lrp4rag.report.html import html_page
 from lrp4rag.report.plots import figure
 from lrp4rag.report.record import record
-from lrp4rag.report.terminal import render, render_line, render_summary
+from lrp4rag.report.terminal import Tally, render, render_line, render_summary
 from lrp4rag.report.words import REASONS, reason_words
 from tests.report.samples import READER, RESPONSE, analysis_of, grounded_then_not, hostile
 from tests.report.test_html import Page
@@ -184,7 +184,7 @@ def test_where_there_is_no_verdict_it_is_said_why():
         assert f"unlike the training data: {LONG.words}" in shown
         assert f"caution: {FEW.words}" in shown
     assert "no verdict" in render_line(analysis).plain
-    assert "0 flagged, 1 without a verdict" in render_summary([row]).plain
+    assert "0 flagged, 1 without a verdict" in summary_of([row])
 
 
 def test_a_caution_leaves_the_verdict():
@@ -238,10 +238,10 @@ def test_a_line_per_example():
 def test_summary():
     flagged, fine = record(analysis_of(probability=0.9)), record(analysis_of(probability=0.2))
     slow = {**fine, "id": "slow\x1b[1m", "seconds": {"push": 20.0}}
-    text = render_summary([flagged, fine, slow, {"id": "failed", "error": "too long"}]).plain
+    text = summary_of([flagged, fine, slow, {"id": "failed", "error": "too long"}])
     assert text.startswith("4 examples, 1 flagged, mean probability 0.43, slowest slow")
     assert text.endswith("(20.0 s)")
     assert "\x1b" not in text
-    assert render_summary([]).plain == "0 examples"
-    evidence = render_summary([record(analysis_of(probability=None))]).plain
+    assert summary_of([]) == "0 examples"
+    evidence = summary_of([record(analysis_of(probability=None))])
     assert evidence == "1 example, slowest bridge-1 (1.8 s)"

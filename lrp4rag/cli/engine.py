@@ -1,0 +1,79 @@
+"""Where work is done: here, or on the machines of a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from lrp4rag.cli.command import advanced
+from lrp4rag.cli.options import Decorator, ReaderChoice, count, gathered
+from lrp4rag.errors import InputError
+
+if TYPE_CHECKING:
+    from lrp4rag.cluster.work import Workers
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """One process or several of this machine, or workers of a cluster."""
+
+    engine: str = "local"
+    address: str | None = None
+    workers: int | None = None
+    worker_cpus: int = 1
+
+    @property
+    def ray(self) -> bool:
+        return self.engine == "ray"
+
+    @contextmanager
+    def joined(self, reader: ReaderChoice) -> Iterator[Workers]:
+        """The workers of the cluster, each with a device and the memory that the reader's options give it."""
+        from lrp4rag.cluster.session import joined
+        from lrp4rag.cluster.work import Workers, resources
+
+        with joined(self.address):
+            wants_gpu = reader.device is None or reader.device.startswith("cuda")
+            gpu = wants_gpu and resources().get("GPU", 0) > 0
+            yield Workers(self.workers, self.worker_cpus, gpu=gpu, memory=reader.max_memory)
+
+    def require_local(self) -> None:
+        """Raise `InputError` for options of a cluster without one."""
+        if not self.ray and (self.address is not None or self.worker_cpus != 1):
+            raise InputError("--address and --worker-cpus are for a cluster; add --engine ray")
+
+
+def engine_options(workers: str = "Processes that share the extraction and --max-memory") -> Decorator:
+    """Where work is done, as an `EngineChoice` named `engine`."""
+    return gathered(
+        EngineChoice,
+        "engine",
+        count(
+            "--workers",
+            help=f"{workers}; without --device they take GPUs in turn. With --engine ray: readers on any "
+            "machine, with --max-memory each.  [default: 1; with ray as many as there are GPUs, or CPUs]",
+        ),
+        click.option(
+            "--engine",
+            type=click.Choice(["local", "ray"]),
+            default="local",
+            help="Where: on this machine, or on a Ray cluster (pip install 'lrp4rag[ray]').",
+        ),
+        advanced(
+            "--address",
+            metavar="ADDRESS",
+            help="Ray cluster to join, such as auto or ray-head:6379.  [default: RAY_ADDRESS, or one "
+            "of this machine]",
+        ),
+        advanced(
+            "--worker-cpus",
+            default=1,
+            type=click.IntRange(1),
+            metavar="N",
+            help="CPUs, and threads, of each worker of a cluster.",
+        ),
+    )

@@ -1,0 +1,151 @@
+"""Analysis by many machines: a record for each response, in the order of DATA."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from lrp4rag import __version__
+from lrp4rag.classifiers import FittedDetector
+from lrp4rag.classifiers.analysis import analysing
+from lrp4rag.cluster.groups import Groups, Numbered
+from lrp4rag.cluster.work import Workers, spread
+from lrp4rag.data import json_line
+from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.example import Example
+from lrp4rag.files import present, write_atomically
+from lrp4rag.hashes import json_hash
+from lrp4rag.policy import Policy, assess
+from lrp4rag.progress import track
+from lrp4rag.reader.encoding import Truncation
+from lrp4rag.reader.reader import Reader
+from lrp4rag.report.record import record
+from lrp4rag.report.terminal import render_line
+from lrp4rag.strict_json import finite_or_none, read_record, require_seal, sealed
+from lrp4rag.training.extractor import Group
+
+VERDICTS = "verdicts"
+"""The folder of a store that verdicts are kept in."""
+
+
+class Opening(Protocol):
+    """What opens a detector and its reader in the process that needs them."""
+
+    def __call__(self) -> tuple[FittedDetector | None, Reader]: ...
+
+
+@dataclass(frozen=True)
+class Analysing:
+    """What a worker needs to know. `kept` is the folder that keeps what is analysed, None: nowhere."""
+
+    open: Opening
+    policy: Policy | None
+    composite: str | None
+    truncation: Truncation
+    max_memory: int | None
+    max_new_tokens: int
+    threads: int
+    kept: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Analysed:
+    """What became of one response: its record and line, or why it failed and the exit code for that."""
+
+    id: str
+    record: dict[str, Any] | None
+    line: str
+    error: str
+    code: int
+
+
+def analyse_all(groups: Groups, plan: Analysing, workers: Workers) -> Iterator[Analysed]:
+    """Each response in the order of DATA, as soon as those before it are there."""
+    waiting: dict[int, list[dict[str, Any]]] = {}
+    following = 0
+    done = track(spread(groups, AnalysisWorker, plan, workers), groups.examples, "judging responses")
+    for row in done:
+        waiting.setdefault(row["row"], []).append(row)
+        while following in waiting and waiting[following][-1]["last"]:
+            for one in waiting.pop(following):
+                told = json.loads(one["record"]) if one["record"] else None
+                yield Analysed(one["id"], told, one["line"], one["error"], one["code"])
+            following += 1
+
+
+class AnalysisWorker:
+    """A detector and its reader."""
+
+    def __init__(self, plan: Analysing) -> None:
+        import torch
+
+        torch.set_num_threads(plan.threads)
+        self._plan = plan
+        self._detector, reader = plan.open()
+        # As long as the process: the reader's model is nobody else's.
+        self._analyse = ExitStack().enter_context(
+            analysing(reader, self._detector, composite=plan.composite, max_memory=plan.max_memory)
+        )
+        self._kept = None if plan.kept is None else plan.kept / VERDICTS / self._key(reader)
+        if self._kept is not None:
+            self._kept.mkdir(parents=True, exist_ok=True)
+
+    def _key(self, reader: Reader) -> str:
+        """What verdicts depend on, beside the example."""
+        plan, detector = self._plan, self._detector
+        known = [__version__, reader.identity.as_dict(), plan.composite, plan.truncation, plan.max_new_tokens]
+        card = None if detector is None else detector.card.model_dump_json()
+        prevalence = None if detector is None else detector.prevalence
+        policy = None if plan.policy is None else plan.policy.model_dump_json()
+        return json_hash([*known, card, prevalence, policy])[:32]
+
+    def run(self, group: Group, numbered: Sequence[Numbered]) -> Iterator[dict[str, Any]]:
+        """A row each: what `Analysed` is made of, and where its response stands in DATA."""
+        found = self._read(group)
+        if found is None:
+            found = [self._one(example) for example in group.examples]
+            self._write(group, found)
+        places = [row for row, _, _ in numbered]
+        for place, after, told in zip(places, [*places[1:], -1], found, strict=True):
+            yield {**told, "row": place, "last": place != after}
+
+    def _one(self, example: Example) -> dict[str, Any]:
+        plan, detector = self._plan, self._detector
+        try:
+            found = self._analyse(example, truncation=plan.truncation, max_new_tokens=plan.max_new_tokens)
+            decision = None
+            if plan.policy is not None and detector is not None:
+                decision = assess(plan.policy, found.example, found.verdict)
+        # RuntimeError: torch, for example when memory runs out on one long row.
+        except (LRP4RAGError, RuntimeError, IndexError, ValueError) as error:
+            code = getattr(error, "exit_code", 1)
+            return {"id": example.id, "record": "", "line": "", "error": str(error), "code": code}
+        row = record(found, prevalence=None if detector is None else detector.prevalence, decision=decision)
+        told = json.dumps(finite_or_none(row))
+        return {"id": example.id, "record": told, "line": render_line(found).plain, "error": "", "code": 0}
+
+    def _path(self, group: Group) -> Path | None:
+        lines = [json_line(example) for example in group.examples]
+        return None if self._kept is None else self._kept / f"{json_hash(lines)[:32]}.json"
+
+    def _read(self, group: Group) -> list[dict[str, Any]] | None:
+        """What an earlier run kept of these; None where that is missing, damaged, or has failures."""
+        path = self._path(group)
+        if path is None or not present(path):
+            return None
+        try:
+            kept = read_record(path, "verdicts")
+            require_seal(kept, path, "this file")
+            found: list[dict[str, Any]] = kept["rows"]
+        except (InputError, KeyError):
+            return None
+        return None if len(found) != len(group.examples) or any(row["error"] for row in found) else found
+
+    def _write(self, group: Group, found: list[dict[str, Any]]) -> None:
+        path = self._path(group)
+        if path is not None:
+            write_atomically(path, json.dumps(sealed({"rows": found})) + "\n")

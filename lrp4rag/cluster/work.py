@@ -1,0 +1,136 @@
+"""Groups over the workers of a cluster, by Ray Data: an actor a device, which loads its reader once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lrp4rag.cluster.groups import Groups
+from lrp4rag.cluster.session import errors_of_workers
+from lrp4rag.errors import LRP4RAGError
+
+MOST_AT_ONCE = 64
+"""Rows that an actor gets at a time; fewer where there are few, so that all actors have some."""
+SHARES = 8
+"""Times that each actor is given something, where there are few rows."""
+ATTEMPTS = 5
+"""Times that the same rows are begun: Ray begins them again where their worker died, and what kills each
+worker that has them would do so for ever."""
+
+
+def resources() -> dict[str, float]:
+    """Of the cluster as it is now: CPU, GPU, memory."""
+    import ray
+
+    found: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """How many actors (None: as many as there are devices, also those that an autoscaler adds), and what each
+    takes: CPUs, which are its threads, GPUs, and bytes of memory that Ray sets aside for it."""
+
+    count: int | None = None
+    cpus: int = 1
+    gpu: bool = False
+    memory: int | None = None
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """As Ray wants them."""
+        found: dict[str, Any] = {"num_cpus": self.cpus, "num_gpus": 1 if self.gpu else 0}
+        return found if self.memory is None else {**found, "memory": self.memory}
+
+    def here(self) -> int:
+        """How many fit the cluster as it is now."""
+        have = resources()
+        fits = int(have.get("GPU", 0)) if self.gpu else int(have.get("CPU", 1)) // self.cpus
+        return max(1, fits)
+
+
+def spread(groups: Groups, worker: type, plan: Any, workers: Workers) -> Iterator[dict[str, Any]]:
+    """What `worker(plan).run(group, numbered)` yields of every group, a dict each, as groups are done.
+
+    A worker that dies, alone or with its machine, is started again, and does its rows again: none is lost,
+    and none comes twice. Raises what a worker raises, and `LRP4RAGError` where one dies again and again.
+    """
+    import ray
+    import ray.data
+
+    count = workers.count or workers.here()
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    each = max(
+        1,
+        min(MOST_AT_ONCE * len(groups) // max(groups.rows, 1), len(groups) // (count * SHARES), MOST_AT_ONCE),
+    )
+    blocks = -(-len(groups) // each)
+    # Blocks that are here already: tasks that read them would wait for the cores that the actors hold.
+    numbers = ray.data.from_items([{"id": block} for block in range(blocks)], override_num_blocks=blocks)
+    shared, begun = (
+        ray.put(groups),
+        ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(_Begun).remote(),
+    )
+    pool = ray.data.ActorPoolStrategy(
+        min_size=min(count, blocks),
+        max_size=min(count, blocks) if workers.count else None,
+        max_tasks_in_flight_per_actor=2,
+    )
+    done = numbers.map_batches(
+        _Actor,
+        fn_constructor_args=([shared], begun, worker, plan, each),
+        batch_size=None,
+        compute=pool,
+        **workers.resources,
+    )
+    with errors_of_workers():
+        yield from done.iter_rows()
+
+
+class _Begun:
+    """How often blocks of rows were begun and not ended."""
+
+    def __init__(self) -> None:
+        self._times: dict[int, int] = {}
+
+    def begin(self, block: int) -> int:
+        self._times[block] = self._times.get(block, 0) + 1
+        return self._times[block]
+
+    def end(self, block: int) -> None:
+        self._times.pop(block, None)
+
+
+class _Actor:
+    """Holds the worker, which holds the reader."""
+
+    def __init__(self, shared: list[Any], begun: Any, worker: type, plan: Any, each: int) -> None:
+        import ray
+
+        self._groups: Groups = ray.get(shared[0])
+        self._worker, self._each, self._begun = worker(plan), each, begun
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        rows = [row for block in batch["id"].tolist() for row in self._rows(block)]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def _rows(self, block: int) -> list[dict[str, Any]]:
+        import ray
+
+        groups = [
+            self._groups.read(number)
+            for number in range(block * self._each, min((block + 1) * self._each, len(self._groups)))
+        ]
+        if ray.get(self._begun.begin.remote(block)) > ATTEMPTS:
+            raise LRP4RAGError(
+                f"workers died {ATTEMPTS} times at the same responses, from "
+                f"'{groups[0][0].examples[0].id}' to '{groups[-1][0].examples[-1].id}'; did memory run out? "
+                "What is done is kept: leave them out, or give workers more memory (--max-memory), and run "
+                "it again"
+            )
+        rows = [row for group in groups for row in self._worker.run(*group)]
+        self._begun.end.remote(block)
+        return rows
