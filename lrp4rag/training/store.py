@@ -196,7 +196,7 @@ class Store:
                 if not rebuild:
                     raise
                 data = manifest.data
-                _warn_of_remaking(self.folder / EXAMPLES)
+                _warn_of_remaking(self.folder / EXAMPLES, len(given))
             merged = {**(known or {}), **given}
             if merged != known:
                 content = dump_examples(merged.values())
@@ -217,7 +217,7 @@ class Store:
         """
         with _alone_in(self.folder), tempfile.TemporaryFile(prefix="lrp4rag-") as merged:
             manifest = self._manifest()
-            for example in self._kept(given):
+            for example in self._kept(given, count):
                 merged.write(dump_examples([example]))
                 count += 1
             lines.seek(0)
@@ -232,7 +232,7 @@ class Store:
                     shutil.copyfileobj(merged, stream)
                 replace(manifest, data=coming, coming=None).write(self.folder / MANIFEST)
 
-    def _kept(self, given: Callable[[Example], bool]) -> Iterator[Example]:
+    def _kept(self, given: Callable[[Example], bool], count: int) -> Iterator[Example]:
         """The examples of earlier runs that are not given again, one at a time."""
         path = self.folder / EXAMPLES
         if not present(path):
@@ -240,7 +240,7 @@ class Store:
         with opened(path) as stream:
             whole = self._manifest().accepts(hashlib.file_digest(stream, "sha256").hexdigest())
         if not whole:
-            _warn_of_remaking(path)
+            _warn_of_remaking(path, count)
             return
         with opened(path) as stream:
             for line in stream:
@@ -294,10 +294,10 @@ class Store:
         return examples, Data(examples=len(examples), sha256=digest)
 
 
-def _warn_of_remaking(path: Path) -> None:
+def _warn_of_remaking(path: Path, count: int) -> None:
     warnings.warn(
-        f"{path}: changed, damaged or missing; it is made anew of the responses given now, and lists no "
-        "others",
+        f"{path}: changed, damaged or missing; it is made anew of the {count} responses given now, and "
+        "lists no others",
         LRP4RAGWarning,
         stacklevel=4,
     )

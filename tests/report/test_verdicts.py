@@ -235,6 +235,13 @@ def test_a_line_per_example():
     assert "\n" not in render_line(hostile("line\nbreak")).plain
 
 
+def summary_of(rows: list[dict]) -> str:
+    tally = Tally()
+    for row in rows:
+        tally.add(row)
+    return render_summary(tally).plain
+
+
 def test_summary():
     flagged, fine = record(analysis_of(probability=0.9)), record(analysis_of(probability=0.2))
     slow = {**fine, "id": "slow\x1b[1m", "seconds": {"push": 20.0}}

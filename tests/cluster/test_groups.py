@@ -1,0 +1,135 @@
+"""Groups of responses to one prompt: the same ones, in the same order, as one process makes."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lrp4rag.cluster.groups import HeldGroups, PlacedGroups, by_prompt
+from lrp4rag.cluster.index import files_of, hashes, read_piece
+from lrp4rag.data import json_line, load_examples
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example
+from lrp4rag.rows import pieces_of
+from lrp4rag.training.extract import groups_of
+from lrp4rag.training.manifest import parse_examples
+from tests.training.jobs import responses
+
+
+def shuffled(prompts: int, each: int, seed: int = 0) -> list[Example]:
+    rows = responses(prompts, each)
+    random.Random(seed).shuffle(rows)
+    return rows
+
+
+def placed(path: Path) -> PlacedGroups:
+    """As `index` makes them, without a cluster."""
+    (piece,) = pieces_of(str(path))
+    found = read_piece(piece, None)
+    order, starts, after = by_prompt(found["high"], found["low"])
+    places = {name: found[name] for name in ("start", "size", "line")}
+    return PlacedGroups(
+        (str(path),),
+        None,
+        len(found["ids"]),
+        found["file"],
+        **places,
+        order=order,
+        starts=starts,
+        after=after,
+    )
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "d.jsonl"
+    path.write_text("".join(json_line(example) + "\n" for example in shuffled(5, 3)))
+    return path
+
+
+def test_placed_and_held_groups_are_those_of_one_process(data: Path) -> None:
+    examples = load_examples(data)
+    expected = groups_of(examples, examples)
+    for groups in (placed(data), HeldGroups.of(examples)):
+        assert (len(groups), groups.rows, groups.examples) == (5, 15, 15)
+        for number, group in enumerate(expected):
+            found, numbered = groups.read(number)
+            assert found.examples == group.examples
+            assert group.other is not None
+            assert found.other is not None
+            assert found.other.prompt == group.other.prompt
+            assert [examples[row] for row, _, _ in numbered] == list(group.examples)
+
+
+def test_one_prompt_has_no_other(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text("".join(json_line(one) + "\n" for one in responses(1, 2)))
+    assert placed(tmp_path / "d.jsonl").read(0)[0].other is None
+
+
+def test_responses_of_one_row_are_numbered(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text(
+        '{"question": "Q?", "passages": ["P."], "responses": [{"response": "A."}, {"response": "B."}]}'
+    )
+    groups = placed(path)
+    assert (groups.rows, groups.examples) == (1, 2)
+    assert [(row, k, one.id) for row, k, one in groups.read(0)[1]] == [(0, 0, "1-1"), (0, 1, "1-2")]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_by_prompt_against_a_dictionary(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    keys = generator.integers(0, 6, (generator.integers(1, 30), 2)).astype(np.uint64)
+    order, starts, after = by_prompt(keys[:, 0], keys[:, 1])
+    expected: dict[tuple, list[int]] = {}
+    for row, key in enumerate(map(tuple, keys.tolist())):
+        expected.setdefault(key, []).append(row)
+    found = [order[a:b].tolist() for a, b in pairwise(starts)]
+    assert found == list(expected.values())
+    ranked = sorted(expected)
+    following = dict(zip(ranked, ranked[1:] + ranked[:1], strict=True))
+    firsts = [expected[following[key]][0] if len(expected) > 1 else -1 for key in expected]
+    assert after.tolist() == firsts
+
+
+def test_a_piece_tells_its_examples_as_the_store_writes_them(data: Path) -> None:
+    (piece,) = pieces_of(str(data))
+    found = read_piece(piece, None)
+    assert parse_examples(found["examples"], data) == [
+        Example(**{**asdict(one), "sources": (), "spans": one.spans, "labels": one.labels})
+        for one in load_examples(data)
+    ]
+    assert found["identities"].shape == (15, 2)
+
+
+def test_the_first_row_that_is_not_good_is_told(data: Path) -> None:
+    data.write_text(data.read_text() + '{"question": "Q?", "passages": []}\n')
+    (piece,) = pieces_of(str(data))
+    error = read_piece(piece, None)["error"]
+    assert (error["line"], error["field"]) == (16, "passages")
+
+
+def test_hashes_keep_their_order() -> None:
+    assert hashes(["0" * 31 + "1", "f" * 32]).tolist() == [[0, 1], [2**64 - 1, 2**64 - 1]]
+    assert hashes([]).shape == (0, 2)
+
+
+def test_files_of(tmp_path: Path, data: Path) -> None:
+    assert files_of(str(data)) == [str(data)]
+    assert files_of(str(tmp_path)) == [str(data)]
+    assert files_of("-") is None
+    (tmp_path / "a.json").write_text("[{}]")
+    assert files_of(str(tmp_path / "a.json")) is None
+    with pytest.raises(InputError, match="no such file"):
+        files_of(str(tmp_path / "none.jsonl"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"no .jsonl or .parquet file"):
+        files_of(str(tmp_path / "empty"))
+    for name in ("source_info.jsonl", "response.jsonl"):
+        (tmp_path / "empty" / name).touch()
+    assert files_of(str(tmp_path / "empty")) is None
