@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.files import place_at
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.tensors import read_tensors, write_tensors
 
@@ -78,13 +79,13 @@ class Relevance:
         `name` is what a store calls it. Raises `LRP4RAGError` for NaN or Inf.
         """
         record = {key: getattr(self, key) for key in DESCRIPTION} | {"encoded": asdict(self.encoded)}
-        write_tensors(Path(path), KIND, self._arrays(), record, name)
+        write_tensors(place_at(path), KIND, self._arrays(), record, name)
 
     @classmethod
     def load(cls, path: str | Path, name: str | None = None) -> Relevance:
         """Read what `save` wrote, as this `name` where one is given; raises `InputError` for anything else,
         also where a bit of it has changed."""
-        record, arrays = read_tensors(Path(path), KIND, None, name)
+        record, arrays = read_tensors(place_at(path), KIND, None, name)
         try:
             given: dict[str, Any] = {key: record[key] for key in DESCRIPTION}
             return cls(Encoded.of(record["encoded"]), **given | arrays)
