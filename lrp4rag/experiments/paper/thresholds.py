@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lrp4rag.classifiers.card import Interval
 from lrp4rag.experiments.figures.style import PUBLISHED, legend_below, panels, themed
 from lrp4rag.experiments.paper.context import Context, Exhibit, Note
 from lrp4rag.experiments.paper.published import BEST_THRESHOLDS
@@ -25,6 +26,9 @@ STRIDE = 2
 """Every second threshold of the sweep goes into the CSV file."""
 COLOURS = {"f1": "#009e73", "accuracy": "#cc79a7", "precision": "#56b4e9", "recall": "#e69f00"}
 """Of the metrics that are swept."""
+
+SHOWN = ("f1", "precision", "recall", "accuracy", "auroc")
+"""Metrics that the page has; the CSV file has all."""
 
 Methods = Mapping[str, Sequence[ThresholdMethod]]
 """By generator: one for each vector and scaling."""
@@ -59,26 +63,29 @@ def shared_vectors(context: Context) -> tuple[str, ...]:
 
 def show(result: Thresholds) -> Exhibit:
     best = best_table(result.methods)
+    return Exhibit(
+        {"thresholds": draw(result.methods)},
+        {"tables-1-and-5": best, "threshold-sweep": sweep_table(result.methods).iloc[::STRIDE]},
+        {"tables-1-and-5": words_of(best)},
+    )
+
+
+def words_of(best: pd.DataFrame) -> pd.DataFrame:
+    """What the page shows of `best_table`, or of the CSV file that was written of it."""
     words = best[["generator", "vector", "scaling", "chosen_on"]].assign(
         threshold=best["threshold"].map(number)
     )
-    for name in ("f1", "accuracy", "auroc"):
+    for name in SHOWN:
+        bounds = zip(best[name], best[f"{name}_low"], best[f"{name}_high"], strict=True)
         words[METRICS[name]] = [
-            with_interval(chosen.metrics[name])
-            for methods in result.methods.values()
-            for method in methods
-            for chosen in (method.reported, method.honest)
+            with_interval(Interval(value=value, low=low, high=high)) for value, low, high in bounds
         ]
     words["F1 of flagging everything"] = best["flag_everything_f1"].map(number)
     words["paper: threshold, F1"] = [
         f"{number(at, 2)}, {number(f1)}".removeprefix(", ")
         for at, f1 in zip(best["paper_threshold"], best["paper_f1"], strict=True)
     ]
-    return Exhibit(
-        {"thresholds": draw(result.methods)},
-        {"tables-1-and-5": best, "threshold-sweep": sweep_table(result.methods).iloc[::STRIDE]},
-        {"tables-1-and-5": words.rename(columns={"chosen_on": "chosen on"})},
-    )
+    return words.rename(columns={"chosen_on": "chosen on"})
 
 
 def sweep_table(found: Methods) -> pd.DataFrame:

@@ -39,6 +39,8 @@ KIND, RESULTS = "lrp4rag experiments study", "results.json"
 RESPONSES = {name: METRICS[name] for name in ("auroc", "accuracy", "f1", "ece")}
 COSTS = {RELEVANCE_VECTOR: "R_response", FAST: "fast", SEGMENTS: "segments", SIGNALS: "full", FULL: "full"}
 """Which measured cost is whose: names of `benchmarks.verdict`. States come with provenance, at no cost."""
+STATE = "state alone"
+"""What one plain pass of the reader gives, so that is what it costs."""
 
 
 def claim_page(out: Path) -> None:
@@ -73,6 +75,8 @@ def write_page(
         files += save(draw_curve(found.curve), out / "curve")
     judged = found.ways.responses[ALL]
     forwards = {way: costs[name] for way, name in COSTS.items() if name in costs and way in judged}
+    if forwards and STATE in judged:
+        forwards[STATE] = 1.0
     if forwards:
         files += save(draw_cost(_aurocs(found.ways), forwards), out / "cost")
     page = (

@@ -237,12 +237,15 @@ def test_findings_follow_their_rule(full):
     second = [case for case in result.cases["2"] if case.where == SMALL]
     assert [case.decides for case in second] == [True, False, False, False]
     assert [case.where for case in result.cases["3"]] == [f"{SMALL} to {LARGE}"]
-    assert [case.what.split(",")[0] for case in result.cases["4"] if case.where == LARGE] == [
-        "lstm on R* along the response",
-        "lstm on R* along the prompt",
+    assert [case.what for case in result.cases["4"] if case.where == LARGE] == [
+        f"lstm on R* along the {way}, less the best on {vector}"
+        for vector in ("R_prompt", "R_response")
+        for way in ("response", "prompt")
     ]
     # The paper claims the fourth of its larger generator only.
-    assert {case.where for case in result.cases["4"] if case.decides} == {LARGE}
+    deciding = [case for case in result.cases["4"] if case.decides]
+    assert {case.where for case in deciding} == {LARGE}
+    assert all(case.what.endswith("R_prompt") for case in deciding)
     assert result.left_out == ()
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
@@ -146,6 +147,7 @@ def write_page(
             unbeaten_of_sample=[sentence for sentence, ahead in of_sample if not ahead],
             ahead_of_sample=sum(ahead for _, ahead in of_sample),
             costs=costs,
+            twins=_twins(found),
             published=PUBLISHED,
             choices=plan.choices,
         )
@@ -187,12 +189,29 @@ def _quality(found: Comparison, name: str, generator: str) -> Quality:
     return parts[generator].systems[name]
 
 
+def _behind(found: Comparison, name: str, generator: str) -> Interval:
+    """By how much a system's AUROC is behind ours, behind ours that learned from as few where it is slow."""
+    one = _quality(found, name, generator)
+    slow = name not in found.every[ALL].systems
+    return (one.behind_sample if slow and one.behind_sample is not None else one.behind)["auroc"]
+
+
 def _beaten(found: Comparison, name: str, generator: str) -> bool:
-    return verdict(_quality(found, name, generator).behind["auroc"]) == "holds"
+    return verdict(_behind(found, name, generator)) == "holds"
+
+
+def _twins(found: Comparison) -> list[tuple[str, str]]:
+    """Systems that are one under two names: every metric of theirs is the same."""
+    systems = found.sample[ALL].systems
+    return [
+        (first, second)
+        for first, second in combinations(systems, 2)
+        if systems[first].metrics == systems[second].metrics and not {first, second} & FACTS.keys()
+    ]
 
 
 def _verdict(found: Comparison, name: str, generator: str) -> str:
-    behind = _quality(found, name, generator).behind["auroc"]
+    behind = _behind(found, name, generator)
     return f"{'yes' if _beaten(found, name, generator) else 'no'}, {difference(behind)}"
 
 
@@ -205,7 +224,7 @@ def _added(found: Comparison, name: str, generator: str) -> str:
 
 def _unbeaten(found: Comparison, name: str, where: str) -> Markdown:
     """By how much it is not, in one place and over all rows that the system judged, and what it adds."""
-    one, every = (_quality(found, name, place).behind["auroc"] for place in (where, ALL))
+    one, every = (_behind(found, name, place) for place in (where, ALL))
     parts = found.every if name in found.every[ALL].systems else found.sample
     sentence = f"on {where}: {difference(one)} behind ours"
     if where != ALL:

@@ -159,6 +159,30 @@ class ScoreFolder:
             raise ValueError("tokens are missing")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownScores:
+    """The scores of a system, of the responses that have these ids, whatever settings made them."""
+
+    system: str
+    ids: tuple[str, ...]
+    scores: SystemScores
+
+
+def known_scores(path: Path) -> KnownScores:
+    """What `ScoreFolder.write` wrote, for those who have no store; raises `InputError` for anything else."""
+    try:
+        record = parse(_unpacked(read_bytes(path, LARGEST)))
+        if record["format"] != FORMAT:
+            raise ValueError(f"format {record['format']}")
+        scores: SystemScores = from_json(SystemScores, record["scores"])
+        ids = tuple(map(str, record["ids"]))
+        count = 0 if scores.marking is None else len(scores.marking.scores)
+        ScoreFolder(path.parent, ids, count)._require_whole(scores)
+        return KnownScores(str(record["system"]), ids, scores)
+    except (lzma.LZMAError, EOFError, *UNREADABLE) as error:
+        raise InputError(f"not the scores of a system ({error})", path=path) from error
+
+
 def _whole(key: dict[str, Any]) -> dict[str, Any]:
     """With what every cell depends on too."""
     return key | {"cells": cache.VERSION, "features": FEATURE_VERSION}

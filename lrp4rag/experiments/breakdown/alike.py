@@ -1,0 +1,183 @@
+"""Like beside like: systems that are one, slow systems beside ours that learned from as few responses, and
+LettuceDetect with a threshold chosen as the others' are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.classifiers.card import Metrics
+from lrp4rag.classifiers.decision import best_threshold
+from lrp4rag.classifiers.verdict import merged_spans
+from lrp4rag.experiments.breakdown.stored import Labels, Numbers, StoredRows
+from lrp4rag.experiments.breakdown.strata import OURS
+from lrp4rag.reader.encoding import Offsets, tokens_in
+from lrp4rag.training.metrics import compare, outcome_metrics
+from lrp4rag.training.spans import characters, overlap_metrics
+
+OF_SAMPLE, LETTUCE = "lrp4rag-learned-from-the-sample", "lettucedetect"
+CONTROLS = ("novel-words", "length", "lexical", "log-probability")
+"""Of the comparison: each knows the generator and flags where precision equals recall, as ours does."""
+MARKS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A system on some rows, and by what another beats it."""
+
+    metrics: Metrics
+    ahead: Metrics
+
+
+def twins(rows: StoredRows) -> list[tuple[str, ...]]:
+    """Names of systems that gave every response the same probability: one system under several names."""
+    pairs = [
+        (first, second)
+        for first, second in combinations(rows.scores, 2)
+        if np.array_equal(
+            rows.scores[first].outcome.probabilities,
+            rows.scores[second].outcome.probabilities,
+            equal_nan=True,
+        )
+    ]
+    return [tuple(sorted(pair)) for pair in pairs]
+
+
+def counted(rows: StoredRows) -> int:
+    """How many systems there are beside ours, each once."""
+    others = {name for name in rows.scores if not name.startswith(OURS)}
+    return len(others - {second for _, second in twins(rows)})
+
+
+def lines(rows: StoredRows, ours: str, names: Sequence[str], resamples: int) -> dict[str, dict[str, Line]]:
+    """By generator and system, on the rows that `ours` and the system judged; `ours` stands first."""
+    found: dict[str, dict[str, Line]] = {}
+    for generator, part in rows.parts.items():
+        found[generator] = {}
+        for name in (ours, *names):
+            both = np.intersect1d(np.intersect1d(rows.judged_by(ours), rows.judged_by(name)), part)
+            if not len(both):
+                continue
+            given = rows.labels[both], rows.groups[both]
+            outcome = rows.scores[name].outcome.select(both)
+            found[generator][name] = Line(
+                outcome_metrics(outcome, *given, resamples=resamples),
+                compare(rows.scores[ours].outcome.select(both), outcome, *given, resamples=resamples),
+            )
+    return {generator: some for generator, some in found.items() if some}
+
+
+def slow(rows: StoredRows) -> list[str]:
+    """The systems that judged the sample only, but for ours."""
+    count = len(rows.examples)
+    return [name for name in rows.scores if len(rows.judged_by(name)) < count and name != OF_SAMPLE]
+
+
+# LettuceDetect's threshold.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marked:
+    """Metrics of spans and tokens by generator, as published and with a threshold from the other folds."""
+
+    published: dict[str, Metrics]
+    tuned: dict[str, Metrics]
+    thresholds: tuple[float, ...]
+
+
+def lettuce(rows: StoredRows, offsets: Sequence[Offsets], resamples: int) -> Marked:
+    """Each fold's threshold is the one with the best F1 of tokens of the other folds, by scores of models
+    that had not learned from these."""
+    scores = rows.scores[LETTUCE]
+    if scores.marking is None:
+        raise ValueError("no scores of tokens")
+    owner = np.repeat(np.arange(len(offsets)), [len(one) for one in offsets])
+    if len(owner) != len(scores.marking.scores):
+        raise ValueError("the scores are of other tokens")
+    flags = np.concatenate(
+        [
+            tokens_in(one, [(label.start, label.end) for label in example.labels or ()])
+            for one, example in zip(offsets, rows.examples, strict=True)
+        ]
+    )
+    values, tuned, chosen = scores.marking.scores, np.zeros(len(owner), dtype=bool), []
+    for test, _, _ in scores.outside:
+        inside = np.isin(owner, test)
+        threshold = best_threshold(values[~inside], flags[~inside])
+        tuned[inside] = values[inside] >= threshold
+        chosen.append(float(threshold))
+    return Marked(
+        spans_of(rows, offsets, owner, values >= MARKS, resamples),
+        spans_of(rows, offsets, owner, tuned, resamples),
+        tuple(chosen),
+    )
+
+
+def spans_of(
+    rows: StoredRows, offsets: Sequence[Offsets], owner: Numbers, marked: Labels, resamples: int
+) -> dict[str, Metrics]:
+    """Precision, recall and F1 of characters, by generator."""
+    found = []
+    for k, (one, example) in enumerate(zip(offsets, rows.examples, strict=True)):
+        first, last = np.searchsorted(owner, [k, k + 1])
+        text = example.response or ""
+        annotated = [(label.start, label.end) for label in example.labels or ()]
+        found.append(characters(merged_spans(marked[first:last], one, text), annotated, len(text)))
+    return {
+        generator: overlap_metrics([found[k] for k in part], rows.groups[part], resamples=resamples)
+        for generator, part in rows.parts.items()
+    }
+
+
+def steps(learned: int, batch: int, epochs: int) -> int:
+    """Of a training: full and last batches of each epoch."""
+    return epochs * -(-learned // batch)
+
+
+def trained_on(rows: StoredRows, name: str) -> NDArray[np.intp]:
+    """How many responses each fold's weights were learned from: those that are neither judged nor fresh."""
+    judged = len(rows.judged_by(name))
+    return np.array([judged - len(test) - len(fresh) for test, fresh, _ in rows.scores[name].outside])
+
+
+# What relevance adds, corrected for the number of generators.
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """A paired gain in AUROC with its 95 % interval, and the interval at 95 % for all generators together."""
+
+    value: float
+    low: float
+    high: float
+    corrected_low: float
+    corrected_high: float
+
+    @property
+    def holds(self) -> bool:
+        return self.corrected_low > 0
+
+
+NORMAL_95 = 1.959964
+NORMAL_TWO_SIDED = {1: 1.959964, 2: 2.241403, 3: 2.393980, 4: 2.497705}
+"""Quantiles of the normal distribution at 1 - 0.05 / (2 k)."""
+
+
+def corrected(gains: Mapping[str, Mapping[str, float]]) -> dict[str, Gain]:
+    """Bonferroni's correction for k gains: each half of an interval is widened as the normal distribution's
+    would be, since draws are not kept."""
+    wider = NORMAL_TWO_SIDED[len(gains)] / NORMAL_95
+    return {
+        name: Gain(
+            one["value"],
+            one["low"],
+            one["high"],
+            one["value"] - wider * (one["value"] - one["low"]),
+            one["value"] + wider * (one["high"] - one["value"]),
+        )
+        for name, one in gains.items()
+    }

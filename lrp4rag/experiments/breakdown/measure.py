@@ -1,0 +1,70 @@
+"""`measure`: every section of a breakdown, from labelled examples and what a comparison and a study kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lrp4rag.classifiers.card import Interval, Metrics
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example
+from lrp4rag.experiments.breakdown import alike, strata
+from lrp4rag.experiments.breakdown.page import Breakdown, Lengths
+from lrp4rag.experiments.breakdown.stored import read_stored
+from lrp4rag.experiments.systems.comparison.compare import read_costs
+from lrp4rag.experiments.systems.finetuned import TRAINING
+from lrp4rag.reader.reader import load_reader
+from lrp4rag.strict_json import read_record
+from lrp4rag.training.localisation import ALL
+
+STATES = ("full", "state alone")
+GAINS = (
+    "and relevance - text and likelihood",
+    "whole responses: and relevance - whole responses: text and likelihood",
+)
+FINE_TUNED = "fine-tuned-llm"
+
+
+def measure(examples: Sequence[Example], compared: Path, study: Path, resamples: int) -> Breakdown:
+    """Raises `InputError` for what no comparison or study wrote, and where an example is missing."""
+    rows = read_stored(examples, compared / "scores")
+    record = read_record(study, "what lrp4rag experiments study wrote")
+    reader = load_reader(device="cpu")
+    encodings = [reader.encode(example) for example in rows.examples]
+    learned = alike.trained_on(rows, FINE_TUNED)
+    try:
+        state = {name: _chosen(one, STATES) for name, one in record["ways"]["responses"].items()}
+        gains = {
+            gain: alike.corrected(
+                {name: one[gain]["auroc"] for name, one in record["gain"].items() if name != ALL}
+            )
+            for gain in GAINS
+        }
+    except (KeyError, TypeError) as error:
+        raise InputError(f"not what a study wrote: {error!r}", path=study) from error
+    return Breakdown(
+        rows=len(rows.examples),
+        sources=len(set(rows.groups)),
+        hallucinated=int(rows.labels.sum()),
+        strata=strata.strata(rows, resamples),
+        prevalences=strata.at_prevalences(rows, resamples),
+        implicit=strata.implicit(rows, resamples),
+        controls=alike.lines(rows, strata.OURS, alike.CONTROLS, resamples),
+        twins=alike.twins(rows),
+        systems=alike.counted(rows),
+        slow=alike.lines(rows, alike.OF_SAMPLE, alike.slow(rows), resamples),
+        lettuce=alike.lettuce(rows, [one.response_offsets for one in encodings], resamples),
+        fine_tuned_steps=alike.steps(round(float(learned.mean())), TRAINING.batch, TRAINING.epochs),
+        lengths=Lengths.of(encodings),
+        state=state,
+        gains=gains,
+        forwards={name: one.forwards for name, one in read_costs(compared / "costs.json").systems.items()},
+    )
+
+
+def _chosen(ways: dict[str, Any], names: Sequence[str]) -> dict[str, Metrics]:
+    return {
+        name: {metric: Interval(**one) for metric, one in ways[name].items() if isinstance(one, dict)}
+        for name in names
+    }

@@ -1,0 +1,165 @@
+"""The page of a breakdown: Markdown, tables, a figure, and everything as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment
+
+from lrp4rag.classifiers.card import Metrics
+from lrp4rag.experiments.breakdown import alike, published
+from lrp4rag.experiments.breakdown.alike import Gain, Line, Marked
+from lrp4rag.experiments.breakdown.strata import OURS, SYSTEMS, AtPrevalence, CountedFaithful, Stratum
+from lrp4rag.experiments.claim import PAGE, claim
+from lrp4rag.experiments.figures.breakdown import draw_breakdown
+from lrp4rag.experiments.figures.style import save, save_table
+from lrp4rag.files import write_atomically
+from lrp4rag.reader.encoding import Encoded
+from lrp4rag.report.numbers import METRICS, difference, number, percent, with_interval
+from lrp4rag.report.templates import markdown_templates
+from lrp4rag.training.localisation import ALL
+from lrp4rag.training.records import rounded, to_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TEMPLATES = Path(__file__).parent / "templates"
+KIND, RESULTS = "lrp4rag experiments breakdown", "results.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Of prompt and response together, in tokens of the reader."""
+
+    mean: float
+    median: float
+    largest: int
+
+    @classmethod
+    def of(cls, encodings: Sequence[Encoded]) -> Lengths:
+        lengths = [len(one.prompt_ids) + len(one.response_ids) for one in encodings]
+        return cls(fmean(lengths), median(lengths), max(lengths))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Breakdown:
+    """All sections. `state` is what the study's page says of the hidden state alone, by generator."""
+
+    rows: int
+    sources: int
+    hallucinated: int
+    strata: list[Stratum]
+    prevalences: list[AtPrevalence]
+    implicit: dict[str, CountedFaithful]
+    controls: dict[str, dict[str, Line]]
+    twins: list[tuple[str, ...]]
+    systems: int
+    slow: dict[str, dict[str, Line]]
+    lettuce: Marked
+    fine_tuned_steps: int
+    lengths: Lengths
+    state: dict[str, dict[str, Metrics]]
+    gains: dict[str, dict[str, Gain]]
+    forwards: dict[str, float]
+
+
+def write_page(found: Breakdown, out: Path, command: str, protocol: str, resamples: int) -> list[Path]:
+    """README.md, results.json, strata.csv and the figure.
+
+    Raises `InputError` where the folder has a page that this did not write.
+    """
+    claim(out, KIND, RESULTS)
+    record = {
+        "kind": KIND,
+        "command": command,
+        "protocol": protocol,
+        "resamples": resamples,
+        "published": [one._asdict() for one in (*published.PUBLISHED, *published.SPANS)],
+        **to_json(found),
+    }
+    write_atomically(out / RESULTS, json.dumps(rounded(record), indent=1) + "\n")
+    files = [save_table(strata_table(found.strata), out / "strata.csv")]
+    files += save(draw_breakdown(found.strata, found.prevalences), out / "breakdown")
+    page = (
+        _environment()
+        .get_template("page.md.j2")
+        .render(
+            found=found,
+            command=command,
+            protocol=protocol,
+            resamples=resamples,
+            every=ALL,
+            ours=OURS,
+            names=SYSTEMS,
+            by=by_kind(found.strata),
+            alike=alike,
+            published=published,
+            metrics=METRICS,
+        )
+    )
+    write_atomically(out / PAGE, page)
+    return [out / PAGE, out / RESULTS, *files]
+
+
+def by_kind(strata: Sequence[Stratum]) -> dict[str, list[Stratum]]:
+    """Those of all generators together, by what they divide by."""
+    found: dict[str, list[Stratum]] = {}
+    for one in strata:
+        if one.generator == ALL:
+            found.setdefault(one.by, []).append(one)
+    return found
+
+
+def strata_table(strata: Sequence[Stratum]) -> pd.DataFrame:
+    """Every metric of every system, and by what ours is ahead, a row for each."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
+            {
+                "generator": one.generator,
+                "by": one.by,
+                "stratum": one.name,
+                "rows": one.rows,
+                "hallucinated": one.hallucinated,
+                "system": system,
+                "metric": name,
+                "value": interval.value,
+                "low": interval.low,
+                "high": interval.high,
+            }
+            for one in strata
+            for system, metrics in _all_metrics(one)
+            for name, interval in metrics.items()
+        ]
+    )
+
+
+def _all_metrics(one: Stratum) -> list[tuple[str, Metrics]]:
+    ahead = {f"{OURS} less {name}": metrics for name, metrics in one.ahead.items()}
+    return [*one.systems.items(), *ahead.items()]
+
+
+@cache
+def _environment() -> Environment:
+    environment = markdown_templates(TEMPLATES)
+    filters: Mapping[str, Any] = {
+        "interval": with_interval,
+        "signed": difference,
+        "number": number,
+        "percent": percent,
+        "gain": _gain,
+    }
+    environment.filters |= filters
+    return environment
+
+
+def _gain(one: Gain) -> str:
+    """+0.022 [-0.001, +0.045]: the corrected interval."""
+    return f"{one.value:+.3f} [{one.corrected_low:+.3f}, {one.corrected_high:+.3f}]"

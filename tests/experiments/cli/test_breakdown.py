@@ -1,0 +1,158 @@
+"""`lrp4rag experiments breakdown`: stored scores divided, and like beside like."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lrp4rag.errors import InputError
+from lrp4rag.example import Example, Label
+from lrp4rag.experiments.breakdown import alike, measure, strata
+from lrp4rag.experiments.breakdown.stored import StoredRows, read_stored
+from lrp4rag.experiments.systems.comparison.scores import ScoreFolder, SystemScores
+from lrp4rag.training.folds import ONCE
+from lrp4rag.training.localisation import Marking
+from lrp4rag.training.validation import Outcome
+from tests.training.labelled import examples, write_jsonl
+
+ROOT = Path(__file__).parents[3]
+SLOW = ("lrp4rag, learned from the sample", "fine-tuned-llm")
+NAMES = (
+    "lrp4rag",
+    "novel-words",
+    "length",
+    "lexical",
+    "log-probability",
+    "entailment",
+    "lettucedetect",
+    *SLOW,
+)
+
+
+def data(count: int = 12) -> list[Example]:
+    """Responses of growing length, every second hallucinated in its first word."""
+    return [
+        replace(
+            one,
+            response=f"{one.response}{' more' * k}",
+            labels=(Label(0, 4, "Evident Conflict", implicit_true=k == 1),) if k % 2 else (),
+        )
+        for k, one in enumerate(examples(count)[:count])
+    ]
+
+
+def scores(
+    rows: list[Example], tokens: int | None = None, known: int | None = None, seed: int = 0
+) -> SystemScores:
+    count = len(rows)
+    drawn = np.random.default_rng(seed).random(count)
+    probabilities = np.where(np.arange(count) < (known or count), drawn, np.nan)
+    halves = np.array_split(np.arange(count), 2)
+    marking = None
+    if tokens is not None:
+        marks = np.linspace(0, 1, tokens)
+        marking = Marking(marks, marks > 0.5, marks > 0.5)
+    return SystemScores(
+        Outcome(probabilities[None], np.nan_to_num(probabilities)[None] >= 0.5, ("", "")),
+        marking,
+        np.isfinite(probabilities),
+        ((halves[0], halves[1][:2], drawn[:2]), (halves[1], halves[0][:2], drawn[:2])),
+    )
+
+
+@pytest.fixture
+def rows() -> list[Example]:
+    return data()
+
+
+@pytest.fixture
+def compared(tmp_path: Path, rows: list[Example], tiny_reader) -> Path:
+    """A folder as a comparison leaves it."""
+    tokens = sum(len(tiny_reader.encode(row).response_ids) for row in rows)
+    folder = ScoreFolder(tmp_path / "compared" / "scores", tuple(row.id for row in rows), tokens)
+    for k, name in enumerate(NAMES):
+        marked = tokens if name in ("lrp4rag", "lettucedetect") else None
+        folder.write(name, {}, scores(rows, marked, 8 if name in SLOW else None, seed=k))
+    folder.write("ragulator-encoder", {}, scores(rows, seed=NAMES.index("entailment")))
+    cost = {"seconds": 1.0, "forwards": 2.0, "peak_bytes": 10}
+    costs = {"systems": dict.fromkeys(("lrp4rag", "saplma-linear"), cost), "conditions": "none"}
+    (folder.folder.parent / "costs.json").write_text(json.dumps(costs))
+    return folder.folder.parent
+
+
+def test_the_page_is_made_of_stored_scores_and_labels(
+    run, compared: Path, rows: list[Example], tmp_path: Path, tiny_reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "load_reader", lambda **_: tiny_reader)
+    study, out = ROOT / "docs/results/detector/results.json", tmp_path / "out"
+    given = write_jsonl(rows, tmp_path / "data.jsonl")
+    options = ["--compared", compared, "--study", study, "--out", out, "--bootstrap", 20]
+    run("experiments", "breakdown", given, *options)
+    page, record = (out / "README.md").read_text(), json.loads((out / "results.json").read_text())
+    assert "entailment and ragulator-encoder give every response the same probability" in page
+    assert record["systems"] == len(NAMES) - 2  # ours twice; the twins are one
+    assert record["implicit"]["all"]["rows"] == len(rows)
+    assert record["rows"] == len(rows)
+    assert ONCE.words in page
+    assert {path.name for path in out.iterdir()} >= {"strata.csv", "breakdown.png", "breakdown.svg"}
+
+
+def test_scores_of_what_is_not_there_are_refused(compared: Path, rows: list[Example]) -> None:
+    with pytest.raises(InputError, match="not in the data"):
+        read_stored(rows[1:], compared / "scores")
+    (compared / "scores" / "length.json.xz").write_bytes(b"no scores")
+    with pytest.raises(InputError, match="not the scores of a system"):
+        read_stored(rows, compared / "scores")
+    with pytest.raises(InputError, match="no scores"):
+        read_stored(rows, compared)
+
+
+def test_thirds_are_by_length_and_shares_by_characters(rows: list[Example]) -> None:
+    found = strata.thirds(rows)
+    assert [len(numbers) for *_, numbers in found] == [4, 4, 4]
+    assert [low <= high for _, low, high, _ in found] == [True] * 3
+    assert strata.share_of(rows[0]) == 0
+    one = replace(rows[0], response="abcdefgh", labels=(Label(0, 2), Label(1, 4)))
+    assert strata.share_of(one) == 0.5
+    assert strata.relaxed(rows).sum() == sum(bool(row.labels) for row in rows) - 1
+
+
+def test_precision_at_a_prevalence_weighs_the_classes() -> None:
+    labels, flagged = np.array([True, True, False, False]), np.array([True, False, True, False])
+    groups = np.array(["a", "b", "c", "d"])
+    found = strata._weighed(labels, flagged, groups, 0.1, 10)
+    assert found["precision"].value == pytest.approx(0.1)
+    assert found["recall"].value == 0.5
+
+
+def test_a_threshold_of_a_fold_is_chosen_on_the_others(rows: list[Example], tiny_reader) -> None:
+    offsets = [tiny_reader.encode(row).response_offsets for row in rows]
+    owner = np.repeat(np.arange(len(rows)), list(map(len, offsets)))
+    some = scores(rows, len(owner))
+    given = StoredRows(tuple(rows), {"lettucedetect": some})
+    found = alike.lettuce(given, offsets, 10)
+    assert len(found.thresholds) == 2
+    # What a fold's own tokens score does not move its threshold.
+    assert some.marking is not None
+    moved = np.where(np.isin(owner, some.outside[0][0]), 1 - some.marking.scores, some.marking.scores)
+    other = replace(some, marking=replace(some.marking, scores=moved))
+    again = alike.lettuce(StoredRows(tuple(rows), {"lettucedetect": other}), offsets, 10)
+    assert again.thresholds[0] == found.thresholds[0]
+    assert again.thresholds[1] != found.thresholds[1]
+
+
+def test_intervals_for_several_generators_are_wider() -> None:
+    gains = {key: {"value": 0.02, "low": 0.001, "high": 0.05} for key in "abcd"}
+    found = alike.corrected(gains)["a"]
+    assert found.corrected_low < 0 < found.low
+    assert found.corrected_high > found.high
+    assert not found.holds
+    assert alike.corrected({"a": gains["a"]})["a"].holds
+
+
+def test_steps_count_the_last_batch() -> None:
+    assert [alike.steps(256, 8, 2), alike.steps(257, 8, 2)] == [64, 66]
