@@ -1,0 +1,1 @@
+"""Past one machine: extraction and analysis with Ray Data, the server with Ray Serve."""

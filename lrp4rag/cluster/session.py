@@ -1,0 +1,82 @@
+"""A Ray cluster to work on: one that runs, or one of this machine for as long as it is needed."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lrp4rag.errors import InputError, LRP4RAGError, first_line
+
+MISSING = "Ray is not installed: pip install 'lrp4rag[ray]'"
+
+
+@contextmanager
+def joined(address: str | None = None) -> Iterator[None]:
+    """Joined to the cluster at an address ("auto": one on this machine), at `RAY_ADDRESS`, or else to a new
+    one of this machine, which ends with this. One that this process has joined already is used, and left as
+    it is.
+
+    Raises `InputError` without Ray, and where no cluster answers.
+    """
+    ray = quiet_ray()
+    if ray.is_initialized():
+        yield
+        return
+    wanted = address or os.environ.get("RAY_ADDRESS") or "local"
+    options: dict[str, Any] = {"include_dashboard": False} if wanted == "local" else {}
+    try:
+        ray.init(wanted, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **options)
+    except ConnectionError as error:
+        raise InputError(
+            f"no Ray cluster answers at {wanted}: {first_line(error)}", field="--address"
+        ) from error
+    except Exception as error:  # Ray raises bare ones where a process of its own does not start
+        raise LRP4RAGError(f"Ray did not start: {first_line(error)}") from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def quiet_ray() -> Any:
+    """Ray, which tells nobody outside of its use unless the environment says so, and prints errors only."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    os.environ.setdefault("RAY_DATA_LOG_LEVEL", "ERROR")
+    os.environ.setdefault("RAY_agent_register_timeout_ms", "100000")  # a busy machine takes its time
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise InputError(MISSING) from error
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    return ray
+
+
+@contextmanager
+def errors_of_workers() -> Iterator[None]:
+    """What a worker raised, raised here: our own errors as they are, others in one line."""
+    import ray
+
+    try:
+        yield
+    except ray.exceptions.RayTaskError as error:
+        cause = _cause(error)
+        if isinstance(cause, LRP4RAGError):
+            raise cause from None
+        raise LRP4RAGError(f"a worker failed: {type(cause).__name__}: {first_line(cause)}") from error
+    except ray.exceptions.RayError as error:
+        raise LRP4RAGError(
+            f"a worker process or its machine died ({first_line(error)}); did memory run out? Run it again, "
+            "perhaps with fewer workers: it resumes where it stopped"
+        ) from error
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What lies under Ray's wrapping."""
+    while (inner := getattr(error, "cause", None) or error.__cause__) is not None:
+        error = inner
+    return error
