@@ -92,7 +92,7 @@ def serving(
         nodes = [node for node in _nodes() if node["Alive"]]
         require_one_log(settings, len(nodes))
         share = share_of([node["Resources"] for node in nodes], replicas, settings.device)
-        with _deployed(of_replicas(settings, share), share, load) as handle:
+        with _deployed(of_replicas(settings, share), share, load, pinned(settings, nodes)) as handle:
             app = create_door(settings, _asking(handle), _telling(handle), _signing(settings))
             yield app, share
 
@@ -124,6 +124,15 @@ def require_one_log(settings: Settings, machines: int) -> None:
         )
 
 
+def pinned(settings: Settings, nodes: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """What keeps replicas with an SQLite log on its machine, also when another joins the cluster later: Ray
+    has a resource of each machine's name."""
+    if make_url(settings.audit).get_backend_name() != "sqlite":
+        return {}
+    names = [name for name in nodes[0]["Resources"] if name.startswith("node:") and "__" not in name]
+    return dict.fromkeys(names, 0.001)
+
+
 def of_replicas(settings: Settings, share: Share) -> Settings:
     """The settings as replicas have them: paths do not depend on where a process runs, the key stays here,
     and a replica with a GPU sees no other."""
@@ -147,7 +156,7 @@ def _absolute(name: str) -> str:
 
 
 @contextmanager
-def _deployed(settings: Settings, share: Share, load: Load) -> Iterator[Any]:
+def _deployed(settings: Settings, share: Share, load: Load, resources: Mapping[str, float]) -> Iterator[Any]:
     """A handle of the replicas. Those that a door of this name left behind are replaced."""
     from ray import serve
     from ray.serve.config import ProxyLocation
@@ -160,7 +169,12 @@ def _deployed(settings: Settings, share: Share, load: Load) -> Iterator[Any]:
         Replica,
         name="replica",
         num_replicas=share.replicas,
-        ray_actor_options={"num_cpus": share.cpus, "num_gpus": int(share.gpu)},
+        ray_actor_options={
+            "num_cpus": share.cpus,
+            "num_gpus": int(share.gpu),
+            "resources": dict(resources),
+        },
+        max_constructor_retry_count=1,
         max_ongoing_requests=MOST_ONGOING,
         max_queued_requests=-1,
         health_check_period_s=LOOKS_EVERY,
