@@ -88,6 +88,23 @@ def _soak(found: Found) -> str:
     )
 
 
+def _replicas(found: Found) -> str:
+    statuses = ", ".join(f"{number} with {status}" for status, number in found["by_status"].items())
+    return (
+        f"{found['kills']} kills; requests: {statuses}, {found['streams_ended_by_an_error']} streams ended "
+        f"by an error, {found['connections_cut']} cut; {found['unjudged_pieces']} unjudged, "
+        f"{found['decisions_missing']} of {found['decisions_told']} decisions missing, "
+        f"{found['audit_problems']} problems; replaced in {found['replaced_in_max']:.0f} s at most"
+    )
+
+
+def _replicas_hold(found: Found) -> bool:
+    none = ("connections_cut", "unjudged_pieces", "left_without_retry_after", "decisions_missing")
+    return set(found["by_status"]) <= {"200", "429", "503"} and not any(
+        found[name] for name in (*none, "audit_problems")
+    )
+
+
 LINES = (
     Line(
         "500 streams, cut at random: no character leaves unjudged, is lost or crosses to another client",
@@ -119,6 +136,11 @@ LINES = (
         f"{found['started_again']} starts",
         lambda found: found["decisions_missing"] == found["audit_problems"] == 0
         and found["started_again"] == found["kills"],
+    ),
+    Line(
+        "two replicas, one killed 6 times under load: answers are whole, told to have failed, or 503; every "
+        "decision told is in one chain",
+        "replicas", "replicas", _replicas, _replicas_hold,
     ),
     Line(
         "500 tamperings of the audit database: each is found", "tamper", "tamper",

@@ -16,9 +16,12 @@ from lrp4rag.errors import InputError
 from lrp4rag.terminal import say
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from lrp4rag.service.settings import Settings
 
 MISSING = "the server needs more libraries: pip install 'lrp4rag[serve]'"
+DEFAULT_REPLICAS = 2
 QUESTION = "How long is parental leave for partners?"
 PASSAGE = "Partners are entitled to 2 weeks of paid parental leave."
 RESPONSE = "Partners are entitled to 4 weeks of paid parental leave."
@@ -40,6 +43,13 @@ RESPONSE = "Partners are entitled to 4 weeks of paid parental leave."
 @click.option(
     "--new-token", metavar="NAME", help="Print a bearer token for a client, and its line for the settings."
 )
+@click.option("--ray", is_flag=True, help="Several readers, each in a replica of Ray Serve; any machine's.")
+@click.option(
+    "--address",
+    metavar="ADDRESS",
+    help="Of the Ray cluster; auto: the one that runs here.  [default: RAY_ADDRESS, or one for this run]",
+)
+@click.option("--replicas", type=click.IntRange(1), help="How many, with --ray.  [default: 2]")
 @advanced("--detector", help="A bundled detector, or the folder of one.  [default: default]")
 @advanced("--reader", help="Hub id or folder of the reader.  [default: the detector's]")
 @advanced("--device", help="cpu, cuda, …  [default: CUDA where there is one]")
@@ -53,6 +63,9 @@ def serve(
     check: bool,
     new_token: str | None,
     demo: bool,
+    ray: bool,
+    address: str | None,
+    replicas: int | None,
     **given: str | int | None,
 ) -> None:
     """Stand between an application and its model: each sentence of an answer is judged before it is let out.
@@ -67,13 +80,16 @@ def serve(
       lrp4rag serve --demo
       lrp4rag serve --upstream http://127.0.0.1:8080/v1 --model llama
       lrp4rag serve --config lrp4rag.yaml --check
+      lrp4rag serve --config lrp4rag.yaml --ray --address auto --replicas 4
     """
+    if not ray and (address is not None or replicas is not None):
+        raise click.UsageError("--address and --replicas are for --ray")
     try:
-        import uvicorn
-
+        from lrp4rag.cluster.serving import serving
         from lrp4rag.service.access import new_token as make_token
         from lrp4rag.service.app import create_app
         from lrp4rag.service.audit import AuditLog
+        from lrp4rag.service.listening import listen
         from lrp4rag.service.settings import Settings
         from lrp4rag.service.state import load_detector
     except ImportError as error:
@@ -91,6 +107,8 @@ def serve(
 
         for line in run_checks(settings):
             say(line)
+        if ray:
+            say(f"replicas   {replicas or DEFAULT_REPLICAS}, by Ray at {address or 'this machine'}")
         return
     # What cannot be written to is told before anything is loaded.
     AuditLog.open(settings.audit, key=settings.audit_key, texts=settings.keep_texts).close()
@@ -98,30 +116,31 @@ def serve(
     if not settings.tokens and not settings.open:
         of_run, hash = make_token()
         settings = settings.model_copy(update={"tokens": {"started": hash}})
-    server = uvicorn.Config(
-        create_app(settings, load_detector(settings)),
-        host=settings.host,
-        port=settings.port,
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=max(1, round(settings.seconds)),
-        server_header=False,
-    )
-    socket = server.bind_socket()
-    socket.listen()  # who asks now waits until the routes are there
-    for line in _banner(settings, socket.getsockname()[1], of_run):
-        say(line)
-    sys.stdout.flush()  # a log file, or a unit's journal, has it now
-    uvicorn.Server(server).run(sockets=[socket])
+
+    def listening(app: FastAPI, share: str | None = None) -> None:
+        def told(port: int) -> None:
+            for line in _banner(settings, port, of_run, share):
+                say(line)
+            sys.stdout.flush()  # a log file, or a unit's journal, has it now
+
+        listen(app, settings, told)
+
+    if not ray:
+        listening(create_app(settings, load_detector(settings)))
+        return
+    with serving(settings, replicas=replicas or DEFAULT_REPLICAS, address=address) as (door, share):
+        listening(door, str(share))
 
 
-def _banner(settings: Settings, port: int, token: str | None) -> list[str]:
+def _banner(settings: Settings, port: int, token: str | None, share: str | None = None) -> list[str]:
     """What to type next."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     url = f"http://{host}:{port}"
     lines = [
         f"{url}  (open it in a browser; routes: {url}/docs; audit log: {_without_password(settings.audit)})"
     ]
+    if share is not None:
+        lines.append(share)
     if token is not None:
         lines.append(f"token of this run: {token}")
     shown = token or ("TOKEN" if settings.tokens else None)

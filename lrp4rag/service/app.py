@@ -230,7 +230,7 @@ def _add_reviews(app: FastAPI) -> None:
     async def reviews(server: Server, client: Client) -> dict[str, list[Any]]:
         """Escalated answers that wait for a reviewer, the oldest first, with their texts where these are
         kept."""
-        waiting = list(server.recorder.queue.waiting.items())[:MOST_WAITING]
+        waiting = list((await server.recorder.waiting()).items())[:MOST_WAITING]
         return {"reviews": [{**record, "written": await server.recorder.texts(id)} for id, record in waiting]}
 
     @app.post("/v1/reviews", tags=["review"])
@@ -415,9 +415,8 @@ def _add_watching(app: FastAPI) -> None:
     @app.get("/metrics", tags=["watch"], response_class=PlainTextResponse)
     async def prometheus(server: Server) -> PlainTextResponse:
         """Prometheus."""
-        owner, reviews = server.owner, len(server.recorder.queue.waiting)
-        found = metrics.exposition(waiting=owner.waiting, most_waiting=owner.most_waiting, reviews=reviews)
-        return PlainTextResponse(found, media_type=metrics.CONTENT_TYPE)
+        found = await server.metrics()
+        return PlainTextResponse(metrics.exposition(found), media_type=metrics.CONTENT_TYPE)
 
 
 async def _json(request: Request) -> Any:

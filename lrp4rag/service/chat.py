@@ -156,13 +156,17 @@ async def events(
                 yield chunk({**role, "content": part.text}, more)
                 role = {}
     except Exception as error:  # whatever it was, the client is told that the answer is not whole
-        problem = as_problem(error)
-        yield _event({"error": problem.error()})
+        yield failed(as_problem(error))
         return
     yield chunk(role, {EXTENSION: _decision(answer)}, answer.finish_reason)
     if usage and answer.usage is not None:
         yield chunk({}, {"usage": answer.usage, "choices": []})
     yield "data: [DONE]\n\n"
+
+
+def failed(problem: Problem) -> str:
+    """The event by which a stream ends that is not whole."""
+    return _event({"error": problem.error()})
 
 
 def _decision(answer: JudgedAnswer) -> dict[str, Any]:

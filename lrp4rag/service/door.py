@@ -21,13 +21,14 @@ PAGE = "/page/"
 
 
 class Known:
-    """Names the client of a request by its token, and counts the request, before its body is read."""
+    """Names the client of a request by its token, and counts the request, before its body is read. One whose
+    client is named already came through another door."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not _open(scope["path"]):
+        if scope["type"] == "http" and CLIENT not in scope and not _open(scope["path"]):
             access: Access = scope["app"].state.server.access
             headers = Headers(scope=scope)
             key = headers.get("x-api-key")  # LiteLLM sends its key so

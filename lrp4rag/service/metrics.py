@@ -6,7 +6,7 @@ Decisions are counted as the audit log has them, so that both tell the same. No 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import product
 from typing import Any, Literal, TypeVar, get_args
@@ -17,6 +17,7 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Metric,
     ProcessCollector,
     generate_latest,
 )
@@ -138,6 +139,8 @@ QUEUE_REFUSED = _made(
 REFUSED = _made(Counter, "refused", "Requests refused, by HTTP status.", "status")
 AUDIT_FAILURES = _made(Counter, "audit_failures", "Records that could not be written to the audit log.")
 REVIEWS_WAITING = _made(Gauge, "reviews_waiting", "Escalated answers that wait for a reviewer.")
+REPLICAS = _made(Gauge, "replicas", "Replicas that are there; one where the server has no others.")
+REPLICAS.set(1)
 
 _TIMED = {(stage, kind): SECONDS.labels(stage, kind) for stage, kinds in STAGES.items() for kind in kinds}
 
@@ -243,12 +246,50 @@ def said(kind: Note, what: str, correction: bool | None) -> None:
     SAID.labels(kind, _known("said", what), corrects).inc()
 
 
-def exposition(*, waiting: int, most_waiting: int, reviews: int) -> bytes:
-    """All metrics as Prometheus reads them, with what the server holds now."""
+def collected(*, waiting: int, most_waiting: int, reviews: int) -> list[Metric]:
+    """All metrics, with what the server holds now."""
     WAITING.set(waiting)
     MOST_WAITING.set(most_waiting)
     REVIEWS_WAITING.set(reviews)
-    return generate_latest(REGISTRY)
+    return list(REGISTRY.collect())
+
+
+class _Collected:
+    """Metrics that were collected before, as `generate_latest` asks for them."""
+
+    def __init__(self, found: Iterable[Metric]) -> None:
+        self._found = found
+
+    def collect(self) -> Iterable[Metric]:
+        return self._found
+
+
+def exposition(found: Iterable[Metric]) -> bytes:
+    """Metrics as Prometheus reads them."""
+    return generate_latest(_Collected(found))
+
+
+DOOR = "door"
+_DOORS = ("lrp4rag_refused", "lrp4rag_replicas")
+"""What is counted where requests come in: each passes there, whether a replica refuses it or not."""
+_OF_THE_PROCESS = "lrp4rag_process_"
+
+
+def joined(replicas: Mapping[str, Iterable[Metric]]) -> bytes:
+    """The metrics of several processes as Prometheus reads them, each sample with the name of its `replica`,
+    and those of the process itself, which is the door before them."""
+    REPLICAS.set(len(replicas))
+    own = [one for one in REGISTRY.collect() if one.name in _DOORS or one.name.startswith(_OF_THE_PROCESS)]
+    found: dict[str, Metric] = {}
+    for replica, counted in ((DOOR, own), *sorted(replicas.items())):
+        for one in counted:
+            if replica != DOOR and one.name in _DOORS:
+                continue
+            all_of_it = found.setdefault(one.name, Metric(one.name, one.documentation, one.type))
+            all_of_it.samples += [
+                sample._replace(labels={**sample.labels, "replica": replica}) for sample in one.samples
+            ]
+    return exposition(found.values())
 
 
 def reference() -> str:

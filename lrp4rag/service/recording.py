@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from lrp4rag.checks.check import Finding
 from lrp4rag.classifiers.along import JudgedPiece
 from lrp4rag.classifiers.verdict import Sentence, SuspectSpan
+from lrp4rag.errors import LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.judge import Detector
 from lrp4rag.policy import Action, Policy, Reason
@@ -22,7 +23,7 @@ from lrp4rag.service import metrics
 from lrp4rag.service.audit import AuditLog, Entry
 from lrp4rag.service.models import Decision
 from lrp4rag.service.problems import Problem
-from lrp4rag.service.reviews import KINDS, Queue
+from lrp4rag.service.reviews import KINDS, QUEUED, Queue
 
 LOG = logging.getLogger("lrp4rag.service")
 MOST_PLACES = 500
@@ -45,8 +46,10 @@ class Recorder:
 
     def __init__(self, log: AuditLog, detector: Detector, policy: Policy, *, keep_texts: bool) -> None:
         self._log, self._policy, self._lock = log, policy, threading.Lock()
+        self._catching_up = threading.Lock()
         self._keeps_texts = keep_texts
-        self.queue = Queue(log.entries())
+        self._queue = Queue()
+        self._catch_up()
         self.told: Callable[[Decision, Mapping[str, str]], None] | None = None
         """Called with each decision on an answer and its texts; returns at once."""
         self._versions = {**detector.versions, "policy": policy.hash}
@@ -93,6 +96,11 @@ class Recorder:
             await run_in_threadpool(self._append, record, dict(texts or {}))
         return id
 
+    async def waiting(self) -> dict[str, Mapping[str, Any]]:
+        """Escalated answers that wait for a reviewer, by their id, the oldest first: also those of other
+        servers that write to this log. Where it cannot be read, those that were known before."""
+        return await run_in_threadpool(self._waiting)
+
     async def texts(self, id: str) -> dict[str, str]:
         """What people wrote, where it is kept."""
         return await run_in_threadpool(self._log.texts, id)
@@ -104,10 +112,27 @@ class Recorder:
         """The last decisions on answers, or the last before a sequence number, the newest first."""
         return await run_in_threadpool(self._log.latest, KINDS, before=before, limit=limit)
 
+    @property
+    def known_waiting(self) -> int:
+        """How many `waiting` had last."""
+        return len(self._queue.waiting)
+
+    def _waiting(self) -> dict[str, Mapping[str, Any]]:
+        with self._catching_up:
+            try:
+                self._catch_up()
+            except LRP4RAGError as error:
+                LOG.error("the audit log could not be read: %s", type(error).__name__)
+            return dict(self._queue.waiting)
+
+    def _catch_up(self) -> None:
+        for entry in self._log.entries(kinds=QUEUED, after=self._queue.last):
+            self._queue.note(entry)
+
     def _append(self, record: dict[str, Any], texts: dict[str, str]) -> None:
         try:
             with self._lock:
-                self.queue.note(self._log.append(record, texts if self._keeps_texts else {}))
+                self._log.append(record, texts if self._keeps_texts else {})
         except Exception as error:  # no fault of the request, and the message may tell where the log is
             metrics.audit_failed()
             LOG.error("a decision could not be recorded: %s", type(error).__name__)

@@ -15,6 +15,8 @@ from lrp4rag.service.models import Name, Text
 Said = Literal["grounded", "hallucinated", "unclear"]
 KINDS = ("response", "answer")
 """Of the entries that a person can say something of."""
+QUEUED = (*KINDS, "review")
+"""Of the entries that a queue of escalated answers is made of."""
 SAYING = ("review", "feedback")
 """Of the entries that say it."""
 OPINION: Final = "opinion"
@@ -67,16 +69,17 @@ def corrects(said: Said, record: Mapping[str, Any]) -> bool | None:
 
 
 class Queue:
-    """Decisions that were escalated and that nobody has reviewed, the oldest first, by their id."""
+    """Decisions that were escalated and that nobody has reviewed, the oldest first, by their id. `last` is
+    the number of the last entry that it knows."""
 
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+    def __init__(self) -> None:
         self.waiting: dict[str, Mapping[str, Any]] = {}
-        for entry in entries:
-            self.note(entry)
+        self.last = 0
 
     def note(self, entry: Entry) -> None:
         """One more entry of the log."""
         record = entry.record
+        self.last = entry.sequence
         if entry.kind in KINDS and record.get("action") == "escalate":
             self.waiting[entry.id] = {"time": entry.time, **record}
         elif entry.kind == "review":

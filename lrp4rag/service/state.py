@@ -10,9 +10,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 import httpx
+from prometheus_client import Metric
 from starlette.concurrency import run_in_threadpool
 
 from lrp4rag.judge import Detector
+from lrp4rag.service import metrics
 from lrp4rag.service.access import Access
 from lrp4rag.service.audit import AuditLog
 from lrp4rag.service.models import Decision
@@ -27,6 +29,8 @@ from lrp4rag.source import Source
 UNCOMPRESSED = {"Accept-Encoding": "identity"}
 READY_IN = 5
 """Seconds in which the upstream answers, and for which its answer is remembered."""
+LOOKS_IN = 1.0
+"""Seconds in which the log says which answers wait for a reviewer; else those are told that are known."""
 
 
 @dataclass(slots=True)
@@ -66,6 +70,16 @@ class State:
         """Raises what is wrong with the audit log or the upstream. Anybody may ask, so neither is asked more
         often than each few seconds."""
         await self._ready.run(self._check)
+
+    async def metrics(self) -> list[Metric]:
+        """What the server has counted, and what it holds now. A log that hangs does not hold this up."""
+        looking = asyncio.ensure_future(self.recorder.waiting())
+        await asyncio.wait({looking}, timeout=LOOKS_IN)
+        return metrics.collected(
+            waiting=self.owner.waiting,
+            most_waiting=self.owner.most_waiting,
+            reviews=self.recorder.known_waiting,
+        )
 
     async def _check(self) -> None:
         await self.recorder.find("")

@@ -39,7 +39,7 @@ def samples(text: str) -> dict[Series, float]:
 
 
 def read() -> dict[Series, float]:
-    return samples(metrics.exposition(waiting=0, most_waiting=1, reviews=0).decode())
+    return samples(metrics.exposition(metrics.collected(waiting=0, most_waiting=1, reviews=0)).decode())
 
 
 class Counted:

@@ -47,6 +47,19 @@ def test_a_queue_outlives_the_server(start) -> None:
         assert (waiting["id"], waiting["written"]) == (id, {}), "texts were not kept"
 
 
+def test_servers_that_share_a_log_have_one_queue(start) -> None:
+    with (
+        start(upstream=None, policy=ESCALATING) as one,
+        start(upstream=None, policy=ESCALATING) as other,
+    ):
+        id = one.post("/v1/judge", json=ONE).json()["decision"]["id"]
+        assert [found["id"] for found in other.get("/v1/reviews").json()["reviews"]] == [id]
+        assert "lrp4rag_reviews_waiting 1.0" in other.get("/metrics").text
+        body = {"decision": id, "reviewer": "Ann", "said": "grounded"}
+        assert other.post("/v1/reviews", json=body).status_code == 200
+        assert one.get("/v1/reviews").json()["reviews"] == []
+
+
 def test_what_is_said_becomes_labels(start, tmp_path: Path) -> None:
     """A reviewer's word goes before a user's, and the last one before those before it."""
     with start(upstream=None, keep_texts=True) as client:

@@ -190,6 +190,14 @@ class AuditLog:
         with self._database.writing() as connection:
             return add_checkpoint(connection, self._key)
 
+    def sign(self) -> None:
+        """Sign the head and store that, where there are a key and an entry."""
+        if self._key is None:
+            return
+        with self._database.writing() as connection:
+            if connection.scalar(select(ENTRIES.c.sequence).limit(1)) is not None:
+                add_checkpoint(connection, self._key)
+
     def verify(
         self, public_key: Ed25519PublicKey | None = None, checkpoint: Checkpoint | None = None
     ) -> Verification:
@@ -210,10 +218,7 @@ class AuditLog:
                 return
             self._open = False
         try:
-            if self._key is not None:
-                with self._database.writing() as connection:
-                    if connection.scalar(select(ENTRIES.c.sequence).limit(1)) is not None:
-                        add_checkpoint(connection, self._key)
+            self.sign()
         finally:
             self._database.close()
 
