@@ -20,7 +20,7 @@ from lrp4rag.cli.options import (
     ReaderChoice,
     reader_options,
 )
-from lrp4rag.errors import LRP4RAGError
+from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.files import check_folder
 from lrp4rag.terminal import say, tell
 
@@ -108,6 +108,8 @@ def extraction_of(
     from lrp4rag.training.inventory import reasons_of
 
     check_folder(store)
+    if choice.device == "auto" and workers > 1:
+        raise InputError("--device auto spreads one reader over all devices, so extraction has one worker")
     reader = choice.open(detector)
     composite = choice.rules
     if detector is not None:  # before the expensive part

@@ -181,7 +181,13 @@ class ReaderChoice:
         framing = self.chat_template
         if framing is None and detector is not None:
             framing = detector.card.reader["chat_template"]
-        return load_reader(self.reader_name, device=self.device, dtype=self.dtype, chat_template=framing)
+        return load_reader(
+            self.reader_name,
+            device=self.device,
+            dtype=self.dtype,
+            chat_template=framing,
+            max_memory=self.max_memory,
+        )
 
     def open_in_worker(self, worker: int) -> Reader:
         """The reader of a worker, on the next GPU where there are several and none is named."""
@@ -249,7 +255,11 @@ def _model_options(what: str) -> list[Decorator]:
             metavar="MODEL",
             help=f"{what}: the default, a hub id, a folder or a .gguf file.",
         ),
-        click.option("--device", help="cpu, cuda or cuda:K.  [default: cuda where there is one]"),
+        click.option(
+            "--device",
+            help="cpu, cuda, cuda:K, or auto: layers on all GPUs, in memory and on disk.  "
+            "[default: cuda where there is one]",
+        ),
         advanced(
             "--dtype",
             type=click.Choice(DTYPES),
