@@ -132,6 +132,7 @@ class Detector:
                     device=device,
                     dtype=dtype,
                     chat_template=trained["chat_template"],
+                    max_memory=max_memory,
                 )
             except InputError as error:
                 if reader is None:

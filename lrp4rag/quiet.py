@@ -20,8 +20,8 @@ def quiet_libraries() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     if sys.stderr is None or not sys.stderr.isatty():  # a bar is for a person who waits
         os.environ.setdefault("TQDM_DISABLE", "1")
-    # What torchao says of its GPU kernels on import, and bitsandbytes of every cast.
-    for name in ("torchao", "torch.utils._pytree", "bitsandbytes"):
+    # torchao's of its GPU kernels, bitsandbytes' of every cast, accelerate's of layers on disk.
+    for name in ("torchao", "torch.utils._pytree", "bitsandbytes", "accelerate.big_modeling"):
         logging.getLogger(name).setLevel(logging.ERROR)
     from lrp4rag.errors import LRP4RAGWarning
 

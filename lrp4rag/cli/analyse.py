@@ -105,7 +105,7 @@ def analyse(
         raise InputError("--fail-on-hallucination needs a detector")
     if tokens and html_path is None:
         raise InputError("--tokens is for the page; add --html FILE")
-    engine.require_local()
+    engine.require_possible(reader)
     if engine.ray:
         if outputs or choice.estimates:
             raise InputError("--html, --png and --prevalence estimate are for one machine")

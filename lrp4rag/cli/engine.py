@@ -41,10 +41,13 @@ class EngineChoice:
             gpu = wants_gpu and resources().get("GPU", 0) > 0
             yield Workers(self.workers, self.worker_cpus, gpu=gpu, memory=reader.max_memory)
 
-    def require_local(self) -> None:
-        """Raise `InputError` for options of a cluster without one."""
+    def require_possible(self, reader: ReaderChoice) -> None:
+        """Raise `InputError` for options of a cluster without one, and for a reader on all devices beside
+        others."""
         if not self.ray and (self.address is not None or self.worker_cpus != 1):
             raise InputError("--address and --worker-cpus are for a cluster; add --engine ray")
+        if reader.device == "auto" and (self.ray or (self.workers or 1) > 1):
+            raise InputError("--device auto spreads one reader over the devices of one machine: one worker")
 
 
 def engine_options(workers: str = "Processes that share the extraction and --max-memory") -> Decorator:

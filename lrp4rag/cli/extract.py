@@ -111,7 +111,7 @@ def extraction_of(
     from lrp4rag.training.inventory import reasons_of
 
     check_folder(store)
-    engine.require_local()
+    engine.require_possible(choice)
     found = (_on_cluster if engine.ray else _here)(examples, store, choice, parts, engine, detector)
     if found.failures:
         many = len(found.failures)

@@ -187,7 +187,13 @@ class ReaderChoice:
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         framing = self.framed_as(detector).chat_template
-        return load_reader(self.reader_name, device=self.device, dtype=self.dtype, chat_template=framing)
+        return load_reader(
+            self.reader_name,
+            device=self.device,
+            dtype=self.dtype,
+            chat_template=framing,
+            max_memory=self.max_memory,
+        )
 
     def framed_as(self, detector: FittedDetector | None) -> ReaderChoice:
         """The same; unless the options say how prompts are framed, as the detector's were."""
@@ -261,7 +267,11 @@ def _model_options(what: str) -> list[Decorator]:
             metavar="MODEL",
             help=f"{what}: the default, a hub id, a folder or a .gguf file.",
         ),
-        click.option("--device", help="cpu, cuda or cuda:K.  [default: cuda where there is one]"),
+        click.option(
+            "--device",
+            help="cpu, cuda, cuda:K, or auto: layers on all GPUs, in memory and on disk.  "
+            "[default: cuda where there is one]",
+        ),
         advanced(
             "--dtype",
             type=click.Choice(DTYPES),

@@ -7,6 +7,7 @@ share; the weights are a softmax: their Jacobian under `paper` and `attnlrp`, he
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -14,18 +15,33 @@ from torch import Tensor
 
 from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.rules import GateRule, accumulate
+from lrp4rag.reader.placement import present, weight_of
 
 
 @dataclass(frozen=True, slots=True)
-class Experts:
-    """The weights of one layer's router and experts, and how they are combined."""
+class Weights:
+    """Those of one layer's router and experts."""
 
     router: Tensor  # experts, d
     gate_up: Tensor  # experts, 2 m, d
     down: Tensor  # experts, d, m
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """One layer's router and experts, and how they are combined."""
+
+    router: Any
+    experts: Any
     top: int
     normalised: bool  # whether the chosen experts' weights sum to one
     activation: str
+
+    def weights(self) -> Weights:
+        """Loaded where they are away, so asked for once in a pass."""
+        with present(self.experts):
+            gate_up, down = self.experts.gate_up_proj, self.experts.down_proj
+        return Weights(weight_of(self.router), gate_up, down)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +70,8 @@ class ExpertsRule:
     ) -> tuple[Tensor, ExpertsRule]:
         """Output of the stack x ((1 + T) B, n, d), of which the first B = `rows` are primal, and the rule."""
         stacked = x.reshape(len(x) // rows, -1, x.shape[-1])  # 1 + T, tokens, d
-        logits = F.linear(stacked, experts.router)
+        loaded = experts.weights()
+        logits = F.linear(stacked, loaded.router)
         probabilities = accumulate(logits[0]).softmax(-1)
         values, chosen = probabilities.topk(experts.top, dim=-1)
         if experts.normalised:
@@ -65,7 +82,7 @@ class ExpertsRule:
         out = torch.zeros_like(stacked)
         for index in chosen.unique().tolist():
             tokens, slot = torch.where(chosen == index)
-            rule._add_expert(out, stacked, index, tokens, slot, moved)
+            rule._add_expert(loaded, out, stacked, index, tokens, slot, moved)
         return out.view_as(x), rule
 
     def _push_weights(self, dlogits: Tensor) -> Tensor | None:
@@ -78,14 +95,21 @@ class ExpertsRule:
         return self.weights * (chosen - (self.probabilities * dlogits).sum(-1, keepdim=True))
 
     def _add_expert(
-        self, out: Tensor, x: Tensor, index: int, tokens: Tensor, slot: Tensor, moved: Tensor | None
+        self,
+        loaded: Weights,
+        out: Tensor,
+        x: Tensor,
+        index: int,
+        tokens: Tensor,
+        slot: Tensor,
+        moved: Tensor | None,
     ) -> None:
-        experts, share = self.experts, self.composite.share
-        gates, ups = F.linear(x[:, tokens], experts.gate_up[index]).chunk(2, dim=-1)
-        gate = GateRule.at(gates[:1], ups[:1], self.composite, experts.activation)
+        share = self.composite.share
+        gates, ups = F.linear(x[:, tokens], loaded.gate_up[index]).chunk(2, dim=-1)
+        gate = GateRule.at(gates[:1], ups[:1], self.composite, self.experts.activation)
         gate.push(gates[1:], ups[1:])
         gates[:1] = gate.product
-        y = F.linear(gates, experts.down[index])
+        y = F.linear(gates, loaded.down[index])
         self.picked.append(_Expert(index, tokens, slot, gate, y[0]))
         y_weighted = y * self.weights[tokens, slot, None]
         if len(y) > 1:
@@ -97,7 +121,7 @@ class ExpertsRule:
 
     def pull(self, c: Tensor) -> Tensor:
         """Cotangents of the input for those of the output, (C, n, d); n may be cut short."""
-        n, share = c.shape[1], self.composite.share
+        n, share, loaded = c.shape[1], self.composite.share, self.experts.weights()
         x = torch.zeros_like(c)
         for_weights = c.new_zeros((len(c), n, self.experts.top))
         for one in self.picked:
@@ -108,14 +132,14 @@ class ExpertsRule:
             mine = c[:, tokens]
             for_weights[:, tokens, slot] = share * (mine * one.output[:count]).sum(-1)
             mine = share * self.weights[tokens, slot, None] * mine
-            dgate, dup = one.gate.pull(mine @ self.experts.down[one.index])
-            by_gate, by_up = self.experts.gate_up[one.index].chunk(2)
+            dgate, dup = one.gate.pull(mine @ loaded.down[one.index])
+            by_gate, by_up = loaded.gate_up[one.index].chunk(2)
             moved = dup @ by_up
             if dgate is not None:
                 moved += dgate @ by_gate
             x[:, tokens] += moved
         if self.composite.softmax == "jacobian":
-            x += self._pull_weights(for_weights) @ self.experts.router
+            x += self._pull_weights(for_weights) @ loaded.router
         return x
 
     def _pull_weights(self, c: Tensor) -> Tensor:
@@ -124,7 +148,7 @@ class ExpertsRule:
         weights, chosen = self.weights[:n], self.chosen[:n].expand(len(c), -1, -1)
         weighted = weights * c
         total = weighted.sum(-1, keepdim=True)
-        logits = c.new_zeros((len(c), n, len(self.experts.router)))
+        logits = c.new_zeros((len(c), n, self.probabilities.shape[-1]))
         if self.experts.normalised:
             return logits.scatter(-1, chosen, weighted - weights * total)
         return logits.scatter(-1, chosen, weighted) - self.probabilities[:n] * total

@@ -27,6 +27,7 @@ from lrp4rag.lrp.readout import Target, target_named
 from lrp4rag.lrp.replay import Replayer, Tape, Tokens, check_weights, lengths_of, pad_columns, power_of_two
 from lrp4rag.lrp.rules import accumulate
 from lrp4rag.lrp.stack import Observer
+from lrp4rag.reader.placement import input_device
 
 
 @contextmanager
@@ -63,7 +64,7 @@ _CHECKED: WeakKeyDictionary[nn.Module, set[str]] = WeakKeyDictionary()
 @torch.no_grad()
 def _probe_logits(model: Any) -> Tensor:
     # Spread over the vocabulary: on the control tokens at its start, half precision is far off itself.
-    ids = torch.arange(1, 9, device=model.get_input_embeddings().weight.device)[None]
+    ids = torch.arange(1, 9, device=input_device(model))[None]
     logits: Tensor = model(ids * model.config.vocab_size // 10, use_cache=False).logits
     return logits
 
@@ -260,8 +261,7 @@ class Flow:
 
     @property
     def _device(self) -> torch.device:
-        device: torch.device = self.model.get_input_embeddings().weight.device
-        return device
+        return input_device(self.model)
 
     def _check_layer(self, layer: int) -> None:
         if not 0 <= layer < len(self.replayer.blocks):

@@ -126,7 +126,7 @@ def attention_forward(stack: Stack, layer: int, composite: Composite) -> Callabl
         k, dk = stack.split(key)
         v, dv = stack.split(value)
         # A sliding cache holds the last keys only, and padding covers all of them.
-        padding = None if stack.padding is None else stack.padding[:, -k.shape[-2] :]
+        padding = None if stack.padding is None else stack.padding[:, -k.shape[-2] :].to(k.device)
         rule = AttentionRule(q, k, v, scaling, composite, sliding_window, softcap, padding, stack.block)
         watched = rule
         if stack.observer is not None:

@@ -13,6 +13,7 @@ import torch
 
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp.rules import QUERY_BLOCK
+from lrp4rag.reader.placement import devices_of, visiting_bytes
 
 Result = TypeVar("Result")
 
@@ -142,11 +143,15 @@ def plan(needs: Callable[[Sizes], int], limit: int, sizes: Sizes | None = None) 
 
 
 class Budget:
-    """How large the passes of one model may be: the given sizes, or so that the process fits `max_memory`."""
+    """How large the passes of one model may be: the given sizes, or so that the process fits `max_memory`.
+
+    Of a model on several GPUs, `max_memory` is each one's, and the fullest of them decides.
+    """
 
     def __init__(self, model: Any, sizes: Sizes | None = None, max_memory: int | None = None) -> None:
         self.shape, self.sizes, self._max_memory = Shape.of(model), sizes or Sizes(), max_memory
-        self._device = model.get_input_embeddings().weight.device
+        self._gpus = [device for device in devices_of(model) if device.type == "cuda"]
+        self._visiting = visiting_bytes(model)
         if max_memory is not None:
             return_memory_early()
 
@@ -154,11 +159,11 @@ class Budget:
         """Sizes at which a pass, that needs so many bytes, fits."""
         if self._max_memory is None:
             return self.sizes
-        if self._device.type == "cuda":
-            used = int(torch.cuda.memory_allocated(self._device))
+        if self._gpus:
+            used = max(int(torch.cuda.memory_allocated(device)) for device in self._gpus)
         else:
             used = int(psutil.Process().memory_info().rss)
-        return plan(needs, self._max_memory - used, self.sizes)
+        return plan(needs, self._max_memory - used - self._visiting, self.sizes)
 
     def fitting(self, attempt: Callable[[Sizes], Result], needs: Callable[[Sizes], int]) -> Result:
         """Run `attempt` at sizes that fit, and at smaller ones each time that memory runs out all the same.

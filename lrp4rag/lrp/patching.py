@@ -31,6 +31,7 @@ from lrp4rag.lrp.forwards import (
 )
 from lrp4rag.lrp.stack import Stack
 from lrp4rag.reader.caching import given_cache
+from lrp4rag.reader.placement import forward_name
 
 _ABSENT = object()
 
@@ -40,7 +41,8 @@ def patched(model: Any, composite: Composite) -> Iterator[tuple[Family, Stack]]:
     """Replace the primitives of `model` until the block ends, also when it ends in an error.
 
     Only this instance is touched: modules get instance attributes, and the configuration that
-    selects the attention, which models may share, is copied first.
+    selects the attention, which models may share, is copied first. Hooks that place layers stay around what
+    is replaced.
     """
     family, stack = family_of(model), Stack()
     if any(HOOK in module.__dict__ for module in model.modules()):
@@ -48,6 +50,7 @@ def patched(model: Any, composite: Composite) -> Iterator[tuple[Family, Stack]]:
     with ExitStack() as undo:
 
         def replace(module: nn.Module, name: str, value: object) -> None:
+            name = forward_name(module) if name == "forward" else name
             undo.callback(_put, module, name, module.__dict__.get(name, _ABSENT))
             _put(module, name, value)
 
@@ -98,7 +101,7 @@ def _replacements(
         bias = {**linear._parameters, **linear._buffers}.get("bias")
         if bias is not None:
             yield linear, "bias", None
-        yield linear, "forward", kernel_forward(stack, linear.forward, bias)
+        yield linear, "forward", kernel_forward(stack, getattr(linear, forward_name(linear)), bias)
 
 
 def _with_attention(config: Any) -> Any:

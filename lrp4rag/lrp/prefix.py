@@ -16,6 +16,7 @@ from lrp4rag.lrp.families import one_stack
 from lrp4rag.lrp.memory import Sizes, push_bytes
 from lrp4rag.lrp.replay import FinalState, Replayer, check_weights, power_of_two
 from lrp4rag.lrp.stack import Observer
+from lrp4rag.reader.placement import input_device
 
 STAGE = 96
 """Tokens between which tangents join: shorter passes cost more than the rows that they leave out."""
@@ -62,7 +63,7 @@ class Prefix:
         before = 0 if after is None else after.length
         self._replayer, self.tangents, self.length = replayer, len(weights), before
         self._composites = composites
-        device = replayer.model.get_input_embeddings().weight.device
+        device = input_device(replayer.model)
         self._scale = power_of_two(weights.abs().amax(-1)[:, None]).to(device)  # one cache, one scale
         self.state: FinalState
 

@@ -43,6 +43,7 @@ def pull(
     c = tape.final_norm.pull(c)
     for k in reversed(range(layer, len(replayer.blocks))):
         rules = replayer.rules_of(tape, k, sizes.queries)
+        c = c.to(rules.attention_out.device)  # layers may be on several
         for part, back in (("mlp", pull_mlp), ("attention", pull_attention)):
             if visit is not None:
                 visit(k, part, c)
@@ -51,7 +52,7 @@ def pull(
         if not torch.isfinite(c.sum(dtype=torch.promote_types(c.dtype, torch.float32))):
             raise_not_finite("pull", k, c.dtype)
     values = tape.input_of(layer)
-    relevance = (accumulate(c) * accumulate(values[:end])).sum(-1)
+    relevance = (accumulate(c.to(values.device)) * accumulate(values[:end])).sum(-1)
     return F.pad(relevance, (0, max(0, columns - end)))[:, :columns]
 
 
@@ -100,7 +101,7 @@ def _to_projection(c: Tensor, tape: LayerTape, norm: str) -> Tensor:
 
 def _unrotate(c: Tensor, rotary: Rotary) -> Tensor:
     """The transpose of the rotary embedding x cos + rotate_half(x) sin, of the features it turns."""
-    cos, sin = (part[0, : c.shape[-2]] for part in rotary)
+    cos, sin = (part[0, : c.shape[-2]].to(c.device) for part in rotary)
     turned, rest = c[..., : cos.shape[-1]], c[..., cos.shape[-1] :]
     left, right = (turned * sin).chunk(2, dim=-1)
     turned = turned * cos + torch.cat([right, -left], dim=-1)

@@ -19,6 +19,7 @@ from lrp4rag.lrp.activations import cap_factor
 from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.families.family import is_plain, plain_matrix
 from lrp4rag.lrp.rules import accumulate
+from lrp4rag.reader.placement import device_of, weight_of
 
 Logit = Literal["response", "largest", "mean"]
 
@@ -79,11 +80,15 @@ class Readout:
         self.composite = composite
         self.cap: float | None = getattr(model.config, "final_logit_softcapping", None)
 
-    @cached_property
+    @property
     def matrix(self) -> Tensor:
-        """(vocabulary, d)."""
+        """(vocabulary, d); loaded each time where the layer is away."""
+        return plain_matrix(self.head) if is_plain(self.head) else self._kernel
+
+    @cached_property
+    def _kernel(self) -> Tensor:
         table = self._embedding.weight
-        return kernel_matrix(self.head, table.shape[1], table.dtype, table.device)
+        return kernel_matrix(self.head, table.shape[1], table.dtype, device_of(self.head))
 
     @cached_property
     def _mean_row(self) -> Tensor:
@@ -112,23 +117,24 @@ class Readout:
             raise LRP4RAGError(
                 f"a contrast needs one token, or one for each of {len(response_ids)}, not {len(minus)}"
             )
-        if not all(0 <= token < len(self.matrix) for token in minus):
-            raise LRP4RAGError(f"a contrast's token ids must be from 0 to {len(self.matrix) - 1}")
+        size = len(self.matrix)
+        if not all(0 <= token < size for token in minus):
+            raise LRP4RAGError(f"a contrast's token ids must be from 0 to {size - 1}")
         return torch.tensor(minus, device=response_ids.device).expand(len(response_ids))
 
     def _logit(self, which: Logit, hidden: Tensor, response_ids: Tensor, logits: Tensor | None) -> Explained:
         if which == "response":
             return self._tokens(hidden, response_ids)
-        if logits is None:
-            logits = self.head(hidden)
+        logits = (self.head(hidden) if logits is None else logits).to(hidden.device)
         return self._tokens(hidden, logits.argmax(-1)) if which == "largest" else self._mean(hidden, logits)
 
     def _tokens(self, hidden: Tensor, ids: Tensor) -> Explained:
-        rows = self.matrix[ids]
+        matrix = self.matrix
+        rows = matrix[ids.to(matrix.device)].to(hidden.device)
         logits = (accumulate(hidden) * accumulate(rows)).sum(-1)
-        bias = getattr(self.head, "bias", None)
-        if bias is not None:
-            logits = logits + bias[ids]
+        if getattr(self.head, "bias", None) is not None:
+            bias = weight_of(self.head, "bias")
+            logits = logits + bias[ids.to(bias.device)].to(hidden.device)
         if self.cap is None:
             return Explained(logits, rows)
         logits, factor = cap_factor(logits, self.cap, self.composite)
@@ -136,10 +142,11 @@ class Readout:
 
     def _mean(self, hidden: Tensor, logits: Tensor) -> Explained:
         if self.cap is None:
-            row = self._mean_row.to(hidden.dtype)
+            row = self._mean_row.to(hidden)
             return Explained(accumulate(logits).mean(-1), row.expand_as(hidden))
         capped, factor = cap_factor(accumulate(logits), self.cap, self.composite)
-        rows = factor.to(hidden.dtype) @ self.matrix / len(self.matrix)
+        matrix = self.matrix
+        rows = (factor.to(matrix) @ matrix / len(matrix)).to(hidden)
         return Explained(capped.mean(-1), rows)
 
 

@@ -21,6 +21,7 @@ from lrp4rag.lrp.readout import Explained, Readout, Target
 from lrp4rag.lrp.rules import NormRule, accumulate
 from lrp4rag.lrp.stack import LayerInput, LayerTape, Observer, Stack, raise_not_finite
 from lrp4rag.reader.caching import cache_option
+from lrp4rag.reader.placement import input_device
 
 
 class Tokens(Protocol):
@@ -110,8 +111,8 @@ class Replayer:
 
     def embed(self, ids: Sequence[int]) -> Tensor:
         """Embeddings (tokens, d)."""
-        table = self.model.get_input_embeddings()
-        embeddings: Tensor = table(torch.tensor(ids, device=table.weight.device, dtype=torch.long))
+        given = torch.tensor(ids, device=input_device(self.model), dtype=torch.long)
+        embeddings: Tensor = self.model.get_input_embeddings()(given)
         return embeddings
 
     def run(
@@ -211,7 +212,7 @@ def _rope_types(config: Any) -> list[str]:
 
 def _tangents(weights: Tensor, hidden: Tensor) -> Tensor:
     """(T, B, n, d), for weights (T, B, n) and hidden states (B, n, d)."""
-    return weights[..., None] * hidden
+    return weights[..., None].to(hidden.device) * hidden
 
 
 def power_of_two(x: Tensor) -> Tensor:

@@ -25,6 +25,7 @@ from transformers import (
 from lrp4rag.errors import InputError, LRP4RAGError, RelevanceError
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.relevance import Array, as_array
+from lrp4rag.reader.placement import device_of
 
 COLDEST = 1e-6
 """Below this temperature the most likely token is drawn all the same, and logits over it overflow."""
@@ -154,6 +155,7 @@ class Recording(StoppingCriteria):
         stack.require_finite(len(self._flow.replayer.blocks), stack.final[0].dtype)
         stack.sums.clear()
         primal, tangents = (part[..., -1, :] for part in stack.final)
+        token = token.to(primal.device)
         if len(primal) != len(token):
             raise LRP4RAGError("relevance cannot be recorded of several beams; use greedy search or sampling")
         explained = self._flow.readout.explain(primal, token, self._flow.replayer.target)
@@ -165,7 +167,7 @@ class Recording(StoppingCriteria):
         self._relevance.append(as_array(relevance))
         self._logits.append(as_array(logits))
         stop = self._stop is not None and self._stop(self.relevance)
-        return torch.full_like(token, stop, dtype=torch.bool)
+        return torch.full_like(input_ids[:, -1], stop, dtype=torch.bool)
 
     @torch.no_grad()
     def source(self, hidden: Tensor) -> Tensor:
@@ -221,7 +223,7 @@ def end_ids(model: Any) -> list[int]:
 def _drawer(sampling: Sampling, flow: Flow) -> Callable[[Tensor], int]:
     if not sampling.temperature:
         return lambda scores: int(scores.argmax(-1))
-    device = flow.model.get_output_embeddings().weight.device
+    device = device_of(flow.model.get_output_embeddings())
     generator = torch.Generator(device)
     if sampling.seed is not None:
         generator.manual_seed(sampling.seed)

@@ -68,7 +68,7 @@ class Tracer:
     def layer(self, k: int, primal: Tensor, tangents: Tensor) -> None:
         first = -1 if self.last_only else 0
         hidden = accumulate(primal[0, first:])
-        parts = accumulate(tangents[self.segments, 0, first:]) * self._scale
+        parts = accumulate(tangents[self.segments, 0, first:]) * self._scale.to(tangents.device)
         if self.bias:
             parts = torch.cat([parts, (hidden - parts.sum(0))[None]])
         self._note("hidden", k, hidden.T)  # d, m
@@ -99,7 +99,7 @@ class Tracer:
         noted = self._seen.setdefault(name, {}).setdefault(k, [])
         if self.last_only:  # later chunks hold the later positions
             noted.clear()
-        noted.append(value)
+        noted.append(value.to(self._scale.device))  # layers may be on several
 
 
 def trace_of(prefix: Tracer, response: Tracer | None) -> Trace:

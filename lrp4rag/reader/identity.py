@@ -10,7 +10,8 @@ from lrp4rag.hashes import json_hash
 
 @dataclass(frozen=True, slots=True)
 class ReaderIdentity:
-    """Hashes of what decides a reader's relevance. `dtype` is recorded, but is not part of the digest."""
+    """Hashes of what decides a reader's relevance. `dtype` is recorded, but is not part of the digest; nor is
+    `quantised`, in words what quantised the weights, whose hash tells it."""
 
     name: str
     weights: str
@@ -19,6 +20,7 @@ class ReaderIdentity:
     template: str
     chat_template: bool
     dtype: str
+    quantised: str = ""
 
     @property
     def digest(self) -> str:
@@ -26,7 +28,9 @@ class ReaderIdentity:
         return json_hash(parts)[:16]
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "digest": self.digest}
+        """As JSON; without `quantised` where nothing is."""
+        record = {**asdict(self), "digest": self.digest}
+        return record if self.quantised else {name: record[name] for name in record if name != "quantised"}
 
     def __str__(self) -> str:
         return reader_name(self.as_dict())
@@ -37,6 +41,8 @@ def require_identity(record: dict[str, Any]) -> dict[str, Any]:
     otherwise."""
     kinds = {field.name: field.type for field in fields(ReaderIdentity)} | {"digest": "str"}
     for name, kind in kinds.items():
+        if name == "quantised" and name not in record:
+            continue
         if type(record.get(name)).__name__ != kind:
             raise ValueError(f"'{name}' must be a {kind}")
     if surplus := set(record) - set(kinds):
@@ -47,4 +53,5 @@ def require_identity(record: dict[str, Any]) -> dict[str, Any]:
 def reader_name(identity: dict[str, Any]) -> str:
     """A reader in words, from its identity as `ReaderIdentity.as_dict` gives it."""
     prompt = "chat template" if identity["chat_template"] else "raw prompt"
-    return f"{identity['name']} ({prompt}, {identity['digest']})"
+    weights = f", quantised: {identity['quantised']}" if identity.get("quantised") else ""
+    return f"{identity['name']} ({prompt}{weights}, {identity['digest']})"

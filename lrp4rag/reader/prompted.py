@@ -16,6 +16,7 @@ from torch import Tensor
 from lrp4rag.errors import InputError
 from lrp4rag.hashes import hash_of
 from lrp4rag.reader.caching import cache_option, given_cache
+from lrp4rag.reader.placement import input_device, weight_of
 from lrp4rag.reader.reader import Reader
 
 T = TypeVar("T")
@@ -61,8 +62,8 @@ class Prompted:
             **cache_option(model.forward, self._copies(len(ids))),
         )
         # Two answers' logits are compared, which bfloat16 would round to eighths.
-        head = model.get_output_embeddings().weight.float()
-        found: Tensor = output.last_hidden_state[:, -1].float() @ head.T
+        head = weight_of(model.get_output_embeddings()).float()
+        found: Tensor = output.last_hidden_state[:, -1].float().to(head.device) @ head.T
         cap = getattr(model.config, "final_logit_softcapping", None)
         return found if cap is None else cap * torch.tanh(found / cap)
 
@@ -156,7 +157,7 @@ class Prompted:
         return cache
 
     def _tensor(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        return torch.tensor(ids, device=self._reader.model.device)
+        return torch.tensor(ids, device=input_device(self._reader.model))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,13 @@ from lrp4rag.example import Example
 from lrp4rag.hashes import json_hash
 from lrp4rag.reader.encoding import Encoded, Truncation, encode, encode_message
 from lrp4rag.reader.identity import ReaderIdentity
+from lrp4rag.reader.placement import AUTO, input_device, room_for_weights
 from lrp4rag.reader.weights import (
     DEFAULT_READER,
     label_of,
     load_whole,
     pretrained,
+    quantisation_words,
     reason,
     require_kernels,
     resolve,
@@ -118,7 +120,7 @@ class Reader:
         The response ends at the window; see `encode_prompt`.
         """
         encoded = self.encode_prompt(example, max_new_tokens=max_new_tokens, truncation=truncation)
-        ids = torch.tensor([encoded.prompt_ids], device=self.model.device)
+        ids = torch.tensor([encoded.prompt_ids], device=input_device(self.model))
         output = self.model.generate(
             ids,
             attention_mask=torch.ones_like(ids),
@@ -178,14 +180,17 @@ def load_reader(
     device: str | None = None,
     dtype: str = "float32",
     chat_template: bool | None = None,
+    max_memory: int | None = None,
 ) -> Reader:
     """Load a reader: the default, a hub id, a local folder or a .gguf file. No remote code is run.
 
     Weights that torchao or bitsandbytes quantised stay so; relevance can then be pushed, not pulled.
 
-    `device` defaults to CUDA where there is one. `chat_template` None uses the chat template (see
-    `Reader`). Raises `InputError` for an unknown model, device or dtype; an
-    architecture without relevance rules is refused later, by `relevance_mode`.
+    `device` defaults to CUDA where there is one; "auto" spreads the layers over all GPUs, main memory and,
+    for what does not fit there, the model's files, from which they are loaded for each call. `max_memory`
+    (bytes, of each GPU, or of the process where there is none) then bounds what their weights take.
+    `chat_template` None uses the chat template (see `Reader`). Raises `InputError` for an unknown model,
+    device or dtype; an architecture without relevance rules is refused later, by `relevance_mode`.
     """
     device = check_device(device)
     if dtype == "auto":
@@ -196,7 +201,8 @@ def load_reader(
     try:
         require_kernels(folder)
         tokenizer = pretrained(AutoTokenizer, folder)
-        model = load_whole(str(folder), dtype=DTYPES[dtype], use_safetensors=True)
+        spread = {"device_map": AUTO, "max_memory": room_for_weights(max_memory)} if device == AUTO else {}
+        model = load_whole(str(folder), dtype=DTYPES[dtype], use_safetensors=True, **spread)
     except Exception as error:  # transformers raises many kinds for folders it cannot read
         raise InputError(f"cannot load reader '{name}': {reason(error)}") from error
     # transformers would follow any setting of the file, such as a million beams: responses are greedy here.
@@ -213,8 +219,9 @@ def load_reader(
         template=_digest(tokenizer.chat_template) if use_template else "",
         chat_template=use_template,
         dtype=dtype,
+        quantised=quantisation_words(model.config),
     )
-    return Reader(model.to(device).eval(), tokenizer, identity)
+    return Reader((model if device == AUTO else model.to(device)).eval(), tokenizer, identity)
 
 
 def _end_ids(model: Any, name: str) -> list[int] | None:
@@ -235,7 +242,7 @@ def fastest_dtype(device: str) -> str:
 
     A CPU does with AMX or AVX-512 instructions for it; on others its arithmetic is emulated.
     """
-    if device.startswith("cuda"):
+    if device.startswith("cuda") or (device == AUTO and torch.cuda.is_available()):
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
     able: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return "bfloat16" if any(able.get(name) for name in ("amx_bf16", "avx512_bf16")) else "float32"
@@ -244,12 +251,14 @@ def fastest_dtype(device: str) -> str:
 def check_device(device: str | None) -> str:
     if device is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
+    if device == AUTO:
+        return AUTO
     try:
         kind = torch.device(device).type
     except RuntimeError as error:
-        raise InputError(f"unknown device '{device}'; use cpu, cuda or cuda:K") from error
+        raise InputError(f"unknown device '{device}'; use cpu, cuda, cuda:K or auto") from error
     if kind not in ("cpu", "cuda", "mps"):
-        raise InputError(f"unknown device '{device}'; use cpu, cuda or cuda:K")
+        raise InputError(f"unknown device '{device}'; use cpu, cuda, cuda:K or auto")
     if kind == "cuda" and not torch.cuda.is_available():
         raise InputError("no CUDA device is available; use device cpu")
     if kind == "mps" and not torch.backends.mps.is_available():

@@ -20,6 +20,7 @@ from transformers import DynamicCache
 from lrp4rag.errors import InputError, RelevanceError
 from lrp4rag.reader.caching import cache_option
 from lrp4rag.reader.encoding import Encoded
+from lrp4rag.reader.placement import input_device
 from lrp4rag.reader.reader import Reader
 
 Array = NDArray[np.float32]
@@ -67,7 +68,7 @@ class PromptReading:
         if not encoded.prompt_ids:
             raise InputError("the prompt has no tokens")
         self._model, self._prompt, self._layers = reader.model, encoded.prompt_ids, tuple(layers)
-        self._device = self._model.get_input_embeddings().weight.device
+        self._device = input_device(self._model)
         self._cache = DynamicCache()  # every layer keeps all keys: branches see far back
         self._response: tuple[int, ...] = ()
         self._reading: Reading | None = None

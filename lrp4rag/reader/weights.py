@@ -227,8 +227,32 @@ def pretrained(kind: Any, place: Any, **options: Any) -> Any:
     return kind.from_pretrained(place, trust_remote_code=False, **options)
 
 
+def quantisation_words(config: Any) -> str:
+    """What quantised a model's weights, from its configuration; "" where nothing did."""
+    given = getattr(config, "quantization_config", None)
+    if given is None:
+        return ""
+    record = given if isinstance(given, dict) else given.to_dict()
+    method = record.get("quant_method", "unknown")
+    method = str(getattr(method, "value", method))
+    if method == "torchao":
+        kind = str(record.get("quant_type", {}).get("default", {}).get("_type", "")).removesuffix("Config")
+    elif record.get("load_in_4bit"):
+        kind = str(record.get("bnb_4bit_quant_type", "fp4")).upper()
+        kind += ", scales too" if record.get("bnb_4bit_use_double_quant") else ""
+    else:
+        bits = 8 if record.get("load_in_8bit") else record.get("bits")
+        kind = f"{bits} bits" if bits else ""
+    return one_line(f"{method} {kind}".strip(), 60)
+
+
 def reason(error: Exception) -> str:
     """Why something could not be loaded, in one line."""
+    if "CPU or the disk" in str(error) or "offload_folder" in str(error):
+        return (
+            "it does not fit, and layers of a quantised model, or of a mixture of experts, cannot be left in "
+            "its files; raise max_memory, or take a smaller one"
+        )
     if "trust_remote_code" in str(error):
         return "it needs code that comes with its files, and lrp4rag runs none"
     return first_line(error)

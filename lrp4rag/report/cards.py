@@ -93,6 +93,8 @@ def _facts(card: Card) -> dict[str, str]:
         "classifier": f"{card.classifier} ({card.settings}), threshold {card.threshold:g}",
         "rows": f"{card.rows}, {card.hallucinated} hallucinated",
     }
+    if reader.get("quantised"):
+        facts["weights"] = f"quantised: {one_line(reader['quantised'], 60)}; relevance is pushed, not pulled"
     if card.training is not None:
         counts = ", ".join(f"{name}: {count}" for name, count in card.training.generators.items())
         facts["trained on"] = (

@@ -168,6 +168,8 @@ def reader_words(reader: dict[str, Any]) -> str:
         words += ", chat template" if reader["chat_template"] else ", raw prompt"
     if reader.get("dtype"):
         words += f", {reader['dtype']}"
+    if reader.get("quantised"):
+        words += f", quantised: {visible(str(reader['quantised']))}"
     return f"{words}, {reader['digest']}" if reader.get("digest") else words
 
 

@@ -35,7 +35,8 @@ class Configuration:
         return {"format": FORMAT, **asdict(self)}
 
     def require(self, wanted: Configuration, path: Path) -> None:
-        """Raise `InputError`, which names `path`, where the two differ by more than the reader's name."""
+        """Raise `InputError`, which names `path`, where the two differ by more than the words for the
+        reader."""
         found, asked = self.as_dict(), wanted.as_dict()
         for name in asked:
             old, new = (_comparable(configuration[name]) for configuration in (found, asked))
@@ -96,7 +97,7 @@ class Manifest:
 
 def _comparable(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: item for key, item in value.items() if key != "name"}
+        return {key: item for key, item in value.items() if key not in ("name", "quantised")}
     return value
 
 

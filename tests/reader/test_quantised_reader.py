@@ -5,17 +5,21 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from click.testing import CliRunner
+from transformers import LlamaConfig
 
 from lrp4rag.classifiers.analysis import analyse
 from lrp4rag.cli import main
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp import attribute, relevance_mode
-from lrp4rag.reader import Reader, load_reader
+from lrp4rag.reader import Reader, ReaderIdentity, load_reader
+from lrp4rag.reader.identity import require_identity
+from lrp4rag.reader.weights import quantisation_words
 from tests.lrp.checks import assert_close
 from tests.tiny import bridge_example, save_tiny_reader
 
@@ -147,3 +151,45 @@ def test_a_missing_package_is_named_with_the_extra(
     )
     with pytest.raises(InputError, match=rf"{package}, which is not installed.*lrp4rag\[quantised\]"):
         load_reader(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        (None, ""),
+        (
+            {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
+            "bitsandbytes NF4",
+        ),
+        (
+            {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_use_double_quant": True},
+            "bitsandbytes FP4, scales too",
+        ),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "bitsandbytes 8 bits"),
+        ({"quant_method": "gptq", "bits": 4}, "gptq 4 bits"),
+        ({"quant_method": "fbgemm_fp8"}, "fbgemm_fp8"),
+    ],
+)
+def test_what_quantised_it_in_words(written: dict[str, object] | None, words: str) -> None:
+    config = LlamaConfig() if written is None else LlamaConfig(quantization_config=written)
+    assert quantisation_words(config) == words
+
+
+def test_an_identity_tells_it_only_where_there_is_something_to_tell() -> None:
+    fields = {
+        "name": "x",
+        "weights": "a",
+        "config": "b",
+        "tokenizer": "c",
+        "template": "",
+        "dtype": "float32",
+    }
+    plain = ReaderIdentity(**fields, chat_template=True)
+    other = replace(plain, quantised="bitsandbytes NF4")
+    assert "quantised" not in plain.as_dict()
+    assert require_identity(plain.as_dict())
+    assert require_identity(other.as_dict())["quantised"] == "bitsandbytes NF4"
+    assert other.digest == plain.digest  # the weights tell it
+    assert "quantised: bitsandbytes NF4" in str(other)
+    with pytest.raises(ValueError, match="'quantised' must be a str"):
+        require_identity(plain.as_dict() | {"quantised": 4})

@@ -8,7 +8,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.lrp.activations import ACTIVATIONS
 from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.families.architectures import FAMILIES
-from lrp4rag.lrp.families.family import Family, activation_of, is_plain, plain_matrix
+from lrp4rag.lrp.families.family import Family, activation_of, is_plain, require_plain
 
 
 def supported_architectures() -> tuple[str, ...]:
@@ -35,7 +35,7 @@ def require_pull(model: Any) -> None:
     """Raise `LRP4RAGError` where a layer's kernel gives no derivatives, so that `pull` would fail later."""
     for block in family_of(model).blocks(model):
         for linear in block.linears:
-            plain_matrix(linear)
+            require_plain(linear)
 
 
 def can_pull(model: Any) -> bool:

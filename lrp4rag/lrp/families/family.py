@@ -12,22 +12,27 @@ from torch import Tensor, nn
 
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp.experts import Experts
+from lrp4rag.reader.placement import weight_of
 
 
-def plain_matrix(module: Any) -> Tensor:
-    """The layer's weights (out, in); raises `LRP4RAGError` where its kernel keeps no plain matrix."""
-    weight = getattr(module, "weight", None)
+def require_plain(module: Any) -> None:
+    """Raise `LRP4RAGError` where the layer's kernel keeps no plain matrix."""
     if not is_plain(module):
         kind = type(module).__name__
         if type(module) is nn.Linear:
-            kind += f" with {type(weight).__name__} weights"
+            kind += f" with {type(getattr(module, 'weight', None)).__name__} weights"
         raise LRP4RAGError(
             f"relevance cannot be pulled through this model: {kind} gives no derivatives (is it quantised?). "
             "Use push, which needs none: a verdict, R_response and relevance by segment are pushed; "
             "R_prompt, R* and the prompt tokens that a sentence rests on are pulled"
         )
-    assert isinstance(weight, Tensor)
-    return weight
+
+
+def plain_matrix(module: Any) -> Tensor:
+    """The layer's weights (out, in); raises as `require_plain` does."""
+    require_plain(module)
+    matrix: Tensor = weight_of(module)
+    return matrix
 
 
 def is_plain(module: Any) -> bool:
@@ -166,11 +171,10 @@ class Family:
         """The layer's experts; an architecture with experts may have dense layers too."""
         if not self.experts or not hasattr(attrgetter(self.mlp)(layer), self.experts.rpartition(".")[2]):
             return None
-        router, experts = attrgetter(self.router)(layer), attrgetter(self.experts)(layer)
+        router = attrgetter(self.router)(layer)
         return Experts(
-            router=router.weight,
-            gate_up=experts.gate_up_proj,
-            down=experts.down_proj,
+            router=router,
+            experts=attrgetter(self.experts)(layer),
             top=router.top_k,
             normalised=getattr(router, "norm_topk_prob", True),
             activation=activation_of(config),
