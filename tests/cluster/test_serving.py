@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import socket
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.service.audit import AuditLog
 from lrp4rag.service.settings import Settings
 from tests.cluster import standing_in
+from tests.cluster.local import cluster_of, machine
 from tests.service.conftest import PASSAGES, QUESTION, asked, listening
 from tests.service.scripted_upstream import Script, events
 from tests.service.scripted_upstream import serving as scripted
@@ -101,46 +100,8 @@ def test_options_of_replicas_are_for_ray() -> None:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    pytest.importorskip("ray.serve", reason="Ray Serve is not installed: pip install 'lrp4rag[ray,serve]'")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        found = begun_cluster()
+    with cluster_of(2) as found:
         yield found
-        found.shutdown()
-
-
-def begun_cluster() -> Any:
-    """Of one machine. Where the cores are busy, Ray gives one up whose agent starts too slowly."""
-    from ray.cluster_utils import Cluster
-
-    for last in (False, False, True):
-        found = Cluster()
-        try:
-            found.add_node(num_cpus=2, **machine())
-        except Exception:  # it has no better
-            found.shutdown()
-            if last:
-                raise
-        else:
-            return found
-    raise AssertionError
-
-
-def machine() -> dict[str, Any]:
-    """A machine's options, with ports of its own: those that are given need not be waited for."""
-    names = (
-        "metrics_agent_port",
-        "metrics_export_port",
-        "dashboard_agent_listen_port",
-        "runtime_env_agent_port",
-    )
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in names]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        ports = [one.getsockname()[1] for one in sockets]
-    less = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
-    return {**less, **dict(zip(names, ports, strict=True))}
 
 
 @pytest.fixture(scope="module")
