@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from lrp4rag.cluster.groups import Groups
 from lrp4rag.cluster.session import errors_of_workers
-from lrp4rag.errors import LRP4RAGError
+from lrp4rag.errors import InputError, LRP4RAGError
 
 MOST_AT_ONCE = 64
 """Rows that an actor gets at a time; fewer where there are few, so that all actors have some."""
 SHARES = 8
 """Times that each actor is given something, where there are few rows."""
+_FAULT = "fault"
 ATTEMPTS = 5
 """Times that the same rows are begun: Ray begins them again where their worker died, and what kills each
 worker that has them would do so for ever."""
@@ -81,13 +83,20 @@ def spread(groups: Groups, worker: type, plan: Any, workers: Workers) -> Iterato
     )
     done = numbers.map_batches(
         _Actor,
-        fn_constructor_args=([shared], begun, worker, plan, each),
+        fn_constructor_args=([shared], begun, worker, plan, each, ATTEMPTS),
         batch_size=None,
         compute=pool,
         **workers.resources,
     )
     with errors_of_workers():
-        yield from done.iter_rows()
+        for row in done.iter_rows():
+            if _FAULT in row:
+                raise (
+                    InputError(row[_FAULT])
+                    if row["code"] == InputError.exit_code
+                    else LRP4RAGError(row[_FAULT])
+                )
+            yield row
 
 
 class _Begun:
@@ -107,14 +116,24 @@ class _Begun:
 class _Actor:
     """Holds the worker, which holds the reader."""
 
-    def __init__(self, shared: list[Any], begun: Any, worker: type, plan: Any, each: int) -> None:
+    def __init__(
+        self, shared: list[Any], begun: Any, worker: type, plan: Any, each: int, attempts: int
+    ) -> None:
         import ray
 
         self._groups: Groups = ray.get(shared[0])
-        self._worker, self._each, self._begun = worker(plan), each, begun
+        self._each, self._begun, self._attempts = each, begun, attempts
+        self._open = lambda: worker(plan)
+
+    @cached_property
+    def _worker(self) -> Any:
+        return self._open()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        rows = [row for block in batch["id"].tolist() for row in self._rows(block)]
+        try:
+            rows = [row for block in batch["id"].tolist() for row in self._rows(block)]
+        except LRP4RAGError as error:  # Ray would say that something failed, and not what
+            rows = [{_FAULT: str(error), "code": error.exit_code}]
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def _rows(self, block: int) -> list[dict[str, Any]]:
@@ -124,9 +143,9 @@ class _Actor:
             self._groups.read(number)
             for number in range(block * self._each, min((block + 1) * self._each, len(self._groups)))
         ]
-        if ray.get(self._begun.begin.remote(block)) > ATTEMPTS:
+        if ray.get(self._begun.begin.remote(block)) > self._attempts:
             raise LRP4RAGError(
-                f"workers died {ATTEMPTS} times at the same responses, from "
+                f"workers died {self._attempts} times at the same responses, from "
                 f"'{groups[0][0].examples[0].id}' to '{groups[-1][0].examples[-1].id}'; did memory run out? "
                 "What is done is kept: leave them out, or give workers more memory (--max-memory), and run "
                 "it again"

@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
+from lrp4rag.classifiers.analysis import Analysis, analysing
 from lrp4rag.cluster import work
 from lrp4rag.cluster.analysis import Analysed, Analysing, analyse_all
 from lrp4rag.cluster.groups import HeldGroups
@@ -26,8 +27,11 @@ from lrp4rag.cluster.work import Workers, spread
 from lrp4rag.data import json_line, load_examples
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
-from lrp4rag.policy import Policy
+from lrp4rag.judge import grouped_by_prompt
+from lrp4rag.policy import Policy, assess
 from lrp4rag.reader import Reader
+from lrp4rag.report.record import record
+from lrp4rag.report.terminal import render_line
 from lrp4rag.training.extract import extract
 from tests.cli.plain_detector import plain_detector
 from tests.cluster.local import cluster_of, machine
@@ -144,7 +148,7 @@ def test_what_kills_every_worker_ends_the_run(cluster: Any, monkeypatch: pytest.
     monkeypatch.setattr(work, "ATTEMPTS", 2)
     with (
         joined(cluster.address),
-        pytest.raises(LRP4RAGError, match=r"died \d+ times at the same responses, from 'bridge-2-0'"),
+        pytest.raises(LRP4RAGError, match=r"died 2 times at the same responses, from 'bridge-2-0'"),
     ):
         list(spread(HeldGroups.of(responses(4, 1)), Deadly, "bridge-2-0", Workers(1)))
 
@@ -160,19 +164,17 @@ def test_bad_rows_are_named(cluster: Any, data: Path, tmp_path: Path) -> None:
             index([str(path)])
 
 
-@pytest.mark.parametrize("placed", [True, False])
 def test_analyses_are_those_of_one_process_in_its_order(
-    cluster: Any, data: Path, opening: Opening, tmp_path: Path, placed: bool
+    cluster: Any, data: Path, opening: Opening, tmp_path: Path
 ) -> None:
     examples = load_examples(data)
     kept = tmp_path / "kept"
     plan = Analysing(_Pair(opening), Policy(), None, "error", None, 16, 1, kept)
     one = list(analyse_here(plan, examples))
     with joined(cluster.address):
-        groups = index([str(data)]) if placed else HeldGroups.of(examples)
-        found = list(analyse_all(groups, plan, Workers(2)))
+        found = list(analyse_all(index([str(data)]), plan, Workers(2)))
         files = contents(kept)
-        again = list(analyse_all(groups, plan, Workers(2)))
+        again = list(analyse_all(HeldGroups.of(examples), plan, Workers(2)))
     assert [row.id for row in found] == [example.id for example in examples]
     assert list(map(without_seconds, found)) == list(map(without_seconds, one))
     assert list(map(without_seconds, again)) == list(map(without_seconds, one))
@@ -182,15 +184,23 @@ def test_analyses_are_those_of_one_process_in_its_order(
 
 
 def analyse_here(plan: Analysing, examples: list[Example]) -> Iterator[Analysed]:
-    """In this process, one response after the other, each by itself."""
-    from lrp4rag.cluster.analysis import AnalysisWorker
-    from lrp4rag.training.extractor import Group
-
-    worker = AnalysisWorker(replace(plan, kept=None))
-    for example in examples:
-        (row,) = worker.run(Group((example,)), [(0, 0, example)])
-        told = json.loads(row["record"]) if row["record"] else None
-        yield Analysed(row["id"], told, row["line"], row["error"], row["code"])
+    """In this process, as the command does it: prompt by prompt, and told in the order of DATA."""
+    detector, reader = plan.open()
+    assert detector is not None
+    analyses: dict[int, Analysis | LRP4RAGError] = {}
+    with analysing(reader, detector) as analyse:
+        for number in grouped_by_prompt(examples):
+            try:
+                analyses[number] = analyse(examples[number])
+            except LRP4RAGError as error:
+                analyses[number] = error
+    for number, example in enumerate(examples):
+        found = analyses[number]
+        if isinstance(found, LRP4RAGError):
+            yield Analysed(example.id, None, "", str(found), found.exit_code)
+        else:
+            told = record(found, decision=assess(Policy(), example, found.verdict))
+            yield Analysed(example.id, json.loads(json.dumps(told)), render_line(found).plain, "", 0)
 
 
 def without_seconds(one: Analysed) -> Analysed:
