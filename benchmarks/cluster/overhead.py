@@ -1,0 +1,136 @@
+"""`python -m benchmarks.cluster.overhead`: what a row costs beside its reader, on 2, 4 and 8 machines and up
+to a million rows, and the memory of the process that starts the run. A stand-in for the reader only sleeps.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks.cluster.memory import watched
+from benchmarks.command import Report, benchmark, listed, table
+from lrp4rag.cluster.groups import Numbered
+from lrp4rag.cluster.index import index
+from lrp4rag.cluster.session import joined
+from lrp4rag.cluster.work import Workers, spread
+from lrp4rag.training.extractor import Group
+from tests.cluster.local import cluster_of
+
+EACH = 4
+"""Responses to one prompt."""
+
+
+class Sleeping:
+    """Stands in for a reader: so many seconds a row, and nothing else."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def run(self, group: Group, numbered: Sequence[Numbered]) -> Iterator[dict[str, Any]]:
+        time.sleep(self._seconds * len(numbered))
+        for row, _, example in numbered:
+            yield {"row": row, "id": example.id}
+
+
+def written(path: Path, rows: int) -> Path:
+    """Rows with passages of a usual length, about 1 KB each, four of one prompt."""
+    filling = "It was built between 1871 and 1873 and stands on the northern tip of the island. " * 5
+    with path.open("w") as stream:
+        for k in range(rows):
+            prompt, response = divmod(k, EACH)
+            passages = [f"{filling}Number {prompt}.", f"The tower is {prompt} metres tall. {filling}"]
+            row = {
+                "id": str(k),
+                "question": f"How tall is tower {prompt}?",
+                "passages": passages,
+                "response": f"It is {prompt} metres tall, says {response}.",
+            }
+            stream.write(json.dumps(row) + "\n")
+    return path
+
+
+def measure(address: str, path: Path, rows: int, nodes: int, sleep: float) -> dict[str, Any]:
+    with joined(address), watched() as memory:
+        started = time.monotonic()
+        groups = index([str(path)])
+        indexed = time.monotonic() - started
+        first, seen = 0.0, 0
+        for _ in spread(groups, Sleeping, sleep, Workers(nodes)):
+            seen += 1
+            if seen == 1:
+                first = time.monotonic()
+        ended = time.monotonic()
+    assert seen == rows
+    spent = ended - first
+    return {
+        "rows": rows,
+        "machines": nodes,
+        "index_seconds": indexed,
+        "first_row_seconds": first - started - indexed,
+        "seconds": spent,
+        "overhead_of_a_row": (spent * nodes - rows * sleep) / rows,
+        "memory": {"seconds": memory.seconds, "bytes": memory.own},
+    }
+
+
+@benchmark
+@listed("--machines", click.INT, "2,4,8", "Machines of the cluster, each with one worker.")
+@listed("--rows", click.INT, "10000,100000,1000000", "Rows; all but the fewest on the most machines only.")
+@click.option("--sleep", default=0.004, show_default=True, help="Seconds that the stand-in takes a row.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Draw the memory of the driver here (PNG).")
+def main(machines: tuple[int, ...], rows: tuple[int, ...], sleep: float, plot: Path | None) -> Report:
+    """Overhead of a row, and memory of the process that starts the run."""
+    found = []
+    with tempfile.TemporaryDirectory(prefix="lrp4rag-") as folder:
+        for nodes in machines:
+            with cluster_of(*[1] * nodes) as cluster:
+                for many in rows if nodes == max(machines) else rows[:1]:
+                    path = written(Path(folder) / f"{many}.jsonl", many)
+                    found.append(measure(cluster.address, path, many, nodes, sleep))
+                    path.unlink()
+    if plot is not None:
+        draw(found, plot)
+    lines = table(
+        ["machines", "rows", "index, s", "first row, s", "then, s", "overhead of a row, ms", "driver, MB"],
+        [
+            [
+                f"{one['machines']}",
+                f"{one['rows']:,}",
+                f"{one['index_seconds']:.1f}",
+                f"{one['first_row_seconds']:.1f}",
+                f"{one['seconds']:.1f}",
+                f"{1000 * one['overhead_of_a_row']:.2f}",
+                f"{max(one['memory']['bytes']) / 1e6:.0f}",
+            ]
+            for one in found
+        ],
+    )
+    return {"runs": found}, lines
+
+
+def draw(runs: Sequence[dict[str, Any]], path: Path) -> None:
+    """Memory of the driver over the part of the run that is done."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
+    for one in runs:
+        seconds, held = one["memory"]["seconds"], one["memory"]["bytes"]
+        done = [second / max(seconds[-1], 1e-9) for second in seconds]
+        label = f"{one['rows']:,} rows, {one['machines']} machines"
+        axes.plot(done, [count / 1e6 for count in held], label=label)
+    axes.set(xlabel="part of the run that is over", ylabel="memory of the driver, MB", ylim=(0, None))
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    main()
