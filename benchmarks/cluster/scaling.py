@@ -53,7 +53,7 @@ def busy_rate(rows: Sequence[dict[str, Any]]) -> float:
 
 def _by_ray(examples: list[Example], workers: int, folder: Path, parts: tuple[str, ...]) -> dict[str, Any]:
     started = time.monotonic()
-    with watched(2.0, tree=True) as memory, joined():
+    with watched(20.0, tree=True) as memory, joined():
         ready = time.monotonic() - started
         identity = CHOICE.open().identity.as_dict()
         store = Store.open(folder, Configuration(identity, composite_named("attnlrp").name))
@@ -74,7 +74,7 @@ def _by_processes(
     examples: list[Example], workers: int, folder: Path, parts: tuple[str, ...]
 ) -> dict[str, Any]:
     started = time.monotonic()
-    with watched(2.0, tree=True) as memory:
+    with watched(20.0, tree=True) as memory:
         done = extract(
             examples, CHOICE.open(), folder, parts=parts, workers=workers, load=CHOICE.open_in_worker
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from lrp4rag.cluster.attempts import Attempts
 from lrp4rag.cluster.groups import Groups
 from lrp4rag.cluster.session import errors_of_workers
 from lrp4rag.errors import InputError, LRP4RAGError
@@ -74,7 +75,7 @@ def spread(groups: Groups, worker: type, plan: Any, workers: Workers) -> Iterato
     numbers = ray.data.from_items([{"id": block} for block in range(blocks)], override_num_blocks=blocks)
     shared, begun = (
         ray.put(groups),
-        ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(_Begun).remote(),
+        ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Attempts).remote(),
     )
     pool = ray.data.ActorPoolStrategy(
         min_size=min(count, blocks),
@@ -97,20 +98,6 @@ def spread(groups: Groups, worker: type, plan: Any, workers: Workers) -> Iterato
                     else LRP4RAGError(row[_FAULT])
                 )
             yield row
-
-
-class _Begun:
-    """How often blocks of rows were begun and not ended."""
-
-    def __init__(self) -> None:
-        self._times: dict[int, int] = {}
-
-    def begin(self, block: int) -> int:
-        self._times[block] = self._times.get(block, 0) + 1
-        return self._times[block]
-
-    def end(self, block: int) -> None:
-        self._times.pop(block, None)
 
 
 class _Actor:
