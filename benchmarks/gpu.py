@@ -1,5 +1,5 @@
-"""`python -m benchmarks.gpu`: what a verdict, a push and a pull cost on a GPU, where their time goes, and whether
-CUDA graphs or compiled kernels would help the plain pass."""
+"""`python -m benchmarks.gpu`: what a verdict, a push and a pull cost on a GPU, where their time goes, and
+whether CUDA graphs or compiled kernels would help the plain pass."""
 
 from __future__ import annotations
 
@@ -122,13 +122,20 @@ def main(shape: str, device: str, prompt: int, response: int, rounds: int) -> Re
         } | {"faster": faster(model, example, rounds)}
         del model, works, clocks
     rows = [
-        [dtype, name, f"{1000 * one['seconds']:.1f}", f"{one['over_forward']:.2f}", f"{one['peak_bytes'] / 1e9:.2f}",
-         "; ".join(f"{part['operator']} {part['part']:.0%}" for part in one["profile"][:3])]
-        for dtype, all_ in found.items() for name, one in all_.items() if name != "faster"
-    ]  # fmt: skip
+        _row(dtype, name, one)
+        for dtype, all_ in found.items()
+        for name, one in all_.items()
+        if name != "faster"
+    ]
     head = ["dtype", "pass", "ms", "over a forward", "peak, GB", "most of its time"]
     helped = [f"{dtype}, times faster: {of['faster']}" for dtype, of in found.items()]
     return {"passes": found}, [*table(head, rows), "", *helped]
+
+
+def _row(dtype: str, name: str, one: dict[str, Any]) -> list[str]:
+    most = "; ".join(f"{part['operator']} {part['part']:.0%}" for part in one["profile"][:3])
+    times = f"{1000 * one['seconds']:.1f}", f"{one['over_forward']:.2f}"
+    return [dtype, name, *times, f"{one['peak_bytes'] / 1e9:.2f}", most]
 
 
 if __name__ == "__main__":

@@ -21,8 +21,7 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, cast
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlsplit
 
 from lrp4rag.errors import InputError, first_line
 
@@ -51,7 +50,7 @@ def place_at(given: str | Path) -> Path:
     if not rest or not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme):
         return Path(given)
     if scheme == "file":
-        return Path(url2pathname(urlsplit(given).path))
+        return Path(unquote(urlsplit(given).path))
     try:
         from upath import UPath
 

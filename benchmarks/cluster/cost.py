@@ -63,32 +63,17 @@ def main(rows: tuple[float, ...]) -> Report:
     )
     one = coefficients(scaling, overhead)
     found = [of(many, one) for many in rows]
-    lines = table(
-        [
-            "responses",
-            "core-hours",
-            "days on 100 cores",
-            "stored, TB",
-            "files",
-            "over the network, TB",
-            "runs",
-            "driver of a run, GB",
-        ],
-        [
-            [
-                f"{row['rows']:,.0f}",
-                f"{row['core_hours']:,.1f}",
-                f"{row['core_hours'] / 2400:,.2f}",
-                f"{row['stored_terabytes']:.4g}",
-                f"{row['files']:,.0f}",
-                f"{row['network_terabytes']:.4g}",
-                f"{row['jobs']:,.0f}",
-                f"{row['driver_gigabytes']:.2f}",
-            ]
-            for row in found
-        ],
+    head = ["responses", "core-hours", "days on 100 cores", "stored, TB", "files", "over the network, TB"]
+    return (
+        {"coefficients": one, "rows_of": found},
+        table([*head, "runs", "driver of a run, GB"], [_line(row) for row in found]),
     )
-    return {"coefficients": one, "rows_of": found}, lines
+
+
+def _line(row: dict[str, float]) -> list[str]:
+    times = f"{row['core_hours']:,.1f}", f"{row['core_hours'] / 2400:,.2f}"
+    stored = f"{row['stored_terabytes']:.4g}", f"{row['files']:,.0f}", f"{row['network_terabytes']:.4g}"
+    return [f"{row['rows']:,.0f}", *times, *stored, f"{row['jobs']:,.0f}", f"{row['driver_gigabytes']:.2f}"]
 
 
 if __name__ == "__main__":

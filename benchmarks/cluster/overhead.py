@@ -83,8 +83,8 @@ def measure(address: str, path: Path, rows: int, nodes: int, sleep: float) -> di
 @listed("--machines", click.INT, "2,4,8", "Machines of the cluster, each with one worker.")
 @listed("--rows", click.INT, "10000,100000,1000000", "Rows; all but the fewest on the most machines only.")
 @click.option("--sleep", default=0.004, show_default=True, help="Seconds that the stand-in takes a row.")
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw the memory of the driver here (PNG).")
-def main(machines: tuple[int, ...], rows: tuple[int, ...], sleep: float, plot: Path | None) -> Report:
+@click.option("--plot", type=click.Path(), help="Draw the memory of the driver here (PNG).")
+def main(machines: tuple[int, ...], rows: tuple[int, ...], sleep: float, plot: str | None) -> Report:
     """Overhead of a row, and memory of the process that starts the run."""
     found = []
     with tempfile.TemporaryDirectory(prefix="lrp4rag-") as folder:
@@ -95,7 +95,7 @@ def main(machines: tuple[int, ...], rows: tuple[int, ...], sleep: float, plot: P
                     found.append(measure(cluster.address, path, many, nodes, sleep))
                     path.unlink()
     if plot is not None:
-        draw(found, plot)
+        draw(found, Path(plot))
     lines = table(
         ["machines", "rows", "index, s", "first row, s", "then, s", "overhead of a row, ms", "driver, MB"],
         [

@@ -1,5 +1,5 @@
-"""How often blocks of rows were begun and not ended. A process of its own keeps this, which needs no model: this file
-imports nothing."""
+"""How often blocks of rows were begun and not ended. A process of its own keeps this, which needs no model:
+this file imports nothing."""
 
 
 class Attempts:

@@ -12,11 +12,19 @@ from benchmarks.cluster.overhead import EACH, draw, written
 from benchmarks.cluster.scaling import busy_rate
 from lrp4rag.data import load_examples
 
-RUNS = [
-    {"rows": 100, "machines": 2, "index_seconds": 1.0, "overhead_of_a_row": 0.5, "memory": {"seconds": [1.0], "bytes": [9]}},
-    {"rows": 100, "machines": 8, "index_seconds": 1.0, "overhead_of_a_row": 0.2, "memory": {"seconds": [1.0], "bytes": [1000]}},
-    {"rows": 1100, "machines": 8, "index_seconds": 2.2, "overhead_of_a_row": 0.1, "memory": {"seconds": [1.0, 2.0], "bytes": [5000, 61000]}},
-]  # fmt: skip
+
+def run(rows: int, machines: int, seconds: float, overhead: float, peak: int) -> dict:
+    memory = {"seconds": [1.0, 2.0], "bytes": [peak // 2, peak]}
+    return {
+        "rows": rows,
+        "machines": machines,
+        "index_seconds": seconds,
+        "overhead_of_a_row": overhead,
+        "memory": memory,
+    }
+
+
+RUNS = [run(100, 2, 1.0, 0.5, 9), run(100, 8, 1.0, 0.2, 1000), run(1100, 8, 2.2, 0.1, 61000)]
 SCALING = {
     "ray": {"1": {"rows_a_second": 0.5}},
     "bytes_a_row": {"reading": 6000.0, "relevance": 2000.0, "examples": 1000.0},

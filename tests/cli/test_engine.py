@@ -1,0 +1,72 @@
+"""Where work is done: options of a cluster are refused without one, and by what cannot use it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from lrp4rag.cli import main
+
+EXAMPLE = '{"question": "Q?", "passages": ["P."], "response": "R."}\n'
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> str:
+    (tmp_path / "d.jsonl").write_text(EXAMPLE)
+    return str(tmp_path / "d.jsonl")
+
+
+def refused(*arguments: str) -> str:
+    done: Result = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2, done.output
+    return done.output
+
+
+@pytest.mark.parametrize("option", [("--address", "auto"), ("--worker-cpus", "2")])
+def test_options_of_a_cluster_need_one(data: str, tmp_path: Path, option: tuple[str, str]) -> None:
+    assert "add --engine ray" in refused("extract", data, "--store", str(tmp_path / "s"), *option)
+    assert "add --engine ray" in refused("analyse", data, *option)
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("option", [("--store", "s"), ("--workers", "2")])
+def test_one_process_analyses_without_a_store_or_workers(data: str, option: tuple[str, str]) -> None:
+    assert "add --engine ray" in refused("analyse", data, *option)
+
+
+def test_what_shows_one_example_is_for_one_machine(data: str, tmp_path: Path) -> None:
+    page = ("--html", str(tmp_path / "p.html"))
+    assert "are for one machine" in refused("analyse", data, "--engine", "ray", *page)
+    assert "are for one machine" in refused("analyse", data, "--engine", "ray", "--prevalence", "estimate")
+
+
+def test_a_reader_on_all_devices_is_one(data: str, tmp_path: Path) -> None:
+    spread = ("extract", data, "--store", str(tmp_path / "s"), "--device", "auto")
+    assert "one worker" in refused(*spread, "--workers", "2")
+    assert "one worker" in refused(*spread, "--engine", "ray")
+
+
+def test_without_ray_it_is_said_what_to_install(
+    data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    told = refused("extract", data, "--store", str(tmp_path / "s"), "--engine", "ray")
+    assert "pip install 'lrp4rag[ray]'" in told
+
+
+def test_what_is_not_there_is_said_before_a_cluster_is_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    missing = str(tmp_path / "none.jsonl")
+    told = refused("extract", missing, "--store", str(tmp_path / "s"), "--engine", "ray")
+    assert "none.jsonl: no such file or directory" in told
+
+
+def test_a_url_without_its_library_says_what_is_missing(data: str) -> None:
+    told = refused("extract", data, "--store", "nope://bucket/store")
+    assert "nope://bucket/store" in told
+    assert "Traceback" not in told
