@@ -4,6 +4,7 @@ whether CUDA graphs or compiled kernels would help the plain pass."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -59,11 +60,8 @@ def faster(model: Any, example: Example, rounds: int) -> dict[str, float | str]:
 
     for name, make in (("cuda_graph", _graph_of), ("compiled", _compiled)):
         try:
-            other = make(model, inputs)
-            times = in_rounds(
-                {"plain": lambda: seconds(plain, device), name: lambda work=other: seconds(work, device)},
-                rounds,
-            )
+            works = {"plain": plain, name: make(model, inputs)}
+            times = in_rounds({of: partial(seconds, work, device) for of, work in works.items()}, rounds)
             found[name] = ratio(times["plain"], times[name])
         except Exception as error:  # a graph may not take what the model does, and a compiler may be missing
             found[name] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]
@@ -84,7 +82,7 @@ def _graph_of(model: Any, inputs: torch.Tensor) -> Callable[[], object]:
 
 
 def _compiled(model: Any, inputs: torch.Tensor) -> Callable[[], object]:
-    work = torch.compile(model)
+    work: Callable[..., object] = torch.compile(model)
     return lambda: work(inputs, use_cache=False)
 
 
@@ -109,7 +107,7 @@ def main(shape: str, device: str, prompt: int, response: int, rounds: int) -> Re
         model = model_of(shape, device, dtype)
         example = Example.random(prompt, response, model.config.vocab_size)
         works = passes(model, example)
-        clocks = {name: lambda work=work: seconds(work, where) for name, work in works.items()}
+        clocks = {name: partial(seconds, work, where) for name, work in works.items()}
         times = in_rounds(clocks, rounds)
         found[dtype] = {
             name: {

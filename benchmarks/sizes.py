@@ -54,7 +54,7 @@ def counted(shape: str, prompt: int, response: int) -> Counted:
     config = config_of(shape)
     with torch.device("meta"):
         model = LlamaForCausalLM(config)
-    embedding = model.get_input_embeddings().weight.numel()
+    embedding = int(config.vocab_size * config.hidden_size)
     linear = sum(
         one.weight.numel()
         for name, one in model.named_modules()

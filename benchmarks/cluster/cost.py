@@ -38,7 +38,7 @@ def driver_bytes(runs: list[dict[str, Any]]) -> float:
     most = max(run["machines"] for run in runs)
     peaks = sorted((run["rows"], max(run["memory"]["bytes"])) for run in runs if run["machines"] == most)
     (few, low), (many, high) = peaks[0], peaks[-1]
-    return (high - low) / (many - few)
+    return float((high - low) / (many - few))
 
 
 def of(rows: float, one: dict[str, Any]) -> dict[str, float]:

@@ -48,7 +48,7 @@ def busy_rate(rows: Sequence[dict[str, Any]]) -> float:
         of.setdefault(row["process"], []).append(row["at"])
     start, end = max(min(times) for times in of.values()), min(max(times) for times in of.values())
     within = sum(start < row["at"] <= end for row in rows)
-    return within / (end - start)
+    return float(within / (end - start))
 
 
 def _by_ray(examples: list[Example], workers: int, folder: Path, parts: tuple[str, ...]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -110,7 +110,7 @@ class _Actor:
 
         self._groups: Groups = ray.get(shared[0])
         self._each, self._begun, self._attempts = each, begun, attempts
-        self._open = lambda: worker(plan)
+        self._open: Callable[[], Any] = lambda: worker(plan)
 
     @cached_property
     def _worker(self) -> Any:

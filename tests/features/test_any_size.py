@@ -1,4 +1,4 @@
-"""Readers of any number of layers and heads: what is read of layers and heads is found from the reader's size."""
+"""Readers of any number of layers and heads: which of them are read is found from the size of the reader."""
 
 from __future__ import annotations
 
