@@ -77,6 +77,11 @@ def panels(
     return drawn, axes
 
 
+def not_stored(ax: Axes) -> None:
+    """Say in an empty panel why it is empty."""
+    ax.text(0.5, 0.5, "not stored", transform=ax.transAxes, ha="center", va="center", color="0.5")
+
+
 def percent(positions: int) -> NDArray[np.float64]:
     """The middle of each bin of a resampled vector, in % of its length."""
     middles: NDArray[np.float64] = (np.arange(positions) + 0.5) * 100 / positions

@@ -25,6 +25,7 @@ from lrp4rag.experiments.figures.style import (
     UNIT,
     blank,
     legend_below,
+    not_stored,
     panels,
     percent,
     themed,
@@ -41,7 +42,7 @@ from lrp4rag.experiments.paper.significance import (
 )
 from lrp4rag.experiments.paper.subset import Subset
 from lrp4rag.experiments.paper.sweep import row_means
-from lrp4rag.experiments.paper.thresholds import shared_vectors
+from lrp4rag.experiments.paper.thresholds import vectors_of
 from lrp4rag.features.parts import MATRIX
 from lrp4rag.report.figure_text import SYMBOLS
 from lrp4rag.report.numbers import bracketed, number, p_value
@@ -128,15 +129,14 @@ class Distributions:
 
 
 def measure(context: Context) -> Distributions:
-    vectors = shared_vectors(context)
-    places = [(name, vector) for name in context.subsets for vector in vectors]
+    places = [(name, vector) for name, subset in context.subsets.items() for vector in vectors_of(subset)]
     resamples = min(BAND_RESAMPLES, context.settings.resamples)
     cells = [_cell(context.subsets[name], vector, resamples) for name, vector in places]
     along: dict[str, dict[str, Along]] = {name: {} for name in context.subsets}
     for (name, vector), found in zip(places, context.cache.all(cells, "distributions"), strict=True):
         along[name][vector] = found
     spreads = {
-        name: spread({vector: subset.vectors(vector) for vector in vectors}, subset.labels)
+        name: spread({vector: subset.vectors(vector) for vector in vectors_of(subset)}, subset.labels)
         for name, subset in context.subsets.items()
     }
     matrices = {
@@ -293,20 +293,22 @@ def _boxes(ax: Axes, frame: pd.DataFrame) -> None:
 
 def draw_curves(found: Mapping[str, Mapping[str, Curves]]) -> Figure:
     """Figure 3, a column a generator, a row a vector."""
-    vectors = list(next(iter(found.values())))
+    vectors = [each for each in ("prompt", "response") if any(each in of for of in found.values())]
     with themed():
         drawn, axes = panels(len(vectors), list(found), sharex=False)
         for row, vector in zip(axes, vectors, strict=True):
-            shown = [by_vector[vector] for by_vector in found.values()]
-            for ax, by_class in zip(row, shown, strict=True):
-                for name, band in by_class.items():
+            shown = {ax: of[vector] for ax, of in zip(row, found.values(), strict=True) if vector in of}
+            for ax in row:
+                if ax not in shown:
+                    not_stored(ax)
+                for name, band in shown.get(ax, {}).items():
                     places = percent(len(band.mean))
                     ax.plot(places, band.mean, color=CLASSES[name], label=name, lw=1.2)
                     ax.fill_between(places, band.low, band.high, color=CLASSES[name], alpha=0.25, lw=0)
                 text = "prompt" if vector == "prompt" else "response"
                 ax.set(xlim=(0, 100), xlabel=f"position in the {text} (%)")
             row[0].set_ylabel(f"mean {SYMBOLS[vector]}\n{UNIT}")
-            _cut_peaks(row, shown)
+            _cut_peaks([*shown], [*shown.values()])
         legend_below(drawn, axes.flat)
         return drawn
 

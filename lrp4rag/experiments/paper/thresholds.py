@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lrp4rag.classifiers.card import Interval
-from lrp4rag.experiments.figures.style import PUBLISHED, legend_below, panels, themed
+from lrp4rag.experiments.figures.style import PUBLISHED, legend_below, not_stored, panels, themed
 from lrp4rag.experiments.paper.context import Context, Exhibit, Note
 from lrp4rag.experiments.paper.published import BEST_THRESHOLDS
 from lrp4rag.experiments.paper.subset import Subset
@@ -30,6 +30,9 @@ COLOURS = {"f1": "#009e73", "accuracy": "#cc79a7", "precision": "#56b4e9", "reca
 SHOWN = ("f1", "precision", "recall", "accuracy", "auroc")
 """Metrics that the page has; the CSV file has all."""
 
+PANELS = (("prompt", "within"), ("response", "within"), ("response", "across"))
+"""Vectors and scalings that are drawn: across rows both vectors have the same mean."""
+
 Methods = Mapping[str, Sequence[ThresholdMethod]]
 """By generator: one for each vector and scaling."""
 
@@ -41,13 +44,12 @@ class Thresholds:
 
 
 def measure(context: Context) -> Thresholds:
-    vectors = shared_vectors(context)
     resamples = context.settings.resamples
     cells = {
         (name, vector, scaling): _cell(subset, vector, scaling, resamples)
         for name, subset in context.subsets.items()
         for scaling in SCALINGS
-        for vector in vectors
+        for vector in vectors_of(subset)
     }
     found: dict[str, tuple[ThresholdMethod, ...]] = dict.fromkeys(context.subsets, ())
     for (name, _, _), method in zip(cells, context.cache.all([*cells.values()], "thresholds"), strict=True):
@@ -55,10 +57,9 @@ def measure(context: Context) -> Thresholds:
     return Thresholds(found, context.lacking("prompt", "R_prompt"))
 
 
-def shared_vectors(context: Context) -> tuple[str, ...]:
-    """R_prompt where every generator has it, and R_response: figures have the same rows for all."""
-    pulled = all(subset.has("prompt") for subset in context.subsets.values())
-    return ("prompt", "response") if pulled else ("response",)
+def vectors_of(subset: Subset) -> tuple[str, ...]:
+    """R_prompt where the generator's rows have it, and R_response."""
+    return ("prompt", "response") if subset.has("prompt") else ("response",)
 
 
 def show(result: Thresholds) -> Exhibit:
@@ -126,20 +127,22 @@ def best_table(found: Methods) -> pd.DataFrame:
 
 def draw(found: Methods) -> Figure:
     """A column a generator, a row a vector and scaling: metrics against the threshold."""
-    # Across rows both vectors have the same mean: one row of panels is enough.
-    shown = {
-        generator: [each for each in methods if (each.vector, each.scaling) != ("prompt", "across")]
+    by_kind = {
+        generator: {(each.vector, each.scaling): each for each in methods}
         for generator, methods in found.items()
     }
-    first = next(iter(shown.values()))
+    shown = [kind for kind in PANELS if any(kind in methods for methods in by_kind.values())]
     with themed():
-        drawn, axes = panels(len(first), list(shown), height=2.0, sharey=True)
-        for column, (generator, methods) in zip(axes.T, shown.items(), strict=True):
-            for ax, method in zip(column, methods, strict=True):
-                _sweep(ax, generator, method)
+        drawn, axes = panels(len(shown), list(found), height=2.0, sharey=True)
+        for column, (generator, methods) in zip(axes.T, by_kind.items(), strict=True):
+            for ax, kind in zip(column, shown, strict=True):
+                if kind in methods:
+                    _sweep(ax, generator, methods[kind])
+                else:
+                    not_stored(ax)
             column[-1].set_xlabel("threshold on the scaled mean")
-        for ax, method in zip(axes[:, 0], first, strict=True):
-            ax.set_ylabel(f"{SYMBOLS[method.vector]},\nscaled {method.scaling} rows")
+        for ax, (vector, scaling) in zip(axes[:, 0], shown, strict=True):
+            ax.set_ylabel(f"{SYMBOLS[vector]},\nscaled {scaling} rows")
         legend_below(drawn, axes.flat)
         return drawn
 

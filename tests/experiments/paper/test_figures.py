@@ -178,3 +178,23 @@ def test_thresholds():
     assert len(panels(drawn)) == 3 * len(GENERATORS)
     np.testing.assert_allclose(panels(drawn)[2].get_lines()[0].get_ydata(), method.sweep.f1)
     assert "the paper's best F1" in texts(drawn)
+    found[GENERATORS[0]] = [each for each in found[GENERATORS[0]] if each.vector == "response"]
+    lacking = panels(thresholds.draw(found))
+    assert len(lacking) == 3 * len(GENERATORS)
+    assert [text.get_text() for text in lacking[0].texts] == ["not stored"]
+    assert not lacking[0].get_lines()
+    assert lacking[1].get_lines()
+    assert not lacking[2].texts
+
+
+def test_curves_of_a_generator_without_r_prompt():
+    rows = data()
+    found = {
+        vector: distributions.class_curves(rows.resampled(vector, 10), rows.labels, rows.groups)
+        for vector in rows.vectors
+    }
+    drawn = distributions.draw_curves({"one": {"response": found["response"]}, "other": found})
+    lacking, stored, *below = panels(drawn)
+    assert [text.get_text() for text in lacking.texts] == ["not stored"]
+    assert stored.get_lines()
+    assert all(ax.get_lines() for ax in below)

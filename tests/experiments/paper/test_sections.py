@@ -168,13 +168,14 @@ def test_distributions_are_tested_by_position(full):
     assert result.matrices[SMALL].normal.shape == (64, 16)
 
 
-def test_a_vector_that_one_generator_lacks_is_in_no_figure(context, tmp_path):
+def test_a_vector_that_one_generator_lacks_is_shown_of_the_other(context, tmp_path):
     folder = store(tmp_path / "s", parts=("prompt",))
     lacking = context(folder).subsets[LARGE].rows
     for example in lacking.examples:
         lacking.store.path(example, "prompt").unlink()
     result = thresholds.measure(context(folder, tmp_path / "cache"))
-    assert {each.vector for methods in result.methods.values() for each in methods} == {"response"}
+    vectors = {name: {each.vector for each in methods} for name, methods in result.methods.items()}
+    assert vectors == {SMALL: {"prompt", "response"}, LARGE: {"response"}}
     assert [note.what for note in result.left_out] == [f"R_prompt of {LARGE}"]
 
 
