@@ -1,4 +1,4 @@
-"""`python -m benchmarks.gpu`: what a verdict, a push and a pull cost on a GPU, where their time goes, and
+"""`python -m benchmarks.gpu`: what a plain pass, a push and a pull cost on a GPU, where their time goes, and
 whether CUDA graphs or compiled kernels would help the plain pass."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KERNELS = 8
 
 
 def passes(model: Any, example: Example) -> dict[str, Callable[[], object]]:
-    """What is measured, each by itself: relevance mode is entered before."""
+    """What is measured, each by itself; push and pull enter relevance mode, as a command does."""
     return {
         "forward": lambda: plain_forward(model, example),
         "push": lambda: _in_relevance_mode(model, lambda flow: flow.push(example, example.mean_prompt)),

@@ -123,7 +123,7 @@ class _Named:
 @listed(
     "--measure",
     click.STRING,
-    "smollm2-135m,smollm2-360m,qwen2.5-0.5b,llama-3.2-1b",
+    MEASURED,
     "Shapes to measure here.",
 )
 @command.dtype
@@ -138,11 +138,13 @@ def main(measure: tuple[str, ...], dtype: str, prompt: int, response: int, plot:
     length = prompt + response - 1
     # What is beside weights and estimates in the measured rows: interpreter and libraries.
     plain = {shape: computed(shape, dtype, sizes[shape], length, known, 0.0) for shape in found}
-    base = statistics.median(found[shape].push_peak - plain[shape].push_peak for shape in found)
+    beside = {shape: found[shape].push_peak - plain[shape].push_peak for shape in found}
     rows = []
     for shape, one in sorted(sizes.items(), key=lambda pair: pair[1].parameters):
-        others = [pair for pair in known if pair[0] != one]  # a row says nothing of its own estimate
-        estimate = computed(shape, dtype, one, length, others or known, base)
+        others = [name for name in found if name != shape] or [*found]  # no row is estimated from itself
+        base = statistics.median(beside[name] for name in others)
+        from_ = [(sizes[name], found[name]) for name in others]
+        estimate = computed(shape, dtype, one, length, from_, base)
         rows.append(
             {
                 "shape": shape,
@@ -158,7 +160,7 @@ def main(measure: tuple[str, ...], dtype: str, prompt: int, response: int, plot:
     }
     if plot is not None:
         draw(rows, Path(plot))
-    return {"rows": rows, "base_bytes": base, "largest_error": errors}, lines(rows, errors)
+    return {"rows": rows, "largest_error": errors}, lines(rows, errors)
 
 
 def lines(rows: list[dict[str, Any]], errors: dict[str, float]) -> list[str]:

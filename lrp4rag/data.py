@@ -217,7 +217,7 @@ def _from_rows(rows: Iterable[tuple[int, int, Any]], path: str | Path, template:
 
 
 def examples_of(
-    row: Any, path: str | Path, line: int, *, template: str | None = None, number: int | None = None
+    row: Any, path: str | Path, line: int, *, template: str | None = None, number: int | str | None = None
 ) -> Iterator[tuple[Example, str]]:
     """The examples of one row of our JSONL, and what the names of each one's fields begin with.
 
@@ -362,7 +362,7 @@ def _json_rows(content: bytes, path: str | Path) -> Iterator[tuple[int, int, Any
     if first.startswith("["):
         parse_row(text, path, 1)
         yield from _elements(text)
-    elif first and not _is_json(first):  # one object over several lines, or wrong either way
+    elif first and not is_json(first):  # one object over several lines, or wrong either way
         yield 1, 1, parse_row(text, path, 1)
     else:
         for line, row in enumerate(text.split("\n"), start=1):
@@ -370,7 +370,7 @@ def _json_rows(content: bytes, path: str | Path) -> Iterator[tuple[int, int, Any
                 yield line, line, parse_row(row, path, line)
 
 
-def _is_json(text: str) -> bool:
+def is_json(text: str | bytes) -> bool:
     """Whether a line is JSON by itself, be it good or not."""
     try:
         json.loads(text)

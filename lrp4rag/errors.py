@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lrp4rag.text import clipped, one_line
+from lrp4rag.text import clipped, one_line, without_secrets
 
 LONGEST = 2000
 """Characters of a message: what a user gave may be in it, and that may be megabytes."""
@@ -37,7 +37,7 @@ class InputError(LRP4RAGError):
         field: str | None = None,
     ) -> None:
         self.reason, self.path, self.line, self.field = message, path, line, field
-        where = [] if path is None else [one_line(clipped(str(path), 500))]
+        where = [] if path is None else [one_line(clipped(without_secrets(path), 500))]
         where += [] if line is None else [f"line {line}"]
         where += [] if field is None else [f"field '{one_line(field, 100)}'"]
         super().__init__(f"{', '.join(where)}: {message}" if where else message)

@@ -76,6 +76,11 @@ def absolute(path: Path) -> Path:
     return path.resolve() if is_local(path) else path
 
 
+def absolute_name(name: str) -> str:
+    """The same for what may be a folder here, and else is a name, such as that of a bundled detector."""
+    return str(Path(name).absolute()) if Path(name).exists() else name
+
+
 def present(path: Path) -> bool:
     """Whether something has the name, be it a link to nothing."""
     return os.path.lexists(path) if is_local(path) else path.exists()
@@ -104,6 +109,17 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
         if size > limit:
             raise InputError(f"{_size(size)}, and at most {_size(limit)} are read", path=path)
         return stream.read()
+
+
+def read_span(path: str | Path, start: int, stop: int) -> bytes:
+    """Bytes of a file from `start` on, before `stop`: nothing else is asked of one behind a URL."""
+    path = place_at(path)
+    if not is_local(path):
+        found: bytes = path.fs.cat_file(path.path, start=start, end=stop)  # type: ignore[attr-defined]
+        return found
+    with opened(path) as stream:
+        stream.seek(start)
+        return stream.read(stop - start)
 
 
 @contextmanager
@@ -162,6 +178,7 @@ def check_folder(path: str | Path, *, whole: bool = False) -> Path:
     folder is to be put in place as one: it can be no link, and not the one that the command runs in."""
     path = place_at(path)
     if not is_local(path):
+        _try_to_write(path)
         return path
     if whole and path.is_symlink():
         raise InputError("this is a link; name the folder itself", path=path)
@@ -177,6 +194,16 @@ def check_folder(path: str | Path, *, whole: bool = False) -> Path:
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         raise InputError("nothing can be written here", path=path)
     return path
+
+
+def _try_to_write(folder: Path) -> None:
+    trial = folder / f".lrp4rag-{secrets.token_hex(8)}.tmp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        trial.write_bytes(b"")
+        trial.unlink()
+    except Exception as error:  # each library has errors of its own
+        raise InputError(f"nothing can be written here: {first_line(error)}", path=folder) from error
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:

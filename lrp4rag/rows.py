@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
 from lrp4rag import strict_json
-from lrp4rag.errors import InputError
-from lrp4rag.files import is_local, opened, place_at
+from lrp4rag.errors import InputError, first_line
+from lrp4rag.files import is_local, opened, place_at, read_span
 
 PIECE = 8 * 2**20
 """Bytes of a piece of a JSONL file."""
+LARGEST_GROUP = 2**29
+"""Bytes of a row group of a Parquet file that workers read."""
+BATCH = 1000
+"""Rows of Parquet that are Python's objects at a time."""
 LONGEST_ROW = 2**28
 """Bytes of a row: more than the longest example has in any spelling."""
 _BOM = b"\xef\xbb\xbf"
@@ -49,7 +56,21 @@ class Place:
 
 
 def is_parquet(path: str) -> bool:
-    return path.endswith(".parquet")
+    """Told by the name: of a URL, by that of its file."""
+    return (urlsplit(path).path if "://" in path else path).endswith(".parquet")
+
+
+def require_small_pieces(path: str) -> None:
+    """Raise `InputError` for a Parquet file that no machine should read: a worker holds two row groups."""
+    if is_parquet(path):
+        groups = _parquet(path).metadata
+        largest = max((groups.row_group(k).total_byte_size for k in range(groups.num_row_groups)), default=0)
+        if largest > LARGEST_GROUP:
+            raise InputError(
+                f"a row group of {largest / 1e6:,.0f} MB, and workers read at most "
+                f"{LARGEST_GROUP / 1e6:,.0f} MB at once; write smaller ones (pyarrow: row_group_size=10000)",
+                path=path,
+            )
 
 
 def pieces_of(path: str, size: int = PIECE) -> list[Piece]:
@@ -64,9 +85,7 @@ def pieces_of(path: str, size: int = PIECE) -> list[Piece]:
 
 def newlines(piece: Piece) -> int:
     """How many a piece of JSONL has: of them all, `numbered` makes the number of each one's first line."""
-    with opened(piece.path) as stream:
-        stream.seek(piece.start)
-        return stream.read(piece.stop - piece.start).count(b"\n")
+    return read_span(piece.path, piece.start, piece.stop).count(b"\n")
 
 
 def numbered(pieces: Sequence[Piece], counts: Sequence[int]) -> list[Piece]:
@@ -86,10 +105,10 @@ def rows_of(piece: Piece) -> Iterator[tuple[Place, Any]]:
 def row_at(place: Place) -> Any:
     """One row; raises as `rows_of` does."""
     if is_parquet(place.path):
-        return _without_nulls(_row_group(place.path, place.start).slice(place.size, 1).to_pylist()[0])
-    with opened(place.path) as stream:
-        stream.seek(place.start)
-        return parse_row(_text(stream.read(place.size), place), place.path, place.line)
+        with _faults(place.path):
+            return _without_nulls(_row_group(place.path, place.start).slice(place.size, 1).to_pylist()[0])
+    raw = read_span(place.path, place.start, place.start + place.size)
+    return parse_row(_text(raw, place), place.path, place.line)
 
 
 def parse_row(text: str, path: Any, line: int) -> Any:
@@ -139,23 +158,40 @@ def _text(raw: bytes, place: Place) -> str:
 
 def _of_parquet(piece: Piece) -> Iterator[tuple[Place, Any]]:
     line = piece.line
+    file = _parquet(piece.path)
     for group in range(piece.start, piece.stop):
-        for k, row in enumerate(_row_group(piece.path, group).to_pylist()):
-            yield Place(piece.path, group, k, line), _without_nulls(row)
-            line += 1
+        with _faults(piece.path):
+            rows = chain.from_iterable(
+                batch.to_pylist() for batch in file.iter_batches(BATCH, row_groups=[group])
+            )
+            for k, row in enumerate(rows):
+                yield Place(piece.path, group, k, line), _without_nulls(row)
+                line += 1
 
 
 def _parquet(path: str) -> Any:
     try:
-        from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise InputError("Parquet needs pyarrow: pip install 'lrp4rag[parquet]'", path=path) from error
     place = place_at(path)
-    try:
+    with _faults(path):
         return ParquetFile(place if is_local(place) else place.open("rb"))
-    except (ArrowException, OSError) as error:
-        raise InputError(f"not a Parquet file: {error}", path=path) from error
+
+
+@contextmanager
+def _faults(path: str) -> Iterator[None]:
+    """What pyarrow finds wrong with a file, in one line that names it."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except InputError:
+        raise
+    except PermissionError as error:
+        raise InputError(f"cannot read: {error.strerror}", path=path) from error
+    except (ArrowException, OSError, ValueError) as error:
+        raise InputError(f"not a good Parquet file: {first_line(error)}", path=path) from error
 
 
 @lru_cache(maxsize=2)

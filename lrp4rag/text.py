@@ -17,6 +17,8 @@ _VISIBLE: dict[int, str] = {
     ord("\r"): " ",
 }
 del _VISIBLE[ord("\n")]
+# Of a URL: what stands before "@" in its host's part, and the query.
+_SECRETS = re.compile(r"(?<=://)[^/?#]*@|\?.*", re.DOTALL)
 # What starts a formula; also as wide as a Chinese character, which some spreadsheets read alike.
 _COMPUTED = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
@@ -44,6 +46,11 @@ def safe_cell(value: object) -> object:
         return value
     line = visible(value).replace("\n", " ")
     return f"'{line}" if line.lstrip().startswith(_COMPUTED) else line
+
+
+def without_secrets(place: object) -> str:
+    """A path or URL without the user's name, password and signature that a URL may hold."""
+    return _SECRETS.sub("", str(place)) if "://" in str(place) else str(place)
 
 
 def clipped(text: str, limit: int) -> str:

@@ -5,13 +5,24 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lrp4rag import rows as module
 from lrp4rag.data import load_examples
 from lrp4rag.errors import InputError
-from lrp4rag.rows import Piece, newlines, numbered, pieces_of, row_at, rows_of
+from lrp4rag.rows import (
+    Piece,
+    is_parquet,
+    newlines,
+    numbered,
+    pieces_of,
+    require_small_pieces,
+    row_at,
+    rows_of,
+)
 
 ROWS = [{"question": f"Q{k}?", "passages": ["é" * k + "A."], "response": "R."} for k in range(7)]
 
@@ -78,7 +89,7 @@ def _plain(row: dict) -> dict:
 
 def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
     (tmp_path / "d.parquet").write_bytes(b"no")
-    with pytest.raises(InputError, match=r"d.parquet: not a Parquet file"):
+    with pytest.raises(InputError, match=r"d.parquet: not a good Parquet file"):
         load_examples(tmp_path / "d.parquet")
     with pytest.raises(InputError, match=r"e.parquet: no such file"):
         load_examples(tmp_path / "e.parquet")
@@ -88,3 +99,43 @@ def test_a_row_of_parquet_that_is_no_example_is_named(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([ROWS[0], {**ROWS[1], "passages": []}]), tmp_path / "d.parquet")
     with pytest.raises(InputError, match=r"d.parquet, line 2, field 'passages'"):
         load_examples(tmp_path / "d.parquet")
+
+
+def test_a_damaged_page_is_told_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "d.parquet"
+    pq.write_table(pa.Table.from_pylist(ROWS), path, compression="none", use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    at = content.index(b"A.")
+    content[at : at + 2] = b"\xff\xff"  # no UTF-8
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"d.parquet: not a good Parquet file"):
+        load_examples(path)
+
+
+def test_a_file_that_was_written_again_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "d.parquet"
+    for rows in (ROWS[:2], ROWS[2:4]):
+        pq.write_table(pa.Table.from_pylist(rows), path)
+        assert [one.question for one in load_examples(path)] == [row["question"] for row in rows]
+
+
+def test_row_groups_that_no_worker_holds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "d.parquet")
+    require_small_pieces(str(tmp_path / "d.parquet"))
+    monkeypatch.setattr(module, "LARGEST_GROUP", 10)
+    with pytest.raises(InputError, match=r"d.parquet: a row group of .*row_group_size"):
+        require_small_pieces(str(tmp_path / "d.parquet"))
+
+
+def test_parquet_is_told_by_the_name_of_the_file() -> None:
+    assert is_parquet("https://host/d.parquet?signature=abc")
+    assert not is_parquet("https://host/d.jsonl?next=.parquet")
+    assert is_parquet("what?.parquet")
+
+
+def test_rows_behind_a_url_are_asked_for_alone(tmp_path: Path) -> None:
+    files = fsspec.filesystem("memory")
+    files.pipe("/rows/d.jsonl", written(tmp_path / "d.jsonl").read_bytes())
+    found = [pair for piece in pieces_of("memory://rows/d.jsonl", 100) for pair in rows_of(piece)]
+    assert [row for _, row in found] == ROWS
+    assert [row_at(place) for place, _ in found] == ROWS

@@ -27,7 +27,9 @@ def coefficients(scaling: dict[str, Any], overhead: dict[str, Any]) -> dict[str,
         "reading_data_seconds": largest["index_seconds"] / largest["rows"],
         "text_bytes": text,
         "stored_bytes": stored,
-        "network_bytes": 2 * text + text + sum(stored.values()),
+        # Lines are counted, rows checked, and read by their workers; then they go to the process that starts
+        # the run, and from there into the store.
+        "network_bytes": 5 * text + sum(stored.values()),
         "driver_bytes": driver_bytes(overhead["runs"]),
     }
 

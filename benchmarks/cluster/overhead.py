@@ -18,7 +18,7 @@ from benchmarks.command import Report, benchmark, listed, table
 from lrp4rag.cluster.groups import Numbered
 from lrp4rag.cluster.index import index
 from lrp4rag.cluster.session import joined
-from lrp4rag.cluster.work import Workers, spread
+from lrp4rag.cluster.work import Workers, at_once, spread
 from lrp4rag.training.extractor import Group
 from tests.cluster.local import cluster_of
 
@@ -71,12 +71,20 @@ def measure(address: str, path: Path, rows: int, nodes: int, sleep: float) -> di
     return {
         "rows": rows,
         "machines": nodes,
+        "sleep": sleep,
         "index_seconds": indexed,
         "first_row_seconds": first - started - indexed,
         "seconds": spent,
-        "overhead_of_a_row": (spent * nodes - rows * sleep) / rows,
+        "overhead_of_a_row": overhead(spent, rows, nodes, sleep, len(groups)),
         "memory": {"seconds": memory.seconds, "bytes": memory.own},
     }
+
+
+def overhead(spent: float, rows: int, nodes: int, sleep: float, groups: int) -> float:
+    """Seconds of a worker that a row takes beside its sleep. The clock starts when the first rows come; by
+    then each worker has had so many, and they are not counted."""
+    early = nodes * at_once(groups, rows, nodes) * EACH
+    return (spent * nodes - (rows - early) * sleep) / (rows - early)
 
 
 @benchmark

@@ -28,7 +28,7 @@ from lrp4rag.cli.options import (
     policy_option,
 )
 from lrp4rag.errors import InputError
-from lrp4rag.files import absolute, check_folder, check_output, write_atomically
+from lrp4rag.files import absolute, absolute_name, check_folder, check_output, write_atomically
 from lrp4rag.terminal import open_console, say, say_json, tell
 from lrp4rag.text import one_line
 
@@ -109,8 +109,9 @@ def analyse(
     if engine.ray:
         if outputs or choice.estimates:
             raise InputError("--html, --png and --prevalence estimate are for one machine")
+        source.require_one()
         plan = _plan(choice, reader, policy_path, max_new_tokens, engine, store)
-        flagged, code = _print_spread(source, plan, engine, reader, as_json)
+        flagged, code = _print_spread(source, plan, choice, engine, reader, as_json)
         ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
     if store is not None or engine.workers is not None:
         raise InputError("--store and --workers are for a cluster; add --engine ray")
@@ -296,7 +297,12 @@ def _open(choice: DetectorChoice, reader: ReaderChoice) -> tuple[FittedDetector 
 
 
 def _print_spread(
-    source: Source, plan: Analysing, engine: EngineChoice, reader: ReaderChoice, as_json: bool
+    source: Source,
+    plan: Analysing,
+    choice: DetectorChoice,
+    engine: EngineChoice,
+    reader: ReaderChoice,
+    as_json: bool,
 ) -> tuple[bool, int]:
     """All examples of DATA, in their order, analysed on a cluster. Returns whether one is flagged, and the
     exit code."""
@@ -310,6 +316,9 @@ def _print_spread(
     held = None if files is not None else HeldGroups.of(source.read())
     template = read_text(source.template) if source.template else None
     with engine.joined(reader) as workers:
+        # Workers run in other folders.
+        named = replace(choice, detector_name=absolute_name(choice.detector_name))
+        plan = replace(plan, open=partial(_open, named, engine.placed(reader, workers)))
         groups: Groups = held or index(files or [], template)
         for one in analyse_all(groups, plan, workers):
             if one.record is not None:

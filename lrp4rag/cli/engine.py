@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +15,7 @@ import click
 from lrp4rag.cli.command import advanced
 from lrp4rag.cli.options import Decorator, ReaderChoice, gathered
 from lrp4rag.errors import InputError
+from lrp4rag.files import absolute_name
 
 if TYPE_CHECKING:
     from lrp4rag.cluster.work import Workers
@@ -30,6 +34,11 @@ class EngineChoice:
     def ray(self) -> bool:
         return self.engine == "ray"
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the cluster is one that runs already."""
+        return self.ray and bool(self.address or os.environ.get("RAY_ADDRESS"))
+
     @contextmanager
     def joined(self, reader: ReaderChoice) -> Iterator[Workers]:
         """The workers of the cluster, each with a device and the memory that the reader's options give it."""
@@ -39,7 +48,24 @@ class EngineChoice:
         with joined(self.address):
             wants_gpu = reader.device is None or reader.device.startswith("cuda")
             gpu = wants_gpu and resources().get("GPU", 0) > 0
-            yield Workers(self.workers, self.worker_cpus, gpu=gpu, memory=reader.max_memory)
+            memory = None if gpu else reader.max_memory  # with a GPU it is the GPU's
+            yield Workers(self.workers, self.worker_cpus, gpu=gpu, memory=memory, waits=self.elsewhere)
+
+    def placed(self, reader: ReaderChoice, workers: Workers) -> ReaderChoice:
+        """The reader's options as they hold in any folder, and where a worker sees one GPU, or none."""
+        device = "cuda" if workers.gpu else reader.device
+        return replace(reader, reader_name=absolute_name(reader.reader_name), device=device)
+
+    @contextmanager
+    def store_or_temporary(self, store: Path | None) -> Iterator[Path]:
+        """The store, or a folder for as long as this. Raises `InputError` where other machines lack that."""
+        if store is not None:
+            yield store
+            return
+        if self.elsewhere:
+            raise InputError("a cluster needs --store: a folder that all its machines have, or a URL")
+        with tempfile.TemporaryDirectory(prefix="lrp4rag-") as folder:
+            yield Path(folder)
 
     def require_possible(self, reader: ReaderChoice) -> None:
         """Raise `InputError` for options of a cluster without one, and for a reader on all devices beside

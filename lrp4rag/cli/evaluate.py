@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -133,8 +131,7 @@ def evaluate(
     if not allow_seen:
         refuse_seen(detector.card, examples, data)
     date = None if date is None else date.replace(tzinfo=UTC)
-    with ExitStack() as stack:
-        folder = store or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lrp4rag-")))
+    with engine.store_or_temporary(store) as folder:
         extraction = extraction_of(examples, folder, reader, detector.needs, engine, detector)
         found = run(
             detector,

@@ -161,21 +161,25 @@ def _on_cluster(
     from lrp4rag.cluster.index import files_of
     from lrp4rag.data import load_examples
     from lrp4rag.features.parts import part_named
-    from lrp4rag.training.store import Store
+    from lrp4rag.training.store import Configuration, Store
 
     wanted = tuple(part_named(part) for part in parts)
     files = files_of(examples) if isinstance(examples, str) else None
     framed = choice.framed_as(detector)
     composite = choice.composite or (detector.card.composite if detector is not None else choice.rules)
     with engine.joined(choice) as workers:
-        configuration = configuration_of(framed.open_in_worker, composite, choice.truncate, wanted, workers)
-        if detector is not None:
-            detector.require(configuration.reader, composite, detector.card.target)
+        load = engine.placed(framed, workers).open_in_worker
+
+        def configure() -> Configuration:
+            found = configuration_of(load, composite, choice.truncate, wanted, workers)
+            if detector is not None:
+                detector.require(found.reader, composite, detector.card.target)
+            return found
 
         def plan(opened: Store) -> Extracting:
-            return Extracting(framed.open_in_worker, opened, wanted, choice.max_memory, engine.worker_cpus)
+            return Extracting(load, opened, wanted, choice.max_memory, engine.worker_cpus)
 
         if files is not None:
-            return extract_files(files, absolute(store), plan, configuration, workers)
+            return extract_files(files, absolute(store), plan, configure, workers)
         held = load_examples(examples) if isinstance(examples, str) else examples
-        return extract_examples(held, absolute(store), plan, configuration, workers)
+        return extract_examples(held, absolute(store), plan, configure, workers)

@@ -30,19 +30,25 @@ class Source:
     template: Path | None
     response: str | None = None
 
+    def require_one(self) -> None:
+        """Raise `InputError` for DATA and parts at once, or neither."""
+        in_parts = self.question is not None or bool(self.passages) or self.response is not None
+        if self.data is not None and in_parts:
+            raise InputError("give DATA or --question, --passage and --response, not both")
+        if self.data is None and (self.question is None or not self.passages):
+            raise InputError("give DATA, or --question and at least one --passage (see --help)")
+
     def read(self) -> list[Example]:
         """The examples; raises `InputError` for parts that are missing, empty or given beside DATA."""
         from lrp4rag.data import load_examples, read_text, select
         from lrp4rag.example import Example
 
+        self.require_one()
         template = read_text(self.template) if self.template else None
         if self.data is not None:
-            if self.question is not None or self.passages or self.response is not None:
-                raise InputError("give DATA or --question, --passage and --response, not both")
             examples = load_examples(self.data, template=template)
             return examples if self.id_ is None else [select(examples, self.id_, self.data)]
-        if self.question is None or not self.passages:
-            raise InputError("give DATA, or --question and at least one --passage (see --help)")
+        assert self.question is not None
         return [
             Example(
                 question=self.question,

@@ -9,6 +9,7 @@ import click
 from lrp4rag.cli.options import PATH, PLACE, repeatable
 from lrp4rag.files import check_output
 from lrp4rag.terminal import say
+from lrp4rag.text import without_secrets
 
 
 @click.group()
@@ -44,7 +45,7 @@ def merge(folders: tuple[Path, ...], out: Path) -> None:
     from lrp4rag.training.inventory import merge as run
 
     copied = run(folders, out)
-    say(f"{copied} files copied to {out}")
+    say(f"{copied} files copied to {without_secrets(out)}")
 
 
 @store.command()

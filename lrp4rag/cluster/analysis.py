@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from lrp4rag import __version__
 from lrp4rag.classifiers import FittedDetector
@@ -65,16 +68,41 @@ class Analysed:
 
 def analyse_all(groups: Groups, plan: Analysing, workers: Workers) -> Iterator[Analysed]:
     """Each response in the order of DATA, as soon as those before it are there."""
-    waiting: dict[int, list[dict[str, Any]]] = {}
     following = 0
     done = track(spread(groups, AnalysisWorker, plan, workers), groups.examples, "judging responses")
-    for row in done:
-        waiting.setdefault(row["row"], []).append(row)
-        while following in waiting and waiting[following][-1]["last"]:
-            for one in waiting.pop(following):
-                told = json.loads(one["record"]) if one["record"] else None
-                yield Analysed(one["id"], told, one["line"], one["error"], one["code"])
-            following += 1
+    with tempfile.TemporaryFile(prefix="lrp4rag-") as file:
+        waiting = _Waiting(file)
+        for row in done:
+            waiting.add(row)
+            while following in waiting.complete:
+                for one in waiting.take(following):
+                    told = json.loads(one["record"]) if one["record"] else None
+                    yield Analysed(one["id"], told, one["line"], one["error"], one["code"])
+                following += 1
+
+
+class _Waiting:
+    """What waits for responses that stand before it in DATA, by the number of its row: in a file, for
+    it may be most of a run."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._places = file, dict[int, list[int]]()
+        self.complete: set[int] = set()
+
+    def add(self, row: dict[str, Any]) -> None:
+        number = int(row["row"])
+        self._places.setdefault(number, []).append(self._file.seek(0, os.SEEK_END))
+        self._file.write(json.dumps(row).encode() + b"\n")
+        if row["last"]:
+            self.complete.add(number)
+
+    def take(self, number: int) -> Iterator[dict[str, Any]]:
+        for place in self._places.pop(number):
+            self._file.seek(place)
+            yield json.loads(self._file.readline())
+        self.complete.discard(number)
+        if not self._places:
+            self._file.truncate(0)
 
 
 class AnalysisWorker:
@@ -100,7 +128,9 @@ class AnalysisWorker:
         known = [__version__, reader.identity.as_dict(), plan.composite, plan.truncation, plan.max_new_tokens]
         card = None if detector is None else detector.card.model_dump_json()
         prevalence = None if detector is None else detector.prevalence
-        policy = None if plan.policy is None else plan.policy.model_dump_json()
+        # Passages expire: what a policy says holds for a day.
+        today = datetime.now(UTC).date().isoformat()
+        policy = None if plan.policy is None else [plan.policy.model_dump_json(), today]
         return json_hash([*known, card, prevalence, policy])[:32]
 
     def run(self, group: Group, numbered: Sequence[Numbered]) -> Iterator[dict[str, Any]]:
@@ -123,17 +153,21 @@ class AnalysisWorker:
         # RuntimeError: torch, for example when memory runs out on one long row.
         except (LRP4RAGError, RuntimeError, IndexError, ValueError) as error:
             code = getattr(error, "exit_code", 1)
-            return {"id": example.id, "record": "", "line": "", "error": str(error), "code": code}
+            failed = {"record": "", "line": "", "error": str(error), "code": code}
+            return {"id": example.id, **failed, "whole": False}
         row = record(found, prevalence=None if detector is None else detector.prevalence, decision=decision)
         told = json.dumps(finite_or_none(row))
-        return {"id": example.id, "record": told, "line": render_line(found).plain, "error": "", "code": 0}
+        line = render_line(found).plain
+        whole = decision is None or not decision.checked.unavailable
+        return {"id": example.id, "record": told, "line": line, "error": "", "code": 0, "whole": whole}
 
     def _path(self, group: Group) -> Path | None:
         lines = [json_line(example) for example in group.examples]
         return None if self._kept is None else self._kept / f"{json_hash(lines)[:32]}.json"
 
     def _read(self, group: Group) -> list[dict[str, Any]] | None:
-        """What an earlier run kept of these; None where that is missing, damaged, or has failures."""
+        """What an earlier run kept of these; None where that is missing, damaged, or has failures, also of a
+        check."""
         path = self._path(group)
         if path is None or not present(path):
             return None
@@ -143,7 +177,7 @@ class AnalysisWorker:
             found: list[dict[str, Any]] = kept["rows"]
         except (InputError, KeyError):
             return None
-        return None if len(found) != len(group.examples) or any(row["error"] for row in found) else found
+        return None if len(found) != len(group.examples) or not all(row["whole"] for row in found) else found
 
     def _write(self, group: Group, found: list[dict[str, Any]]) -> None:
         path = self._path(group)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -20,7 +20,7 @@ from lrp4rag.reader.encoding import Truncation
 from lrp4rag.reader.reader import Reader
 from lrp4rag.training.extract import Extraction, is_complete, require_possible
 from lrp4rag.training.extractor import Extractor, Group
-from lrp4rag.training.store import Configuration, Store
+from lrp4rag.training.store import MANIFEST, Configuration, Store
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,11 @@ class ExtractionWorker:
         import torch
 
         torch.set_num_threads(plan.threads)
-        self._plan = plan
-        self._extractor = Extractor(plan.load(0), plan.store, max_memory=plan.max_memory)
+        self._plan, reader, made = plan, plan.load(0), plan.store.configuration
+        # Each machine loads what it has under the reader's name.
+        here = replace(made, reader=reader.identity.as_dict())
+        made.require(here, plan.store.folder / MANIFEST)
+        self._extractor = Extractor(reader, plan.store, max_memory=plan.max_memory)
 
     def run(self, group: Group, numbered: Sequence[Numbered]) -> Iterator[dict[str, Any]]:
         """Of each example its id, whether it was computed now, and why it failed ("": it did not)."""
@@ -62,12 +65,13 @@ def extract_files(
     files: Sequence[str],
     folder: Any,
     plan: Callable[[Store], Extracting],
-    configuration: Configuration,
+    configure: Callable[[], Configuration],
     workers: Workers,
 ) -> Extraction:
     """Extract every response of JSONL or Parquet files into a store; see `training.extract.extract`.
 
     Safe to interrupt and to kill, here and on any machine: running it again resumes.
+    `configure` loads a reader to tell what the store is made with: when all rows are found to be good.
     """
     with tempfile.TemporaryFile(prefix="lrp4rag-") as lines:
         identities: list[Identities] = []
@@ -77,7 +81,7 @@ def extract_files(
             identities.append(found)
 
         groups = index(files, keep=keep)
-        store = Store.open(folder, configuration)
+        store = Store.open(folder, configure())
         _remember(store, lines, np.concatenate(identities))
     return _extract(groups, plan(store), workers)
 
@@ -86,11 +90,11 @@ def extract_examples(
     examples: Sequence[Example],
     folder: Any,
     plan: Callable[[Store], Extracting],
-    configuration: Configuration,
+    configure: Callable[[], Configuration],
     workers: Workers,
 ) -> Extraction:
     """The same for examples that were read already, as the evaluation needs them."""
-    store = Store.open(folder, configuration)
+    store = Store.open(folder, configure())
     store.add_examples(examples, rebuild=True)
     return _extract(HeldGroups.of(examples), plan(store), workers)
 

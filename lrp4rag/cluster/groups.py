@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.data import examples_of, json_line
+from lrp4rag.data import examples_of
 from lrp4rag.example import Example
-from lrp4rag.rows import Place, parse_row, row_at
+from lrp4rag.rows import Place, row_at
 from lrp4rag.training.extract import groups_of
 from lrp4rag.training.extractor import Group
 
@@ -36,16 +37,15 @@ class Groups(Protocol):
     def __len__(self) -> int: ...
 
     def read(self, number: int) -> tuple[Group, list[Numbered]]:
-        """A group, and the numbers of its examples. Raises `InputError` for a row that is not as it was."""
+        """A group, and the numbers of its examples. Raises `InputError` for a row that is no longer good."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class HeldGroups:
-    """What was read already: of each group its examples as lines of JSONL with their numbers, and one with
-    the other prompt."""
+    """What was read already: each group, and the numbers of its examples."""
 
-    held: tuple[tuple[tuple[str, ...], tuple[int, ...], str | None], ...]
+    held: tuple[tuple[Group, tuple[int, ...]], ...]
     rows: int
 
     @property
@@ -56,29 +56,26 @@ class HeldGroups:
     def of(cls, examples: Sequence[Example]) -> HeldGroups:
         """Of examples with the ids that they have among these."""
         number = {example.id: k for k, example in enumerate(examples)}
-        held = tuple(
-            (
-                tuple(map(json_line, group.examples)),
-                tuple(number[example.id] for example in group.examples),
-                None if group.other is None else json_line(group.other),
-            )
+        held = (
+            (group, tuple(number[example.id] for example in group.examples))
             for group in groups_of(examples, examples)
         )
-        return cls(held, len(examples))
+        return cls(tuple(held), len(examples))
 
     def __len__(self) -> int:
         return len(self.held)
 
     def read(self, number: int) -> tuple[Group, list[Numbered]]:
-        lines, rows, other = self.held[number]
-        examples = tuple(map(_read_back, lines))
-        group = Group(examples, None if other is None else _read_back(other))
-        return group, [(row, 0, example) for row, example in zip(rows, examples, strict=True)]
+        group, rows = self.held[number]
+        return group, [(row, 0, example) for row, example in zip(rows, group.examples, strict=True)]
 
 
-def _read_back(line: str) -> Example:
-    path = "an example read before"
-    return next(examples_of(parse_row(line, path, 1), path, 1))[0]
+def examples_at(place: Place, row: Any, template: str | None, several: bool) -> Iterator[Example]:
+    """The examples of a row. One without an id has its line's number, after the file's name where there are
+    `several` files."""
+    number = f"{PurePath(place.path).name}:{place.line}" if several else None
+    for example, _ in examples_of(row, place.path, place.line, template=template, number=number):
+        yield example
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,8 +116,7 @@ class PlacedGroups:
 
     def _examples(self, row: int) -> Iterator[Example]:
         place = self.place(row)
-        for example, _ in examples_of(row_at(place), place.path, place.line, template=self.template):
-            yield example
+        return examples_at(place, row_at(place), self.template, len(self.files) > 1)
 
 
 def by_prompt(high: NDArray[Any], low: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

@@ -28,6 +28,7 @@ from lrp4rag.cluster.door import Ask, Told, create_door
 from lrp4rag.cluster.replica import Load, Replica
 from lrp4rag.cluster.session import joined, quiet_ray
 from lrp4rag.errors import InputError, LRP4RAGError, first_line
+from lrp4rag.files import absolute_name
 from lrp4rag.service.audit import AuditLog
 from lrp4rag.service.settings import Settings
 from lrp4rag.service.state import load_detector
@@ -144,15 +145,10 @@ def of_replicas(settings: Settings, share: Share) -> Settings:
             "audit": url.render_as_string(hide_password=False),
             "audit_key": None,
             "device": "cuda" if share.gpu else settings.device or "cpu",
-            "detector": _absolute(settings.detector),
-            "reader": settings.reader and _absolute(settings.reader),
+            "detector": absolute_name(settings.detector),
+            "reader": settings.reader and absolute_name(settings.reader),
         }
     )
-
-
-def _absolute(name: str) -> str:
-    """A folder's path; a bundled detector's or a hub's name is none."""
-    return str(Path(name).absolute()) if Path(name).exists() else name
 
 
 @contextmanager

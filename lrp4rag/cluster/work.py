@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from lrp4rag.cluster.attempts import Attempts
 from lrp4rag.cluster.groups import Groups
 from lrp4rag.cluster.session import errors_of_workers
-from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning, first_line
 
 MOST_AT_ONCE = 64
 """Rows that an actor gets at a time; fewer where there are few, so that all actors have some."""
@@ -33,12 +34,14 @@ def resources() -> dict[str, float]:
 @dataclass(frozen=True, slots=True)
 class Workers:
     """How many actors (None: as many as there are devices, also those that an autoscaler adds), and what each
-    takes: CPUs, which are its threads, GPUs, and bytes of memory that Ray sets aside for it."""
+    takes: CPUs, which are its threads, GPUs, and bytes of memory that Ray sets aside for it. `waits` for a
+    machine that can hold one, where an autoscaler may bring it."""
 
     count: int | None = None
     cpus: int = 1
     gpu: bool = False
     memory: int | None = None
+    waits: bool = False
 
     @property
     def resources(self) -> dict[str, Any]:
@@ -47,10 +50,29 @@ class Workers:
         return found if self.memory is None else {**found, "memory": self.memory}
 
     def here(self) -> int:
-        """How many fit the cluster as it is now."""
-        have = resources()
-        fits = int(have.get("GPU", 0)) if self.gpu else int(have.get("CPU", 1)) // self.cpus
-        return max(1, fits)
+        """How many fit the machines of the cluster as it is now. Raises `InputError` where none does, unless
+        it `waits`."""
+        import ray
+
+        names = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
+        wants = {names[name]: amount for name, amount in self.resources.items() if amount}
+        machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+        fits = sum(min(int(of.get(name, 0) // amount) for name, amount in wants.items()) for of in machines)
+        if fits:
+            return fits
+        has = "; ".join(_words({name: of.get(name, 0) for name in wants}) for of in machines)
+        message = f"no machine has room for a worker: it takes {_words(wants)}, and machines have {has}"
+        if not self.waits:
+            raise InputError(f"{message}; see --worker-cpus and --max-memory")
+        warnings.warn(f"{message}; waiting for one", LRP4RAGWarning, stacklevel=2)
+        return 1
+
+
+def _words(resources: Mapping[str, float]) -> str:
+    return " and ".join(
+        f"{amount / 1e9:.1f} GB" if name == "memory" else f"{amount:.0f} {name}"
+        for name, amount in resources.items()
+    )
 
 
 def spread(groups: Groups, worker: type, plan: Any, workers: Workers) -> Iterator[dict[str, Any]]:
@@ -62,14 +84,12 @@ def spread(groups: Groups, worker: type, plan: Any, workers: Workers) -> Iterato
     import ray
     import ray.data
 
-    count = workers.count or workers.here()
+    fits = workers.here()
+    count = workers.count or fits
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    each = max(
-        1,
-        min(MOST_AT_ONCE * len(groups) // max(groups.rows, 1), len(groups) // (count * SHARES), MOST_AT_ONCE),
-    )
+    each = at_once(len(groups), groups.rows, count)
     blocks = -(-len(groups) // each)
     # Blocks that are here already: tasks that read them would wait for the cores that the actors hold.
     numbers = ray.data.from_items([{"id": block} for block in range(blocks)], override_num_blocks=blocks)
@@ -100,6 +120,11 @@ def spread(groups: Groups, worker: type, plan: Any, workers: Workers) -> Iterato
             yield row
 
 
+def at_once(groups: int, rows: int, workers: int) -> int:
+    """How many groups a worker gets at a time."""
+    return max(1, min(MOST_AT_ONCE * groups // max(rows, 1), groups // (workers * SHARES), MOST_AT_ONCE))
+
+
 class _Actor:
     """Holds the worker, which holds the reader."""
 
@@ -119,8 +144,10 @@ class _Actor:
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         try:
             rows = [row for block in batch["id"].tolist() for row in self._rows(block)]
-        except LRP4RAGError as error:  # Ray would say that something failed, and not what
-            rows = [{_FAULT: str(error), "code": error.exit_code}]
+        except Exception as error:  # Ray would say that something failed, and not what
+            known = isinstance(error, LRP4RAGError)
+            told = str(error) if known else f"a worker failed: {type(error).__name__}: {first_line(error)}"
+            rows = [{_FAULT: told, "code": getattr(error, "exit_code", LRP4RAGError.exit_code)}]
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def _rows(self, block: int) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,6 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lrp4rag.cli import main
+from lrp4rag.cli.engine import EngineChoice
+from lrp4rag.cli.options import ReaderChoice
+from lrp4rag.cluster.work import Workers
+from lrp4rag.errors import InputError
 
 EXAMPLE = '{"question": "Q?", "passages": ["P."], "response": "R."}\n'
 
@@ -70,3 +75,35 @@ def test_a_url_without_its_library_says_what_is_missing(data: str) -> None:
     told = refused("extract", data, "--store", "nope://bucket/store")
     assert "nope://bucket/store" in told
     assert "Traceback" not in told
+
+
+def test_data_and_parts_are_not_both_judged_on_a_cluster(data: str) -> None:
+    parts = ("--question", "Q?", "--passage", "P.", "--response", "R.")
+    assert "not both" in refused("analyse", data, *parts, "--engine", "ray")
+
+
+def test_an_evaluation_on_other_machines_needs_their_store() -> None:
+    engine = EngineChoice("ray", "ray-head:6379")
+    with pytest.raises(InputError, match="a cluster needs --store"), engine.store_or_temporary(None):
+        pass
+    with EngineChoice("ray").store_or_temporary(None) as folder:
+        assert folder.is_dir()
+    assert not folder.exists()
+
+
+def test_a_worker_s_reader_is_on_its_only_gpu_and_found_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reader").mkdir()
+    chosen = ReaderChoice("reader", "cuda:1", "auto")
+    placed = EngineChoice("ray").placed(chosen, Workers(gpu=True))
+    assert (placed.reader_name, placed.device) == (str(tmp_path / "reader"), "cuda")
+    named = ReaderChoice("org/model", "cpu", "auto")
+    assert EngineChoice("ray").placed(named, Workers()) == named
+
+
+def test_what_a_url_keeps_secret_is_in_no_message(tmp_path: Path) -> None:
+    told = refused("analyse", "nope://me:hunter2@host/d.jsonl?signature=abc")
+    assert "nope://host/d.jsonl" in told
+    assert not {"hunter2", "abc"} & set(re.findall(r"\w+", told))

@@ -16,16 +16,19 @@ from typing import Any
 
 import psutil
 import pytest
+from click.testing import CliRunner
 
 from lrp4rag.classifiers.analysis import Analysis, analysing
+from lrp4rag.cli import main
 from lrp4rag.cluster import work
 from lrp4rag.cluster.analysis import Analysed, Analysing, analyse_all
+from lrp4rag.cluster.extraction import Extracting, ExtractionWorker
 from lrp4rag.cluster.groups import HeldGroups
 from lrp4rag.cluster.index import index
 from lrp4rag.cluster.session import joined
 from lrp4rag.cluster.work import Workers, spread
 from lrp4rag.data import json_line, load_examples
-from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning
 from lrp4rag.example import Example
 from lrp4rag.judge import grouped_by_prompt
 from lrp4rag.policy import Policy, assess
@@ -33,9 +36,11 @@ from lrp4rag.reader import Reader
 from lrp4rag.report.record import record
 from lrp4rag.report.terminal import render_line
 from lrp4rag.training.extract import extract
+from lrp4rag.training.store import Store
 from tests.cli.plain_detector import plain_detector
 from tests.cluster.local import cluster_of, machine
-from tests.cluster.working import Deadly, Opening, extracted
+from tests.cluster.working import Deadly, Failing, Opening, extracted
+from tests.tiny import save_tiny_reader
 from tests.training.jobs import PARTS, TOO_LONG, contents, open_reader, responses
 
 PROMPTS = 12
@@ -74,12 +79,14 @@ def begun(opening: Opening) -> list[int]:
     return [int(name.partition("-")[0]) for name in sorted(os.listdir(opening.begun))]
 
 
-def when(opening: Opening, groups: int, act: Callable[[], None]) -> threading.Thread:
-    """Act once so many groups were begun."""
+def when(
+    opening: Opening, groups: int, act: Callable[[], None], also: Callable[[], bool] = lambda: True
+) -> threading.Thread:
+    """Act once so many groups were begun, and what `also` asks for holds."""
 
     def watch() -> None:
         end = time.monotonic() + 300
-        while len(begun(opening)) < groups and time.monotonic() < end:
+        while not (len(begun(opening)) >= groups and also()) and time.monotonic() < end:
             time.sleep(0.05)
         act()
 
@@ -121,9 +128,18 @@ def test_a_machine_that_is_lost_loses_nothing(
 ) -> None:
     slow = replace(opening, pause=0.3)
     extra = cluster.add_node(num_cpus=1, **machine())
-    killer = when(slow, 4, lambda: cluster.remove_node(extra, allow_graceful=False))
+    raylet = extra.all_processes["raylet"][0].process.pid
+    lost: set[int] = set()
+
+    def at_work() -> bool:
+        there = {one.pid for one in psutil.Process(raylet).children(recursive=True)}
+        lost.update(there & set(begun(slow)))
+        return bool(lost)
+
+    killer = when(slow, 4, lambda: cluster.remove_node(extra, allow_graceful=False), at_work)
     done = extracted(str(data), str(tmp_path / "s"), slow, cluster.address, count=4)
     killer.join()
+    assert lost  # a worker that had begun
     assert (done.computed + done.present, list(done.failures)) == (2 * PROMPTS, [TOO_LONG.id])
     assert contents(tmp_path / "s") == expected
 
@@ -160,8 +176,74 @@ def test_bad_rows_are_named(cluster: Any, data: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=rf"{path}, line {2 * PROMPTS + 2}, field 'passages'"):
             index([str(path)])
         path.write_text(data.read_text() + data.read_text().splitlines()[0] + "\n")
-        with pytest.raises(InputError, match="1 ids stand twice"):
+        with pytest.raises(InputError, match=rf"line {2 * PROMPTS + 2}.*'bridge-0-0' \(first on line 1\)"):
             index([str(path)])
+        other = path.with_name("other.jsonl")
+        other.write_text(data.read_text().splitlines()[1] + "\n")
+        with pytest.raises(InputError, match=rf"{other}, line 1.*first on {data}, line 2"):
+            index([str(data), str(other)])
+
+
+def test_a_worker_that_fits_no_machine_is_refused_or_waited_for(cluster: Any) -> None:
+    with joined(cluster.address):
+        assert Workers().here() == 3
+        for wants in (Workers(cpus=2), Workers(memory=10**15)):
+            with pytest.raises(InputError, match="no machine has room for a worker"):
+                wants.here()
+        with pytest.warns(LRP4RAGWarning, match="waiting for one"):
+            assert Workers(cpus=2, waits=True).here() == 1
+
+
+def test_what_a_worker_meets_is_told(cluster: Any) -> None:
+    with (
+        joined(cluster.address),
+        pytest.raises(LRP4RAGError, match=r"a worker failed: PermissionError: not for you"),
+    ):
+        list(spread(HeldGroups.of(responses(2, 1)), Failing, "not for you", Workers(1)))
+
+
+def test_a_machine_with_another_reader_is_told(
+    cluster: Any, data: Path, opening: Opening, tmp_path: Path
+) -> None:
+    other = save_tiny_reader(tmp_path / "other", seed=1)
+    extracted(str(data), str(tmp_path / "s"), opening, cluster.address)
+    store = Store.existing(tmp_path / "s")
+    plan = Extracting(replace(opening, folder=str(other)), store, PARTS, None, 1)
+    with pytest.raises(InputError, match="digest"):
+        ExtractionWorker(plan)
+
+
+def test_commands_in_a_folder_that_is_not_the_workers(
+    cluster: Any,
+    data: Path,
+    reader_folder: Path,
+    tiny_reader: Reader,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = responses(PROMPTS)
+    Path("golden.jsonl").write_text("".join(json_line(one) + "\n" for one in rows))
+    Path("reader").symlink_to(reader_folder)
+    plain_detector(tiny_reader).save("detector")
+    ray = ("--engine", "ray", "--address", cluster.address, "--store")
+
+    def run(*arguments: str) -> Any:
+        done = CliRunner().invoke(main, [*arguments, "--reader", "reader"])
+        assert done.exit_code == 0, done.output
+        return done
+
+    run("extract", "golden.jsonl", "--store", "here")
+    run("extract", "golden.jsonl", *ray, "there")
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+    judge = ("--detector", "detector", "--json", "golden.jsonl")
+    one = [json.loads(line) for line in run("analyse", *judge).stdout.splitlines()]
+    many = [json.loads(line) for line in run("analyse", *judge, *ray, "kept").stdout.splitlines()]
+    assert [{**row, "seconds": {}} for row in many] == [{**row, "seconds": {}} for row in one]
+    assert len(list((tmp_path / "kept" / "verdicts").rglob("*.json"))) == PROMPTS
+    evaluate = ("evaluate", *judge, "--bootstrap", "20")
+    local, spread_out = (json.loads(run(*evaluate, *where).stdout) for where in ((), (*ray, "scores")))
+    assert spread_out == local
 
 
 def test_analyses_are_those_of_one_process_in_its_order(

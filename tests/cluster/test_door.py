@@ -79,7 +79,7 @@ def test_a_reply_is_the_replica_s() -> None:
     assert (scope["path"], scope["query_string"], content) == (JUDGE, b"q=1", b"xyz")
     assert (b"x-asked", b"this") in scope["headers"]
     assert scope[CLIENT] == "anyone"
-    json.dumps([*scope], default=str)
+    assert set(map(type, scope.values())) <= {str, int, bytes, list, tuple, dict, type(None)}  # can be sent
 
 
 @pytest.mark.parametrize("messages", [(), (start(JSON),), (start(EVENTS),)], ids=["silent", "json", "events"])

@@ -30,7 +30,7 @@ def shuffled(prompts: int, each: int, seed: int = 0) -> list[Example]:
 def placed(path: Path) -> PlacedGroups:
     """As `index` makes them, without a cluster."""
     (piece,) = pieces_of(str(path))
-    found = read_piece(piece, None)
+    found = read_piece(piece, None, several=False)
     order, starts, after = by_prompt(found["high"], found["low"])
     places = {name: found[name] for name in ("start", "size", "line")}
     return PlacedGroups(
@@ -99,7 +99,7 @@ def test_by_prompt_against_a_dictionary(seed: int) -> None:
 
 def test_a_piece_tells_its_examples_as_the_store_writes_them(data: Path) -> None:
     (piece,) = pieces_of(str(data))
-    found = read_piece(piece, None)
+    found = read_piece(piece, None, several=False)
     assert parse_examples(found["examples"], data) == [
         Example(**{**asdict(one), "sources": (), "spans": one.spans, "labels": one.labels})
         for one in load_examples(data)
@@ -110,7 +110,7 @@ def test_a_piece_tells_its_examples_as_the_store_writes_them(data: Path) -> None
 def test_the_first_row_that_is_not_good_is_told(data: Path) -> None:
     data.write_text(data.read_text() + '{"question": "Q?", "passages": []}\n')
     (piece,) = pieces_of(str(data))
-    error = read_piece(piece, None)["error"]
+    error = read_piece(piece, None, several=False)["error"]
     assert (error["line"], error["field"]) == (16, "passages")
 
 
@@ -133,3 +133,37 @@ def test_files_of(tmp_path: Path, data: Path) -> None:
     for name in ("source_info.jsonl", "response.jsonl"):
         (tmp_path / "empty" / name).touch()
     assert files_of(str(tmp_path / "empty")) is None
+
+
+def test_files_are_named_for_processes_in_any_folder(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert files_of(data.name) == [str(data)]
+    assert files_of(".") == [str(data)]
+
+
+@pytest.mark.parametrize(
+    ("content", "in_pieces"),
+    [
+        ('{"question": "Q?",\n "passages": ["P."],\n "response": "R."}\n', False),
+        ('\n \n{"question": "Q?", "passages": ["P."]}\n', True),
+        ("[1]\n", False),
+        ("[" * 100_000 + "\n", False),
+        ('{"a": ' * 100_000 + "\n", True),
+    ],
+    ids=["one object in lines", "blank lines first", "array", "deep array", "deep object"],
+)
+def test_jsonl_is_told_by_its_first_row(tmp_path: Path, content: str, in_pieces: bool) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text(content)
+    assert files_of(str(path)) == ([str(path)] if in_pieces else None)
+
+
+def test_rows_of_several_files_without_ids_are_told_by_file_and_line(tmp_path: Path) -> None:
+    row = '{"question": "Q?", "passages": ["P."], "response": "R."}\n'
+    (tmp_path / "a.jsonl").write_text("\n" + row)
+    (piece,) = pieces_of(str(tmp_path / "a.jsonl"))
+    (told,) = parse_examples(read_piece(piece, None, several=True)["examples"], tmp_path)
+    (alone,) = parse_examples(read_piece(piece, None, several=False)["examples"], tmp_path)
+    assert (told.id, alone.id) == ("a.jsonl:2", "2")

@@ -49,11 +49,15 @@ def extracted(data: str, store: str, opening: Opening, address: str, count: int 
     def plan(opened: Any) -> Extracting:
         return Extracting(opening, opened, PARTS, None, 1)
 
+    at_once = Opening(opening.folder, opening.cache, opening.begun)
     with joined(address):
-        configuration = configuration_of(
-            Opening(opening.folder, opening.cache, opening.begun), "attnlrp", "error", PARTS, workers
+        return extract_files(
+            [data],
+            store,
+            plan,
+            lambda: configuration_of(at_once, "attnlrp", "error", PARTS, workers),
+            workers,
         )
-        return extract_files([data], store, plan, configuration, workers)
 
 
 class Deadly:
@@ -67,6 +71,16 @@ class Deadly:
             if example.id == self._deadly:
                 os._exit(3)
             yield {"row": row}
+
+
+class Failing:
+    """A worker that may not do what it does."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    def run(self, group: Group, numbered: Sequence[Numbered]) -> Iterator[dict[str, Any]]:
+        raise PermissionError(self._message)
 
 
 if __name__ == "__main__":  # a run that is to be killed
