@@ -104,10 +104,7 @@ def test_a_row_of_parquet_that_is_no_example_is_named(tmp_path: Path) -> None:
 def test_a_damaged_page_is_told_with_the_file(tmp_path: Path) -> None:
     path = tmp_path / "d.parquet"
     pq.write_table(pa.Table.from_pylist(ROWS), path, compression="none", use_dictionary=False)
-    content = bytearray(path.read_bytes())
-    at = content.index(b"A.")
-    content[at : at + 2] = b"\xff\xff"  # no UTF-8
-    path.write_bytes(content)
+    path.write_bytes(path.read_bytes().replace(b"A.", b"\xff\xff"))  # no UTF-8
     with pytest.raises(InputError, match=r"d.parquet: not a good Parquet file"):
         load_examples(path)
 
