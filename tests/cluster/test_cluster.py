@@ -36,7 +36,6 @@ from lrp4rag.reader import Reader
 from lrp4rag.report.record import record
 from lrp4rag.report.terminal import render_line
 from lrp4rag.training.extract import extract
-from lrp4rag.training.store import Store
 from tests.cli.plain_detector import plain_detector
 from tests.cluster.local import cluster_of, machine
 from tests.cluster.working import Deadly, Failing, Opening, extracted
@@ -202,12 +201,9 @@ def test_what_a_worker_meets_is_told(cluster: Any) -> None:
         list(spread(HeldGroups.of(responses(2, 1)), Failing, "not for you", Workers(1)))
 
 
-def test_a_machine_with_another_reader_is_told(
-    cluster: Any, data: Path, opening: Opening, tmp_path: Path
-) -> None:
+def test_a_machine_with_another_reader_is_told(tiny_reader: Reader, opening: Opening, tmp_path: Path) -> None:
     other = save_tiny_reader(tmp_path / "other", seed=1)
-    extracted(str(data), str(tmp_path / "s"), opening, cluster.address)
-    store = Store.existing(tmp_path / "s")
+    store = extract(responses(1), tiny_reader, tmp_path / "s", parts=PARTS).store
     plan = Extracting(replace(opening, folder=str(other)), store, PARTS, None, 1)
     with pytest.raises(InputError, match="digest"):
         ExtractionWorker(plan)
@@ -222,11 +218,11 @@ def test_commands_in_a_folder_that_is_not_the_workers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    rows = responses(PROMPTS)
+    rows = responses(4)
     Path("golden.jsonl").write_text("".join(json_line(one) + "\n" for one in rows))
     Path("reader").symlink_to(reader_folder)
     plain_detector(tiny_reader).save("detector")
-    ray = ("--engine", "ray", "--address", cluster.address, "--store")
+    ray = ("--engine", "ray", "--workers", "1", "--address", cluster.address, "--store")
 
     def run(*arguments: str) -> Any:
         done = CliRunner().invoke(main, [*arguments, "--reader", "reader"])
@@ -240,7 +236,7 @@ def test_commands_in_a_folder_that_is_not_the_workers(
     one = [json.loads(line) for line in run("analyse", *judge).stdout.splitlines()]
     many = [json.loads(line) for line in run("analyse", *judge, *ray, "kept").stdout.splitlines()]
     assert [{**row, "seconds": {}} for row in many] == [{**row, "seconds": {}} for row in one]
-    assert len(list((tmp_path / "kept" / "verdicts").rglob("*.json"))) == PROMPTS
+    assert len(list((tmp_path / "kept" / "verdicts").rglob("*.json"))) == 4
     evaluate = ("evaluate", *judge, "--bootstrap", "20")
     local, spread_out = (json.loads(run(*evaluate, *where).stdout) for where in ((), (*ray, "scores")))
     assert spread_out == local
