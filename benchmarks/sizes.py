@@ -193,6 +193,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullFormatter
 
     figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     parameters = [row["parameters"] / 1e9 for row in rows]
@@ -212,6 +213,10 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
                 color=f"C{number}",
             )
         panel.set(xscale="log", yscale="log", xlabel="billion parameters")
+        for axis, ticks in ((panel.xaxis, (0.1, 0.3, 1, 3, 10)), (panel.yaxis, (1, 3, 10, 30, 100, 300))):
+            axis.set_major_locator(FixedLocator(ticks))
+            axis.set_major_formatter(FormatStrFormatter("%g"))
+            axis.set_minor_formatter(NullFormatter())
         panel.legend(frameon=False, title="line: computed; dots: measured")
     axes[0].set(ylabel="seconds")
     axes[1].set(ylabel="peak memory, GB")

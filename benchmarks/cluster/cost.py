@@ -35,11 +35,15 @@ def coefficients(scaling: dict[str, Any], overhead: dict[str, Any]) -> dict[str,
 
 
 def driver_bytes(runs: list[dict[str, Any]]) -> float:
-    """Bytes that each further row costs the process that starts the run: the slope between the fewest rows
-    and the most, of the runs on the most machines."""
+    """Bytes that each further row costs the process that starts the run: from what the fewest rows leave to
+    the most that the most rows need, of the runs on the most machines."""
     most = max(run["machines"] for run in runs)
-    peaks = sorted((run["rows"], max(run["memory"]["bytes"])) for run in runs if run["machines"] == most)
-    (few, low), (many, high) = peaks[0], peaks[-1]
+    held = sorted(
+        (run["rows"], run["memory"]["bytes"][-1], max(run["memory"]["bytes"]))
+        for run in runs
+        if run["machines"] == most
+    )
+    (few, low, _), (many, _, high) = held[0], held[-1]
     return float((high - low) / (many - few))
 
 
