@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import random
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from lrp4rag.cluster import index as module
 from lrp4rag.cluster.groups import HeldGroups, PlacedGroups, by_prompt
-from lrp4rag.cluster.index import files_of, hashes, read_piece
+from lrp4rag.cluster.index import files_of, hashes, index, read_piece
 from lrp4rag.data import json_line, load_examples
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.rows import pieces_of
+from lrp4rag.rows import Piece, pieces_of
 from lrp4rag.training.extract import groups_of
 from lrp4rag.training.manifest import parse_examples
 from tests.training.jobs import responses
@@ -158,6 +162,29 @@ def test_jsonl_is_told_by_its_first_row(tmp_path: Path, content: str, in_pieces:
     path = tmp_path / "d.jsonl"
     path.write_text(content)
     assert files_of(str(path)) == ([str(path)] if in_pieces else None)
+
+
+def test_what_ray_hands_over_is_not_kept(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [tmp_path / f"{k}.jsonl" for k in range(4)]
+    for file, line in zip(files, data.read_text().splitlines(), strict=False):
+        file.write_text(line + "\n")
+    handed: list[list[weakref.ref[Any]]] = []
+    kept: list[bool] = []
+
+    def each(function: Callable[..., Any], pieces: Sequence[Piece], *arguments: Any) -> Iterator[Any]:
+        for piece in pieces:
+            found = function(piece, *arguments)
+            if isinstance(found, dict):
+                # That of the piece before is still looked at.
+                kept.extend(one() is not None for arrays in handed[:-1] for one in arrays)
+                handed.append([weakref.ref(found[name]) for name in ("start", "ids", "identities")])
+            yield found
+
+    monkeypatch.setattr(module, "_each", each)
+    examples: list[Any] = []
+    assert index([str(file) for file in files], keep=lambda *given: examples.append(given)).rows == 4
+    assert len(kept) == 3 * (1 + 2)
+    assert not any(kept)
 
 
 def test_rows_of_several_files_without_ids_are_told_by_file_and_line(tmp_path: Path) -> None:
