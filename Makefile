@@ -24,8 +24,8 @@ test: $(VENV)/.installed ## run the product's tests, in WORKERS processes
 test-experiments: $(VENV)/.installed ## run the tests of the research and of the benchmarks
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile tests/experiments tests/benchmarks
 
-test-cluster: $(VENV)/.installed ## run the tests on Ray clusters of this machine
-	$(BIN)/pytest tests/cluster
+test-cluster: $(VENV)/.installed ## run all tests on Ray clusters of this machine
+	$(BIN)/pytest -m 'slow or not slow' tests/cluster
 
 test-slow: $(VENV)/.installed ## run the tests that take more than a minute
 	$(BIN)/pytest -m slow

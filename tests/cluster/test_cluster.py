@@ -106,6 +106,7 @@ def test_three_machines_leave_what_one_process_leaves(
     assert contents(store) == expected
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_loses_nothing(
     cluster: Any, data: Path, expected: dict[str, bytes], opening: Opening, tmp_path: Path
 ) -> None:
@@ -143,6 +144,7 @@ def test_a_machine_that_is_lost_loses_nothing(
     assert contents(tmp_path / "s") == expected
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on(
     cluster: Any, data: Path, expected: dict[str, bytes], opening: Opening, tmp_path: Path
 ) -> None:
@@ -159,6 +161,7 @@ def test_a_run_that_is_killed_goes_on(
     assert not any(psutil.pid_exists(one) for one in workers)
 
 
+@pytest.mark.slow
 def test_what_kills_every_worker_ends_the_run(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "ATTEMPTS", 2)
     with (
