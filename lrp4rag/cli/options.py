@@ -16,7 +16,7 @@ import click
 from lrp4rag.cli.command import advanced
 from lrp4rag.errors import InputError
 from lrp4rag.files import place_at
-from lrp4rag.text import one_line
+from lrp4rag.text import one_line, without_secrets
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers import FittedDetector
@@ -96,7 +96,16 @@ def gathered(kind: type, name: str, *options: Decorator) -> Decorator:
     return decorate
 
 
-PATH = click.Path(path_type=Path)
+class Here(click.Path):
+    """A file or folder of this machine. Without this, a URL would be taken for a folder's name."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and "://" in value:
+            self.fail(f"{without_secrets(value)} is a URL, and here it must be a file or folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = Here(path_type=Path)
 file_option = partial(click.option, metavar="FILE", type=PATH)
 repeatable = partial(click.option, multiple=True)
 count = partial(click.option, type=click.IntRange(1))

@@ -107,3 +107,8 @@ def test_what_a_url_keeps_secret_is_in_no_message(tmp_path: Path) -> None:
     told = refused("analyse", "nope://me:hunter2@host/d.jsonl?signature=abc")
     assert "nope://host/d.jsonl" in told
     assert not {"hunter2", "abc"} & set(re.findall(r"\w+", told))
+
+
+def test_a_url_is_refused_where_a_folder_must_be_here(data: str, tmp_path: Path) -> None:
+    told = refused("train", data, "--store", "s3://me:hunter2@bucket/s", "--out", str(tmp_path / "d"))
+    assert "s3://bucket/s is a URL" in " ".join(told.split())
