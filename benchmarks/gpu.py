@@ -13,7 +13,7 @@ from benchmarks import command
 from benchmarks.command import Report, benchmark, count, table
 from benchmarks.devices import model_of, shape
 from benchmarks.harness import Example, in_rounds, peak_of, plain_forward, ratio, seconds
-from lrp4rag.errors import InputError
+from lrp4rag.errors import InputError, first_line
 from lrp4rag.lrp import relevance_mode
 
 KERNELS = 8
@@ -64,7 +64,7 @@ def faster(model: Any, example: Example, rounds: int) -> dict[str, float | str]:
             times = in_rounds({of: partial(seconds, work, device) for of, work in works.items()}, rounds)
             found[name] = ratio(times["plain"], times[name])
         except Exception as error:  # a graph may not take what the model does, and a compiler may be missing
-            found[name] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]
+            found[name] = f"{type(error).__name__}: {first_line(error)}"
     return found
 
 

@@ -15,9 +15,11 @@ from benchmarks import command
 from benchmarks.command import Report, benchmark, count, listed, table
 from benchmarks.devices import SHAPES, config_of, model_of
 from benchmarks.harness import Example, apart, forget_peak, peak_resident, plain_forward, seconds
+from lrp4rag.files import write_atomically
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.memory import Shape, Sizes, pull_bytes, push_bytes
 from lrp4rag.reader.reader import DTYPES
+from lrp4rag.report.figure_text import png_of
 
 BITS = {"float32": 32, "bfloat16": 16, "int8": 8, "4 bits": 4.5}
 """Of a weight; 4 bits and the scales of blocks of 64. Embeddings stay in 16 where others have fewer."""
@@ -189,38 +191,36 @@ def lines(rows: list[dict[str, Any]], errors: dict[str, float]) -> list[str]:
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Time and memory by size, both axes logarithmic."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
     from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullFormatter
 
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    parameters = [row["parameters"] / 1e9 for row in rows]
-    for panel, names, unit in (
-        (axes[0], {"forward": "plain forward", "push": "push", "pull": "pull"}, 1.0),
-        (axes[1], {"push_peak": "push", "pull_peak": "pull"}, 1e9),
-    ):
-        for number, (name, label) in enumerate(names.items()):
-            panel.plot(
-                parameters, [row["computed"][name] / unit for row in rows], color=f"C{number}", label=label
-            )
-            there = [row for row in rows if row["measured"]]
-            panel.plot(
-                [row["parameters"] / 1e9 for row in there],
-                [row["measured"][name] / unit for row in there],
-                "o",
-                color=f"C{number}",
-            )
-        panel.set(xscale="log", yscale="log", xlabel="billion parameters")
-        for axis, ticks in ((panel.xaxis, (0.1, 0.3, 1, 3, 10)), (panel.yaxis, (1, 3, 10, 30, 100, 300))):
-            axis.set_major_locator(FixedLocator(ticks))
-            axis.set_major_formatter(FormatStrFormatter("%g"))
-            axis.set_minor_formatter(NullFormatter())
-        panel.legend(frameon=False, title="line: computed; dots: measured")
-    axes[0].set(ylabel="seconds")
-    axes[1].set(ylabel="peak memory, GB")
-    figure.savefig(path, dpi=120)
+    from lrp4rag.experiments.figures.style import blank, themed
+
+    there = [row for row in rows if row["measured"]]
+    with themed():
+        drawn = blank((10.0, 4.0))
+        left, right = drawn.subplots(1, 2)
+        for panel, names, unit in (
+            (left, {"forward": "plain forward", "push": "push", "pull": "pull"}, 1.0),
+            (right, {"push_peak": "push", "pull_peak": "pull"}, 1e9),
+        ):
+            for number, (name, label) in enumerate(names.items()):
+                line, dots = {"label": label}, {"marker": "o", "ls": ""}
+                for shown, kind, how in ((rows, "computed", line), (there, "measured", dots)):
+                    panel.plot(
+                        [row["parameters"] / 1e9 for row in shown],
+                        [row[kind][name] / unit for row in shown],
+                        color=f"C{number}",
+                        **how,
+                    )
+            panel.set(xscale="log", yscale="log", xlabel="billion parameters")
+            for axis, ticks in ((panel.xaxis, (0.1, 0.3, 1, 3, 10)), (panel.yaxis, (1, 3, 10, 30, 100, 300))):
+                axis.set_major_locator(FixedLocator(ticks))
+                axis.set_major_formatter(FormatStrFormatter("%g"))
+                axis.set_minor_formatter(NullFormatter())
+            panel.legend(frameon=False, title="line: computed; dots: measured")
+        left.set_ylabel("seconds")
+        right.set_ylabel("peak memory, GB")
+        write_atomically(path, png_of(drawn, 120))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from lrp4rag.cluster.groups import Numbered
 from lrp4rag.cluster.index import index
 from lrp4rag.cluster.session import joined
 from lrp4rag.cluster.work import Workers, at_once, spread
+from lrp4rag.files import write_atomically
+from lrp4rag.report.figure_text import png_of
 from lrp4rag.training.extractor import Group
 from tests.cluster.local import cluster_of
 
@@ -124,20 +126,19 @@ def main(machines: tuple[int, ...], rows: tuple[int, ...], sleep: float, plot: s
 
 def draw(runs: Sequence[dict[str, Any]], path: Path) -> None:
     """Memory of the driver over the part of the run that is done."""
-    import matplotlib as mpl
+    from lrp4rag.experiments.figures.style import blank, themed
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
-    for one in runs:
-        seconds, held = one["memory"]["seconds"], one["memory"]["bytes"]
-        done = [second / max(seconds[-1], 1e-9) for second in seconds]
-        label = f"{one['rows']:,} rows, {one['machines']} machines"
-        axes.plot(done, [count / 1e6 for count in held], label=label)
-    axes.set(xlabel="part of the run that is over", ylabel="memory of the driver, MB", ylim=(0, None))
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=120)
+    with themed():
+        drawn = blank((8.0, 4.0))
+        ax = drawn.subplots()
+        for one in runs:
+            seconds, held = one["memory"]["seconds"], one["memory"]["bytes"]
+            done = [second / max(seconds[-1], 1e-9) for second in seconds]
+            label = f"{one['rows']:,} rows, {one['machines']} machines"
+            ax.plot(done, [count / 1e6 for count in held], label=label)
+        ax.set(xlabel="part of the run that is over", ylabel="memory of the driver, MB", ylim=(0, None))
+        ax.legend(frameon=False)
+        write_atomically(path, png_of(drawn, 120))
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def analyse(
             raise InputError("--html, --png and --prevalence estimate are for one machine")
         source.require_one()
         plan = _plan(choice, reader, policy_path, max_new_tokens, engine, store)
-        flagged, code = _print_spread(source, plan, choice, engine, reader, as_json)
+        flagged, code = _print_spread(source, plan, engine, reader, as_json)
         ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
     if store is not None or engine.workers is not None:
         raise InputError("--store and --workers are for a cluster; add --engine ray")
@@ -279,8 +279,9 @@ def _plan(
     from lrp4rag.policy import load_policy
 
     _ = choice.open()
+    named = replace(choice, detector_name=absolute_name(choice.detector_name))  # workers run in other folders
     return Analysing(
-        partial(_open, choice, reader),
+        partial(_open, named, reader.for_workers()),
         None if policy_path == NO_POLICY else load_policy(policy_path),
         reader.composite,
         reader.truncate,
@@ -297,12 +298,7 @@ def _open(choice: DetectorChoice, reader: ReaderChoice) -> tuple[FittedDetector 
 
 
 def _print_spread(
-    source: Source,
-    plan: Analysing,
-    choice: DetectorChoice,
-    engine: EngineChoice,
-    reader: ReaderChoice,
-    as_json: bool,
+    source: Source, plan: Analysing, engine: EngineChoice, reader: ReaderChoice, as_json: bool
 ) -> tuple[bool, int]:
     """All examples of DATA, in their order, analysed on a cluster. Returns whether one is flagged, and the
     exit code."""
@@ -316,9 +312,6 @@ def _print_spread(
     held = None if files is not None else HeldGroups.of(source.read())
     template = read_text(source.template) if source.template else None
     with engine.joined(reader) as workers:
-        # Workers run in other folders.
-        named = replace(choice, detector_name=absolute_name(choice.detector_name))
-        plan = replace(plan, open=partial(_open, named, engine.placed(reader, workers)))
         groups: Groups = held or index(files or [], template)
         for one in analyse_all(groups, plan, workers):
             if one.record is not None:

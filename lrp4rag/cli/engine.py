@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ import click
 from lrp4rag.cli.command import advanced
 from lrp4rag.cli.options import Decorator, ReaderChoice, gathered
 from lrp4rag.errors import InputError
-from lrp4rag.files import absolute_name
 
 if TYPE_CHECKING:
     from lrp4rag.cluster.work import Workers
@@ -37,7 +35,9 @@ class EngineChoice:
     @property
     def elsewhere(self) -> bool:
         """Whether the cluster is one that runs already."""
-        return self.ray and bool(self.address or os.environ.get("RAY_ADDRESS"))
+        from lrp4rag.cluster.session import address_of
+
+        return self.ray and address_of(self.address) != "local"
 
     @contextmanager
     def joined(self, reader: ReaderChoice) -> Iterator[Workers]:
@@ -50,11 +50,6 @@ class EngineChoice:
             gpu = wants_gpu and resources().get("GPU", 0) > 0
             memory = None if gpu else reader.max_memory  # with a GPU it is the GPU's
             yield Workers(self.workers, self.worker_cpus, gpu=gpu, memory=memory, waits=self.elsewhere)
-
-    def placed(self, reader: ReaderChoice, workers: Workers) -> ReaderChoice:
-        """The reader's options as they hold in any folder, and where a worker sees one GPU, or none."""
-        device = "cuda" if workers.gpu else reader.device
-        return replace(reader, reader_name=absolute_name(reader.reader_name), device=device)
 
     @contextmanager
     def store_or_temporary(self, store: Path | None) -> Iterator[Path]:

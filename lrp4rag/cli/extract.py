@@ -168,7 +168,7 @@ def _on_cluster(
     framed = choice.framed_as(detector)
     composite = choice.composite or (detector.card.composite if detector is not None else choice.rules)
     with engine.joined(choice) as workers:
-        load = engine.placed(framed, workers).open_in_worker
+        load = framed.for_workers().open_in_worker
 
         def configure() -> Configuration:
             found = configuration_of(load, composite, choice.truncate, wanted, workers)

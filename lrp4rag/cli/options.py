@@ -15,7 +15,7 @@ import click
 
 from lrp4rag.cli.command import advanced
 from lrp4rag.errors import InputError
-from lrp4rag.files import place_at
+from lrp4rag.files import absolute_name, place_at
 from lrp4rag.text import one_line, without_secrets
 
 if TYPE_CHECKING:
@@ -209,6 +209,11 @@ class ReaderChoice:
         if self.chat_template is not None or detector is None:
             return self
         return replace(self, chat_template=detector.card.reader["chat_template"])
+
+    def for_workers(self) -> ReaderChoice:
+        """The same for the workers of a cluster, which run in other folders and see one GPU, or none."""
+        device = "cuda" if self.device is not None and self.device.startswith("cuda") else self.device
+        return replace(self, reader_name=absolute_name(self.reader_name), device=device)
 
     def open_in_worker(self, worker: int) -> Reader:
         """The reader of a worker, on the next GPU where there are several and none is named."""

@@ -25,7 +25,7 @@ def joined(address: str | None = None) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    wanted = address or os.environ.get("RAY_ADDRESS") or "local"
+    wanted = address_of(address)
     options: dict[str, Any] = {"include_dashboard": False} if wanted == "local" else {}
     for last in (False, True):
         try:
@@ -46,6 +46,11 @@ def joined(address: str | None = None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def address_of(given: str | None) -> str:
+    """What is given, or else what the environment says; "local" is a new cluster of this machine."""
+    return given or os.environ.get("RAY_ADDRESS") or "local"
 
 
 def quiet_ray() -> Any:
@@ -71,14 +76,20 @@ def errors_of_workers() -> Iterator[None]:
         yield
     except ray.exceptions.RayTaskError as error:
         cause = _cause(error)
-        if isinstance(cause, LRP4RAGError):
-            raise cause from None
-        raise LRP4RAGError(f"a worker failed: {type(cause).__name__}: {first_line(cause)}") from error
+        told = of_worker(cause)
+        raise told from (None if told is cause else error)
     except ray.exceptions.RayError as error:
         raise LRP4RAGError(
             f"a worker process or its machine died ({first_line(error)}); did memory run out? Run it again, "
             "perhaps with fewer workers: it resumes where it stopped"
         ) from error
+
+
+def of_worker(error: BaseException) -> LRP4RAGError:
+    """What a worker raised as an error of ours: our own as they are, others in one line."""
+    if isinstance(error, LRP4RAGError):
+        return error
+    return LRP4RAGError(f"a worker failed: {type(error).__name__}: {first_line(error)}")
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -10,8 +10,8 @@ from typing import Any
 
 from lrp4rag.cluster.attempts import Attempts
 from lrp4rag.cluster.groups import Groups
-from lrp4rag.cluster.session import errors_of_workers
-from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning, first_line
+from lrp4rag.cluster.session import errors_of_workers, of_worker
+from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning
 
 MOST_AT_ONCE = 64
 """Rows that an actor gets at a time; fewer where there are few, so that all actors have some."""
@@ -145,9 +145,8 @@ class _Actor:
         try:
             rows = [row for block in batch["id"].tolist() for row in self._rows(block)]
         except Exception as error:  # Ray would say that something failed, and not what
-            known = isinstance(error, LRP4RAGError)
-            told = str(error) if known else f"a worker failed: {type(error).__name__}: {first_line(error)}"
-            rows = [{_FAULT: told, "code": getattr(error, "exit_code", LRP4RAGError.exit_code)}]
+            told = of_worker(error)
+            rows = [{_FAULT: str(told), "code": told.exit_code}]
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def _rows(self, block: int) -> list[dict[str, Any]]:

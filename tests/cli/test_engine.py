@@ -12,7 +12,6 @@ from click.testing import CliRunner, Result
 from lrp4rag.cli import main
 from lrp4rag.cli.engine import EngineChoice
 from lrp4rag.cli.options import ReaderChoice
-from lrp4rag.cluster.work import Workers
 from lrp4rag.errors import InputError
 
 EXAMPLE = '{"question": "Q?", "passages": ["P."], "response": "R."}\n'
@@ -97,10 +96,10 @@ def test_a_worker_s_reader_is_on_its_only_gpu_and_found_from_any_folder(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "reader").mkdir()
     chosen = ReaderChoice("reader", "cuda:1", "auto")
-    placed = EngineChoice("ray").placed(chosen, Workers(gpu=True))
+    placed = chosen.for_workers()
     assert (placed.reader_name, placed.device) == (str(tmp_path / "reader"), "cuda")
     named = ReaderChoice("org/model", "cpu", "auto")
-    assert EngineChoice("ray").placed(named, Workers()) == named
+    assert named.for_workers() == named
 
 
 def test_what_a_url_keeps_secret_is_in_no_message(tmp_path: Path) -> None:
