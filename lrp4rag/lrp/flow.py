@@ -57,6 +57,11 @@ def relevance_mode(
         yield Flow(Replayer(model, family, stack, composite, target, budget))
 
 
+HALF_TOLERANCE = 0.1
+"""Relative error of patched logits in half precision, and where kernels of quantised layers round their
+inputs (to bfloat16 or even to eight bits). It grows with width and depth: .016 of the default reader, and of
+random weights .029 with 128 narrow layers on a CPU and .050 in the shape of Llama 3.1 8B on an H200."""
+
 # Models whose patched logits were found to be their own, by composite: once each is enough.
 _CHECKED: WeakKeyDictionary[nn.Module, set[str]] = WeakKeyDictionary()
 
@@ -73,8 +78,8 @@ def _check_logits(model: Any, actual: Tensor, expected: Tensor) -> None:
     difference, expected = accumulate(actual - expected), accumulate(expected)
     if can_pull(model) and actual.dtype in (torch.float32, torch.float64):
         error, allowed = float(difference.abs().max() / expected.abs().max()), 1e-4
-    else:  # kernels of quantised layers round their inputs too, to bfloat16 or even to eight bits
-        error, allowed = float(difference.norm() / expected.norm()), 5e-2
+    else:
+        error, allowed = float(difference.norm() / expected.norm()), HALF_TOLERANCE
     # Logits that are NaN already are reported by the layer that made them.
     if torch.isfinite(expected).all() and not error <= allowed:
         raise RelevanceError(f"patching changed the logits of this model by {error:.1e} relative")

@@ -5,6 +5,8 @@ And what a model may not be: an architecture without rules, broken, or (for pull
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch import nn
@@ -96,6 +98,22 @@ def test_the_model_is_restored_when_entering_fails(tokens: Tokens) -> None:
         pass
     handle.remove()
     assert state_of(model) == before
+
+
+@pytest.mark.parametrize(("factor", "allowed"), [(1.06, True), (1.2, False)])
+def test_half_precision_may_round_otherwise_but_not_compute_otherwise(factor: float, allowed: bool) -> None:
+    """A model in the shape of Llama 3.1 8B with random weights differs by .050 in bfloat16 on an H200."""
+    model = tiny_llama().to(torch.bfloat16)
+    calls = []
+
+    def scale_the_second_call(_module: object, _inputs: object, output: torch.Tensor) -> torch.Tensor:
+        calls.append(output)
+        return output * factor if len(calls) == 2 else output
+
+    model.lm_head.register_forward_hook(scale_the_second_call)
+    refused = nullcontext() if allowed else pytest.raises(RelevanceError, match="changed the logits")
+    with refused, relevance_mode(model):
+        pass
 
 
 def test_a_forward_on_the_instance_is_put_back() -> None:
