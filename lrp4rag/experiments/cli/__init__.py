@@ -10,6 +10,7 @@ from lrp4rag.experiments.cli.claims import claims
 from lrp4rag.experiments.cli.compare import compare
 from lrp4rag.experiments.cli.entailment import entailment
 from lrp4rag.experiments.cli.localise import localise
+from lrp4rag.experiments.cli.ragulator import ragulator
 from lrp4rag.experiments.cli.reproduce import reproduce
 from lrp4rag.experiments.cli.study import study
 
@@ -19,5 +20,5 @@ def experiments() -> None:
     """Research beside the product: its tables and figures, each made from a store by one command."""
 
 
-for command in (reproduce, claims, compare, breakdown, baseline, entailment, study, localise):
+for command in (reproduce, claims, compare, breakdown, baseline, entailment, study, localise, ragulator):
     experiments.add_command(command)

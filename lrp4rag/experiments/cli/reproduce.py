@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lrp4rag.cli.command import command
+from lrp4rag.cli.command import advanced, command
 from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, GENERATOR, shown_command
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.cli.options import cache_option, sections_option, store_option
@@ -15,6 +15,7 @@ from lrp4rag.terminal import say
 
 SECTIONS = (
     "table2",
+    "baselines",
     "thresholds",
     "length",
     "distributions",
@@ -45,6 +46,26 @@ PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "pap
 )
 @sections_option(SECTIONS, "Compute only this; repeat it for several.")
 @click.option(
+    "--baseline",
+    multiple=True,
+    metavar="NAME",
+    help="Run this one of Table 2's baselines too (lrp4rag experiments baseline lists them); repeat it for "
+    "several. They take long.",
+)
+@advanced(
+    "--sources",
+    default=200,
+    show_default=True,
+    type=click.IntRange(10),
+    help="Sources whose responses slow baselines learn from and judge.",
+)
+@advanced(
+    "--reader",
+    metavar="MODEL",
+    help="The model that baselines ask and train: a hub id or a folder.  [default: the store's, if that is "
+    "smollm2-135m]",
+)
+@click.option(
     "--repeats",
     default=1,
     type=click.IntRange(1),
@@ -72,6 +93,9 @@ def reproduce(
     generator: tuple[str, ...],
     protocol: str,
     sections: tuple[str, ...],
+    baseline: tuple[str, ...],
+    sources: int,
+    reader: str | None,
     repeats: int,
     resamples: int,
     length_step: int,
@@ -88,7 +112,10 @@ def reproduce(
     from lrp4rag.experiments.paper import reproduce as run
     from lrp4rag.experiments.paper.run import sections_named
     from lrp4rag.experiments.paper.settings import LONGEST
+    from lrp4rag.experiments.systems.registry import baseline_named
 
+    for name in baseline:
+        baseline_named(name)
     variants = _variants(variant)
     settings = Settings(
         protocols=PROTOCOLS[protocol],
@@ -105,6 +132,9 @@ def reproduce(
         cache=cache or store / "cache",
         settings=settings,
         jobs=workers or os.cpu_count() or 1,
+        baselines=baseline,
+        sources=sources,
+        reader=reader,
     )
     made = run(context, out, chosen, shown_command())
     for name, seconds in made.seconds.items():

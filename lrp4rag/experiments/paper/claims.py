@@ -19,7 +19,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.experiments.claim import PAGE, claim
 from lrp4rag.experiments.figures.style import save_table
 from lrp4rag.experiments.paper.findings import MEAN, worded
-from lrp4rag.experiments.paper.published import BEST_THRESHOLDS, SOURCE, TABLE_2, Published
+from lrp4rag.experiments.published import BEST_THRESHOLDS, SOURCE, TABLE_2, Published
 from lrp4rag.files import write_atomically
 from lrp4rag.report.markdown import Markdown, strong
 from lrp4rag.report.numbers import markdown, number, with_interval

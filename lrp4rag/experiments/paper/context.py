@@ -16,6 +16,8 @@ from lrp4rag.errors import InputError
 from lrp4rag.experiments.paper.methods import Method
 from lrp4rag.experiments.paper.settings import Settings
 from lrp4rag.experiments.paper.subset import FEWEST_SOURCES, Subset, Variant
+from lrp4rag.experiments.systems.comparison.folds import SOURCES
+from lrp4rag.experiments.systems.resources import Choices, Resources
 from lrp4rag.features.parts import MATRIX, PROMPT, SIGNALS
 from lrp4rag.training.cache import Cache, Cell, Task
 from lrp4rag.training.metrics import compare, outcome_metrics
@@ -40,14 +42,32 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Beside:
+    """Baselines of the comparison to run on the same rows, by name. Slow ones have the responses to as many
+    `sources`."""
+
+    names: tuple[str, ...]
+    sources: int
+    resources: Resources
+
+    @property
+    def folder(self) -> Path:
+        """Where finished folds are kept."""
+        assert self.resources.folder is not None
+        return self.resources.folder
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """The subsets by generator, other stores of the same responses by name, and where results are cached."""
+    """The subsets by generator, other stores of the same responses by name, baselines to run `beside`, and
+    where results are cached."""
 
     subsets: dict[str, Subset]
     variants: dict[str, Rows]
     settings: Settings
     cache: Cache
     notes: tuple[Note, ...] = ()
+    beside: Beside | None = None
 
     @classmethod
     def open(
@@ -59,6 +79,9 @@ class Context:
         cache: Path,
         settings: Settings,
         jobs: int,
+        baselines: Sequence[str] = (),
+        sources: int = SOURCES,
+        reader: str | None = None,
     ) -> Context:
         """Raises `InputError` where a folder is no store, or no generator has enough responses."""
         rows = Rows.open(store)
@@ -73,12 +96,18 @@ class Context:
         few = [name for name in subsets if name not in kept]
         notes = (Note(f"responses of {', '.join(few)}: there are too few yet", REMEDIES["rows"]),)
         others = {name: Rows.open(folder) for name, folder in variants.items()}
-        return cls(kept, others, settings, Cache.open(cache, jobs), notes if few else ())
+        beside = None
+        if baselines:
+            resources = Resources(cache / "baselines", Choices.beside(rows.store, reader))
+            beside = Beside(tuple(baselines), sources, resources)
+        return cls(kept, others, settings, Cache.open(cache, jobs), notes if few else (), beside)
 
     @property
     def key(self) -> dict[str, Any]:
         """Everything that a section's result depends on."""
+        beside = None if self.beside is None else [list(self.beside.names), self.beside.sources]
         return {
+            **({} if beside is None else {"beside": beside}),
             "settings": asdict(self.settings),
             "rows": {name: [subset.digest, _extras(subset)] for name, subset in self.subsets.items()},
             "variants": {name: rows.digest for name, rows in self.variants.items()},

@@ -13,6 +13,7 @@ from lrp4rag.experiments.claim import PAGE
 from lrp4rag.experiments.figures.style import save, save_table
 from lrp4rag.experiments.paper import (
     ablations,
+    baselines,
     distributions,
     findings,
     implicit,
@@ -53,6 +54,7 @@ SECTIONS = {
     section.name: section
     for section in (
         Section("table2", table2.Table2, table2.measure, table2.show, honest=False),
+        Section("baselines", baselines.Baselines, baselines.measure, baselines.show, honest=False),
         Section("thresholds", thresholds.Thresholds, thresholds.measure, thresholds.show, honest=False),
         Section("length", length.Lengths, length.measure, length.show, honest=False),
         Section(

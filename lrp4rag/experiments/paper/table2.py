@@ -13,9 +13,9 @@ from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.experiments.figures.results import Entry, draw_forest
 from lrp4rag.experiments.paper.context import Context, Exhibit, Note, metric_rows
 from lrp4rag.experiments.paper.methods import Method, Model, control, nested, single
-from lrp4rag.experiments.paper.published import TABLE_2, Published, published
 from lrp4rag.experiments.paper.settings import MATRICES, ONE_VECTOR, TWO_VECTORS, lengths_of
 from lrp4rag.experiments.paper.subset import Subset, Variant
+from lrp4rag.experiments.published import TABLE_2, Published, published
 from lrp4rag.features.parts import MATRIX
 from lrp4rag.report.figure_text import label
 from lrp4rag.report.markdown import emphasised, strong, text

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.experiments.figures.style import PUBLISHED, legend_below, not_stored, panels, themed
 from lrp4rag.experiments.paper.context import Context, Exhibit, Note
-from lrp4rag.experiments.paper.published import BEST_THRESHOLDS
 from lrp4rag.experiments.paper.subset import Subset
 from lrp4rag.experiments.paper.sweep import SCALINGS, Scaling, ThresholdMethod, threshold_method
+from lrp4rag.experiments.published import BEST_THRESHOLDS
 from lrp4rag.report.figure_text import SYMBOLS
 from lrp4rag.report.numbers import METRICS, number, with_interval
 from lrp4rag.training.cache import Cell, Task

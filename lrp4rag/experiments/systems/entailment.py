@@ -33,6 +33,8 @@ from lrp4rag.training.rows import Rows
 from lrp4rag.training.spans import annotated_sentences
 
 TRAINING = Training(epochs=2, rate=1e-4)
+RAGULATOR = Training(epochs=3, rate=5e-6, head_rate=2e-5, batch=16, warmup=0.1)
+"""Of RAGulator's encoders (arXiv 2411.03920, Table 6), which are ten to twenty times as large."""
 LONGEST = 256  # tokens of a pair in training
 CHUNK_WORDS = 100
 SHORTEST = 4  # words of a sentence: headings and list numbers are left out
@@ -43,19 +45,31 @@ WINDOW_WORDS = 220  # with a sentence of the response these are fewer than 512 t
 
 def entailment_of(rows: Rows, resources: Resources) -> TrainedModel[Entailment]:
     """The published model that was chosen, or MiniLM trained on annotated sentences of the training rows."""
+    return _trained(rows, resources, "entailment", TRAINING)
+
+
+def ragulator_encoder_of(rows: Rows, resources: Resources) -> TrainedModel[Entailment]:
+    """The same, trained with the settings of RAGulator's encoders."""
+    return _trained(rows, resources, "ragulator-encoder", RAGULATOR)
+
+
+def _trained(rows: Rows, resources: Resources, kind: str, training: Training) -> TrainedModel[Entailment]:
     settings = {
-        "kind": "entailment",
-        "training": asdict(TRAINING),
+        "kind": kind,
+        "training": asdict(training),
         "words": [CHUNK_WORDS, SHORTEST],
         "unrelated": UNRELATED,
         "tokens": LONGEST,
     }
     choices = resources.choices
     load = partial(load_entailment, device=choices.device)
-    return model_of_fold(rows, resources, settings, train_entailment, load, published=choices.entailment)
+    train = partial(train_entailment, training=training)
+    return model_of_fold(rows, resources, settings, train, load, published=choices.entailment)
 
 
-def train_entailment(examples: list[Example], resources: Resources, folder: Path) -> None:
+def train_entailment(
+    examples: list[Example], resources: Resources, folder: Path, *, training: Training = TRAINING
+) -> None:
     """Train on labelled examples and save model and tokenizer to a folder."""
     from transformers import AutoModelForSequenceClassification
 
@@ -67,7 +81,7 @@ def train_entailment(examples: list[Example], resources: Resources, folder: Path
 
     kind, label = AutoModelForSequenceClassification, "training entailment"
     names = {"id2label": LABELS, "label2id": {name: k for k, name in LABELS.items()}}
-    train_encoder(kind, items_of, examples, resources, folder, TRAINING, label, **names)
+    train_encoder(kind, items_of, examples, resources, folder, training, label, **names)
 
 
 def training_pairs(examples: list[Example], embedder: Embedder, seed: int) -> list[tuple[Pair, bool]]:
@@ -172,7 +186,7 @@ RAGULATOR_ENCODER = Measured(
     read_windows,
     ("highest probability of being out of context",),
     marks=True,
-    model_of=entailment_of,
+    model_of=ragulator_encoder_of,
 )
 ENTAILMENT = Measured(
     entailment_facts("Entailment of sentences (HHEM, MiniCheck, AlignScore)", "arXiv 2305.16739, 2404.10774"),

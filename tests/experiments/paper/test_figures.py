@@ -10,9 +10,9 @@ from sklearn.metrics import roc_auc_score
 from lrp4rag.experiments.figures import save
 from lrp4rag.experiments.figures.style import CLASSES, percent
 from lrp4rag.experiments.paper import distributions, thresholds
-from lrp4rag.experiments.paper.published import LLAMA_7B
 from lrp4rag.experiments.paper.significance import FLOOR, draw_tests, position_test, significance_table
 from lrp4rag.experiments.paper.sweep import SCALINGS, row_means, threshold_method
+from lrp4rag.experiments.published import LLAMA_7B
 from tests.experiments.figures.samples import GENERATORS, by_generator, data, panels, texts
 
 

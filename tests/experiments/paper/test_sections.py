@@ -19,11 +19,11 @@ from lrp4rag.experiments.paper import (
     transfer,
 )
 from lrp4rag.experiments.paper.methods import Model, control
-from lrp4rag.experiments.paper.published import published
 from lrp4rag.experiments.paper.settings import estimator_of
 from lrp4rag.experiments.paper.significance import position_test
 from lrp4rag.experiments.paper.subset import Subset
 from lrp4rag.experiments.paper.sweep import threshold_method
+from lrp4rag.experiments.published import published
 from lrp4rag.lrp.resample import resample
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.validation import Outcome, cross_validated

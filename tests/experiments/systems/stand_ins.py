@@ -173,7 +173,8 @@ def stand_in(folder=None, speaker=None, name="words", **models):
     """`models` are those of other kinds that would be trained in a fold."""
     found = StandIn(folder, speaker=speaker)
     found.once("embedder", WordVectors)
-    for kind, model in ({"entailment": WordSupport(name)} | models).items():
+    usual = dict.fromkeys(("entailment", "ragulator-encoder"), WordSupport(name))
+    for kind, model in (usual | models).items():
         found.once(kind, lambda model=model: model, of="stand-in")
     return found
 

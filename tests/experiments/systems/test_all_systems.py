@@ -115,7 +115,10 @@ def quick(rows):
         no_training(patch, rows.groups[:SEEN].tolist())
         patch.setattr(sentences, "FOREST_TREES", (10,))
         patch.setattr(sentences, "FOREST_DEPTHS", (5,))
-        patch.setattr(sentences, "BOOSTING", ((20, 0.1),))
+        patch.setattr(sentences, "BOOSTED_TREES", (20,))
+        patch.setattr(sentences, "BOOSTED_DEPTHS", (-1,))
+        patch.setattr(sentences, "LEAVES", (7,))
+        patch.setattr(sentences, "SUBSAMPLES", (1.0,))
         patch.setattr(redeep, "redeep_scores", redeep_scores)
         drawn = lambda examples, _: [Samples(one.passages) for one in examples]  # noqa: E731
         patch.setattr(selfcheck, "samples_of", drawn)

@@ -116,17 +116,20 @@ def test_four_fifths_of_the_sources_are_learned_from(rows):
 
 MODELS = [
     (entailment, entailment.entailment_of, "train_entailment", save_tiny_classifier),
+    (entailment, entailment.ragulator_encoder_of, "train_entailment", save_tiny_classifier),
     (lettuce, lettuce.classifier_of, "train_classifier", save_tiny_marker),
 ]
 
 
-@pytest.mark.parametrize(("module", "model_of", "train", "save"), MODELS, ids=["entailment", "lettuce"])
+@pytest.mark.parametrize(
+    ("module", "model_of", "train", "save"), MODELS, ids=["entailment", "ragulator", "lettuce"]
+)
 def test_the_training_rows_less_some_sources_are_learned_from(
     rows, tmp_path, monkeypatch, module, model_of, train, save
 ):
     ids = []
 
-    def stand_in(examples, _, folder):
+    def stand_in(examples, _, folder, **_options):
         ids.append([one.id for one in examples])
         save(folder)
 

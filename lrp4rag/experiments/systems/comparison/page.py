@@ -18,7 +18,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.experiments.claim import PAGE, claim
 from lrp4rag.experiments.figures.cost import draw_systems
 from lrp4rag.experiments.figures.style import save, save_table
-from lrp4rag.experiments.paper.published import SOURCE, TABLE_2
+from lrp4rag.experiments.published import SOURCE, TABLE_2
 from lrp4rag.experiments.systems.comparison.compare import (
     KIND,
     PROTOCOL,

@@ -22,7 +22,8 @@ BLOCK = 32  # batches whose items are sorted by length together
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """AdamW with a linear warm-up and decay; gradients are clipped at norm 1.
+    """AdamW with a linear warm-up and decay; gradients are clipped at norm 1. `head_rate` is the rate of
+    the head, where it has one of its own.
 
     Drawing the dropout of attention takes longer on a CPU than the rest of a step, so encoders go without.
     """
@@ -34,6 +35,7 @@ class Training:
     decay: float = 0.01
     seed: int = 0
     attention_dropout: float = 0.0
+    head_rate: float | None = None
 
 
 def finetune(
@@ -65,7 +67,8 @@ def finetune(
     generator = np.random.default_rng(training.seed)
     steps = training.epochs * -(-len(items) // training.batch)
     parameters = [one for one in model.parameters() if one.requires_grad]
-    optimizer = torch.optim.AdamW(parameters, lr=training.rate, weight_decay=training.decay)
+    groups = _parameter_groups(model, training)
+    optimizer = torch.optim.AdamW(groups, lr=training.rate, weight_decay=training.decay)
     schedule = get_linear_schedule_with_warmup(  # type: ignore[no-untyped-call]
         optimizer, int(training.warmup * steps), steps
     )
@@ -84,6 +87,17 @@ def finetune(
             schedule.step()
             optimizer.zero_grad(set_to_none=True)
     return model.eval()
+
+
+def _parameter_groups(model: Any, training: Training) -> list[dict[str, Any]]:
+    """What learns, the head apart where it has a rate of its own. The head is all that is not in the base."""
+    learning = {name: one for name, one in model.named_parameters() if one.requires_grad}
+    if training.head_rate is None:
+        return [{"params": list(learning.values())}]
+    base = f"{model.base_model_prefix}."
+    inside = [one for name, one in learning.items() if name.startswith(base)]
+    head = [one for name, one in learning.items() if not name.startswith(base)]
+    return [{"params": inside}, {"params": head, "lr": training.head_rate}]
 
 
 def _rounds(

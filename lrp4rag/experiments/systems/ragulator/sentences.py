@@ -33,9 +33,10 @@ from lrp4rag.training.rows import Rows
 
 Classifier = Literal["random forest", "LightGBM"]
 
-FOREST_TREES, FOREST_DEPTHS = (100, 300), (5, 10)
-BOOSTING, LEAVES = ((100, 0.1), (300, 0.03)), (7, 31)
-"""Trees and learning rate, which go together; leaves of a tree."""
+FOREST_TREES, FOREST_DEPTHS = (100, 325, 550, 775, 1000), (1, 2, 3, 4, 5)
+BOOSTED_TREES, BOOSTED_DEPTHS, LEAVES, SUBSAMPLES = (60, 100, 200), (2, 4, -1), (4, 10, 31), (0.8, 1.0)
+"""Table 5: of LightGBM the depth (-1: no limit), leaves of a tree, and the part of the rows that each learns
+from."""
 
 Scores = NDArray[np.float64]
 
@@ -136,16 +137,18 @@ def _forests(seed: int) -> dict[str, Any]:
 def _boosted(seed: int) -> dict[str, Any]:
     lightgbm = optional("lightgbm")
     return {
-        f"{trees} trees, rate {rate}, {leaves} leaves": lightgbm.LGBMClassifier(
+        f"{trees} trees, depth {depth}, {leaves} leaves, {part:g} of the rows": lightgbm.LGBMClassifier(
             n_estimators=trees,
-            learning_rate=rate,
+            max_depth=depth,
             num_leaves=leaves,
+            subsample=part,
+            subsample_freq=1,  # without it, all rows are drawn
             random_state=seed,
             deterministic=True,
             n_jobs=1,
             verbose=-1,
         )
-        for (trees, rate), leaves in product(BOOSTING, LEAVES)
+        for trees, depth, leaves, part in product(BOOSTED_TREES, BOOSTED_DEPTHS, LEAVES, SUBSAMPLES)
     }
 
 

@@ -215,6 +215,23 @@ def test_the_rate_rises_and_falls_in_lines(fresh, monkeypatch):
     assert rates == pytest.approx([0, 0.5e-3, *(1e-3 * k / 8 for k in range(8, 0, -1))])
 
 
+def test_the_head_may_have_a_rate_of_its_own(fresh, monkeypatch):
+    # With plain gradient descent, ten times the rate is ten times the step.
+    monkeypatch.setattr(torch.optim, "AdamW", lambda own, lr, weight_decay: torch.optim.SGD(own, lr))
+    moved = []
+    for head in (None, 1e-2):
+        model = fresh()
+        before = weights(model)
+        settings = Training(epochs=1, rate=1e-3, batch=8, warmup=0.0, head_rate=head)
+        after = weights(finetune(model, TOKENIZER, items_of(8), settings, ""))
+        moved.append({name: after[name] - before[name] for name in after})
+    same_rate, apart = moved
+    for name, step in apart.items():
+        factor = 10 if name.startswith("classifier.") else 1
+        torch.testing.assert_close(step, factor * same_rate[name], rtol=1e-3, atol=1e-6)
+    assert apart["classifier.weight"].abs().max() > 0
+
+
 def test_passes_of_few_tokens_have_the_gradient_of_their_batch(fresh, monkeypatch):
     # AdamW makes steps of noise where a gradient is almost 0.
     monkeypatch.setattr(torch.optim, "AdamW", lambda own, lr, weight_decay: torch.optim.SGD(own, lr))

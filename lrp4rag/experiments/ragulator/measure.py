@@ -1,0 +1,278 @@
+"""Every figure of the page: systems that learn from some sources, and sentences of others that they judge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import cohen_kappa_score
+
+from lrp4rag.classifiers.card import Interval, Metrics
+from lrp4rag.classifiers.decision import best_threshold
+from lrp4rag.example import Example
+from lrp4rag.experiments.ragulator.tasks import Flags, Split, Task, annotated, pairs, split_by_source
+from lrp4rag.experiments.systems.baseline import Baseline, Fitted
+from lrp4rag.experiments.systems.entailment import ENTAILMENT, RAGULATOR_ENCODER
+from lrp4rag.experiments.systems.ragulator.features import Context, stems
+from lrp4rag.experiments.systems.ragulator.labels import ask
+from lrp4rag.experiments.systems.ragulator.sentences import (
+    RAGULATOR_ANNOTATED,
+    RAGULATOR_FOREST,
+    RAGULATOR_LIGHTGBM,
+)
+from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.experiments.systems.scoring import PartScores
+from lrp4rag.progress import track
+from lrp4rag.sentences import sentences_of, split_sentences
+from lrp4rag.training.metrics import bootstrap, ratios, token_intervals
+from lrp4rag.training.rows import Rows
+
+SYSTEMS: dict[str, Baseline] = {
+    "random forest, simulated pairs": RAGULATOR_FOREST,
+    "LightGBM, simulated pairs": RAGULATOR_LIGHTGBM,
+    "the better of both, annotated sentences": RAGULATOR_ANNOTATED,
+    "encoder, trained as RAGulator's": RAGULATOR_ENCODER,
+    "encoder, trained as our other entailment systems": ENTAILMENT,
+}
+TASKS = ("annotated", "simulated")
+TIMED, ALONE, ASKED = 60, 60, 60
+"""Responses that are timed together, sentences that are timed alone, responses whose labels a model gives."""
+
+Scorer = Callable[[Sequence[Example]], list[PartScores]]
+"""Scores of each response's sentences, higher for out of context."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A system on both tasks, whose thresholds were chosen on other sources; `chosen` are its settings."""
+
+    name: str
+    control: bool
+    chosen: str
+    tasks: dict[str, Metrics]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Sentences let out one by one: the parts of faithful and of hallucinated ones that are held back, of
+    hallucinated responses that are let out whole, of faithful ones that are."""
+
+    held_faithful: Interval
+    held_hallucinated: Interval
+    whole_hallucinated: Interval
+    whole_faithful: Interval
+
+
+class Speed(NamedTuple):
+    """Sentences a second where all of a response come at once; milliseconds of one that comes alone."""
+
+    together: float
+    median_ms: float
+    p95_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Of a model's labels with the annotators': of `asked` sentences, `read` have a usable reply."""
+
+    asked: int
+    read: int
+    accuracy: Interval
+    kappa: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """All of the page: `sources` by use, `sentences` judged and those `out` of context by task."""
+
+    sources: dict[str, int]
+    sentences: dict[str, int]
+    out: dict[str, int]
+    lines: tuple[Line, ...]
+    streams: dict[str, Stream]
+    speeds: dict[str, Speed]
+    agreement: dict[str, Agreement]
+
+
+def evaluate(rows: Rows, resources: Resources, resamples: int, *, ask_reader: bool = True) -> Evaluation:
+    """Raises `InputError` where there are too few sources to learn from, to tune or to judge."""
+    split = split_by_source(rows, resources.seed)
+    tune, test = (
+        {"annotated": annotated(part), "simulated": pairs(part, resources.seed)} for part in split[1:]
+    )
+    learned = {
+        name: _fitted(baseline, split.learn, resources)
+        for name, baseline in track(SYSTEMS.items(), len(SYSTEMS), "learning")
+    }
+
+    def reading(name: str, resources: Resources) -> Scorer:
+        return partial(_read, learned[name], rows, resources)
+
+    scorers = {name: reading(name, resources) for name in learned} | CONTROLS
+    lines, streams = [], {}
+    for name, scorer in track(scorers.items(), len(scorers), "judging sentences"):
+        thresholds = {task: _threshold(scorer, tune[task]) for task in TASKS}
+        metrics = {task: _metrics(scorer, test[task], thresholds[task], resamples) for task in TASKS}
+        chosen = learned[name].chosen if name in learned else ""
+        lines.append(Line(name, name in CONTROLS, chosen, metrics))
+        streams[name] = _stream(scorer, test["annotated"], thresholds["annotated"], resamples)
+    return Evaluation(
+        sources={name: len(set(part.groups)) for name, part in zip(Split._fields, split, strict=True)},
+        sentences={task: len(one.labels) for task, one in test.items()},
+        out={task: int(one.labels.sum()) for task, one in test.items()},
+        lines=tuple(lines),
+        streams=streams,
+        speeds={
+            name: _speed(reading(name, resources.uncached), split.test.examples)
+            for name in track(learned, len(learned), "timing")
+        },
+        agreement=_agreements(
+            scorers, tune["annotated"], test["annotated"], resources, resamples, ask_reader
+        ),
+    )
+
+
+def _fitted(baseline: Baseline, rows: Rows, resources: Resources) -> Fitted:
+    fitted = baseline.fit(rows, resources)
+    if not isinstance(fitted, Fitted):
+        raise TypeError(f"{baseline.facts.title} scores no sentences")
+    return fitted
+
+
+def _read(fitted: Fitted, rows: Rows, resources: Resources, examples: Sequence[Example]) -> list[PartScores]:
+    parts = fitted.read(Rows(rows.store, tuple(examples)), resources).parts
+    if parts is None:
+        raise TypeError("it scores no sentences")
+    return list(parts)
+
+
+def _novel_words(examples: Sequence[Example]) -> list[PartScores]:
+    """The share of a sentence's words, stemmed, that no passage has."""
+    made = []
+    for example in examples:
+        context = Context.of([text for passage in example.passages for text in sentences_of(passage)])
+        scores = [1 - context.precision(stems(text)) for text in sentences_of(example.response)]
+        made.append(_parts(example, scores))
+    return made
+
+
+def _words(examples: Sequence[Example]) -> list[PartScores]:
+    return [
+        _parts(example, [float(len(text.split())) for text in sentences_of(example.response)])
+        for example in examples
+    ]
+
+
+def _everything(examples: Sequence[Example]) -> list[PartScores]:
+    return [_parts(example, [1.0] * len(sentences_of(example.response))) for example in examples]
+
+
+CONTROLS: dict[str, Scorer] = {
+    "words that no passage has": _novel_words,
+    "words of the sentence": _words,
+    "flag everything": _everything,
+}
+
+
+def _parts(example: Example, scores: Sequence[float]) -> PartScores:
+    return PartScores(np.array(split_sentences(example.response or "")), np.array(scores))
+
+
+def _threshold(scorer: Scorer, task: Task) -> float:
+    """With the best F1."""
+    return best_threshold(task.scores(scorer(task.examples)), task.labels)
+
+
+def _metrics(scorer: Scorer, task: Task, threshold: float, resamples: int) -> Metrics:
+    scores = task.scores(scorer(task.examples))
+    return token_intervals(task.labels, scores, scores >= threshold, task.sentence_groups, resamples)
+
+
+def _stream(scorer: Scorer, task: Task, threshold: float, resamples: int) -> Stream:
+    held = [one.scores >= threshold for one in scorer(task.examples)]
+    both = list(zip(held, task.out, strict=True))
+    wrong = np.array([out.any() for out in task.out])
+    whole = np.array([not marks.any() for marks in held])
+    counts = {
+        "held_faithful": ([(marks & ~out).sum() for marks, out in both], [(~out).sum() for out in task.out]),
+        "held_hallucinated": ([(marks & out).sum() for marks, out in both], [out.sum() for out in task.out]),
+        "whole_hallucinated": (whole & wrong, wrong),
+        "whole_faithful": (whole & ~wrong, ~wrong),
+    }
+    arrays = {
+        name: (np.array(above, dtype=np.intp), np.array(below, dtype=np.intp))
+        for name, (above, below) in counts.items()
+    }
+    return Stream(**ratios(arrays, np.array(task.groups), resamples=resamples))
+
+
+def _speed(scorer: Scorer, examples: Sequence[Example]) -> Speed:
+    """Nothing is kept from one call to the next; passages are read anew for each response or sentence."""
+    some = examples[:TIMED]
+    scorer(some[:1])  # what is loaded first
+    started = time.perf_counter()
+    sentences = sum(len(one.scores) for example in some for one in scorer([example]))
+    together = sentences / (time.perf_counter() - started)
+    alone = islice((one.with_response(text) for one in some for text in sentences_of(one.response)), ALONE)
+    taken = []
+    for one in alone:
+        started = time.perf_counter()
+        scorer([one])
+        taken.append(1000 * (time.perf_counter() - started))
+    return Speed(together, float(np.median(taken)), float(np.percentile(taken, 95)))
+
+
+def _agreements(
+    scorers: Mapping[str, Scorer],
+    tune: Task,
+    test: Task,
+    resources: Resources,
+    resamples: int,
+    ask_reader: bool,
+) -> dict[str, Agreement]:
+    """Of the reader, asked as RAGulator asks its model, and of the systems, marking from their thresholds."""
+    found = {}
+    if ask_reader:
+        some, chat = test.examples[:ASKED], resources.chat
+        replies = [
+            ask([example], chat)[0].out for example in track(some, len(some), "asking the reader for labels")
+        ]
+        found["the reader, asked"] = _agreement(replies, test, resamples)
+    for name, scorer in scorers.items():
+        threshold = _threshold(scorer, tune)
+        marks = [(one.scores >= threshold).astype(float) for one in scorer(test.examples)]
+        found[name] = _agreement(marks, test, resamples)
+    return found
+
+
+def _agreement(labels: Sequence[NDArray[np.float64]], task: Task, resamples: int) -> Agreement:
+    """`labels` of each of the first responses' sentences, 1 for out of context, NaN for no usable reply."""
+    given = np.concatenate(labels)
+    known = np.isfinite(given)
+    owners = np.repeat(np.array(task.groups[: len(labels)]), [len(one) for one in labels])[known]
+    truth, said = np.concatenate(task.out[: len(labels)])[known], given[known] == 1
+    if not known.any():
+        nothing = Interval(value=None, low=None, high=None)
+        return Agreement(len(given), 0, nothing, nothing)
+
+    def measured(rows: NDArray[np.intp]) -> dict[str, float]:
+        return {
+            "accuracy": float((truth[rows] == said[rows]).mean()),
+            "kappa": kappa(truth[rows], said[rows]),
+        }
+
+    metrics = bootstrap(measured, owners, resamples=resamples)
+    return Agreement(len(given), int(known.sum()), metrics["accuracy"], metrics["kappa"])
+
+
+def kappa(first: Flags, second: Flags) -> float:
+    """Cohen's: 1 for the same labels, 0 for those that agree as often as chance, NaN where both have one."""
+    if len({*first.tolist(), *second.tolist()}) < 2:
+        return np.nan
+    return float(cohen_kappa_score(first, second))

@@ -1,0 +1,78 @@
+"""Table 2's baselines beside relevance: which rows they have, and what they are compared with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from lrp4rag.cli import main
+from lrp4rag.experiments.paper import baselines, table2
+from lrp4rag.experiments.published import published
+from lrp4rag.experiments.systems.registry import BASELINES
+from lrp4rag.experiments.systems.simple import NOVEL_WORDS
+from lrp4rag.training.metrics import compare
+from tests.experiments.paper.stores import LARGE, SMALL
+
+NAMES = ("length", "prompt-judge")
+
+
+@pytest.fixture(scope="module")
+def full(full_store, context):
+    """Two baselines without models; one stands for a prompt, and is judged on a sample as slow ones are."""
+    slow = replace(NOVEL_WORDS, facts=replace(NOVEL_WORDS.facts, slow=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(BASELINES, "prompt-judge", slow)
+        yield context(full_store, baselines=NAMES, sources=20)
+
+
+@pytest.fixture(scope="module")
+def found(full):
+    return baselines.measure(full)
+
+
+def test_every_baseline_has_both_protocols_and_slow_ones_a_sample(found) -> None:
+    for name in (SMALL, LARGE):
+        length, prompt = found.generators[name]
+        assert (length.name, length.rows, prompt.name, prompt.rows) == ("length", 30, "prompt-judge", 20)
+        assert list(length.metrics) == list(prompt.metrics) == ["honest", "paper"]
+        assert length.majority == 0.5
+    assert [note.remedy for note in found.left_out] == [
+        "lrp4rag experiments reproduce --baseline selfcheck-ngram --baseline selfcheck-prompt "
+        "--baseline fine-tuned-llm"
+    ]
+
+
+def test_relevance_is_ahead_by_its_best_in_the_same_folds(full, found) -> None:
+    subset, row = full.subsets[SMALL], found.generators[SMALL][0]
+    (best,) = full.outcomes([table2.best_of(subset, full.settings.by_accuracy)], "test")
+    accuracy = (best.flagged[0] == subset.labels).mean()
+    assert row.ahead.value == pytest.approx(accuracy - row.metrics["honest"]["accuracy"].value)
+    assert compare(best, best, subset.labels, subset.groups, resamples=5)["accuracy"].value == 0
+
+
+def test_the_tables_have_published_rows_of_the_same_kind(found) -> None:
+    exhibit = baselines.show(found)
+    table = exhibit.shown[f"baselines-{SMALL}"]
+    assert table[""].tolist()[-2:] == ["prompt llama-2-7b, published", "prompt gpt-3.5, published"]
+    assert table["accuracy"].tolist()[-1] == f"{published('prompt gpt-3.5', SMALL).accuracy:.3f}"
+    numbers = exhibit.tables["baselines"]
+    assert set(numbers["name"]) == set(NAMES)
+    assert np.isfinite(numbers.query("metric == 'accuracy'")["value"]).all()
+
+
+def test_none_is_run_unless_it_is_named(full_store, context) -> None:
+    found = baselines.measure(context(full_store))
+    assert found.generators == {}
+    assert "prompt-judge" in found.left_out[0].what
+    assert baselines.show(found).tables == {}
+
+
+def test_an_unknown_one_is_refused_before_anything_is_computed(full_store, tmp_path) -> None:
+    arguments = ["experiments", "reproduce", "--store", full_store, "--out", tmp_path / "out"]
+    result = CliRunner().invoke(main, [*map(str, arguments), "--baseline", "oracle"])
+    assert result.exit_code != 0
+    assert "unknown baseline 'oracle'; choose from" in result.output
+    assert not (tmp_path / "out").exists()

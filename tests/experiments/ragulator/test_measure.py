@@ -1,0 +1,98 @@
+"""RAGulator's evaluation on planted sentences, with stand-ins that need no weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lrp4rag.experiments.ragulator import measure
+from lrp4rag.experiments.ragulator.measure import CONTROLS, SYSTEMS, Evaluation, evaluate, kappa
+from lrp4rag.experiments.ragulator.page import RESULTS, write_page
+from lrp4rag.experiments.ragulator.tasks import annotated
+from lrp4rag.experiments.systems.ragulator import sentences
+from lrp4rag.strict_json import read_record
+from tests.experiments.systems.stand_ins import ScriptedChat, no_training, rows_of, stand_in, towns
+
+COUNT = 60
+
+
+@pytest.fixture(scope="module")
+def found() -> Evaluation:
+    with pytest.MonkeyPatch.context() as patch:
+        no_training(patch)
+        patch.setattr(sentences, "FOREST_TREES", (10,))
+        patch.setattr(sentences, "FOREST_DEPTHS", (3,))
+        for name, value in (
+            ("BOOSTED_TREES", 20),
+            ("BOOSTED_DEPTHS", -1),
+            ("LEAVES", 7),
+            ("SUBSAMPLES", 1.0),
+        ):
+            patch.setattr(sentences, name, (value,))
+        chat = ScriptedChat(lambda message, _: "none" if "Statement: Dragon" in message else "1")
+        return evaluate(rows_of(towns(COUNT)), stand_in(speaker=chat), 20)
+
+
+def test_every_system_and_control_is_judged_on_both_tasks(found: Evaluation) -> None:
+    assert [line.name for line in found.lines] == [*SYSTEMS, *CONTROLS]
+    assert found.sources == {"learn": 36, "tune": 9, "test": 15}
+    assert found.sentences == {"annotated": 30, "simulated": 60}
+    by_name = {line.name: line for line in found.lines}
+    # What is planted is in no passage, so words tell it, as they tell another source's passages.
+    for name in ("the better of both, annotated sentences", "words that no passage has"):
+        assert by_name[name].tasks["annotated"]["auroc"].value == 1
+        assert by_name[name].tasks["annotated"]["f1"].value == 1
+    everything = by_name["flag everything"].tasks["annotated"]
+    assert everything["auroc"].value == 0.5
+    assert everything["recall"].value == 1
+    assert everything["precision"].value == pytest.approx(found.out["annotated"] / 30)
+    assert by_name["words that no passage has"].chosen == ""
+    assert by_name["LightGBM, simulated pairs"].chosen
+
+
+def test_a_stream_lets_out_what_is_not_marked(found: Evaluation) -> None:
+    words, everything = found.streams["words that no passage has"], found.streams["flag everything"]
+    assert (words.held_faithful.value, words.held_hallucinated.value) == (0, 1)
+    assert (words.whole_faithful.value, words.whole_hallucinated.value) == (1, 0)
+    assert (everything.held_faithful.value, everything.whole_faithful.value) == (1, 0)
+
+
+def test_speeds_and_agreement_are_of_every_system(found: Evaluation) -> None:
+    assert set(found.speeds) == set(SYSTEMS)
+    assert all(one.together > 0 and 0 < one.median_ms <= one.p95_ms for one in found.speeds.values())
+    asked = found.agreement["the reader, asked"]
+    assert (asked.asked, asked.read, asked.kappa.value) == (30, 30, 1)
+    assert found.agreement["flag everything"].kappa.value == 0
+
+
+def test_replies_that_cannot_be_read_are_counted_and_not_judged() -> None:
+    task = annotated(rows_of(towns(2)))
+    out = [np.array([0.0, np.nan]), np.array([np.nan, 1.0])]
+    found = measure._agreement(out, task, 10)
+    assert (found.asked, found.read, found.accuracy.value) == (4, 2, 1)
+    nothing = measure._agreement([np.full(2, np.nan)] * 2, task, 10)
+    assert (nothing.read, nothing.kappa.value) == (0, None)
+
+
+def test_kappa_is_cohen_s() -> None:
+    first = np.array([True, True, False, False])
+    assert kappa(first, first) == 1
+    # Half agree, as chance would have it.
+    assert kappa(first, np.array([True, False, True, False])) == 0
+    assert np.isnan(kappa(first & False, first & False))
+
+
+def test_the_page_has_every_line_and_the_published_rows(found: Evaluation, tmp_path) -> None:
+    odd = replace(found.lines[0], name="forest | <b>")
+    files = write_page(replace(found, lines=(odd, *found.lines[1:])), tmp_path / "out", "lrp4rag x", 20)
+    page = files[0].read_text()
+    assert "deberta-v3-large, published" in page
+    assert "`lrp4rag x`" in page
+    assert "<b>" not in page
+    for name in (*list(SYSTEMS)[1:], *CONTROLS):
+        assert name in page
+    record = read_record(tmp_path / "out" / RESULTS, "results")
+    assert record["sentences"]["annotated"] == 30
+    assert {file.suffix for file in files} == {".md", ".json", ".png", ".svg"}
