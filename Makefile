@@ -30,21 +30,26 @@ test-cluster: $(VENV)/.installed ## run all tests on Ray clusters of this machin
 test-slow: $(VENV)/.installed ## run the tests that take more than a minute
 	$(BIN)/pytest -m slow
 
-# Libraries that are heavy for whoever needs one of them only: beside what .venv has, in a folder of their own.
-test-adapters: $(VENV)/.installed ## run the tests of the adapters against their libraries, in .venv-adapters
-	rm -rf .venv-adapters
-	$(BIN)/python -m venv --without-pip .venv-adapters
+# A virtual environment beside .venv: it has what .venv has, and what is installed into it comes first.
+define BESIDE
+	rm -rf $(1)
+	$(BIN)/python -m venv --without-pip $(1)
 	for at in $(VENV)/lib/python*/site-packages; do \
-		echo "import site; site.addsitedir('$(CURDIR)/$$at')" > .venv-adapters/$${at#$(VENV)/}/beside.pth; done
+		echo "import site; site.addsitedir('$(CURDIR)/$$at')" > $(1)/$${at#$(VENV)/}/beside.pth; done
+endef
+
+# Libraries that are heavy for whoever needs one of them only.
+test-adapters: $(VENV)/.installed ## run the tests of the adapters against their libraries, in .venv-adapters
+	$(call BESIDE,.venv-adapters)
 	.venv-adapters/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[haystack,llama-index]'
 	.venv-adapters/bin/python -m pytest tests/adapters
 
 # The adapters name parts of transformers' models: do they still fit its newest release?
-newest: ## every family against the newest transformers that pyproject.toml admits, in .venv-newest
-	rm -rf .venv-newest
-	$(PYTHON) -m venv .venv-newest
+newest: $(VENV)/.installed ## every family against the newest transformers that pyproject.toml admits, in .venv-newest
+	$(call BESIDE,.venv-newest)
 	grep -vE '^(transformers|tokenizers|huggingface_hub|safetensors)==' constraints.txt > .venv-newest/constraints.txt
-	.venv-newest/bin/python -m pip install --quiet --upgrade --constraint .venv-newest/constraints.txt --editable '.[dev]'
+	.venv-newest/bin/python -m pip install --quiet --upgrade --constraint .venv-newest/constraints.txt \
+		"$$($(BIN)/python -c "import tomllib; of = tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']; print(*(one for one in of if one.startswith('transformers')))")"
 	.venv-newest/bin/python -m pip list 2>/dev/null | grep -E '^transformers '
 	.venv-newest/bin/python -m pytest tests/lrp/test_families.py tests/lrp/test_prefix.py tests/lrp/test_stream.py tests/reader/test_reading.py
 

@@ -173,8 +173,9 @@ def _everything(examples: Sequence[Example]) -> list[PartScores]:
     return [_parts(example, [1.0] * len(sentences_of(example.response))) for example in examples]
 
 
+WORDS = "words that no passage has"
 CONTROLS: dict[str, Scorer] = {
-    "words that no passage has": _novel_words,
+    WORDS: _novel_words,
     "words of the sentence": _words,
     "flag everything": _everything,
 }
