@@ -10,10 +10,13 @@ from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.breakdown import alike, strata
+from lrp4rag.experiments.breakdown.claims import claims_of
 from lrp4rag.experiments.breakdown.page import Breakdown, Lengths
 from lrp4rag.experiments.breakdown.stored import read_stored
 from lrp4rag.experiments.systems.comparison.compare import read_costs
+from lrp4rag.experiments.systems.encoders.embedder import Embedder
 from lrp4rag.experiments.systems.finetuned import TRAINING
+from lrp4rag.experiments.systems.grounded import starts_of
 from lrp4rag.reader.reader import load_reader
 from lrp4rag.strict_json import read_record
 from lrp4rag.training.localisation import ALL
@@ -32,6 +35,7 @@ def measure(examples: Sequence[Example], compared: Path, study: Path, resamples:
     record = read_record(study, "what lrp4rag experiments study wrote")
     reader = load_reader(device="cpu")
     encodings = [reader.encode(example) for example in rows.examples]
+    offsets = [one.response_offsets for one in encodings]
     learned = alike.trained_on(rows, FINE_TUNED)
     try:
         state = {name: _chosen(one, STATES) for name, one in record["ways"]["responses"].items()}
@@ -54,7 +58,8 @@ def measure(examples: Sequence[Example], compared: Path, study: Path, resamples:
         twins=alike.twins(rows),
         systems=alike.counted(rows),
         slow=alike.lines(rows, alike.OF_SAMPLE, alike.slow(rows), resamples),
-        lettuce=alike.lettuce(rows, [one.response_offsets for one in encodings], resamples),
+        lettuce=alike.lettuce(rows, offsets, resamples),
+        claims=claims_of(rows, offsets, starts_of(Embedder.load(device="cpu")), resamples),
         fine_tuned_steps=alike.steps(round(float(learned.mean())), TRAINING.batch, TRAINING.epochs),
         lengths=Lengths.of(encodings),
         state=state,

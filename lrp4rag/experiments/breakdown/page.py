@@ -15,9 +15,10 @@ from jinja2 import Environment
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.experiments.breakdown import alike, published
 from lrp4rag.experiments.breakdown.alike import Gain, Line, Marked
+from lrp4rag.experiments.breakdown.claims import LENGTH, SYSTEM, Claims
 from lrp4rag.experiments.breakdown.strata import OURS, SYSTEMS, AtPrevalence, CountedFaithful, Stratum
 from lrp4rag.experiments.claim import PAGE, claim
-from lrp4rag.experiments.figures.breakdown import draw_breakdown
+from lrp4rag.experiments.figures.breakdown import draw_breakdown, draw_claims
 from lrp4rag.experiments.figures.style import save, save_table
 from lrp4rag.files import write_atomically
 from lrp4rag.reader.encoding import Encoded
@@ -62,6 +63,7 @@ class Breakdown:
     systems: int
     slow: dict[str, dict[str, Line]]
     lettuce: Marked
+    claims: Claims
     fine_tuned_steps: int
     lengths: Lengths
     state: dict[str, dict[str, Metrics]]
@@ -70,7 +72,7 @@ class Breakdown:
 
 
 def write_page(found: Breakdown, out: Path, command: str, protocol: str, resamples: int) -> list[Path]:
-    """README.md, results.json, strata.csv and the figure.
+    """README.md, results.json, strata.csv and the figures.
 
     Raises `InputError` where the folder has a page that this did not write.
     """
@@ -86,6 +88,7 @@ def write_page(found: Breakdown, out: Path, command: str, protocol: str, resampl
     write_atomically(out / RESULTS, json.dumps(rounded(record), indent=1) + "\n")
     files = [save_table(strata_table(found.strata), out / "strata.csv")]
     files += save(draw_breakdown(found.strata, found.prevalences), out / "breakdown")
+    files += save(draw_claims(found.claims), out / "claims")
     page = (
         _environment()
         .get_template("page.md.j2")
@@ -101,6 +104,8 @@ def write_page(found: Breakdown, out: Path, command: str, protocol: str, resampl
             alike=alike,
             published=published,
             metrics=METRICS,
+            grounded=SYSTEM,
+            claim_length=LENGTH,
         )
     )
     write_atomically(out / PAGE, page)

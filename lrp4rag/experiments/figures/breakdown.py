@@ -23,12 +23,12 @@ class Group(Protocol):
     """Rows with metrics of systems."""
 
     @property
-    def generator(self) -> str: ...
-    @property
     def systems(self) -> dict[str, Metrics]: ...
 
 
 class Named(Group, Protocol):
+    @property
+    def generator(self) -> str: ...
     @property
     def by(self) -> str: ...
     @property
@@ -38,6 +38,20 @@ class Named(Group, Protocol):
 class AtPrevalence(Group, Protocol):
     @property
     def prevalence(self) -> float: ...
+
+
+class OfLength(Group, Protocol):
+    @property
+    def shortest(self) -> int: ...
+    @property
+    def longest(self) -> int: ...
+
+
+class Claims(Protocol):
+    @property
+    def lengths(self) -> dict[str, tuple[int, ...]]: ...
+    @property
+    def groups(self) -> Sequence[OfLength]: ...
 
 
 def draw_breakdown(strata: Sequence[Named], prevalences: Sequence[AtPrevalence]) -> Figure:
@@ -62,6 +76,27 @@ def draw_breakdown(strata: Sequence[Named], prevalences: Sequence[AtPrevalence])
         )
         last.set(ylabel="precision at the threshold", title="by share of hallucinated responses", ylim=(0, 1))
         legend_below(drawn, [*axes, last])
+        return drawn
+
+
+def draw_claims(found: Claims) -> Figure:
+    """How many claims there are of each length, and AUROC by length."""
+    with themed():
+        drawn = blank((9.0, 3.4))
+        bars, dots = drawn.subplots(1, 2)
+        below = np.zeros(max(map(len, found.lengths.values())))
+        for (name, counts), colour in zip(found.lengths.items(), ("0.7", DETECTOR), strict=True):
+            bars.bar(range(len(counts)), counts, bottom=below, color=colour, width=0.9, label=label(name))
+            below = below + np.array(counts)
+        names = [f"{10 * k + 1}-{10 * k + 10}" for k in range(len(below))]
+        bars.set_xticks(range(len(below)), names, rotation=30)
+        bars.set(xlabel="tokens", ylabel="claims", title="lengths of claims")
+        bars.legend()
+        places = [f"{one.shortest} to {one.longest}" for one in found.groups]
+        _dots(dots, places, _by_system(found.groups, "auroc"))
+        dots.axhline(0.5, color="0.6", lw=0.8, ls=":")
+        dots.set(xlabel="tokens", ylabel="AUROC of claims", title="by length of the claim", ylim=(0.3, 1))
+        dots.legend()
         return drawn
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,10 @@ import pytest
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Label
 from lrp4rag.experiments.breakdown import alike, measure, strata
+from lrp4rag.experiments.breakdown.claims import claims_of
 from lrp4rag.experiments.breakdown.stored import StoredRows, read_stored
 from lrp4rag.experiments.systems.comparison.scores import ScoreFolder, SystemScores
+from lrp4rag.experiments.systems.grounded_chunks import word_starts
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import Marking
 from lrp4rag.training.validation import Outcome
@@ -29,6 +32,7 @@ NAMES = (
     "log-probability",
     "entailment",
     "lettucedetect",
+    "grounded-in-context",
     *SLOW,
 )
 
@@ -75,7 +79,7 @@ def compared(tmp_path: Path, rows: list[Example], tiny_reader) -> Path:
     tokens = sum(len(tiny_reader.encode(row).response_ids) for row in rows)
     folder = ScoreFolder(tmp_path / "compared" / "scores", tuple(row.id for row in rows), tokens)
     for k, name in enumerate(NAMES):
-        marked = tokens if name in ("lrp4rag", "lettucedetect") else None
+        marked = tokens if name in ("lrp4rag", "lettucedetect", "grounded-in-context") else None
         folder.write(name, {}, scores(rows, marked, 8 if name in SLOW else None, seed=k))
     folder.write("ragulator-encoder", {}, scores(rows, seed=NAMES.index("entailment")))
     cost = {"seconds": 1.0, "forwards": 2.0, "peak_bytes": 10}
@@ -88,6 +92,8 @@ def test_the_page_is_made_of_stored_scores_and_labels(
     run, compared: Path, rows: list[Example], tmp_path: Path, tiny_reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measure, "load_reader", lambda **_: tiny_reader)
+    monkeypatch.setattr(measure.Embedder, "load", lambda **_: None)
+    monkeypatch.setattr(measure, "starts_of", lambda _: word_starts)
     study, out = ROOT / "docs/results/detector/results.json", tmp_path / "out"
     given = write_jsonl(rows, tmp_path / "data.jsonl")
     options = ["--compared", compared, "--study", study, "--out", out, "--bootstrap", 20]
@@ -98,7 +104,9 @@ def test_the_page_is_made_of_stored_scores_and_labels(
     assert record["implicit"]["all"]["rows"] == len(rows)
     assert record["rows"] == len(rows)
     assert ONCE.words in page
-    assert {path.name for path in out.iterdir()} >= {"strata.csv", "breakdown.png", "breakdown.svg"}
+    made = {"strata.csv", "breakdown.png", "breakdown.svg", "claims.png", "claims.svg"}
+    assert {path.name for path in out.iterdir()} >= made
+    assert record["claims"]["count"] == len(rows)
 
 
 def test_scores_of_what_is_not_there_are_refused(compared: Path, rows: list[Example]) -> None:
@@ -109,6 +117,28 @@ def test_scores_of_what_is_not_there_are_refused(compared: Path, rows: list[Exam
         read_stored(rows, compared / "scores")
     with pytest.raises(InputError, match="no scores"):
         read_stored(rows, compared)
+
+
+def test_claims_are_cut_as_the_system_cuts_them_and_scored_by_their_highest_token() -> None:
+    said = "The bridge is very old indeed. " * 5
+    rows = [
+        replace(one, response=said.strip(), labels=(Label(0, 10),) if k else ())
+        for k, one in enumerate(examples(2)[:2])
+    ]
+    words = [(match.start(), match.end()) for match in re.finditer(r"\S+", said)]
+    marks = np.concatenate([np.linspace(0, 0.5, len(words)), np.linspace(0, 1, len(words))])
+    marking = Marking(marks, marks > 0.5, marks > 0.5)
+    given = StoredRows(tuple(rows), {"grounded-in-context": replace(scores(rows), marking=marking)})
+    found = claims_of(given, [words, words], word_starts, 5)
+    # Thirty words fit into one claim.
+    assert (found.count, found.mean, found.longest) == (2, 30, 30)
+    assert found.lengths == {"faithful": (0, 0, 1, 0, 0, 0), "annotated": (0, 0, 1, 0, 0, 0)}
+    (group,) = found.groups
+    assert (group.shortest, group.longest, group.claims, group.annotated) == (16, 30, 2, 1)
+    assert group.systems["grounded-in-context"]["auroc"].value == 1
+    assert group.systems["the claim's length"]["auroc"].value == 0.5
+    with pytest.raises(ValueError, match="other tokens"):
+        claims_of(given, [words, words[1:]], word_starts, 5)
 
 
 def test_thirds_are_by_length_and_shares_by_characters(rows: list[Example]) -> None:
