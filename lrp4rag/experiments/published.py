@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 SOURCE = "LRP4RAG, arXiv 2408.15533"
+RESPONSES = 989
 LLAMA_7B, LLAMA_13B = "llama-2-7b-chat", "llama-2-13b-chat"
 
 Kind = Literal["lrp4rag", "baseline"]

@@ -23,6 +23,25 @@ CACHE = cache_option(
 
 def model_choices(function: Callable[..., Any]) -> Callable[..., Any]:
     """Options that say which models baselines use."""
+    return asked_models(
+        together(
+            advanced(
+                "--entailment",
+                metavar="MODEL",
+                help="Cross-encoder of entailment: hhem, minicheck, a hub id "
+                "or a folder.  [default: trained in the folds]",
+            ),
+            advanced(
+                "--token-classifier",
+                metavar="MODEL",
+                help="LettuceDetect's model: a hub id or a folder.  [default: trained in the folds]",
+            ),
+        )(function)
+    )
+
+
+def asked_models(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that say which model is asked, and where all run."""
     return together(
         click.option(
             "--reader",
@@ -44,17 +63,6 @@ def model_choices(function: Callable[..., Any]) -> Callable[..., Any]:
             "at an OpenAI-compatible endpoint (the key is read from OPENAI_API_KEY).",
         ),
         advanced("--judge-url", metavar="URL", help="The endpoint.  [default: OpenAI's]"),
-        advanced(
-            "--entailment",
-            metavar="MODEL",
-            help="Cross-encoder of entailment: hhem, minicheck, a hub id "
-            "or a folder.  [default: trained in the folds]",
-        ),
-        advanced(
-            "--token-classifier",
-            metavar="MODEL",
-            help="LettuceDetect's model: a hub id or a folder.  [default: trained in the folds]",
-        ),
     )(function)
 
 

@@ -9,9 +9,8 @@ import click
 
 from lrp4rag.cli.command import command
 from lrp4rag.cli.options import BOOTSTRAP, GENERATOR, shown_command
-from lrp4rag.experiments.cli.compare import CACHE, model_choices
+from lrp4rag.experiments.cli.compare import CACHE, asked_models
 from lrp4rag.experiments.cli.options import store_option
-from lrp4rag.files import check_folder
 from lrp4rag.terminal import say
 
 
@@ -19,7 +18,7 @@ from lrp4rag.terminal import say
 @store_option("Store of labelled responses (lrp4rag extract --parts relevance); their texts are read.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the page.")
 @GENERATOR
-@model_choices
+@asked_models
 @BOOTSTRAP
 @CACHE
 def ragulator(
@@ -32,15 +31,16 @@ def ragulator(
 ) -> None:
     """Train RAGulator's classifiers on three fifths of a STORE's sources and judge sentences of others.
 
-    What is trained and measured is kept, so a run that was interrupted goes on where it stopped. Its times
-    are of this machine: leave it alone meanwhile.
+    What is trained, measured and asked is kept, so a run that was interrupted goes on there; grids of
+    settings are searched again. Its times are of this machine: leave it alone meanwhile.
     """
+    from lrp4rag.experiments.claim import claim
     from lrp4rag.experiments.ragulator.measure import evaluate
-    from lrp4rag.experiments.ragulator.page import write_page
+    from lrp4rag.experiments.ragulator.page import KIND, RESULTS, write_page
     from lrp4rag.experiments.systems.resources import Choices, Resources
     from lrp4rag.training.rows import Rows
 
-    check_folder(out)
+    claim(out, KIND, RESULTS)
     rows = Rows.open(store).select_generators(list(generator))
     resources = Resources(cache or store / "baselines", Choices.beside(rows.store, **models))
     found = evaluate(rows, resources, resamples)

@@ -7,23 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Interval, Metrics
-from lrp4rag.experiments.paper.context import Beside, Context, Exhibit, Note, metric_rows
+from lrp4rag.experiments.paper.context import BaselineRun, Context, Exhibit, Note, metric_rows
 from lrp4rag.experiments.paper.subset import Subset
 from lrp4rag.experiments.paper.table2 import best_of
-from lrp4rag.experiments.published import TABLE_2
+from lrp4rag.experiments.published import RESPONSES, TABLE_2
 from lrp4rag.experiments.systems.comparison.folds import FoldRunner, sample_of
 from lrp4rag.experiments.systems.registry import baseline_named
 from lrp4rag.report.numbers import METRICS, difference, percent, slug, with_interval
-from lrp4rag.training.cache import Cache
-from lrp4rag.training.folds import Protocol
 from lrp4rag.training.metrics import compare, outcome_metrics
 from lrp4rag.training.tokens import tokens_of
+from lrp4rag.training.validation import THRESHOLD, Outcome
 
 SHOWN = ("accuracy", "precision", "recall", "f1")
 USUAL = ("prompt-judge", "selfcheck-ngram", "selfcheck-prompt", "fine-tuned-llm")
@@ -34,72 +33,91 @@ PAPERS = {"prompt": "prompt", "chainpoll": "prompt", "selfcheck": "SelfCheckGPT"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A baseline on `rows` responses of a generator, a part `answered` of which it had something to go by.
+    """A baseline on `rows` responses of a generator, flagged from a probability of 0.5.
 
-    `metrics` are by protocol; `ahead` is the accuracy of the paper's best on relevance less the baseline's,
-    both in the honest folds, on the same rows (None without them).
+    `metrics` and the part `answered` (of which it had something to go by) are by protocol. `ahead` is the
+    accuracy of the paper's best on relevance less the baseline's, in the honest folds (None without them): of
+    the same rows, learned from these rows only.
     """
 
     name: str
     title: str
     rows: int
-    answered: float
     majority: float
     metrics: dict[str, Metrics]
+    answered: dict[str, float]
     ahead: Interval | None
 
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
+    """The baselines of each generator; `sources` are those that slow ones have."""
+
     generators: dict[str, tuple[Row, ...]]
+    sources: int
     left_out: tuple[Note, ...]
 
 
+def depends_on(context: Context) -> dict[str, Any]:
+    """What the section's result depends on beside the rows."""
+    run = context.baselines
+    if run is None:
+        return {}
+    settings = {name: run.resources.settings_of(baseline_named(name).facts) for name in run.names}
+    return {"baselines": settings, "sources": run.sources}
+
+
 def measure(context: Context) -> Baselines:
-    """Those that were named; one by one in this process, since models use all cores."""
-    named = () if context.beside is None else context.beside.names
+    """Those that were named; one by one in this process, since models use all cores.
+
+    Raises `InputError` where the store lacks what one reads, or a package is missing, before any is run.
+    """
+    run = context.baselines
+    named = () if run is None else run.names
     missing = [name for name in USUAL if name not in named]
     options = " ".join(f"--baseline {name}" for name in missing)
     notes = (Note(f"Table 2's baselines {', '.join(missing)}", f"lrp4rag experiments reproduce {options}"),)
-    if context.beside is None:
-        return Baselines({}, notes)
-    found = {name: _of(context, context.beside, subset) for name, subset in context.subsets.items()}
-    return Baselines(found, notes if missing else ())
+    if run is None:
+        return Baselines({}, 0, notes)
+    runners = {name: _runners(context, run, subset) for name, subset in context.subsets.items()}
+    for each in runners.values():
+        each[0].check({name: baseline_named(name) for name in run.names})
+    found = {
+        name: tuple(_row(context, subset, runners[name], each) for each in run.names)
+        for name, subset in context.subsets.items()
+    }
+    return Baselines(found, run.sources, notes if missing else ())
 
 
-def _of(context: Context, beside: Beside, subset: Subset) -> tuple[Row, ...]:
-    settings, rows = context.settings, subset.rows
-    tokens, cache = tokens_of(rows, {}), Cache.open(beside.folder / "folds")
-    sample = sample_of(rows, beside.sources, [subset.generator])
-    (best,) = context.outcomes([best_of(subset, settings.by_accuracy)], "baselines")
-    made = []
-    for name in beside.names:
-        baseline = baseline_named(name)
-        own = sample if baseline.facts.slow else np.arange(len(rows))
-        given = subset.labels[own], subset.groups[own]
-        metrics, ahead, answered = {}, None, 1.0
-        for protocol in (_once(getattr(settings, each)) for each in settings.protocols):
-            runner = FoldRunner(rows, tokens, sample, beside.resources, cache, protocol)
-            runner.check({name: baseline})
-            scores = runner.system(name, baseline).run()
-            outcome = scores.outcome.select(own)
-            metrics[protocol.name] = outcome_metrics(outcome, *given, resamples=settings.resamples)
-            if protocol.nested:
-                ours = replace(best, chosen=()).select(own)
-                ahead = compare(ours, outcome, *given, resamples=settings.resamples)["accuracy"]
-            answered = float(scores.answered[own].mean())
-        majority = _majority(given[0])
-        made.append(Row(name, baseline.facts.title, len(own), answered, majority, metrics, ahead))
-    return tuple(made)
+def _runners(context: Context, run: BaselineRun, subset: Subset) -> list[FoldRunner]:
+    """One a protocol. A baseline that is trained or samples takes long: its folds are drawn once."""
+    settings, tokens = context.settings, tokens_of(subset.rows, {})
+    sample = sample_of(subset.rows, run.sources, [subset.generator])
+    protocols = [replace(getattr(settings, name), repeats=1) for name in settings.protocols]
+    return [FoldRunner(subset.rows, tokens, sample, run.resources, run.folds, one) for one in protocols]
 
 
-def _once(protocol: Protocol) -> Protocol:
-    """A baseline that is trained or samples takes long: its folds are drawn once."""
-    return replace(protocol, repeats=1)
-
-
-def _majority(labels: NDArray[np.bool_]) -> float:
-    return float(max(labels.mean(), 1 - labels.mean()))
+def _row(context: Context, subset: Subset, runners: Sequence[FoldRunner], name: str) -> Row:
+    baseline = baseline_named(name)
+    slow = baseline.facts.slow
+    own = runners[0].sample if slow else np.arange(len(subset))
+    given = subset.select(own) if slow else subset
+    truth, resamples = (given.labels, given.groups), context.settings.resamples
+    metrics, answered, ahead = {}, {}, None
+    for runner in runners:
+        scores = runner.system(name, baseline).run()
+        probabilities = scores.outcome.probabilities[:, own]
+        # As relevance decides: a threshold of its own would be chosen for another metric than accuracy.
+        outcome = Outcome(probabilities, probabilities >= THRESHOLD)
+        protocol = runner.protocol
+        metrics[protocol.name] = outcome_metrics(outcome, *truth, resamples=resamples)
+        answered[protocol.name] = float(scores.answered[own].mean())
+        if protocol.nested:
+            folds = replace(context.settings.by_accuracy, repeats=1)
+            (best,) = context.outcomes([best_of(given, folds)], "baselines")
+            ahead = compare(best, outcome, *truth, resamples=resamples)["accuracy"]
+    majority = float(max(given.prevalence, 1 - given.prevalence))
+    return Row(name, baseline.facts.title, len(own), majority, metrics, answered, ahead)
 
 
 def show(result: Baselines) -> Exhibit:
@@ -132,7 +150,7 @@ def _words(generator: str, rows: Sequence[Row]) -> list[dict[str, str]]:
         {
             "": f"{one.classifier}, published",
             "protocol": "paper",
-            "responses": "989",
+            "responses": str(RESPONSES),
             **{METRICS[name]: f"{getattr(one, name):.3f}" for name in SHOWN},
             "the more frequent class": percent(max(one.prevalence, 1 - one.prevalence)),
             "relevance's best less it, accuracy": "",

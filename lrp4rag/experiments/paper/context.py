@@ -42,32 +42,27 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Beside:
-    """Baselines of the comparison to run on the same rows, by name. Slow ones have the responses to as many
-    `sources`."""
+class BaselineRun:
+    """Baselines of the comparison to run on the same rows, by name, and where finished folds are kept. Slow
+    ones have the responses to as many `sources`."""
 
     names: tuple[str, ...]
     sources: int
     resources: Resources
-
-    @property
-    def folder(self) -> Path:
-        """Where finished folds are kept."""
-        assert self.resources.folder is not None
-        return self.resources.folder
+    folds: Cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """The subsets by generator, other stores of the same responses by name, baselines to run `beside`, and
-    where results are cached."""
+    """The subsets by generator, other stores of the same responses by name, where results are cached, and
+    which baselines are run."""
 
     subsets: dict[str, Subset]
     variants: dict[str, Rows]
     settings: Settings
     cache: Cache
     notes: tuple[Note, ...] = ()
-    beside: Beside | None = None
+    baselines: BaselineRun | None = None
 
     @classmethod
     def open(
@@ -96,18 +91,17 @@ class Context:
         few = [name for name in subsets if name not in kept]
         notes = (Note(f"responses of {', '.join(few)}: there are too few yet", REMEDIES["rows"]),)
         others = {name: Rows.open(folder) for name, folder in variants.items()}
-        beside = None
+        run = None
         if baselines:
-            resources = Resources(cache / "baselines", Choices.beside(rows.store, reader))
-            beside = Beside(tuple(baselines), sources, resources)
-        return cls(kept, others, settings, Cache.open(cache, jobs), notes if few else (), beside)
+            folder = cache / "baselines"
+            resources = Resources(folder, Choices.beside(rows.store, reader))
+            run = BaselineRun(tuple(baselines), sources, resources, Cache.open(folder / "folds"))
+        return cls(kept, others, settings, Cache.open(cache, jobs), notes if few else (), run)
 
     @property
     def key(self) -> dict[str, Any]:
         """Everything that a section's result depends on."""
-        beside = None if self.beside is None else [list(self.beside.names), self.beside.sources]
         return {
-            **({} if beside is None else {"beside": beside}),
             "settings": asdict(self.settings),
             "rows": {name: [subset.digest, _extras(subset)] for name, subset in self.subsets.items()},
             "variants": {name: rows.digest for name, rows in self.variants.items()},

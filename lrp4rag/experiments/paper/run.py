@@ -35,7 +35,7 @@ from lrp4rag.training.cache import Cell
 class Section:
     """`measure` computes a result of type `kind`, `show` makes figures and tables of it.
 
-    `honest` sections have the honest protocol only.
+    `honest` sections have the honest protocol only. `more` is what a result depends on that others do not.
     """
 
     name: str
@@ -43,10 +43,11 @@ class Section:
     measure: Callable[[Context], Any]
     show: Callable[[Any], Exhibit]
     honest: bool = True
+    more: Callable[[Context], dict[str, Any]] = lambda _: {}
 
     def cell(self, context: Context) -> Cell:
         """The whole result, under everything that it depends on."""
-        key = {"what": "section", "name": self.name, **context.key}
+        key = {"what": "section", "name": self.name, **context.key, **self.more(context)}
         return Cell(key, self.kind, lambda: partial(self.measure, context))
 
 
@@ -54,7 +55,14 @@ SECTIONS = {
     section.name: section
     for section in (
         Section("table2", table2.Table2, table2.measure, table2.show, honest=False),
-        Section("baselines", baselines.Baselines, baselines.measure, baselines.show, honest=False),
+        Section(
+            "baselines",
+            baselines.Baselines,
+            baselines.measure,
+            baselines.show,
+            honest=False,
+            more=baselines.depends_on,
+        ),
         Section("thresholds", thresholds.Thresholds, thresholds.measure, thresholds.show, honest=False),
         Section("length", length.Lengths, length.measure, length.show, honest=False),
         Section(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -20,7 +20,7 @@ from lrp4rag.experiments.ragulator.tasks import Flags, Split, Task, annotated, p
 from lrp4rag.experiments.systems.baseline import Baseline, Fitted
 from lrp4rag.experiments.systems.entailment import ENTAILMENT, RAGULATOR_ENCODER
 from lrp4rag.experiments.systems.ragulator.features import Context, stems
-from lrp4rag.experiments.systems.ragulator.labels import ask
+from lrp4rag.experiments.systems.ragulator.labels import prompted_labels
 from lrp4rag.experiments.systems.ragulator.sentences import (
     RAGULATOR_ANNOTATED,
     RAGULATOR_FOREST,
@@ -41,8 +41,8 @@ SYSTEMS: dict[str, Baseline] = {
     "encoder, trained as our other entailment systems": ENTAILMENT,
 }
 TASKS = ("annotated", "simulated")
-TIMED, ALONE, ASKED = 60, 60, 60
-"""Responses that are timed together, sentences that are timed alone, responses whose labels a model gives."""
+TIMED, ALONE, LABELLED = 60, 60, 60
+"""Responses that are timed together, sentences that are timed alone, responses whose labels are compared."""
 
 Scorer = Callable[[Sequence[Example]], list[PartScores]]
 """Scores of each response's sentences, higher for out of context."""
@@ -89,7 +89,8 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """All of the page: `sources` by use, `sentences` judged and those `out` of context by task."""
+    """All of the page: `sources` by use, `sentences` judged and those `out` of context by task. `conditions`
+    are what times were taken under, `labelled` the responses whose labels are compared."""
 
     sources: dict[str, int]
     sentences: dict[str, int]
@@ -97,10 +98,12 @@ class Evaluation:
     lines: tuple[Line, ...]
     streams: dict[str, Stream]
     speeds: dict[str, Speed]
+    conditions: str
+    labelled: int
     agreement: dict[str, Agreement]
 
 
-def evaluate(rows: Rows, resources: Resources, resamples: int, *, ask_reader: bool = True) -> Evaluation:
+def evaluate(rows: Rows, resources: Resources, resamples: int) -> Evaluation:
     """Raises `InputError` where there are too few sources to learn from, to tune or to judge."""
     split = split_by_source(rows, resources.seed)
     tune, test = (
@@ -110,18 +113,22 @@ def evaluate(rows: Rows, resources: Resources, resamples: int, *, ask_reader: bo
         name: _fitted(baseline, split.learn, resources)
         for name, baseline in track(SYSTEMS.items(), len(SYSTEMS), "learning")
     }
-
-    def reading(name: str, resources: Resources) -> Scorer:
-        return partial(_read, learned[name], rows, resources)
-
-    scorers = {name: reading(name, resources) for name in learned} | CONTROLS
-    lines, streams = [], {}
+    scorers = {name: partial(_read, one, rows, lambda: resources) for name, one in learned.items()} | CONTROLS
+    anew = {name: partial(_read, one, rows, lambda: resources.uncached) for name, one in learned.items()}
+    lines, streams, thresholds = [], {}, {}
     for name, scorer in track(scorers.items(), len(scorers), "judging sentences"):
-        thresholds = {task: _threshold(scorer, tune[task]) for task in TASKS}
-        metrics = {task: _metrics(scorer, test[task], thresholds[task], resamples) for task in TASKS}
+        found = {task: _threshold(scorer, tune[task]) for task in TASKS}
+        metrics = {task: _metrics(scorer, test[task], found[task], resamples) for task in TASKS}
         chosen = learned[name].chosen if name in learned else ""
         lines.append(Line(name, name in CONTROLS, chosen, metrics))
-        streams[name] = _stream(scorer, test["annotated"], thresholds["annotated"], resamples)
+        streams[name] = _stream(scorer, test["annotated"], found["annotated"], resamples)
+        thresholds[name] = found["annotated"]
+    some = _drawn(split.test, LABELLED, resources.seed)
+    labelled = annotated(some)
+    given = {resources.chat.name: prompted_labels(some.examples, resources)} | {
+        name: [(one.scores >= thresholds[name]).astype(float) for one in scorer(some.examples)]
+        for name, scorer in scorers.items()
+    }
     return Evaluation(
         sources={name: len(set(part.groups)) for name, part in zip(Split._fields, split, strict=True)},
         sentences={task: len(one.labels) for task, one in test.items()},
@@ -129,13 +136,26 @@ def evaluate(rows: Rows, resources: Resources, resamples: int, *, ask_reader: bo
         lines=tuple(lines),
         streams=streams,
         speeds={
-            name: _speed(reading(name, resources.uncached), split.test.examples)
-            for name in track(learned, len(learned), "timing")
+            name: _speed(scorer, split.test.examples)
+            for name, scorer in track(anew.items(), len(anew), "timing")
         },
-        agreement=_agreements(
-            scorers, tune["annotated"], test["annotated"], resources, resamples, ask_reader
-        ),
+        conditions=_conditions(resources),
+        labelled=len(some),
+        agreement={name: _agreement(labels, labelled, resamples) for name, labels in given.items()},
     )
+
+
+def _drawn(rows: Rows, count: int, seed: int) -> Rows:
+    order = np.random.default_rng(seed).permutation(len(rows))
+    return rows.select(np.sort(order[:count]))
+
+
+def _conditions(resources: Resources) -> str:
+    import torch
+
+    device = resources.choices.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    name = torch.cuda.get_device_name(device) if device.startswith("cuda") else device
+    return f"{name}, {torch.get_num_threads()} threads"
 
 
 def _fitted(baseline: Baseline, rows: Rows, resources: Resources) -> Fitted:
@@ -145,8 +165,10 @@ def _fitted(baseline: Baseline, rows: Rows, resources: Resources) -> Fitted:
     return fitted
 
 
-def _read(fitted: Fitted, rows: Rows, resources: Resources, examples: Sequence[Example]) -> list[PartScores]:
-    parts = fitted.read(Rows(rows.store, tuple(examples)), resources).parts
+def _read(
+    fitted: Fitted, rows: Rows, resources: Callable[[], Resources], examples: Sequence[Example]
+) -> list[PartScores]:
+    parts = fitted.read(Rows(rows.store, tuple(examples)), resources()).parts
     if parts is None:
         raise TypeError("it scores no sentences")
     return list(parts)
@@ -229,35 +251,11 @@ def _speed(scorer: Scorer, examples: Sequence[Example]) -> Speed:
     return Speed(together, float(np.median(taken)), float(np.percentile(taken, 95)))
 
 
-def _agreements(
-    scorers: Mapping[str, Scorer],
-    tune: Task,
-    test: Task,
-    resources: Resources,
-    resamples: int,
-    ask_reader: bool,
-) -> dict[str, Agreement]:
-    """Of the reader, asked as RAGulator asks its model, and of the systems, marking from their thresholds."""
-    found = {}
-    if ask_reader:
-        some, chat = test.examples[:ASKED], resources.chat
-        replies = [
-            ask([example], chat)[0].out for example in track(some, len(some), "asking the reader for labels")
-        ]
-        found["the reader, asked"] = _agreement(replies, test, resamples)
-    for name, scorer in scorers.items():
-        threshold = _threshold(scorer, tune)
-        marks = [(one.scores >= threshold).astype(float) for one in scorer(test.examples)]
-        found[name] = _agreement(marks, test, resamples)
-    return found
-
-
 def _agreement(labels: Sequence[NDArray[np.float64]], task: Task, resamples: int) -> Agreement:
-    """`labels` of each of the first responses' sentences, 1 for out of context, NaN for no usable reply."""
+    """`labels` of each response's sentences, 1 for out of context, NaN for no usable reply."""
     given = np.concatenate(labels)
     known = np.isfinite(given)
-    owners = np.repeat(np.array(task.groups[: len(labels)]), [len(one) for one in labels])[known]
-    truth, said = np.concatenate(task.out[: len(labels)])[known], given[known] == 1
+    owners, truth, said = task.sentence_groups[known], task.labels[known], given[known] == 1
     if not known.any():
         nothing = Interval(value=None, low=None, high=None)
         return Agreement(len(given), 0, nothing, nothing)

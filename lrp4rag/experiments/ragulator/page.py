@@ -13,8 +13,9 @@ from lrp4rag.experiments.figures.results import Entry, draw_forest
 from lrp4rag.experiments.figures.style import save
 from lrp4rag.experiments.ragulator import measure, published, tasks
 from lrp4rag.experiments.ragulator.measure import Evaluation
-from lrp4rag.experiments.systems.entailment import RAGULATOR
+from lrp4rag.experiments.systems.entailment import RAGULATOR, TRAINING
 from lrp4rag.experiments.systems.ragulator import sentences
+from lrp4rag.experiments.systems.trained import UNSEEN
 from lrp4rag.files import write_atomically
 from lrp4rag.report.numbers import number, percent, percent_interval, with_interval
 from lrp4rag.report.templates import markdown_templates
@@ -56,6 +57,8 @@ def write_page(found: Evaluation, out: Path, command: str, resamples: int) -> li
             shares=tasks.SHARES,
             grids=sentences,
             training=RAGULATOR,
+            others=TRAINING,
+            unseen=UNSEEN,
         )
     )
     write_atomically(out / PAGE, page)

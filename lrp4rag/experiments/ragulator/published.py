@@ -22,6 +22,11 @@ class Labelling(NamedTuple):
     kappa: float
 
 
+PARAMETERS = {"deberta-v3-large": 435e6, "xlm-roberta-large": 560e6}
+"""Of the encoders, embeddings included."""
+LABELLED, PAIRS = 2696, 58
+"""Sentences of contexts that people labelled, and pairs of a sentence and a context that they belong to."""
+
 IN_DISTRIBUTION = (
     InDistribution("LightGBM", 95.5, 95.4, 2.03),
     InDistribution("deberta-v3-large", 98.2, 98.3, 19.08),

@@ -34,7 +34,7 @@ from lrp4rag.training.spans import annotated_sentences
 
 TRAINING = Training(epochs=2, rate=1e-4)
 RAGULATOR = Training(epochs=3, rate=5e-6, head_rate=2e-5, batch=16, warmup=0.1)
-"""Of RAGulator's encoders (arXiv 2411.03920, Table 6), which are ten to twenty times as large."""
+"""Of RAGulator's encoders (arXiv 2411.03920, Table 6), which are 20 to 25 times as large."""
 LONGEST = 256  # tokens of a pair in training
 CHUNK_WORDS = 100
 SHORTEST = 4  # words of a sentence: headings and list numbers are left out
@@ -49,7 +49,7 @@ def entailment_of(rows: Rows, resources: Resources) -> TrainedModel[Entailment]:
 
 
 def ragulator_encoder_of(rows: Rows, resources: Resources) -> TrainedModel[Entailment]:
-    """The same, trained with the settings of RAGulator's encoders."""
+    """Likewise, trained with the settings of RAGulator's encoders; a published one is taken as it is."""
     return _trained(rows, resources, "ragulator-encoder", RAGULATOR)
 
 
@@ -164,7 +164,7 @@ def support_of(doubts: np.ndarray) -> np.ndarray:
 
 
 def measure_support(rows: Rows, resources: Resources, model: Entailment) -> list[Measurement]:
-    """The two numbers of `support_of`, from what RAGulator's encoder measures."""
+    """The two numbers of `support_of`, of windows that are read as RAGulator reads them."""
     found = read_windows(rows, resources, model)
     return [replace(one, numbers=support_of((one.suspicion or NO_PARTS).scores)) for one in found]
 

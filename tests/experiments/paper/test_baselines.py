@@ -9,11 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from lrp4rag.cli import main
+from lrp4rag.errors import InputError
 from lrp4rag.experiments.paper import baselines, table2
+from lrp4rag.experiments.paper.run import SECTIONS
 from lrp4rag.experiments.published import published
+from lrp4rag.experiments.systems.comparison.folds import sample_of
 from lrp4rag.experiments.systems.registry import BASELINES
 from lrp4rag.experiments.systems.simple import NOVEL_WORDS
-from lrp4rag.training.metrics import compare
 from tests.experiments.paper.stores import LARGE, SMALL
 
 NAMES = ("length", "prompt-judge")
@@ -33,6 +35,10 @@ def found(full):
     return baselines.measure(full)
 
 
+def drawn_sources(subset) -> set[str]:
+    return set(subset.groups[sample_of(subset.rows, 20, [subset.generator])])
+
+
 def test_every_baseline_has_both_protocols_and_slow_ones_a_sample(found) -> None:
     for name in (SMALL, LARGE):
         length, prompt = found.generators[name]
@@ -46,11 +52,13 @@ def test_every_baseline_has_both_protocols_and_slow_ones_a_sample(found) -> None
 
 
 def test_relevance_is_ahead_by_its_best_in_the_same_folds(full, found) -> None:
-    subset, row = full.subsets[SMALL], found.generators[SMALL][0]
-    (best,) = full.outcomes([table2.best_of(subset, full.settings.by_accuracy)], "test")
-    accuracy = (best.flagged[0] == subset.labels).mean()
-    assert row.ahead.value == pytest.approx(accuracy - row.metrics["honest"]["accuracy"].value)
-    assert compare(best, best, subset.labels, subset.groups, resamples=5)["accuracy"].value == 0
+    whole = full.subsets[LARGE]
+    sample = np.flatnonzero(np.isin(whole.groups, sorted(drawn_sources(whole))))
+    for row, subset in zip(found.generators[LARGE], (whole, whole.select(sample)), strict=True):
+        (best,) = full.outcomes([table2.best_of(subset, full.settings.by_accuracy)], "test")
+        accuracy = (best.flagged[0] == subset.labels).mean()
+        assert row.rows == len(subset)
+        assert row.ahead.value == pytest.approx(accuracy - row.metrics["honest"]["accuracy"].value)
 
 
 def test_the_tables_have_published_rows_of_the_same_kind(found) -> None:
@@ -61,6 +69,29 @@ def test_the_tables_have_published_rows_of_the_same_kind(found) -> None:
     numbers = exhibit.tables["baselines"]
     assert set(numbers["name"]) == set(NAMES)
     assert np.isfinite(numbers.query("metric == 'accuracy'")["value"]).all()
+
+
+def test_repeats_are_of_relevance_and_a_baseline_is_run_once(full_store, context) -> None:
+    repeated = context(full_store, baselines=("length",), sources=20, repeats=2, protocols=("honest",))
+    (row,) = baselines.measure(repeated).generators[SMALL]
+    assert list(row.metrics) == ["honest"]
+    assert row.ahead is not None
+
+
+def test_other_sections_do_not_depend_on_the_baselines(full, full_store, context) -> None:
+    without = context(full_store)
+    same = {name for name, one in SECTIONS.items() if one.cell(full).name == one.cell(without).name}
+    assert same == set(SECTIONS) - {"baselines"}
+    key = baselines.depends_on(full)
+    assert key["sources"] == 20
+    assert key["baselines"]["length"]["reader"] == "tiny"
+
+
+def test_what_a_store_lacks_is_said_before_any_is_run(bare_store, context, tmp_path) -> None:
+    lacking = context(bare_store, tmp_path, baselines=("length", "lookback-lens"))
+    with pytest.raises(InputError, match="lookback-lens reads signals"):
+        baselines.measure(lacking)
+    assert not list((tmp_path / "baselines" / "folds").iterdir())
 
 
 def test_none_is_run_unless_it_is_named(full_store, context) -> None:

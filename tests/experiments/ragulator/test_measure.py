@@ -62,7 +62,9 @@ def test_a_stream_lets_out_what_is_not_marked(found: Evaluation) -> None:
 def test_speeds_and_agreement_are_of_every_system(found: Evaluation) -> None:
     assert set(found.speeds) == set(SYSTEMS)
     assert all(one.together > 0 and 0 < one.median_ms <= one.p95_ms for one in found.speeds.values())
-    asked = found.agreement["the reader, asked"]
+    asked = found.agreement["scripted"]
+    assert found.labelled == 15
+    assert found.conditions.startswith("cpu, ")
     assert (asked.asked, asked.read, asked.kappa.value) == (30, 30, 1)
     assert found.agreement["flag everything"].kappa.value == 0
 
@@ -91,6 +93,7 @@ def test_the_page_has_every_line_and_the_published_rows(found: Evaluation, tmp_p
     assert "deberta-v3-large, published" in page
     assert "`lrp4rag x`" in page
     assert "<b>" not in page
+    assert "forest \\| " in page
     for name in (*list(SYSTEMS)[1:], *CONTROLS):
         assert name in page
     record = read_record(tmp_path / "out" / RESULTS, "results")

@@ -157,6 +157,18 @@ def test_sentences_go_to_other_sources_of_those_given_only(count):
         assert len(one.own) == min(SENTENCES, 2)
 
 
+def test_sentences_of_a_list_keep_their_places():
+    """What is one sentence of a list and two by itself is not drawn: it would count as its number."""
+    said = "Water it daily.\n1. Keep the soil moist.\n2. Give it light.\nIt likes warm rooms."
+    given = [town.with_response(said) for town in towns(4)]
+    split = [text for text in sentences_of(said) if sentences_of(text) != [text]]
+    assert split
+    for one in simulated(given, 0):
+        own = [sentences_of(said)[k] for k in one.own]
+        assert sentences_of(one.elsewhere.response) == own
+        assert not set(split) & set(own)
+
+
 def test_simulated_labels_look_at_no_annotation():
     given, resources = towns(6), stand_in()
     own = features_of(given, resources)

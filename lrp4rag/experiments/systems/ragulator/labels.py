@@ -30,6 +30,7 @@ from lrp4rag.sentences import sentences_of
 from lrp4rag.training.spans import annotated_sentences
 
 SENTENCES = 4  # drawn of each response for a simulated one, at most
+BREAK = "\n\n"  # between them
 CASE = "Numbered sentences:\n{context}\n\nStatement: {sentence}\n\n"
 """The context comes first: what the questions about one source share is read once."""
 QUESTION = (
@@ -103,8 +104,8 @@ def _labelled(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simulated:
-    """Sentences of a response: their numbers `own` (at most `SENTENCES`), and `elsewhere`, a response that is
-    made of them, to the question of another source of its `couple`."""
+    """Sentences of a response: their numbers `own` (at most `SENTENCES`), and `elsewhere`, a response that
+    has these sentences and no others, to the question of another source of its `couple`."""
 
     couple: str
     own: NDArray[np.intp]
@@ -121,8 +122,14 @@ def simulated(examples: Sequence[Example], seed: int) -> list[Simulated]:
         couple = couple_of[example.source]
         lender = couple[(couple.index(example.source) + 1) % len(couple)]
         texts = sentences_of(example.response)
-        own = np.sort(generator.permutation(len(texts))[:SENTENCES])
-        elsewhere = context[lender].with_response("\n".join(texts[k] for k in own))
+        # "2. Water it." is one sentence of a list, and two by itself.
+        alone = [k for k, text in enumerate(texts) if sentences_of(text) == [text]]
+        own = np.sort(generator.permutation(np.array(alone, dtype=np.intp))[:SENTENCES])
+        while sentences_of(joined := BREAK.join(texts[k] for k in own)) != [texts[k] for k in own]:
+            own = own[:-1]
+        if not len(own):  # none can stand by itself: the first one, in its pieces
+            own, joined = np.zeros(1, dtype=np.intp), texts[0]
+        elsewhere = context[lender].with_response(joined)
         made.append(Simulated(" and ".join(couple), own, elsewhere))
     return made
 
