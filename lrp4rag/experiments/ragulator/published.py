@@ -22,8 +22,8 @@ class Labelling(NamedTuple):
     kappa: float
 
 
-PARAMETERS = {"deberta-v3-large": 435e6, "xlm-roberta-large": 560e6}
-"""Of the encoders, embeddings included."""
+MILLIONS = {"deberta-v3-large": 435, "xlm-roberta-large": 560}
+"""Parameters of the encoders, embeddings included."""
 LABELLED, PAIRS = 2696, 58
 """Sentences of contexts that people labelled, and pairs of a sentence and a context that they belong to."""
 
