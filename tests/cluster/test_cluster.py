@@ -212,6 +212,7 @@ def test_a_machine_with_another_reader_is_told(tiny_reader: Reader, opening: Ope
         ExtractionWorker(plan)
 
 
+@pytest.mark.slow
 def test_commands_in_a_folder_that_is_not_the_workers(
     cluster: Any,
     data: Path,
@@ -245,6 +246,7 @@ def test_commands_in_a_folder_that_is_not_the_workers(
     assert spread_out == local
 
 
+@pytest.mark.slow
 def test_analyses_are_those_of_one_process_in_its_order(
     cluster: Any, data: Path, opening: Opening, tmp_path: Path
 ) -> None:
