@@ -19,7 +19,7 @@ from lrp4rag.example import Example
 from lrp4rag.experiments.ragulator.tasks import Flags, Split, Task, annotated, pairs, split_by_source
 from lrp4rag.experiments.systems.baseline import Baseline, Fitted
 from lrp4rag.experiments.systems.entailment import ENTAILMENT, RAGULATOR_ENCODER
-from lrp4rag.experiments.systems.ragulator.features import Context, stems
+from lrp4rag.experiments.systems.ragulator.features import Context, context_sentences, stems
 from lrp4rag.experiments.systems.ragulator.labels import prompted_labels
 from lrp4rag.experiments.systems.ragulator.sentences import (
     RAGULATOR_ANNOTATED,
@@ -118,10 +118,11 @@ def evaluate(rows: Rows, resources: Resources, resamples: int) -> Evaluation:
     lines, streams, thresholds = [], {}, {}
     for name, scorer in track(scorers.items(), len(scorers), "judging sentences"):
         found = {task: _threshold(scorer, tune[task]) for task in TASKS}
-        metrics = {task: _metrics(scorer, test[task], found[task], resamples) for task in TASKS}
+        judged = {task: scorer(test[task].examples) for task in TASKS}
+        metrics = {task: _metrics(judged[task], test[task], found[task], resamples) for task in TASKS}
         chosen = learned[name].chosen if name in learned else ""
         lines.append(Line(name, name in CONTROLS, chosen, metrics))
-        streams[name] = _stream(scorer, test["annotated"], found["annotated"], resamples)
+        streams[name] = _stream(judged["annotated"], test["annotated"], found["annotated"], resamples)
         thresholds[name] = found["annotated"]
     some = _drawn(split.test, LABELLED, resources.seed)
     labelled = annotated(some)
@@ -178,7 +179,7 @@ def _novel_words(examples: Sequence[Example]) -> list[PartScores]:
     """The share of a sentence's words, stemmed, that no passage has."""
     made = []
     for example in examples:
-        context = Context.of([text for passage in example.passages for text in sentences_of(passage)])
+        context = Context.of(context_sentences(example))
         scores = [1 - context.precision(stems(text)) for text in sentences_of(example.response)]
         made.append(_parts(example, scores))
     return made
@@ -212,13 +213,13 @@ def _threshold(scorer: Scorer, task: Task) -> float:
     return best_threshold(task.scores(scorer(task.examples)), task.labels)
 
 
-def _metrics(scorer: Scorer, task: Task, threshold: float, resamples: int) -> Metrics:
-    scores = task.scores(scorer(task.examples))
+def _metrics(parts: Sequence[PartScores], task: Task, threshold: float, resamples: int) -> Metrics:
+    scores = task.scores(parts)
     return token_intervals(task.labels, scores, scores >= threshold, task.sentence_groups, resamples)
 
 
-def _stream(scorer: Scorer, task: Task, threshold: float, resamples: int) -> Stream:
-    held = [one.scores >= threshold for one in scorer(task.examples)]
+def _stream(parts: Sequence[PartScores], task: Task, threshold: float, resamples: int) -> Stream:
+    held = [one.scores >= threshold for one in parts]
     both = list(zip(held, task.out, strict=True))
     wrong = np.array([out.any() for out in task.out])
     whole = np.array([not marks.any() for marks in held])

@@ -95,6 +95,11 @@ class Context:
         return float(np.exp(-np.mean(np.log(shares)))) if shares else 1.0
 
 
+def context_sentences(example: Example) -> list[str]:
+    """Those of all passages, in their order."""
+    return [sentence for text in example.passages for sentence in sentences_of(text)]
+
+
 def stems(text: str) -> list[str]:
     """Stop words go first: stems would hide them. Raises `InputError` where the stemmer is not installed."""
     return [_stem()(word) for word in words_of(text) if word not in ENGLISH_STOP_WORDS]
@@ -122,7 +127,7 @@ def features_of(examples: Sequence[Example], model: Entailment, resources: Resou
 
 def compare(group: Sequence[Example], resources: Resources) -> list[Compared]:
     """Of responses to one source, whose passages are counted and embedded once."""
-    context = [sentence for text in group[0].passages for sentence in sentences_of(text)]
+    context = context_sentences(group[0])
     chunks = chunks_of(group[0].passages, CHUNK_WORDS)
     counts = Context.of(context)
     texts = [sentences_of(example.response) for example in group]

@@ -23,7 +23,7 @@ from lrp4rag.example import Example
 from lrp4rag.experiments.systems.chat import Chat
 from lrp4rag.experiments.systems.encoders.entailment import Entailment
 from lrp4rag.experiments.systems.judge import RETRY_TEMPERATURE, TRIES, asked_until_read
-from lrp4rag.experiments.systems.ragulator.features import Features, features_of
+from lrp4rag.experiments.systems.ragulator.features import Features, context_sentences, features_of
 from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.experiments.systems.scoring import split
 from lrp4rag.sentences import sentences_of
@@ -167,7 +167,7 @@ def prompted_labels(examples: Sequence[Example], resources: Resources) -> list[N
 
 def ask(group: Sequence[Example], chat: Chat) -> list[Asked]:
     """About responses to one source, all their sentences together."""
-    context = [sentence for text in group[0].passages for sentence in sentences_of(text)]
+    context = context_sentences(group[0])
     numbered = "\n".join(f"{k}. {sentence}" for k, sentence in enumerate(context, start=1))
     texts = [sentences_of(example.response) for example in group]
     messages = [CASE.format(context=numbered, sentence=text) + QUESTION for own in texts for text in own]
