@@ -92,20 +92,16 @@ class Marked:
 def lettuce(rows: StoredRows, offsets: Sequence[Offsets], resamples: int) -> Marked:
     """Each fold's threshold is the one with the best F1 of tokens of the other folds, by scores of models
     that had not learned from these."""
-    scores = rows.scores[LETTUCE]
-    if scores.marking is None:
-        raise ValueError("no scores of tokens")
     owner = np.repeat(np.arange(len(offsets)), [len(one) for one in offsets])
-    if len(owner) != len(scores.marking.scores):
-        raise ValueError("the scores are of other tokens")
+    values = rows.token_scores(LETTUCE, len(owner))
     flags = np.concatenate(
         [
             tokens_in(one, [(label.start, label.end) for label in example.labels or ()])
             for one, example in zip(offsets, rows.examples, strict=True)
         ]
     )
-    values, tuned, chosen = scores.marking.scores, np.zeros(len(owner), dtype=bool), []
-    for test, _, _ in scores.outside:
+    tuned, chosen = np.zeros(len(owner), dtype=bool), []
+    for test, _, _ in rows.scores[LETTUCE].outside:
         inside = np.isin(owner, test)
         threshold = best_threshold(values[~inside], flags[~inside])
         tuned[inside] = values[inside] >= threshold

@@ -14,6 +14,7 @@ from lrp4rag.classifiers.card import Metrics
 from lrp4rag.experiments.breakdown.stored import StoredRows
 from lrp4rag.experiments.systems.grounded import CLAIM_OVERLAP, CLAIM_TOKENS, claims_fact
 from lrp4rag.experiments.systems.grounded_chunks import Chunker, Starts
+from lrp4rag.experiments.systems.scoring import split
 from lrp4rag.reader.encoding import Offsets, tokens_in
 from lrp4rag.training.metrics import token_intervals
 
@@ -97,15 +98,10 @@ def claims_of(rows: StoredRows, offsets: Sequence[Offsets], starts: Starts, resa
 
 
 def _scored(rows: StoredRows, offsets: Sequence[Offsets], starts: Starts) -> list[_Claim]:
-    marking = rows.scores[SYSTEM].marking
-    if marking is None:
-        raise ValueError("no scores of tokens")
-    ends = np.cumsum([len(one) for one in offsets])
-    if ends[-1] != len(marking.scores):
-        raise ValueError("the scores are of other tokens")
+    every = rows.token_scores(SYSTEM, sum(map(len, offsets)))
     chunker, found = Chunker(starts, CLAIM_TOKENS, CLAIM_OVERLAP), []
-    for example, own, end in zip(rows.examples, offsets, ends, strict=True):
-        text, scores = example.response or "", marking.scores[end - len(own) : end]
+    for example, own, scores in zip(rows.examples, offsets, split(every, offsets), strict=True):
+        text = example.response or ""
         spans = [(label.start, label.end) for label in example.labels or ()]
         for piece in chunker(text):
             words = text[piece[0] : piece[1]]

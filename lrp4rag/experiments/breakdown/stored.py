@@ -49,6 +49,18 @@ class StoredRows:
         by_name = {name: np.flatnonzero(generators == name) for name in sorted(set(generators.tolist()))}
         return by_name | {ALL: np.arange(len(self.examples))}
 
+    def token_scores(self, name: str, count: int) -> NDArray[np.float64]:
+        """A system's scores of the responses' tokens, one response after the other, (count,).
+
+        Raises `ValueError` where it scored none, or other tokens.
+        """
+        marking = self.scores[name].marking
+        if marking is None:
+            raise ValueError("no scores of tokens")
+        if len(marking.scores) != count:
+            raise ValueError("the scores are of other tokens")
+        return marking.scores
+
     def judged_by(self, name: str) -> Numbers:
         """The rows that a system judged."""
         return np.flatnonzero(np.isfinite(self.scores[name].outcome.probabilities[0]))
