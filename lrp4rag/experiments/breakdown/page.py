@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
-
-from jinja2 import Environment
+from typing import TYPE_CHECKING
 
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.experiments.breakdown import alike, published
 from lrp4rag.experiments.breakdown.alike import Gain, Line, Marked
 from lrp4rag.experiments.breakdown.claims import LENGTH, SYSTEM, Claims
 from lrp4rag.experiments.breakdown.strata import OURS, SYSTEMS, AtPrevalence, CountedFaithful, Stratum
-from lrp4rag.experiments.claim import PAGE, claim
 from lrp4rag.experiments.figures.breakdown import draw_breakdown, draw_claims
 from lrp4rag.experiments.figures.style import save, save_table
-from lrp4rag.files import write_atomically
+from lrp4rag.experiments.results_page import write_markdown, write_record
 from lrp4rag.reader.encoding import Encoded
-from lrp4rag.report.numbers import METRICS, difference, number, percent, with_interval
-from lrp4rag.report.templates import markdown_templates
+from lrp4rag.report.numbers import METRICS
 from lrp4rag.training.localisation import ALL
-from lrp4rag.training.records import rounded, to_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TEMPLATES = Path(__file__).parent / "templates"
-KIND, RESULTS = "lrp4rag experiments breakdown", "results.json"
+TEMPLATE = Path(__file__).parent / "templates" / "page.md.j2"
+KIND = "lrp4rag experiments breakdown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,40 +69,37 @@ def write_page(found: Breakdown, out: Path, command: str, protocol: str, resampl
 
     Raises `InputError` where the folder has a page that this did not write.
     """
-    claim(out, KIND, RESULTS)
-    record = {
-        "kind": KIND,
-        "command": command,
-        "protocol": protocol,
-        "resamples": resamples,
-        "published": [one._asdict() for one in (*published.PUBLISHED, *published.SPANS)],
-        **to_json(found),
-    }
-    write_atomically(out / RESULTS, json.dumps(rounded(record), indent=1) + "\n")
-    files = [save_table(strata_table(found.strata), out / "strata.csv")]
+    record = write_record(
+        out,
+        KIND,
+        found,
+        command=command,
+        protocol=protocol,
+        resamples=resamples,
+        published=[one._asdict() for one in (*published.PUBLISHED, *published.SPANS)],
+    )
+    files = [record, save_table(strata_table(found.strata), out / "strata.csv")]
     files += save(draw_breakdown(found.strata, found.prevalences), out / "breakdown")
     files += save(draw_claims(found.claims), out / "claims")
-    page = (
-        _environment()
-        .get_template("page.md.j2")
-        .render(
-            found=found,
-            command=command,
-            protocol=protocol,
-            resamples=resamples,
-            every=ALL,
-            ours=OURS,
-            names=SYSTEMS,
-            by=by_kind(found.strata),
-            alike=alike,
-            published=published,
-            metrics=METRICS,
-            grounded=SYSTEM,
-            claim_length=LENGTH,
-        )
+    page = write_markdown(
+        out,
+        TEMPLATE,
+        {"gain": _gain},
+        found=found,
+        command=command,
+        protocol=protocol,
+        resamples=resamples,
+        every=ALL,
+        ours=OURS,
+        names=SYSTEMS,
+        by=by_kind(found.strata),
+        alike=alike,
+        published=published,
+        metrics=METRICS,
+        grounded=SYSTEM,
+        claim_length=LENGTH,
     )
-    write_atomically(out / PAGE, page)
-    return [out / PAGE, out / RESULTS, *files]
+    return [page, *files]
 
 
 def by_kind(strata: Sequence[Stratum]) -> dict[str, list[Stratum]]:
@@ -149,20 +139,6 @@ def strata_table(strata: Sequence[Stratum]) -> pd.DataFrame:
 def _all_metrics(one: Stratum) -> list[tuple[str, Metrics]]:
     ahead = {f"{OURS} less {name}": metrics for name, metrics in one.ahead.items()}
     return [*one.systems.items(), *ahead.items()]
-
-
-@cache
-def _environment() -> Environment:
-    environment = markdown_templates(TEMPLATES)
-    filters: Mapping[str, Any] = {
-        "interval": with_interval,
-        "signed": difference,
-        "number": number,
-        "percent": percent,
-        "gain": _gain,
-    }
-    environment.filters |= filters
-    return environment
 
 
 def _gain(one: Gain) -> str:

@@ -34,13 +34,13 @@ def ragulator(
     What is trained, measured and asked is kept, so a run that was interrupted goes on there; grids of
     settings are searched again. Its times are of this machine: leave it alone meanwhile.
     """
-    from lrp4rag.experiments.claim import claim
     from lrp4rag.experiments.ragulator.measure import evaluate
-    from lrp4rag.experiments.ragulator.page import KIND, RESULTS, write_page
+    from lrp4rag.experiments.ragulator.page import KIND, write_page
+    from lrp4rag.experiments.results_page import claim_page
     from lrp4rag.experiments.systems.resources import Choices, Resources
     from lrp4rag.training.rows import Rows
 
-    claim(out, KIND, RESULTS)
+    claim_page(out, KIND)
     rows = Rows.open(store).select_generators(list(generator))
     resources = Resources(cache or store / "baselines", Choices.beside(rows.store, **models))
     found = evaluate(rows, resources, resamples)

@@ -48,14 +48,15 @@ def study(
 
     Safe to interrupt: running it again resumes after the last finished fold.
     """
+    from lrp4rag.experiments.results_page import claim_page
     from lrp4rag.experiments.study import study as run
-    from lrp4rag.experiments.study.page import claim_page, write_page
+    from lrp4rag.experiments.study.page import KIND, write_page
     from lrp4rag.training.rows import Rows
 
     check_folder(out)
     forwards = {} if costs is None else _forwards(costs)
     rows = Rows.open(store).select_generators(generator)
-    claim_page(out)
+    claim_page(out, KIND)
     found = run(
         rows,
         cache or store / "study",

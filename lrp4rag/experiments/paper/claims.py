@@ -5,7 +5,6 @@ Each line has the paper's figure, ours with its interval, what it must exceed, a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
@@ -16,17 +15,15 @@ import pandas as pd
 
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.claim import PAGE, claim
 from lrp4rag.experiments.figures.style import save_table
 from lrp4rag.experiments.paper.findings import MEAN, worded
 from lrp4rag.experiments.published import BEST_THRESHOLDS, SOURCE, TABLE_2, Published
-from lrp4rag.files import write_atomically
+from lrp4rag.experiments.results_page import write_markdown, write_record
 from lrp4rag.report.markdown import Markdown, strong
 from lrp4rag.report.numbers import markdown, number, with_interval
-from lrp4rag.report.templates import markdown_templates
 
-KIND, RESULTS = "lrp4rag experiments claims", "results.json"
-TEMPLATES = Path(__file__).parent / "templates"
+KIND = "lrp4rag experiments claims"
+TEMPLATE = Path(__file__).parent / "templates" / "claims.md.j2"
 HONEST, BEST = "honest", "best of the paper's own, chosen by accuracy"
 CONTROLS, MAJORITY = "control", "majority class"
 LENGTHS = "svm, R_response, interpolate"
@@ -164,24 +161,18 @@ def _tells(findings: pd.DataFrame, matrix: pd.DataFrame) -> Iterator[Line]:
 
 def write(found: list[Line], out: Path, command: str) -> list[Path]:
     """README.md, claims.csv and results.json. Raises `InputError` where `out` has something else's page."""
-    claim(out, KIND, RESULTS)
-    record = [_record(line) for line in found]
-    write_atomically(
-        out / RESULTS, json.dumps({"kind": KIND, "command": command, "lines": record}, indent=1) + "\n"
+    lines = [_record(line) for line in found]
+    record = write_record(out, KIND, {"lines": lines}, command=command)
+    table = save_table(pd.DataFrame(lines), out / "claims.csv")
+    page = write_markdown(
+        out,
+        TEMPLATE,
+        command=command,
+        source=SOURCE,
+        titles=TITLES,
+        tables={name: _shown([line for line in found if line.claim == name]) for name in TITLES},
     )
-    table = save_table(pd.DataFrame(record), out / "claims.csv")
-    page = (
-        markdown_templates(TEMPLATES)
-        .get_template("claims.md.j2")
-        .render(
-            command=command,
-            source=SOURCE,
-            titles=TITLES,
-            tables={name: _shown([line for line in found if line.claim == name]) for name in TITLES},
-        )
-    )
-    write_atomically(out / PAGE, page)
-    return [out / PAGE, out / RESULTS, table]
+    return [page, record, table]
 
 
 def _shown(found: list[Line]) -> Markdown:

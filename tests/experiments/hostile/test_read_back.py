@@ -19,7 +19,8 @@ from lrp4rag.errors import InputError
 from lrp4rag.experiments.claim import claim
 from lrp4rag.experiments.cli.study import COSTS, _forwards
 from lrp4rag.experiments.paper.manifest import KIND, MANIFEST, claim_results, write
-from lrp4rag.experiments.study.page import claim_page
+from lrp4rag.experiments.results_page import claim_page
+from lrp4rag.experiments.study.page import KIND as STUDY
 from lrp4rag.experiments.systems.comparison.compare import read_costs
 from lrp4rag.experiments.systems.comparison.scores import ScoreFolder
 from lrp4rag.experiments.systems.resources import Choices, Resources
@@ -156,7 +157,7 @@ def test_a_benchmark_looks_at_its_output_first(command: str, kind: str, tmp_path
 
 CLAIMS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "reproduce": (MANIFEST, claim_results),
-    "study": ("results.json", claim_page),
+    "study": ("results.json", lambda folder: claim_page(folder, STUDY)),
     "compare": ("results.json", lambda folder: claim(folder, "lrp4rag compare", "results.json")),
 }
 

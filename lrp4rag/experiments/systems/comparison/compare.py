@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score
 from lrp4rag.classifiers.card import Located, Metrics
 from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.claim import claim
+from lrp4rag.experiments.results_page import claim_page
 from lrp4rag.experiments.systems.baseline import Baseline
 from lrp4rag.experiments.systems.comparison.folds import FoldRunner, sample_of
 from lrp4rag.experiments.systems.comparison.ours import DETECTOR, FACTS, OF_SAMPLE, our_systems
@@ -37,7 +37,7 @@ from lrp4rag.training.validation import Outcome
 from lrp4rag.types import first_fault
 
 PROTOCOL = ONCE
-KIND, RESULTS = "lrp4rag experiments compare", "results.json"
+KIND = "lrp4rag experiments compare"
 """What a folder of results says of itself, and where."""
 
 
@@ -120,7 +120,7 @@ def run_systems(
     The page goes beside `scores`: raises `InputError` where there is one that is not a comparison's, and
     where the store lacks what a system reads, or has too few sources.
     """
-    claim(scores.parent, KIND, RESULTS)
+    claim_page(scores.parent, KIND)
     refuse_seen(plan.choices, rows.examples)
     sample = sample_of(rows, plan.sources, plan.generators)
     tokens, resources = tokens_of(rows, {}), Resources(folder, plan.choices)

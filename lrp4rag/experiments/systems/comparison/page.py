@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from jinja2 import Environment
-
 from lrp4rag.classifiers.card import Interval, package_versions
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.claim import PAGE, claim
 from lrp4rag.experiments.figures.cost import draw_systems
 from lrp4rag.experiments.figures.style import save, save_table
 from lrp4rag.experiments.published import SOURCE, TABLE_2
+from lrp4rag.experiments.results_page import Filters, claim_page, write_markdown, write_record
 from lrp4rag.experiments.systems.comparison.compare import (
     KIND,
     PROTOCOL,
-    RESULTS,
     Comparison,
     Costs,
     Part,
@@ -33,19 +28,16 @@ from lrp4rag.experiments.systems.comparison.folds import SEED
 from lrp4rag.experiments.systems.comparison.ours import DETECTOR, FACTS, OF_SAMPLE
 from lrp4rag.experiments.systems.encoders.weights import identified
 from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.files import write_atomically
 from lrp4rag.reader.weights import label_of
 from lrp4rag.report.markdown import Markdown, strong, text
-from lrp4rag.report.numbers import difference, percent, verdict, with_interval
-from lrp4rag.report.templates import markdown_templates
+from lrp4rag.report.numbers import difference, percent, verdict
 from lrp4rag.training.localisation import ALL
-from lrp4rag.training.records import rounded, to_json
 from lrp4rag.training.rows import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATE = Path(__file__).parent / "templates" / "page.md.j2"
 DECISIONS = ("accuracy", "precision", "recall", "f1")
 METRICS = ("auprc", "balanced_accuracy", "accuracy", "precision", "recall", "f1", "ece")
 
@@ -89,7 +81,7 @@ def write_page(
 
     Raises `InputError` where the folder has a page that this did not write.
     """
-    claim(out, KIND, RESULTS)
+    claim_page(out, KIND)
     claims = [name for name in found.sample if name != ALL] or [ALL]
     verdicts = {name: {where: _verdict(found, name, where) for where in claims} for name in found.facts}
     added = {name: {where: _added(found, name, where) for where in claims} for name in found.facts}
@@ -97,63 +89,60 @@ def write_page(
         costs = replace(costs, systems=costs.systems | {OF_SAMPLE: costs.systems[DETECTOR]})
     if costs is not None and not costs.systems.keys() & found.facts.keys():
         raise InputError("the costs are of none of these systems; measure them (benchmarks.systems)")
-    # First, since it says who wrote what is here.
-    record = {
-        "kind": KIND,
-        "command": command,
-        "protocol": PROTOCOL.words,
-        "resamples": plan.resamples,
-        "rows": rows.digest,
-        "choices": Resources(choices=plan.choices).settings,
-        "versions": package_versions(),
-        "scores": dict(versions),
-        "costs": to_json(costs),
-        **to_json(found),
-    }
-    write_atomically(out / RESULTS, json.dumps(rounded(record), separators=(",", ":")) + "\n")
-    files = [save_table(metrics_table(found), out / "metrics.csv")]
+    record = write_record(
+        out,
+        KIND,
+        found,
+        command=command,
+        protocol=PROTOCOL.words,
+        resamples=plan.resamples,
+        rows=rows.digest,
+        choices=Resources(choices=plan.choices).settings,
+        versions=package_versions(),
+        scores=versions,
+        costs=costs,
+    )
+    files = [record, save_table(metrics_table(found), out / "metrics.csv")]
     if costs is not None:
         forwards = {name: one.forwards for name, one in costs.systems.items()}
         aurocs = {name: _aurocs(found.sample[name]) for name in claims}
         files += save(draw_systems(aurocs, forwards, tuple(FACTS)), out / "cost")
     of_sample = _of_sample(found, claims)
-    page = (
-        _environment()
-        .get_template("page.md.j2")
-        .render(
-            found=found,
-            command=command,
-            rows=len(rows),
-            generators=[name for name in found.every if name != ALL],
-            reader=rows.store.configuration.reader["name"],
-            protocol=PROTOCOL.words,
-            resamples=plan.resamples,
-            seed=SEED,
-            glance=_at_a_glance(found, claims),
-            sample_names=claims,
-            of_sample=OF_SAMPLE,
-            ours=tuple(FACTS),
-            detector=DETECTOR,
-            metrics=METRICS,
-            claims=claims,
-            verdicts=verdicts,
-            added=added,
-            unbeaten=[
-                _unbeaten(found, name, where)
-                for name in found.facts
-                for where in claims
-                if name not in FACTS and not _beaten(found, name, where)
-            ],
-            unbeaten_of_sample=[sentence for sentence, ahead in of_sample if not ahead],
-            ahead_of_sample=sum(ahead for _, ahead in of_sample),
-            costs=costs,
-            twins=_twins(found),
-            published=PUBLISHED,
-            choices=plan.choices,
-        )
+    page = write_markdown(
+        out,
+        TEMPLATE,
+        FILTERS,
+        found=found,
+        command=command,
+        rows=len(rows),
+        generators=[name for name in found.every if name != ALL],
+        reader=rows.store.configuration.reader["name"],
+        protocol=PROTOCOL.words,
+        resamples=plan.resamples,
+        seed=SEED,
+        glance=_at_a_glance(found, claims),
+        sample_names=claims,
+        of_sample=OF_SAMPLE,
+        ours=tuple(FACTS),
+        detector=DETECTOR,
+        metrics=METRICS,
+        claims=claims,
+        verdicts=verdicts,
+        added=added,
+        unbeaten=[
+            _unbeaten(found, name, where)
+            for name in found.facts
+            for where in claims
+            if name not in FACTS and not _beaten(found, name, where)
+        ],
+        unbeaten_of_sample=[sentence for sentence, ahead in of_sample if not ahead],
+        ahead_of_sample=sum(ahead for _, ahead in of_sample),
+        costs=costs,
+        twins=_twins(found),
+        published=PUBLISHED,
+        choices=plan.choices,
     )
-    write_atomically(out / PAGE, page)
-    return [out / PAGE, out / RESULTS, *files]
+    return [page, *files]
 
 
 def metrics_table(found: Comparison) -> pd.DataFrame:
@@ -286,16 +275,5 @@ def _silent(systems: Mapping[str, Quality]) -> dict[str, str]:
     }
 
 
-@cache
-def _environment() -> Environment:
-    environment = markdown_templates(TEMPLATES)
-    environment.filters |= {
-        "interval": with_interval,
-        "signed": difference,
-        "own": _own,
-        "model": identified,
-        "label": label_of,
-        "ranked": _ranked,
-        "silent": _silent,
-    }
-    return environment
+FILTERS: Filters = {"own": _own, "model": identified, "label": label_of, "ranked": _ranked, "silent": _silent}
+"""What only this page's template uses."""
