@@ -16,13 +16,15 @@ _WRITTEN = {".md", ".csv", ".png", ".svg"}
 def claim(folder: Path, kind: str, record: str) -> dict[str, Any]:
     """Make the folder where there is none. Returns what the `record` of an earlier run says, {} for none.
 
-    A record is known by its `kind`, or its `command`, which begins with that. Raises `InputError` where
+    A record is known by its `kind`, or its `command`, which begins with that; commands of research were once
+    not below `experiments`. Raises `InputError` where
     nothing can be written, and where there are pages, tables or figures and no record of this command.
     """
     check_folder(folder).mkdir(parents=True, exist_ok=True)
     found = _read(folder / record)
-    if found.get("kind") == kind or str(found.get("command", "")).startswith(f"{kind} "):
-        return found
+    for name in (kind, kind.replace(" experiments ", " ")):
+        if found.get("kind") == name or str(found.get("command", "")).startswith(f"{name} "):
+            return found
     others = [entry.name for entry in folder.iterdir() if entry.suffix in _WRITTEN or entry.name == record]
     if others:
         why = f"this folder has files that {kind} did not write ({min(others)}); name another"

@@ -16,7 +16,6 @@ from benchmarks import precision, systems, verdict
 from benchmarks.cells import Cells
 from benchmarks.peers import run as peers
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.claim import claim
 from lrp4rag.experiments.cli.study import COSTS, _forwards
 from lrp4rag.experiments.paper.manifest import KIND, MANIFEST, claim_results, write
 from lrp4rag.experiments.results_page import claim_page
@@ -158,7 +157,7 @@ def test_a_benchmark_looks_at_its_output_first(command: str, kind: str, tmp_path
 CLAIMS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "reproduce": (MANIFEST, claim_results),
     "study": ("results.json", lambda folder: claim_page(folder, STUDY)),
-    "compare": ("results.json", lambda folder: claim(folder, "lrp4rag compare", "results.json")),
+    "compare": ("results.json", lambda folder: claim_page(folder, "lrp4rag experiments compare")),
 }
 
 
@@ -180,15 +179,17 @@ def test_results_of_others_are_not_replaced(command: str, tmp_path: Path) -> Non
 
 
 def test_what_a_command_wrote_or_never_writes_is_no_hindrance(tmp_path: Path) -> None:
-    for folder in ("beside", "ours", "earlier"):
+    for folder in ("beside", "ours", "earlier", "former"):
         (tmp_path / folder).mkdir()
     (tmp_path / "beside" / "costs.json").write_text("{}")
     (tmp_path / "beside" / "scores").mkdir()
-    (tmp_path / "ours" / "results.json").write_text(json.dumps({"kind": "lrp4rag compare"}))
-    (tmp_path / "earlier" / "results.json").write_text(json.dumps({"command": "lrp4rag compare --out x"}))
-    for folder in ("ours", "earlier"):
+    (tmp_path / "ours" / "results.json").write_text(json.dumps({"kind": "lrp4rag experiments compare"}))
+    command = "lrp4rag experiments compare --out x"
+    (tmp_path / "earlier" / "results.json").write_text(json.dumps({"command": command}))
+    (tmp_path / "former" / "results.json").write_text(json.dumps({"command": "lrp4rag compare --out x"}))
+    for folder in ("ours", "earlier", "former"):
         (tmp_path / folder / "README.md").write_text("ours")
-    for folder in ("deep/new", "beside", "ours", "earlier"):
+    for folder in ("deep/new", "beside", "ours", "earlier", "former"):
         for _ in range(2):
             CLAIMS["compare"][1](tmp_path / folder)
         assert (tmp_path / folder).is_dir()
