@@ -128,19 +128,24 @@ class _Reply:
     def __init__(self, send: Send) -> None:
         self._send = send
         self._start: Message | None = None
-        self._begun = self._whole = False
+        self._begun = self._whole = self._done = False
 
     async def add(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._start = message
             return
         await self._begin()
+        said = bytes(message.get("body", b""))
+        self._done = self._done or (self._events and said.endswith(chat.DONE.encode()))
         self._whole = not message.get("more_body", False)
         await self._send(message)
 
     async def end(self) -> None:
         """There is no more."""
         if self._whole:
+            return
+        if self._done:  # only the end of its messages is missing
+            await self._send({"type": "http.response.body"})
             return
         left = Problem(
             503,

@@ -18,6 +18,8 @@ from lrp4rag.service.problems import Problem, as_problem
 from lrp4rag.types import first_fault
 
 EXTENSION = "lrp4rag"
+DONE = "data: [DONE]\n\n"
+"""The last event of a stream that is whole."""
 REFUSED: dict[str, str] = {
     "functions": "calls of functions are no text that can be judged",
     "logprobs": "they would tell the words that are withheld",
@@ -161,7 +163,7 @@ async def events(
     yield chunk(role, {EXTENSION: _decision(answer)}, answer.finish_reason)
     if usage and answer.usage is not None:
         yield chunk({}, {"usage": answer.usage, "choices": []})
-    yield "data: [DONE]\n\n"
+    yield DONE
 
 
 def failed(problem: Problem) -> str:

@@ -101,6 +101,13 @@ def test_a_stream_that_a_replica_leaves_ends_with_an_error_and_is_not_done() -> 
     assert "[DONE]" not in reply.text
 
 
+def test_a_stream_that_a_replica_leaves_after_its_last_event_is_whole() -> None:
+    said = 'data: {"a": 1}\n\ndata: [DONE]\n\n'
+    ask = answering(start(EVENTS), body(said, more=True), DiedError())
+    reply = client(ask).post(CHAT, json=asked(stream=True))
+    assert (reply.status_code, reply.text) == (200, said)
+
+
 def test_any_other_reply_that_a_replica_leaves_is_cut() -> None:
     ask = answering(start(JSON, **{"content-length": "100"}), body('{"a":', more=True), DiedError())
     with listening(door(ask)) as url, pytest.raises(httpx.RemoteProtocolError):
