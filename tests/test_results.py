@@ -7,8 +7,9 @@ import json
 import re
 from pathlib import Path
 
+from lrp4rag.classifiers.card import Interval
 from lrp4rag.classifiers.folder import load_card
-from lrp4rag.report.numbers import with_interval
+from lrp4rag.report.numbers import difference, with_interval
 
 ROOT = Path(__file__).parent.parent
 COMPARED = ROOT / "docs" / "results" / "compare"
@@ -66,7 +67,8 @@ def compared():
 
 def test_the_first_table_is_that_of_the_bundled_card():
     generators, generator = load_card("default").evidence.generators, ""
-    lines = [line for line in section("How good").splitlines() if line.startswith("| ")][1:]
+    (table,) = (block for block in section("How good").split("\n\n") if "**the bundled detector**" in block)
+    lines = table.splitlines()[2:]
     assert len(lines) == 2 * len(LINES)
     for line in lines:
         first, name, *cells = cells_of(line)
@@ -120,15 +122,21 @@ def test_what_is_extrapolated_is_called_so():
         assert f"| {sign}{peer['response_over_ours']:.0f} |" in page
 
 
-def test_what_relevance_adds_has_the_figures_of_the_study():
-    page = (ROOT / "docs/results/detector/README.md").read_text()
-    added = page.split("## What relevance adds")[1].split("\n## ")[0]
-    tokens, responses = (block for block in added.split("\n\n") if block.lstrip().startswith("| |"))
-    for table, opening in ((tokens, "relevance adds "), (responses, "where tokens are judged, and ")):
-        gain = {cells_of(line)[0]: cells_of(line)[3] for line in table.strip().splitlines()[2:]}
-        shown = section("How good").replace("\n", " ").split(opening)[1]
-        told = re.findall(r"[-+]0\.\d{3} \[[-+]0\.\d{3}, [-+]0\.\d{3}\]", shown)[:3]
-        assert told == [gain[name] for name in ("all", "llama-2-7b-chat", "llama-2-13b-chat")]
+def test_what_relevance_adds_has_the_figures_of_its_page():
+    record = json.loads((ROOT / "docs/results/worth/results.json").read_text())
+    added = {
+        (one["base"], one["level"]): difference(Interval(**one["gain"]))
+        for one in record["lines"]
+        if (one["added"], one["generator"]) == ("relevance", "all")
+    }
+    (table,) = (block for block in section("How good").split("\n\n") if block.startswith("| over |"))
+    lines = [cells_of(line) for line in table.splitlines()[2:]]
+    assert len(lines) == len(added) / 2 == 4
+    for base, *cells in lines:
+        assert cells == [added[base, "tokens"], added[base, "responses"]]
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    for base in ("hidden state", "all of these"):
+        assert added[base, "tokens"] in readme
 
 
 def test_systems_beside_ours_have_the_figures_of_their_page():

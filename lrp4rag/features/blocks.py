@@ -22,6 +22,7 @@ PROVENANCE = tuple(name for name, one in TOKEN_FEATURES.items() if one.group == 
 RELEVANCE_ALONE = tuple(
     name for name, one in TOKEN_FEATURES.items() if one.group in ("relevance", "contrast")
 )
+LIKELIHOOD = ("log-probability", "entropy", "log rank")
 QUICK = tuple(name for name in ALONE if name not in (*BY_SEGMENT, *PROVENANCE, "gain"))
 
 BLOCKS: dict[str, Block] = {
@@ -37,7 +38,10 @@ BLOCKS: dict[str, Block] = {
     ),
     "relevance": TokenTable(features=RELEVANCE_ALONE, profiles=()),
     "provenance": TokenTable(features=PROVENANCE, profiles=("shares", "norms")),
-    "likelihood": TokenTable(features=("log-probability", "entropy", "log rank"), profiles=()),
+    "likelihood": TokenTable(features=LIKELIHOOD, profiles=()),
+    "logit": TokenTable(features=("logit",), profiles=()),
+    "gain": TokenTable(features=("gain",), profiles=()),
+    "attention": TokenTable(features=("mean lookback",), profiles=("lookback",)),
     "text": TokenTable(features=(*TEXT_FEATURES, "position"), profiles=()),
     "state": StateBlock("whole"),
     "passages": StateBlock("passages", window=9),
@@ -47,8 +51,8 @@ and `claims` groups of features, for comparisons.
 
 Of passes in relevance mode: `signals` are all features of tokens and all profiles, `segments` those without
 provenance, and `quick` those that one pass with one tangent gives; `state` and `passages` are hidden
-states, and their part from the passages. `relevance`, `provenance`, `likelihood` and `text` are groups of
-features, for comparisons."""
+states, and their part from the passages. `relevance`, `provenance`, `likelihood`, `logit`, `gain`,
+`attention` and `text` are groups of features, for comparisons."""
 
 PLAIN_BLOCKS = ("plain", "around")
 """What the bundled detector reads."""

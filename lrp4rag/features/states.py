@@ -16,6 +16,11 @@ STATE_DEPTH = 0.65
 """Layer 19 of 30: where a probe of the passages' part was best on 300 responses (see docs/features.md)."""
 
 
+def nearest(places: NDArray[np.integer], count: int, depth: float = STATE_DEPTH) -> int:
+    """Which of these places in `count` hidden states, embeddings first, is nearest to a depth."""
+    return int(np.argmin(np.abs(places - depth * (count - 1))))
+
+
 @dataclass(frozen=True, slots=True)
 class StateBlock:
     """The state at each token's position after the stored layer nearest to `depth` of the reader's (0 to 1),
@@ -43,8 +48,7 @@ class StateBlock:
             raise InputError(
                 "the reader has too few layers for features of its states (use the block signals)"
             )
-        wanted = self.depth * (len(record["hidden_mean"]) - 1)
-        chosen = np.asarray(states[int(np.argmin(np.abs(layers + 1 - wanted)))], dtype=np.float32)
+        chosen = np.asarray(states[nearest(layers + 1, len(record["hidden_mean"]), self.depth)], np.float32)
         return chosen if self.window == 1 else smoothed(chosen.T, self.window).T.astype(np.float32)
 
     def columns(self, record: Record) -> list[str]:

@@ -21,6 +21,7 @@ Scores = NDArray[np.float64]
 Values = dict[str, NDArray[np.float64]]
 
 RESAMPLES = 1000
+LEVEL = 0.95
 UNDEFINED = Interval(value=None, low=None, high=None)
 CALIBRATION_BINS = 10
 # Elements of one block of weights: what is computed from it stays in the processor's cache.
@@ -99,6 +100,20 @@ def compare_parts(
         for outcome, truth, place in zip((first, second), labels, places, strict=True)
     )
     return intervals_of({name: ours[name] - theirs[name] for name in ours})
+
+
+def auroc_draws(
+    outcome: Outcome, labels: Labels, groups: NDArray[np.str_], *, resamples: int = RESAMPLES, seed: int = 0
+) -> Scores:
+    """AUROC of each repeat under each draw of groups, (repeats, 1 + resamples): the first is of the data. For
+    differences of many outcomes of the same rows, which share their draws. NaN where all labels are one."""
+
+    def auroc(scores: Scores, weights: Scores) -> Values:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return {"auroc": _ranking(labels, scores, weights)["auroc"]}
+
+    draws = Draws.of(groups, resamples, seed)
+    return np.stack([draws.values(partial(auroc, scores))["auroc"] for scores in outcome.probabilities])
 
 
 def bootstrap(
@@ -221,24 +236,24 @@ def _joined(parts: Iterable[Values], join: Callable[[list[Scores]], Scores]) -> 
     return {name: join([part[name] for part in parts]) for name in parts[0]}
 
 
-def intervals_of(draws: Values) -> Metrics:
-    """By name, the value and its 95 % percentile interval.
+def intervals_of(draws: Values, level: float = LEVEL) -> Metrics:
+    """By name, the value and its percentile interval, by default at 95 %.
 
     Draws are (D,), or (repeats, D): the first is the value, the others its distribution.
     """
     return {
-        name: _interval(float(values[..., 0].mean()), values[..., 1:].ravel(), centred=name == "ece")
+        name: _interval(float(values[..., 0].mean()), values[..., 1:].ravel(), level, centred=name == "ece")
         for name, values in draws.items()
     }
 
 
-def _interval(value: float, drawn: NDArray[np.float64], *, centred: bool) -> Interval:
+def _interval(value: float, drawn: NDArray[np.float64], level: float, *, centred: bool) -> Interval:
     """`centred`: a mean of distances is larger in every resample, whose noise adds to it. That surplus is
     taken off again, for else the interval could lie above the value."""
     known = drawn[np.isfinite(drawn)]
     if not np.isfinite(value) or not len(known):
         return UNDEFINED
-    low, high = np.quantile(known, [0.025, 0.975])
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
     if centred:
         surplus = known.mean() - value
         # A difference of two errors may be negative, an error may not.

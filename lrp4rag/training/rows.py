@@ -66,6 +66,13 @@ class Rows:
                 raise InputError(f"no responses of '{name}'; there are: {known}", path=self.store.folder)
         return self.select(np.isin(generators, names)) if names else self
 
+    def select_sources(self, count: int | None) -> Rows:
+        """The responses to the first sources, in the order of the data; to all where no count is given."""
+        if count is None:
+            return self
+        first = list(dict.fromkeys(self.groups.tolist()))[:count]
+        return self.select(np.isin(self.groups, first))
+
     @property
     def labels(self) -> Labels:
         """(R,), True for hallucinated."""

@@ -10,14 +10,16 @@ import pytest
 
 from lrp4rag.classifiers import ensemble
 from lrp4rag.example import Example
+from lrp4rag.training import token_folds
 from tests.tiny import save_tiny_reader
 from tests.training.labelled import examples, write_jsonl
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _few_steps():
-    """Four epochs of about eight batches each."""
+    """Four epochs of about eight batches each, on two inner folds in place of five."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(token_folds, "FOLDS", 2)
         patch.setattr(ensemble, "EPOCHS", 4)
         patch.setattr(ensemble, "BATCHES", 8)
         yield

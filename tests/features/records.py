@@ -78,6 +78,7 @@ def random_record(length: int = 30, seed: int = 0, by_segment: Any = None, text:
         logprob_other_passages=-draw.random(length),
         hidden_mean=draw.normal(size=(LAYERS + 1, 6)),
         hidden_last=draw.normal(size=(LAYERS + 1, 6)),
+        part_layers=np.array([3]),
     )
     if text is not None:
         relevance = relevance_of(record.relevance.total, text=text, by_segment=record.relevance.by_segment)

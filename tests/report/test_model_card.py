@@ -11,6 +11,7 @@ from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.folder import load_card
 from lrp4rag.features.table import TokenTable
 from lrp4rag.report.model_card import model_card
+from lrp4rag.training import token_folds
 from lrp4rag.training.corpus import Corpus
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.train import TokenRecipe, train
@@ -28,7 +29,9 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> Card:
     recipe = TokenRecipe(blocks)
     extraction = Extraction(rows.store, 0, len(rows), {})
     corpus = Corpus.of(rows.examples)
-    return train(corpus, extraction, reads=recipe, resamples=20, command="lrp4rag train x").card
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(token_folds, "FOLDS", 2)  # each fits a network
+        return train(corpus, extraction, reads=recipe, resamples=20, command="lrp4rag train x").card
 
 
 def sections(page: str) -> list[str]:

@@ -18,9 +18,11 @@ from sklearn.metrics import (
 from lrp4rag.example import Label
 from lrp4rag.training.metrics import (
     Draws,
+    auroc_draws,
     bootstrap,
     compare,
     intervals,
+    intervals_of,
     outcome_metrics,
     reliability,
     token_intervals,
@@ -169,6 +171,21 @@ def test_comparison_is_paired():
     assert swapped.value == pytest.approx(-difference.value)
     with pytest.raises(ValueError, match="as many repeats"):
         compare(outcome, Outcome(changed[:1], worse.flagged[:1]), labels, groups, resamples=10)
+
+
+def test_draws_of_an_outcome_give_the_same_difference_and_wider_intervals_at_a_higher_level():
+    draw = np.random.default_rng(3)
+    labels, groups = draw.random(60) < 0.4, np.repeat(np.arange(20), 3).astype(str)
+    first, second = (Outcome(draw.random((2, 60)), np.zeros((2, 60), bool)) for _ in range(2))
+    gained = auroc_draws(first, labels, groups, resamples=50) - auroc_draws(
+        second, labels, groups, resamples=50
+    )
+    assert gained.shape == (2, 51)
+    expected = compare(first, second, labels, groups, resamples=50)["auroc"]
+    assert intervals_of({"auroc": gained})["auroc"] == expected
+    wider = intervals_of({"auroc": gained}, 0.99)["auroc"]
+    assert wider.low < expected.low < expected.high < wider.high
+    assert np.isnan(auroc_draws(first, np.ones(60, bool), groups, resamples=5)).all()
 
 
 def test_reliability_is_that_of_scikit_learn_and_sums_up_to_the_error():

@@ -3,7 +3,7 @@ LettuceDetect with a threshold chosen as the others' are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -138,42 +138,3 @@ def trained_on(rows: StoredRows, name: str) -> NDArray[np.intp]:
     """How many responses each fold's weights were learned from: those that are neither judged nor fresh."""
     judged = len(rows.judged_by(name))
     return np.array([judged - len(test) - len(fresh) for test, fresh, _ in rows.scores[name].outside])
-
-
-# What relevance adds, corrected for the number of generators.
-
-
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """A paired gain in AUROC with its 95 % interval, and the interval at 95 % for all generators together."""
-
-    value: float
-    low: float
-    high: float
-    corrected_low: float
-    corrected_high: float
-
-    @property
-    def holds(self) -> bool:
-        return self.corrected_low > 0
-
-
-NORMAL_95 = 1.959964
-NORMAL_TWO_SIDED = {1: 1.959964, 2: 2.241403, 3: 2.393980, 4: 2.497705}
-"""Quantiles of the normal distribution at 1 - 0.05 / (2 k)."""
-
-
-def corrected(gains: Mapping[str, Mapping[str, float]]) -> dict[str, Gain]:
-    """Bonferroni's correction for k gains: each half of an interval is widened as the normal distribution's
-    would be, since draws are not kept."""
-    wider = NORMAL_TWO_SIDED[len(gains)] / NORMAL_95
-    return {
-        name: Gain(
-            one["value"],
-            one["low"],
-            one["high"],
-            one["value"] - wider * (one["value"] - one["low"]),
-            one["value"] + wider * (one["high"] - one["value"]),
-        )
-        for name, one in gains.items()
-    }

@@ -19,13 +19,8 @@ from lrp4rag.experiments.systems.finetuned import TRAINING
 from lrp4rag.experiments.systems.grounded import starts_of
 from lrp4rag.reader.reader import load_reader
 from lrp4rag.strict_json import read_record
-from lrp4rag.training.localisation import ALL
 
 STATES = ("full", "state alone")
-GAINS = (
-    "and relevance - text and likelihood",
-    "whole responses: and relevance - whole responses: text and likelihood",
-)
 FINE_TUNED = "fine-tuned-llm"
 
 
@@ -39,12 +34,6 @@ def measure(examples: Sequence[Example], compared: Path, study: Path, resamples:
     learned = alike.trained_on(rows, FINE_TUNED)
     try:
         state = {name: _chosen(one, STATES) for name, one in record["ways"]["responses"].items()}
-        gains = {
-            gain: alike.corrected(
-                {name: one[gain]["auroc"] for name, one in record["gain"].items() if name != ALL}
-            )
-            for gain in GAINS
-        }
     except (KeyError, TypeError) as error:
         raise InputError(f"not what a study wrote: {error!r}", path=study) from error
     return Breakdown(
@@ -63,7 +52,6 @@ def measure(examples: Sequence[Example], compared: Path, study: Path, resamples:
         fine_tuned_steps=alike.steps(round(float(learned.mean())), TRAINING.batch, TRAINING.epochs),
         lengths=Lengths.of(encodings),
         state=state,
-        gains=gains,
         forwards={name: one.forwards for name, one in read_costs(compared / "costs.json").systems.items()},
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.experiments.breakdown import alike, published
-from lrp4rag.experiments.breakdown.alike import Gain, Line, Marked
+from lrp4rag.experiments.breakdown.alike import Line, Marked
 from lrp4rag.experiments.breakdown.claims import LENGTH, SYSTEM, Claims
 from lrp4rag.experiments.breakdown.strata import OURS, SYSTEMS, AtPrevalence, CountedFaithful, Stratum
 from lrp4rag.experiments.figures.breakdown import draw_breakdown, draw_claims
@@ -60,7 +60,6 @@ class Breakdown:
     fine_tuned_steps: int
     lengths: Lengths
     state: dict[str, dict[str, Metrics]]
-    gains: dict[str, dict[str, Gain]]
     forwards: dict[str, float]
 
 
@@ -84,7 +83,6 @@ def write_page(found: Breakdown, out: Path, command: str, protocol: str, resampl
     page = write_markdown(
         out,
         TEMPLATE,
-        {"gain": _gain},
         found=found,
         command=command,
         protocol=protocol,
@@ -139,8 +137,3 @@ def strata_table(strata: Sequence[Stratum]) -> pd.DataFrame:
 def _all_metrics(one: Stratum) -> list[tuple[str, Metrics]]:
     ahead = {f"{OURS} less {name}": metrics for name, metrics in one.ahead.items()}
     return [*one.systems.items(), *ahead.items()]
-
-
-def _gain(one: Gain) -> str:
-    """+0.022 [-0.001, +0.045]: the corrected interval."""
-    return f"{one.value:+.3f} [{one.corrected_low:+.3f}, {one.corrected_high:+.3f}]"

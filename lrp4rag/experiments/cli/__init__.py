@@ -13,6 +13,7 @@ from lrp4rag.experiments.cli.localise import localise
 from lrp4rag.experiments.cli.ragulator import ragulator
 from lrp4rag.experiments.cli.reproduce import reproduce
 from lrp4rag.experiments.cli.study import study
+from lrp4rag.experiments.cli.worth import worth
 
 
 @click.group(short_help="The paper's evaluation, the comparison of systems, the study of detectors.")
@@ -20,5 +21,16 @@ def experiments() -> None:
     """Research beside the product: its tables and figures, each made from a store by one command."""
 
 
-for command in (reproduce, claims, compare, breakdown, baseline, entailment, study, localise, ragulator):
+for command in (
+    reproduce,
+    claims,
+    compare,
+    breakdown,
+    baseline,
+    entailment,
+    study,
+    worth,
+    localise,
+    ragulator,
+):
     experiments.add_command(command)

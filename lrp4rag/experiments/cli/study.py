@@ -15,7 +15,7 @@ from lrp4rag.files import check_folder
 from lrp4rag.strict_json import read_record
 from lrp4rag.terminal import say
 
-SECTIONS = ("ways", "gain", "learners", "curve", "transfer")
+SECTIONS = ("ways", "learners", "curve", "transfer")
 COSTS = ("R_response", "fast", "segments", "full")
 MOST_FORWARDS = 1e6
 
@@ -43,8 +43,8 @@ def study(
     workers: int | None,
     cache: Path | None,
 ) -> None:
-    """Compare token detectors on a STORE and write a page: by what they read, what relevance adds to text
-    statistics, how many examples it takes, and generators that were not learned from.
+    """Compare token detectors on a STORE and write a page: by what they read, how many examples it takes, and
+    generators that were not learned from. What relevance adds is another page: lrp4rag experiments worth.
 
     Safe to interrupt: running it again resumes after the last finished fold.
     """

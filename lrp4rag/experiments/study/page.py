@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from lrp4rag.classifiers.card import Interval, Metrics, package_versions
+from lrp4rag.classifiers.card import Interval, package_versions
 from lrp4rag.experiments.figures.cost import draw_cost, draw_curve
 from lrp4rag.experiments.figures.results import draw_reliability
 from lrp4rag.experiments.figures.style import save
 from lrp4rag.experiments.results_page import write_markdown, write_record
 from lrp4rag.experiments.study.plan import (
-    BASE,
     BY_LEARNER,
     FAST,
     FULL,
     SEGMENTS,
     SIGNALS,
-    WHOLE_BASE,
-    WHOLE_WITH_RELEVANCE,
-    WITH_PROVENANCE,
-    WITH_RELEVANCE,
 )
 from lrp4rag.experiments.study.study import PROTOCOL, Study
-from lrp4rag.report.numbers import METRICS, slug, verdict
+from lrp4rag.report.numbers import METRICS, slug
 from lrp4rag.training.localisation import ALL, RELEVANCE_VECTOR, Localisation
 from lrp4rag.training.rows import Rows
 
@@ -68,7 +63,6 @@ def write_page(
     page = write_markdown(
         out,
         TEMPLATE,
-        {"held": _held},
         found=found,
         generators=[name for name in found.ways.lines if name != ALL],
         names=[*found.ways.lines],
@@ -78,10 +72,7 @@ def write_page(
         resamples=resamples,
         protocol=PROTOCOL.words,
         command=command,
-        base=BASE,
-        gains=(WITH_RELEVANCE, WITH_PROVENANCE),
         full=FULL,
-        whole=(WHOLE_WITH_RELEVANCE, WHOLE_BASE),
         learners=list(BY_LEARNER),
     )
     return [page, *files]
@@ -93,8 +84,3 @@ def _aurocs(ways: Localisation) -> dict[str, dict[str, Interval]]:
         for name, lines in ways.responses.items()
         if name != ALL
     }
-
-
-def _held(metrics: Metrics) -> str:
-    """Whether the gain in AUROC is above zero by its interval."""
-    return verdict(metrics["auroc"])

@@ -23,23 +23,9 @@ WAYS: dict[str, Trial] = {
 }
 """From one tangent to all: accuracy against cost."""
 
-BASE, WITH_RELEVANCE, WITH_PROVENANCE = "text and likelihood", "and relevance", "and provenance"
-GAIN: dict[str, Trial] = {
-    BASE: Trial(("text", "likelihood")),
-    WITH_RELEVANCE: Trial(("text", "likelihood", "relevance")),
-    WITH_PROVENANCE: Trial(("text", "likelihood", "relevance", "provenance")),
+BY_LEARNER: dict[str, Trial] = {
+    name: Trial(("text", "likelihood", "relevance"), learner=name) for name in LEARNERS
 }
-"""What relevance adds to text statistics, length, log-probability and entropy."""
-
-WHOLE_BASE, WHOLE_WITH_RELEVANCE = "whole responses: text and likelihood", "whole responses: and relevance"
-"""The same question of features of the whole response (`whole_gain`)."""
-PAIRS = (
-    (WITH_RELEVANCE, BASE),
-    (WITH_PROVENANCE, BASE),
-    (WHOLE_WITH_RELEVANCE, WHOLE_BASE),
-)
-
-BY_LEARNER: dict[str, Trial] = {name: Trial(GAIN[WITH_RELEVANCE].blocks, learner=name) for name in LEARNERS}
 """Learners of single tokens, on blocks that all of them learn from in minutes."""
 
 SIZES = (50, 100, 200, 400)
@@ -63,7 +49,6 @@ def trials_of(
     """What is run for each section; the ways always are."""
     every: dict[str, Mapping[str, Trial]] = {
         "ways": WAYS,
-        "gain": GAIN,
         "learners": BY_LEARNER,
         "curve": {str(size): trial for size, trial in curve(sources).items()},
         "transfer": left_out(generators),

@@ -1,4 +1,4 @@
-"""A study: which features detect hallucinated tokens at what cost, and what relevance adds."""
+"""A study: which features detect hallucinated tokens, at what cost."""
 
 from __future__ import annotations
 
@@ -12,24 +12,22 @@ from sklearn.metrics import roc_auc_score
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.decision import TOPS, top_means
 from lrp4rag.experiments.study import plan
-from lrp4rag.experiments.study.whole_gain import whole_gain
 from lrp4rag.features.blocks import blocks_named
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import (
-    ALL,
     POOLED,
     RELEVANCE_VECTOR,
     WHOLE,
     Localisation,
     localisation,
 )
-from lrp4rag.training.metrics import Reliability, compare, outcome_metrics, reliability
+from lrp4rag.training.metrics import Reliability, outcome_metrics, reliability
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_folds import TokenPredictions
 from lrp4rag.training.trials import CrossValidation
 
 BESIDE = (RELEVANCE_VECTOR, POOLED, *WHOLE, "six lexical features", "log-probability", "hidden state")
-SECTIONS = ("ways", "gain", "learners", "curve", "transfer")
+SECTIONS = ("ways", "learners", "curve", "transfer")
 PROTOCOL = ONCE
 ANOTHER = "another's responses"
 
@@ -39,15 +37,13 @@ class Study:
     """By generator unless noted; sections that were not asked for are empty.
 
     `ways`, `learners` (of `plan.BY_LEARNER`) and `transfer` have everything that localisation has; `poolings`
-    has AUROCs of the full model's responses by how their score is made; `gain` has metrics of the models of
-    `plan.GAIN` and, under "A - B", their paired differences; `curve` has metrics by number of sources;
-    `reliability` is of the full model.
+    has AUROCs of the full model's responses by how their score is made; `curve` has metrics by number of
+    sources; `reliability` is of the full model.
     """
 
     ways: Localisation
     poolings: dict[str, dict[str, float]]
     reliability: dict[str, Reliability]
-    gain: dict[str, dict[str, Metrics]]
     learners: Localisation | None
     curve: dict[int, dict[str, Metrics]]
     transfer: Localisation | None
@@ -76,7 +72,6 @@ def study(
         ways=_localised(validation, ways, BESIDE, resamples),
         poolings={name: _poolings(validation, ways[plan.FULL], part) for name, part in parts.items()},
         reliability={name: reliability(rows.labels[part], full[part]) for name, part in parts.items()},
-        gain=_gain(validation, resamples) if "gain" in sections else {},
         learners=_localised(validation, validation.run(plan.BY_LEARNER, "learners"), None, resamples)
         if "learners" in sections
         else None,
@@ -94,24 +89,6 @@ def _poolings(validation: CrossValidation, full: TokenPredictions, rows: np.ndar
     spared = np.log1p(-expit(full.alone))
     scores["noisy-or"] = -np.array([spared[owner == row].sum() for row in rows])
     return {name: float(roc_auc_score(labels, score)) for name, score in scores.items()}
-
-
-def _gain(validation: CrossValidation, resamples: int) -> dict[str, dict[str, Metrics]]:
-    found = {name: one.outcome for name, one in validation.run(plan.GAIN, "gain").items()}
-    found |= whole_gain(validation.rows, validation.protocol, validation.cache.jobs)
-    made = {}
-    everything = {ALL: np.arange(len(validation.rows))}
-    for name, chosen in (validation.rows.by_generator | everything).items():
-        part = validation.rows.select(chosen)
-        rows = part.labels, part.groups
-        outcomes = {way: outcome.select(chosen) for way, outcome in found.items()}
-        made[name] = {
-            way: outcome_metrics(outcome, *rows, resamples=resamples) for way, outcome in outcomes.items()
-        } | {
-            f"{first} - {second}": compare(outcomes[first], outcomes[second], *rows, resamples=resamples)
-            for first, second in plan.PAIRS
-        }
-    return made
 
 
 def _curve(

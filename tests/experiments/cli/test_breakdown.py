@@ -175,14 +175,5 @@ def test_a_threshold_of_a_fold_is_chosen_on_the_others(rows: list[Example], tiny
     assert again.thresholds[1] != found.thresholds[1]
 
 
-def test_intervals_for_several_generators_are_wider() -> None:
-    gains = {key: {"value": 0.02, "low": 0.001, "high": 0.05} for key in "abcd"}
-    found = alike.corrected(gains)["a"]
-    assert found.corrected_low < 0 < found.low
-    assert found.corrected_high > found.high
-    assert not found.holds
-    assert alike.corrected({"a": gains["a"]})["a"].holds
-
-
 def test_steps_count_the_last_batch() -> None:
     assert [alike.steps(256, 8, 2), alike.steps(257, 8, 2)] == [64, 66]

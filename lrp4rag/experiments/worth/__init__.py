@@ -1,0 +1,1 @@
+"""What relevance adds to what is known without it, with several seeds."""

@@ -1,0 +1,92 @@
+"""The page of what relevance adds: Markdown, a table, a figure, and everything as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lrp4rag.classifiers.card import package_versions
+from lrp4rag.experiments.figures.results import Difference, draw_differences
+from lrp4rag.experiments.figures.style import save, save_table
+from lrp4rag.experiments.results_page import write_markdown, write_record
+from lrp4rag.experiments.worth import plan
+from lrp4rag.experiments.worth.measure import LEVELS, Gains, Line
+from lrp4rag.training.folds import ONCE
+from lrp4rag.training.rows import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TEMPLATE = Path(__file__).parent / "templates" / "page.md.j2"
+KIND = "lrp4rag experiments worth"
+
+
+def write_page(found: Gains, rows: Rows, out: Path, command: str, resamples: int) -> list[Path]:
+    """README.md, results.json, gains.csv and the figure.
+
+    Raises `InputError` where the folder has a page that this did not write.
+    """
+    record = write_record(
+        out,
+        KIND,
+        found,
+        command=command,
+        protocol=replace(ONCE, repeats=found.seeds).words,
+        resamples=resamples,
+        versions=package_versions(),
+    )
+    table = save_table(gains_table(found), out / "gains.csv")
+    shown = [
+        Difference(line.generator, f"{line.level}: {line.base}", line.together)
+        for line in found.lines
+        if line.added == plan.RELEVANCE
+    ]
+    figure = save(draw_differences(shown, "AUROC gained"), out / "gains")
+    page = write_markdown(
+        out,
+        TEMPLATE,
+        {"seeds": _range},
+        found=found,
+        command=command,
+        resamples=resamples,
+        protocol=ONCE,
+        reader=rows.store.configuration.reader["name"],
+        levels=[level for level in LEVELS if any(line.level == level for line in found.lines)],
+        bases=list(plan.BASES),
+        others={"tokens": [plan.PROVENANCE], "responses": [plan.MEANS, plan.ANOTHERS]},
+        plan=plan,
+        by={(line.level, line.base, line.added, line.generator): line for line in found.lines},
+    )
+    return [page, record, table, *figure]
+
+
+def gains_table(found: Gains) -> pd.DataFrame:
+    """A row for each line."""
+    import pandas as pd
+
+    return pd.DataFrame(map(_row, found.lines))
+
+
+def _row(line: Line) -> dict[str, object]:
+    return {
+        "level": line.level,
+        "base": line.base,
+        "added": line.added,
+        "generator": line.generator,
+        "before": line.before.value,
+        "after": line.after.value,
+        "gain": line.gain.value,
+        "low": line.gain.low,
+        "high": line.gain.high,
+        "low_together": line.together.low,
+        "high_together": line.together.high,
+        "least_seed": min(line.seeds),
+        "most_seed": max(line.seeds),
+    }
+
+
+def _range(seeds: tuple[float, ...]) -> str:
+    """+0.004 to +0.011; empty where there is no AUROC."""
+    return "" if isnan(seeds[0]) else f"{min(seeds):+.3f} to {max(seeds):+.3f}"
