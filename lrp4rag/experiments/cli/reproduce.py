@@ -25,6 +25,8 @@ SECTIONS = (
     "transfer",
     "findings",
 )
+FEWEST = 10
+"""Sources of a slow baseline."""
 PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "paper")}
 
 
@@ -48,16 +50,16 @@ PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "pap
 @click.option(
     "--baseline",
     multiple=True,
-    metavar="NAME",
-    help="Run this one of Table 2's baselines too (lrp4rag experiments baseline lists them); repeat it for "
-    "several. They take long.",
+    metavar="NAME[=SOURCES]",
+    help="Run this one of Table 2's baselines too (lrp4rag experiments baseline lists them), a slow one with "
+    "the responses to so many sources; repeat it for several. They take long.",
 )
 @advanced(
     "--sources",
     default=200,
     show_default=True,
-    type=click.IntRange(10),
-    help="Sources whose responses slow baselines learn from and judge.",
+    type=click.IntRange(FEWEST),
+    help="Sources whose responses slow baselines learn from and judge that name no number of their own.",
 )
 @advanced(
     "--reader",
@@ -112,10 +114,7 @@ def reproduce(
     from lrp4rag.experiments.paper import reproduce as run
     from lrp4rag.experiments.paper.run import sections_named
     from lrp4rag.experiments.paper.settings import LONGEST
-    from lrp4rag.experiments.systems.registry import baseline_named
 
-    for name in baseline:
-        baseline_named(name)
     variants = _variants(variant)
     settings = Settings(
         protocols=PROTOCOLS[protocol],
@@ -132,14 +131,28 @@ def reproduce(
         cache=cache or store / "cache",
         settings=settings,
         jobs=workers or os.cpu_count() or 1,
-        baselines=baseline,
-        sources=sources,
+        baselines=_baselines(baseline, sources),
         reader=reader,
     )
     made = run(context, out, chosen, shown_command())
     for name, seconds in made.seconds.items():
         say(f"{name}: {seconds:.0f} s")
     say(f"wrote {made.page} and {len(made.files) - 1} files beside it")
+
+
+def _baselines(given: tuple[str, ...], usual: int) -> dict[str, int]:
+    """The sources of each baseline, by its name."""
+    from lrp4rag.experiments.systems.registry import baseline_named
+
+    found: dict[str, int] = {}
+    for each in given:
+        name, _, own = each.partition("=")
+        if not baseline_named(name).facts.slow and own:
+            raise InputError(f"{name} has all responses, and takes no number of sources", field="--baseline")
+        if own and not (own.isdecimal() and own.isascii() and int(own[:9]) >= FEWEST):
+            raise InputError(f"--baseline takes NAME=SOURCES, {FEWEST} or more, got '{each}'")
+        found[name] = int(own[:9]) if own else usual
+    return found
 
 
 def _variants(given: tuple[str, ...]) -> dict[str, Path]:

@@ -51,10 +51,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """The baselines of each generator; `sources` are those that slow ones have."""
+    """The baselines of each generator."""
 
     generators: dict[str, tuple[Row, ...]]
-    sources: int
     left_out: tuple[Note, ...]
 
 
@@ -63,8 +62,8 @@ def depends_on(context: Context) -> dict[str, Any]:
     run = context.baselines
     if run is None:
         return {}
-    settings = {name: run.resources.settings_of(baseline_named(name).facts) for name in run.names}
-    return {"baselines": settings, "sources": run.sources}
+    settings = {name: run.resources.settings_of(baseline_named(name).facts) for name in run.sources}
+    return {"baselines": settings, "sources": dict(run.sources)}
 
 
 def measure(context: Context) -> Baselines:
@@ -73,39 +72,39 @@ def measure(context: Context) -> Baselines:
     Raises `InputError` where the store lacks what one reads, or a package is missing, before any is run.
     """
     run = context.baselines
-    named = () if run is None else run.names
+    named = {} if run is None else run.sources
     missing = [name for name in USUAL if name not in named]
     options = " ".join(f"--baseline {name}" for name in missing)
     notes = (Note(f"Table 2's baselines {', '.join(missing)}", f"lrp4rag experiments reproduce {options}"),)
     if run is None:
-        return Baselines({}, 0, notes)
+        return Baselines({}, notes)
     runners = {name: _runners(context, run, subset) for name, subset in context.subsets.items()}
     for each in runners.values():
-        each[0].check({name: baseline_named(name) for name in run.names})
+        each[0].check({name: baseline_named(name) for name in named})
     found = {
-        name: tuple(_row(context, subset, runners[name], each) for each in run.names)
+        name: tuple(_row(context, subset, runners[name], *each) for each in named.items())
         for name, subset in context.subsets.items()
     }
-    return Baselines(found, run.sources, notes if missing else ())
+    return Baselines(found, notes if missing else ())
 
 
 def _runners(context: Context, run: BaselineRun, subset: Subset) -> list[FoldRunner]:
     """One a protocol. A baseline that is trained or samples takes long: its folds are drawn once."""
     settings, tokens = context.settings, tokens_of(subset.rows, {})
-    sample = sample_of(subset.rows, run.sources, [subset.generator])
+    sample = np.arange(0)  # each baseline's own
     protocols = [replace(getattr(settings, name), repeats=1) for name in settings.protocols]
     return [FoldRunner(subset.rows, tokens, sample, run.resources, run.folds, one) for one in protocols]
 
 
-def _row(context: Context, subset: Subset, runners: Sequence[FoldRunner], name: str) -> Row:
+def _row(context: Context, subset: Subset, runners: Sequence[FoldRunner], name: str, sources: int) -> Row:
     baseline = baseline_named(name)
     slow = baseline.facts.slow
-    own = runners[0].sample if slow else np.arange(len(subset))
+    own = sample_of(subset.rows, sources, [subset.generator]) if slow else np.arange(len(subset))
     given = subset.select(own) if slow else subset
     truth, resamples = (given.labels, given.groups), context.settings.resamples
     metrics, answered, ahead = {}, {}, None
     for runner in runners:
-        scores = runner.system(name, baseline).run()
+        scores = replace(runner, sample=own).system(name, baseline).run()
         probabilities = scores.outcome.probabilities[:, own]
         # As relevance decides: a threshold of its own would be chosen for another metric than accuracy.
         outcome = Outcome(probabilities, probabilities >= THRESHOLD)

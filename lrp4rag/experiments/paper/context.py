@@ -16,7 +16,6 @@ from lrp4rag.errors import InputError
 from lrp4rag.experiments.paper.methods import Method
 from lrp4rag.experiments.paper.settings import Settings
 from lrp4rag.experiments.paper.subset import FEWEST_SOURCES, Subset, Variant
-from lrp4rag.experiments.systems.comparison.folds import SOURCES
 from lrp4rag.experiments.systems.resources import Choices, Resources
 from lrp4rag.features.parts import MATRIX, PROMPT, SIGNALS
 from lrp4rag.training.cache import Cache, Cell, Task
@@ -43,11 +42,10 @@ class Note:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BaselineRun:
-    """Baselines of the comparison to run on the same rows, by name, and where finished folds are kept. Slow
-    ones have the responses to as many `sources`."""
+    """Baselines of the comparison to run on the same rows: by name, the sources whose responses each has if
+    it is slow; and where finished folds are kept."""
 
-    names: tuple[str, ...]
-    sources: int
+    sources: Mapping[str, int]
     resources: Resources
     folds: Cache
 
@@ -74,8 +72,7 @@ class Context:
         cache: Path,
         settings: Settings,
         jobs: int,
-        baselines: Sequence[str] = (),
-        sources: int = SOURCES,
+        baselines: Mapping[str, int] | None = None,
         reader: str | None = None,
     ) -> Context:
         """Raises `InputError` where a folder is no store, or no generator has enough responses."""
@@ -95,7 +92,7 @@ class Context:
         if baselines:
             folder = cache / "baselines"
             resources = Resources(folder, Choices.beside(rows.store, reader))
-            run = BaselineRun(tuple(baselines), sources, resources, Cache.open(folder / "folds"))
+            run = BaselineRun(baselines, resources, Cache.open(folder / "folds"))
         return cls(kept, others, settings, Cache.open(cache, jobs), notes if few else (), run)
 
     @property

@@ -56,7 +56,7 @@ def context(cache: Path) -> Callable[..., Context]:
 
     def make(folder: Path, cache: Path = cache, **changes) -> Context:
         options = {"variants": {}, "generators": (), "jobs": 1}
-        options |= {"baselines": (), "sources": 10, "reader": "tiny"}
+        options |= {"baselines": {}, "reader": "tiny"}
         options |= {name: changes.pop(name) for name in list(changes) if name in options}
         settings = Settings(**({"resamples": 20, "sweep": (5, 10, 20, 220)} | changes))
         return Context.open(folder, cache=cache, settings=settings, **options)

@@ -18,7 +18,7 @@ from lrp4rag.experiments.systems.registry import BASELINES
 from lrp4rag.experiments.systems.simple import NOVEL_WORDS
 from tests.experiments.paper.stores import LARGE, SMALL
 
-NAMES = ("length", "prompt-judge")
+NAMES = {"length": 30, "prompt-judge": 20}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def full(full_store, context):
     slow = replace(NOVEL_WORDS, facts=replace(NOVEL_WORDS.facts, slow=True))
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(BASELINES, "prompt-judge", slow)
-        yield context(full_store, baselines=NAMES, sources=20)
+        yield context(full_store, baselines=NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_the_tables_have_published_rows_of_the_same_kind(found) -> None:
 
 
 def test_repeats_are_of_relevance_and_a_baseline_is_run_once(full_store, context) -> None:
-    repeated = context(full_store, baselines=("length",), sources=20, repeats=2, protocols=("honest",))
+    repeated = context(full_store, baselines={"length": 20}, repeats=2, protocols=("honest",))
     (row,) = baselines.measure(repeated).generators[SMALL]
     assert list(row.metrics) == ["honest"]
     assert row.ahead is not None
@@ -83,12 +83,12 @@ def test_other_sections_do_not_depend_on_the_baselines(full, full_store, context
     same = {name for name, one in SECTIONS.items() if one.cell(full).name == one.cell(without).name}
     assert same == set(SECTIONS) - {"baselines"}
     key = baselines.depends_on(full)
-    assert key["sources"] == 20
+    assert key["sources"] == NAMES
     assert key["baselines"]["length"]["reader"] == "tiny"
 
 
 def test_what_a_store_lacks_is_said_before_any_is_run(bare_store, context, tmp_path) -> None:
-    lacking = context(bare_store, tmp_path, baselines=("length", "lookback-lens"))
+    lacking = context(bare_store, tmp_path, baselines={"length": 30, "lookback-lens": 30})
     with pytest.raises(InputError, match="lookback-lens reads signals"):
         baselines.measure(lacking)
     assert not list((tmp_path / "baselines" / "folds").iterdir())

@@ -171,6 +171,13 @@ def test_bad_input_is_refused(bare_store, tmp_path):
     assert "there are: llama-2-13b-chat" in run(*base, out, "--generator", "gpt-9", code=2)
     assert "NAME=FOLDER" in run(*base, out, "--variant", "raw", code=2)
     assert "given twice" in run(*base, out, *(["--variant", f"raw={bare_store}"] * 2), code=2)
+    for given, words in (
+        ("selfcheck-ngram=few", "NAME=SOURCES, 10 or more, got 'selfcheck-ngram=few'"),
+        ("fine-tuned-llm=9", "NAME=SOURCES, 10 or more"),
+        ("length=20", "length has all responses"),
+        ("mine", "mine"),
+    ):
+        assert words in run(*base, out, "--baseline", given, code=2)
     few = store(tmp_path / "few", [])
     assert "no labelled response" in run("--store", few, "--out", out, code=2)
 
