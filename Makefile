@@ -138,13 +138,15 @@ paper: $(VENV)/.installed ## extract relevance from RAGTruth, and make docs/resu
 # R_prompt of the two generators that the paper has, with other rules and without the chat template.
 VARIANTS = --variant raw=$(STORES)/raw --variant rules-paper=$(STORES)/rules-paper
 
-prompt: $(VENV)/.installed ## R_prompt of both Llama-2 generators, and make docs/results/prompt from it, with two of Table 2's baselines
+prompt: $(VENV)/.installed ## R_prompt of both Llama-2 generators, and make docs/results/prompt from it, with three of Table 2's baselines
 	$(EXTRACT) --store $(STORES)/prompt --parts relevance,prompt $(LLAMA_2)
 	$(EXTRACT) --store $(STORES)/rules-paper --composite paper --parts relevance $(LLAMA_2)
 	$(EXTRACT) --store $(STORES)/raw --no-chat-template --parts relevance $(LLAMA_2)
 	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/prompt $(VARIANTS) --section table2 --section baselines --section thresholds \
 		--section length --section distributions --section ablations --section findings --baseline prompt-judge \
-		--baseline selfcheck-ngram --sources 60 --out docs/results/prompt
+		--baseline selfcheck-ngram=60 --out docs/results/prompt
+	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/prompt --generator llama-2-7b-chat --section baselines \
+		--baseline fine-tuned-llm=120 --out docs/results/fine-tuned
 
 # A part of what takes longest: R*, of the first sources.
 PART = $(LLAMA_2) --limit 550
