@@ -131,7 +131,7 @@ def test_what_relevance_adds_has_the_figures_of_its_page():
     }
     (table,) = (block for block in section("How good").split("\n\n") if block.startswith("| over |"))
     lines = [cells_of(line) for line in table.splitlines()[2:]]
-    assert len(lines) == len(added) / 2 == 4
+    assert len(lines) == len(added) / 2 == 5
     for base, *cells in lines:
         assert cells == [added[base, "tokens"], added[base, "responses"]]
     readme = " ".join((ROOT / "README.md").read_text().split())

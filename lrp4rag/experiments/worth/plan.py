@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TEXT, ATTENTION, STATE, ALL_OF_THEM = (
+TEXT, PLAIN, GAIN, STATE, ALL_OF_THEM = (
     "text and likelihood",
-    "text, likelihood, passages' gain and attention",
+    "text, likelihood, logit and attention",
+    "these and the passages' gain",
     "hidden state",
     "all of these",
 )
@@ -24,10 +25,12 @@ class Base:
     groups: tuple[str, ...]
 
 
-_KNOWN = ("text", "likelihood", "logit", "gain", "attention")
+_PLAIN = ("text", "likelihood", "logit", "attention")
+_KNOWN = (*_PLAIN, "gain")
 BASES = {
     TEXT: Base(("text", "likelihood"), ("text", "likelihood")),
-    ATTENTION: Base(_KNOWN, _KNOWN),
+    PLAIN: Base(_PLAIN, _PLAIN),
+    GAIN: Base(_KNOWN, _KNOWN),
     STATE: Base(("state",), ("state",)),
     ALL_OF_THEM: Base((*_KNOWN, "state"), (*_KNOWN, "state")),
 }
