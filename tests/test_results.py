@@ -14,6 +14,7 @@ from lrp4rag.report.numbers import difference, with_interval
 ROOT = Path(__file__).parent.parent
 COMPARED = ROOT / "docs" / "results" / "compare"
 
+STATE_ALONE = "one hidden state of each token ([study](docs/results/detector/README.md))"
 LINES = {
     "**the bundled detector**": (None, "token classifier"),
     "words that no passage has": ("novel words", "novel words"),
@@ -30,7 +31,7 @@ def test_the_readme_is_short_and_its_table_is_that_of_the_card_and_the_compariso
     costs = json.loads((COMPARED / "costs.json").read_text())["systems"]
     systems = {
         "Lookback Lens, windows": "lookback-lens-windows",
-        "hidden states, linear probe": "saplma-linear",
+        STATE_ALONE: None,
         "words that no passage has": "novel-words",
     }
     (table,) = re.findall(r"\| \| llama-2-7b-chat .*?\n\n", text, re.DOTALL)
@@ -44,6 +45,16 @@ def test_the_readme_is_short_and_its_table_is_that_of_the_card_and_the_compariso
     assert [line[0] for line in lines] == list(systems)
     for name, *cells, forwards in lines:
         system = systems[name]
+        if system is None:
+            study = json.loads((ROOT / "docs/results/detector/results.json").read_text())
+            aurocs = [
+                study["ways"]["responses"][generator]["state alone"]["auroc"]["value"]
+                for generator in ("llama-2-7b-chat", "llama-2-13b-chat")
+            ]
+            assert cells == [f"{value:.3f}" for value in aurocs]
+            page = (ROOT / "docs/results/detector/README.md").read_text()
+            assert f"\n| state alone | {forwards} |" in page
+            continue
         for generator, cell in zip(("llama-2-7b-chat", "llama-2-13b-chat"), cells, strict=True):
             assert cell == f"{float(compared()['all', generator, system, 'auroc']['value']):.3f}", name
         assert forwards == f"{costs[system]['forwards']:.1f}", name
