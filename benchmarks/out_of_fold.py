@@ -22,10 +22,7 @@ PROTOCOL = ONCE.words
 def judged(store: str | Path, sources: int | None = None) -> Iterator[tuple[Example, Verdict]]:
     """Folds are grouped by source; of the first `sources` only, where that is given. The store needs the part
     `reading`."""
-    rows, blocks = Rows.open(store), blocks_named(PLAIN_BLOCKS)
-    if sources is not None:
-        first = set(list(dict.fromkeys(rows.groups))[:sources])
-        rows = rows.select([k for k, one in enumerate(rows.groups) if one in first])
+    rows, blocks = Rows.open(store).select_sources(sources), blocks_named(PLAIN_BLOCKS)
     tokens = tokens_of(rows, blocks)
     folds = folds_of(tokens, ONCE)
     for split in track(folds, len(folds), "learning"):

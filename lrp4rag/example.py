@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from typing import Any, Literal
@@ -176,6 +176,11 @@ def _require_texts(texts: Mapping[str, str], names: Mapping[str, str]) -> None:
         # JSON can spell half a character ("\\ud800"), which no tokenizer and no file can hold.
         if (place := surrogate_in(text)) is not None:
             raise InputError(f"lone surrogate at character {place}", field=field)
+
+
+def first_sources(sources: Iterable[str], count: int | None) -> set[str]:
+    """The first so many different ones in their order, which is that of the data; None: all."""
+    return set(list(dict.fromkeys(sources))[:count])
 
 
 def content_hash(question: str, passages: Sequence[str]) -> str:

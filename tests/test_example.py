@@ -8,7 +8,16 @@ from itertools import pairwise
 import pytest
 
 from lrp4rag.errors import InputError
-from lrp4rag.example import DEFAULT_TEMPLATE, Example, Label, Span, content_hash, locate, render
+from lrp4rag.example import (
+    DEFAULT_TEMPLATE,
+    Example,
+    Label,
+    Span,
+    content_hash,
+    first_sources,
+    locate,
+    render,
+)
 
 QUESTION = "When was it opened?"
 PASSAGES = ["The bridge was opened in 1901.", "The river runs under it."]
@@ -208,3 +217,8 @@ def test_with_response() -> None:
     assert other.labels is None
     assert (other.prompt, other.spans, other.id) == (example.prompt, example.spans, example.id)
     assert example.response == "In 1901."
+
+
+def test_the_first_sources_are_different_ones_in_the_order_of_the_data() -> None:
+    assert first_sources(["b", "a", "b", "c"], 2) == {"b", "a"}
+    assert first_sources(iter("bac"), None) == first_sources("bac", 9) == {"a", "b", "c"}

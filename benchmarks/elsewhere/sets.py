@@ -12,7 +12,7 @@ from pydantic import BaseModel, StrictBool
 
 from lrp4rag.data import read_rows
 from lrp4rag.errors import InputError
-from lrp4rag.example import Example, Label
+from lrp4rag.example import Example, Label, first_sources
 from lrp4rag.features.text import words_of
 from lrp4rag.hashes import json_hash
 from lrp4rag.text import one_line
@@ -173,7 +173,7 @@ def read_sets(folder: Path, limit: int | None = None) -> dict[str, list[Item]]:
             items = source.read(path)
             if not items:
                 raise InputError("no responses", path=path)
-            kept = set(list(dict.fromkeys(item.example.source for item in items))[:limit])
+            kept = first_sources((item.example.source for item in items), limit)
             found[name] = [item for item in items if item.example.source in kept]
     if not found:
         known = ", ".join(f"{name}/{source.file}" for name, source in SETS.items())

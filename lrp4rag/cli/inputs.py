@@ -121,6 +121,7 @@ def data_files(data: str | None) -> list[Path]:
 def load_data(data: str, generators: Sequence[str], limit: int | None = None) -> list[Example]:
     """The examples of DATA: of these generators where some are named, of their first `limit` sources."""
     from lrp4rag.data import load_examples
+    from lrp4rag.example import first_sources
 
     examples = load_examples(data)
     known = sorted({example.generator or "unknown" for example in examples})
@@ -129,7 +130,7 @@ def load_data(data: str, generators: Sequence[str], limit: int | None = None) ->
             raise InputError(f"no responses of '{name}'; there are: {', '.join(known)}", path=data)
     if generators:
         examples = [example for example in examples if (example.generator or "unknown") in generators]
-    first = set(list(dict.fromkeys(example.source for example in examples))[:limit])
+    first = first_sources((example.source for example in examples), limit)
     return [example for example in examples if example.source in first]
 
 

@@ -136,7 +136,7 @@ class _Reply:
             return
         await self._begin()
         said = bytes(message.get("body", b""))
-        self._done = self._done or (self._events and said.endswith(chat.DONE.encode()))
+        self._done = self._done or (said.endswith(chat.DONE.encode()) and self._events)
         self._whole = not message.get("more_body", False)
         await self._send(message)
 

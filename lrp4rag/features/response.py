@@ -58,6 +58,11 @@ _POOLINGS = (
 POOLINGS: dict[str, Pooling] = {one.name: one for one in _POOLINGS}
 
 
+def pooled(values: Values, record: Record) -> dict[str, float]:
+    """A token feature (t,) of a response pooled in every way, by the pooling's name."""
+    return {name: pooling.of(values, record) for name, pooling in POOLINGS.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class PromptFeature:
     """`of` makes one number of the passages' part of R_prompt, m tokens: they are not linear in it, so they
@@ -134,7 +139,7 @@ def response_features(record: Record) -> dict[str, float]:
     found: dict[str, float] = {}
     for name in POOLED:
         values = TOKEN_FEATURES[name](record)
-        found |= {f"{name}: {pooling.name}": pooling.of(values, record) for pooling in _POOLINGS}
+        found |= {f"{name}: {pooling}": value for pooling, value in pooled(values, record).items()}
     if record.require_relevance().prompt is not None:
         found |= {f"R_prompt: {name}": feature(record) for name, feature in PROMPT_FEATURES.items()}
     return found | sentence_features(record)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.errors import InputError
-from lrp4rag.example import Example
+from lrp4rag.example import Example, first_sources
 from lrp4rag.features.parts import READING, RELEVANCE, SENTENCES, SIGNALS, STATES
 from lrp4rag.features.record import Record
 from lrp4rag.hashes import json_hash
@@ -70,8 +70,8 @@ class Rows:
         """The responses to the first sources, in the order of the data; to all where no count is given."""
         if count is None:
             return self
-        first = list(dict.fromkeys(self.groups.tolist()))[:count]
-        return self.select(np.isin(self.groups, first))
+        groups = self.groups
+        return self.select(np.isin(groups, list(first_sources(groups.tolist(), count))))
 
     @property
     def labels(self) -> Labels:

@@ -49,7 +49,8 @@ def worth(
     cache: Path | None,
 ) -> None:
     """Cross-validate detectors on a STORE with relevance and without, and write a page: over text and
-    likelihood, over the passages' gain and attention too, over hidden states, and over all of these.
+    likelihood, with the logit and attention too, with the passages' gain too, over hidden states, and over
+    all of these.
 
     Responses without signals, or without states where tokens are judged, are left out. Safe to interrupt:
     running it again resumes after the last finished fold.

@@ -89,9 +89,10 @@ def measure(context: Context) -> Baselines:
 
 
 def _runners(context: Context, run: BaselineRun, subset: Subset) -> list[FoldRunner]:
-    """One a protocol. A baseline that is trained or samples takes long: its folds are drawn once."""
+    """One a protocol, with all rows. A baseline that is trained or samples takes long: its folds are drawn
+    once."""
     settings, tokens = context.settings, tokens_of(subset.rows, {})
-    sample = np.arange(0)  # each baseline's own
+    sample = np.arange(len(subset))
     protocols = [replace(getattr(settings, name), repeats=1) for name in settings.protocols]
     return [FoldRunner(subset.rows, tokens, sample, run.resources, run.folds, one) for one in protocols]
 
@@ -99,7 +100,7 @@ def _runners(context: Context, run: BaselineRun, subset: Subset) -> list[FoldRun
 def _row(context: Context, subset: Subset, runners: Sequence[FoldRunner], name: str, sources: int) -> Row:
     baseline = baseline_named(name)
     slow = baseline.facts.slow
-    own = sample_of(subset.rows, sources, [subset.generator]) if slow else np.arange(len(subset))
+    own = sample_of(subset.rows, sources, [subset.generator]) if slow else runners[0].sample
     given = subset.select(own) if slow else subset
     truth, resamples = (given.labels, given.groups), context.settings.resamples
     metrics, answered, ahead = {}, {}, None

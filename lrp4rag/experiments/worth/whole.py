@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.features.blocks import LIKELIHOOD, RELEVANCE_ALONE
 from lrp4rag.features.record import Record
-from lrp4rag.features.response import POOLINGS
+from lrp4rag.features.response import POOLINGS, pooled
 from lrp4rag.features.states import nearest
 from lrp4rag.features.table import FEATURES
 from lrp4rag.features.text import TEXT_FEATURES
@@ -43,7 +43,8 @@ def groups(rows: Rows) -> dict[str, Table]:
     found: dict[str, list[list[float]]] = {name: [] for name in (*POOLED, "state")}
     for record in track(rows.records(), len(rows), "pooling features"):
         for name, features in POOLED.items():
-            found[name].append(pooled(record, features))
+            pools = (pooled(FEATURES[feature](record), record) for feature in features)
+            found[name].append([value for pool in pools for value in pool.values()])
         found["attention"][-1] += record["lookback"].mean(-1).ravel().tolist()
         found["state"].append(mean_state(record).tolist())
     tables = {name: np.array(lines) for name, lines in found.items()}
@@ -53,11 +54,6 @@ def groups(rows: Rows) -> dict[str, Table]:
     tables[MEANS] = tables["relevance"][:, np.array(means) == "mean"]
     tables[ANOTHERS] = tables["relevance"][within(rows.by_generator.values(), len(rows))]
     return tables
-
-
-def pooled(record: Record, features: Sequence[str]) -> list[float]:
-    values = [FEATURES[name](record) for name in features]
-    return [pooling.of(one, record) for one in values for pooling in POOLINGS.values()]
 
 
 def mean_state(record: Record) -> Table:
