@@ -67,15 +67,31 @@ def from_json(kind: Any, data: Any) -> Any:
     if origin in (Union, UnionType):
         (known,) = (each for each in inner if each is not type(None))
         return None if data is None else from_json(known, data)
-    if origin is dict:
-        return {key: from_json(inner[1], item) for key, item in data.items()}
-    if origin is tuple:
-        items = _adapter(list).validate_python(data)
-        kinds = [inner[0]] * len(items) if inner[-1] is Ellipsis else inner
-        return tuple(from_json(each, item) for each, item in zip(kinds, items, strict=True))
+    if origin in (dict, Mapping):
+        key = int if inner[0] is int else str
+        return {key(name): from_json(inner[1], item) for name, item in data.items()}
+    if (listed := _listed(kind, data)) is not None:
+        return listed
     # A float that was not finite is None, and whole numbers stay as they were written.
     valid = _adapter(float | None if kind is float else kind).validate_python(data)
     return data if kind is float else valid
+
+
+def _listed(kind: Any, data: Any) -> Any:
+    """A list, a tuple or a named tuple; None where this type is none of them."""
+    origin, inner = get_origin(kind), get_args(kind)
+    named = isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
+    if not named and origin not in (list, tuple):
+        return None
+    items = _adapter(list).validate_python(data)
+    if named:
+        kinds = list(get_type_hints(kind).values())
+    else:
+        kinds = [inner[0]] * len(items) if origin is list or inner[-1] is Ellipsis else list(inner)
+    values = [from_json(each, item) for each, item in zip(kinds, items, strict=True)]
+    if named:
+        return kind(*values)
+    return values if origin is list else tuple(values)
 
 
 @cache

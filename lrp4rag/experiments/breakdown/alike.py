@@ -129,11 +129,6 @@ def spans_of(
     }
 
 
-def steps(learned: int, batch: int, epochs: int) -> int:
-    """Of a training: full and last batches of each epoch."""
-    return epochs * -(-learned // batch)
-
-
 def trained_on(rows: StoredRows, name: str) -> NDArray[np.intp]:
     """How many responses each fold's weights were learned from: those that are neither judged nor fresh."""
     judged = len(rows.judged_by(name))

@@ -13,7 +13,7 @@ from lrp4rag.experiments.breakdown import alike, strata
 from lrp4rag.experiments.breakdown.claims import claims_of
 from lrp4rag.experiments.breakdown.page import Breakdown, Lengths
 from lrp4rag.experiments.breakdown.stored import read_stored
-from lrp4rag.experiments.systems.comparison.compare import read_costs
+from lrp4rag.experiments.systems.comparison.compare import FINE_TUNED, read_costs
 from lrp4rag.experiments.systems.encoders.embedder import Embedder
 from lrp4rag.experiments.systems.finetuned import TRAINING
 from lrp4rag.experiments.systems.grounded import starts_of
@@ -21,7 +21,6 @@ from lrp4rag.reader.reader import load_reader
 from lrp4rag.strict_json import read_record
 
 STATES = ("full", "state alone")
-FINE_TUNED = "fine-tuned-llm"
 
 
 def measure(examples: Sequence[Example], compared: Path, study: Path, resamples: int) -> Breakdown:
@@ -49,7 +48,7 @@ def measure(examples: Sequence[Example], compared: Path, study: Path, resamples:
         slow=alike.lines(rows, alike.OF_SAMPLE, alike.slow(rows), resamples),
         lettuce=alike.lettuce(rows, offsets, resamples),
         claims=claims_of(rows, offsets, starts_of(Embedder.load(device="cpu")), resamples),
-        fine_tuned_steps=alike.steps(round(float(learned.mean())), TRAINING.batch, TRAINING.epochs),
+        fine_tuned_steps=TRAINING.steps(round(float(learned.mean()))),
         lengths=Lengths.of(encodings),
         state=state,
         forwards={name: one.forwards for name, one in read_costs(compared / "costs.json").systems.items()},

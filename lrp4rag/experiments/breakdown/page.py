@@ -15,7 +15,7 @@ from lrp4rag.experiments.breakdown.claims import LENGTH, SYSTEM, Claims
 from lrp4rag.experiments.breakdown.strata import OURS, SYSTEMS, AtPrevalence, CountedFaithful, Stratum
 from lrp4rag.experiments.figures.breakdown import draw_breakdown, draw_claims
 from lrp4rag.experiments.figures.style import save, save_table
-from lrp4rag.experiments.results_page import write_markdown, write_record
+from lrp4rag.experiments.results_page import Results, write_record
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.report.numbers import METRICS
 from lrp4rag.training.localisation import ALL
@@ -68,7 +68,7 @@ def write_page(found: Breakdown, out: Path, command: str, protocol: str, resampl
 
     Raises `InputError` where the folder has a page that this did not write.
     """
-    record = write_record(
+    write_record(
         out,
         KIND,
         found,
@@ -77,16 +77,24 @@ def write_page(found: Breakdown, out: Path, command: str, protocol: str, resampl
         resamples=resamples,
         published=[one._asdict() for one in (*published.PUBLISHED, *published.SPANS)],
     )
-    files = [record, save_table(strata_table(found.strata), out / "strata.csv")]
+    return render(out)
+
+
+def render(out: Path) -> list[Path]:
+    """README.md, strata.csv and the figures of the results.json that is there, which stands last.
+
+    Raises `InputError` where that is not what `lrp4rag experiments breakdown` writes.
+    """
+    results = Results.of(out)
+    found = results.found(Breakdown)
+    files = [save_table(strata_table(found.strata), out / "strata.csv")]
     files += save(draw_breakdown(found.strata, found.prevalences), out / "breakdown")
     files += save(draw_claims(found.claims), out / "claims")
-    page = write_markdown(
-        out,
+    page = results.write_page(
         TEMPLATE,
         found=found,
-        command=command,
-        protocol=protocol,
-        resamples=resamples,
+        protocol=results.get("protocol", str),
+        resamples=results.get("resamples", int),
         every=ALL,
         ours=OURS,
         names=SYSTEMS,
@@ -97,7 +105,7 @@ def write_page(found: Breakdown, out: Path, command: str, protocol: str, resampl
         grounded=SYSTEM,
         claim_length=LENGTH,
     )
-    return [page, *files]
+    return [page, *files, results.path]
 
 
 def by_kind(strata: Sequence[Stratum]) -> dict[str, list[Stratum]]:

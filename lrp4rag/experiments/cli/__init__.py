@@ -10,6 +10,7 @@ from lrp4rag.experiments.cli.claims import claims
 from lrp4rag.experiments.cli.compare import compare
 from lrp4rag.experiments.cli.entailment import entailment
 from lrp4rag.experiments.cli.localise import localise
+from lrp4rag.experiments.cli.page import page
 from lrp4rag.experiments.cli.ragulator import ragulator
 from lrp4rag.experiments.cli.reproduce import reproduce
 from lrp4rag.experiments.cli.study import study
@@ -32,5 +33,6 @@ for command in (
     worth,
     localise,
     ragulator,
+    page,
 ):
     experiments.add_command(command)

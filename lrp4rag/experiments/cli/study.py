@@ -17,6 +17,8 @@ from lrp4rag.terminal import say
 
 SECTIONS = ("ways", "learners", "curve", "transfer")
 COSTS = ("R_response", "fast", "segments", "full")
+KEEPS_STATES = "saplma-linear"
+"""The system whose cost is that of one plain pass that keeps hidden states."""
 MOST_FORWARDS = 1e6
 
 
@@ -30,6 +32,12 @@ MOST_FORWARDS = 1e6
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="What python -m benchmarks.verdict --out wrote: adds accuracy against cost.",
 )
+@click.option(
+    "--systems",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What python -m benchmarks.systems --out wrote (docs/results/compare/costs.json): adds what a pass "
+    "that keeps hidden states costs.",
+)
 @BOOTSTRAP
 @FOLD_WORKERS
 @cache_option("Folder that keeps features and finished folds.  [default: STORE/study]")
@@ -39,6 +47,7 @@ def study(
     generator: tuple[str, ...],
     sections: tuple[str, ...],
     costs: Path | None,
+    systems: Path | None,
     resamples: int,
     workers: int | None,
     cache: Path | None,
@@ -51,10 +60,16 @@ def study(
     from lrp4rag.experiments.results_page import claim_page
     from lrp4rag.experiments.study import study as run
     from lrp4rag.experiments.study.page import KIND, write_page
+    from lrp4rag.experiments.systems.comparison.compare import read_costs
     from lrp4rag.training.rows import Rows
 
     check_folder(out)
     forwards = {} if costs is None else _forwards(costs)
+    if systems is not None:
+        measured = read_costs(systems).systems
+        if KEEPS_STATES not in measured:
+            raise InputError("it has no cost of a pass that keeps states", path=systems, field=KEEPS_STATES)
+        forwards["state"] = measured[KEEPS_STATES].forwards
     rows = Rows.open(store).select_generators(generator)
     claim_page(out, KIND)
     found = run(

@@ -40,17 +40,18 @@ def draw_curve(curve: Mapping[int, Mapping[str, Metrics]]) -> Figure:
 
 
 def draw_cost(aurocs: ByGenerator, forwards: Mapping[str, float]) -> Figure:
-    """A line a generator over the plain forwards of a few detectors, which are named above."""
+    """Dots of each generator over the plain forwards of a few detectors, which are named above."""
     ways = sorted(forwards, key=forwards.__getitem__)
     with themed():
         drawn = blank((6.4, 4.0))
         ax = drawn.subplots()
         places = [forwards[way] for way in ways]
-        _lines(ax, places, {name: [values[way] for way in ways] for name, values in aurocs.items()})
+        dots = {name: [values[way] for way in ways] for name, values in aurocs.items()}
+        _lines(ax, places, dots, joined=False)
         places = sorted(set(places))
         for k, place in enumerate(places):
             words = ", ".join(way for way in ways if forwards[way] == place)
-            height = 1.02 + 0.06 * (k % 2)  # so that what costs nearly the same does not overlap
+            height = 1.02 + 0.06 * (k % 3)  # so that what costs nearly the same does not overlap
             side = "right" if k and k == len(places) - 1 else "center"
             ax.annotate(words, (place, height), xycoords=("data", "axes fraction"), ha=side, color="0.4")
         ax.set(xlabel="plain forwards of the reader", ylabel="AUROC of responses", xlim=(0, None))
@@ -71,8 +72,10 @@ def draw_systems(aurocs: ByGenerator, forwards: Mapping[str, float], ours: tuple
         return drawn
 
 
-def _lines(ax: Axes, places: Sequence[float], lines: Mapping[str, Sequence[Interval]]) -> None:
-    """Values with their intervals, a line a name; those that are undefined are left out."""
+def _lines(
+    ax: Axes, places: Sequence[float], lines: Mapping[str, Sequence[Interval]], *, joined: bool = True
+) -> None:
+    """Values with their intervals, a line or a row of dots a name; those that are undefined are left out."""
     for (name, intervals), colour in zip(lines.items(), sns.color_palette(COLOURS, len(lines)), strict=True):
         value, low, high = bounds(intervals)
         known = ~np.isnan(value)
@@ -86,6 +89,7 @@ def _lines(ax: Axes, places: Sequence[float], lines: Mapping[str, Sequence[Inter
             marker="o",
             capsize=2,
             lw=1.4,
+            ls="-" if joined else "none",
         )
 
 

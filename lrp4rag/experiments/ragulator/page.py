@@ -8,7 +8,7 @@ from lrp4rag.experiments.figures.results import Entry, draw_forest
 from lrp4rag.experiments.figures.style import save
 from lrp4rag.experiments.ragulator import measure, published, tasks
 from lrp4rag.experiments.ragulator.measure import Evaluation
-from lrp4rag.experiments.results_page import write_markdown, write_record
+from lrp4rag.experiments.results_page import Results, write_record
 from lrp4rag.experiments.systems.entailment import RAGULATOR, TRAINING
 from lrp4rag.experiments.systems.ragulator import sentences
 from lrp4rag.experiments.systems.trained import UNSEEN
@@ -22,7 +22,7 @@ def write_page(found: Evaluation, out: Path, command: str, resamples: int) -> li
 
     Raises `InputError` where the folder has a page that this did not write.
     """
-    record = write_record(
+    write_record(
         out,
         KIND,
         found,
@@ -30,18 +30,26 @@ def write_page(found: Evaluation, out: Path, command: str, resamples: int) -> li
         resamples=resamples,
         published=[one._asdict() for one in (*published.IN_DISTRIBUTION, *published.LABELLING)],
     )
+    return render(out)
+
+
+def render(out: Path) -> list[Path]:
+    """README.md and the figure of the results.json that is there, which stands last.
+
+    Raises `InputError` where that is not what `lrp4rag experiments ragulator` writes.
+    """
+    results = Results.of(out)
+    found = results.found(Evaluation)
     entries = [
         Entry(line.name, "control" if line.control else "detector", line.tasks["annotated"])
         for line in found.lines
     ]
     drawn = draw_forest(entries, ("auroc", "f1"), title="Sentences that annotators marked")
     files = save(drawn, out / "sentences")
-    page = write_markdown(
-        out,
+    page = results.write_page(
         TEMPLATE,
         found=found,
-        command=command,
-        resamples=resamples,
+        resamples=results.get("resamples", int),
         published=published,
         measure=measure,
         shares=tasks.SHARES,
@@ -50,4 +58,4 @@ def write_page(found: Evaluation, out: Path, command: str, resamples: int) -> li
         others=TRAINING,
         unseen=UNSEEN,
     )
-    return [page, record, *files]
+    return [page, *files, results.path]

@@ -9,13 +9,14 @@ from lrp4rag.classifiers.card import Interval, package_versions
 from lrp4rag.experiments.figures.cost import draw_cost, draw_curve
 from lrp4rag.experiments.figures.results import draw_reliability
 from lrp4rag.experiments.figures.style import save
-from lrp4rag.experiments.results_page import write_markdown, write_record
+from lrp4rag.experiments.results_page import Results, write_record
 from lrp4rag.experiments.study.plan import (
     BY_LEARNER,
     FAST,
     FULL,
     SEGMENTS,
     SIGNALS,
+    STATE,
 )
 from lrp4rag.experiments.study.study import PROTOCOL, Study
 from lrp4rag.report.numbers import METRICS, slug
@@ -25,20 +26,26 @@ from lrp4rag.training.rows import Rows
 TEMPLATE = Path(__file__).parent / "templates" / "page.md.j2"
 KIND = "lrp4rag experiments study"
 RESPONSES = {name: METRICS[name] for name in ("auroc", "accuracy", "f1", "ece")}
-COSTS = {RELEVANCE_VECTOR: "R_response", FAST: "fast", SEGMENTS: "segments", SIGNALS: "full", FULL: "full"}
-"""Which measured cost is whose: names of `benchmarks.verdict`. States come with provenance, at no cost."""
-STATE = "state alone"
-"""What one plain pass of the reader gives, so that is what it costs."""
+COSTS = {
+    RELEVANCE_VECTOR: "R_response",
+    FAST: "fast",
+    SEGMENTS: "segments",
+    SIGNALS: "full",
+    FULL: "full",
+    STATE: "state",
+}
+"""Which measured cost is whose: names of `benchmarks.verdict`, and `state` of a plain pass that keeps hidden
+states (`benchmarks.systems`). Beside provenance states come at no cost."""
 
 
 def write_page(
     found: Study, rows: Rows, out: Path, command: str, *, resamples: int, costs: Mapping[str, float]
 ) -> list[Path]:
-    """README.md, its figures and results.json; `costs` are plain forwards by a benchmark's names.
+    """README.md, its figures and results.json; `costs` are plain forwards by the names in `COSTS`.
 
     Raises `InputError` where the folder has a page that this did not write.
     """
-    record = write_record(
+    write_record(
         out,
         KIND,
         found,
@@ -49,33 +56,40 @@ def write_page(
         versions=package_versions(),
         forwards=costs,
     )
-    files = [record]
+    return render(out)
+
+
+def render(out: Path) -> list[Path]:
+    """README.md and the figures of the results.json that is there, which stands last.
+
+    Raises `InputError` where that is not what a study writes.
+    """
+    results = Results.of(out)
+    found, costs = results.found(Study), results.get("forwards", dict[str, float])
+    files: list[Path] = []
     for name, line in found.reliability.items():
         files += save(draw_reliability({FULL: line}, title=name), out / f"reliability-{slug(name)}")
     if found.curve:
         files += save(draw_curve(found.curve), out / "curve")
     judged = found.ways.responses[ALL]
     forwards = {way: costs[name] for way, name in COSTS.items() if name in costs and way in judged}
-    if forwards and STATE in judged:
-        forwards[STATE] = 1.0
     if forwards:
         files += save(draw_cost(_aurocs(found.ways), forwards), out / "cost")
-    page = write_markdown(
-        out,
+    page = results.write_page(
         TEMPLATE,
         found=found,
         generators=[name for name in found.ways.lines if name != ALL],
         names=[*found.ways.lines],
         responses=RESPONSES,
         costs=forwards,
-        rows=rows,
-        resamples=resamples,
-        protocol=PROTOCOL.words,
-        command=command,
+        rows=found.ways.rows[ALL],
+        resamples=results.get("resamples", int),
+        protocol=results.get("protocol", str),
         full=FULL,
+        state=STATE,
         learners=list(BY_LEARNER),
     )
-    return [page, *files]
+    return [page, *files, results.path]
 
 
 def _aurocs(ways: Localisation) -> dict[str, dict[str, Interval]]:

@@ -8,7 +8,7 @@ from lrp4rag.features.blocks import FAST_BLOCKS, FULL_BLOCKS
 from lrp4rag.training.learners import LEARNERS
 from lrp4rag.training.trials import Trial
 
-FULL, FAST, SEGMENTS, SIGNALS = "full", "fast", "segments", "signals"
+FULL, FAST, SEGMENTS, SIGNALS, STATE = "full", "fast", "segments", "signals", "state alone"
 
 WAYS: dict[str, Trial] = {
     FULL: Trial(FULL_BLOCKS),
@@ -16,7 +16,7 @@ WAYS: dict[str, Trial] = {
     "quick features": Trial(("quick",)),
     SEGMENTS: Trial(("segments",)),
     SIGNALS: Trial(("signals",)),
-    "state alone": Trial(("state",)),
+    STATE: Trial(("state",)),
     "passages' part alone": Trial(("passages",)),
     "full and text": Trial((*FULL_BLOCKS, "text")),
     "full, generator not told": Trial(FULL_BLOCKS, know_generators=False),

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from lrp4rag.errors import InputError
 
 Access = Literal["text", "text and samples", "reader's states"]
+OURS = "this project"
 LABELS, SPANS = "labelled responses", "annotated spans"  # what is learned from
 
 
@@ -34,6 +35,11 @@ class Facts:
     slow: bool = False
     choices: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
+
+    @property
+    def ours(self) -> bool:
+        """A detector of this project, not one of the systems beside it."""
+        return self.paper == OURS
 
 
 def optional(module: str) -> Any:

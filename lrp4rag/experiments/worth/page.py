@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lrp4rag.classifiers.card import package_versions
 from lrp4rag.experiments.figures.results import Difference, draw_differences
 from lrp4rag.experiments.figures.style import save, save_table
-from lrp4rag.experiments.results_page import write_markdown, write_record
+from lrp4rag.experiments.results_page import Results, write_record
 from lrp4rag.experiments.worth import plan
 from lrp4rag.experiments.worth.measure import LEVELS, Gains, Line
 from lrp4rag.training.folds import ONCE
@@ -28,15 +27,26 @@ def write_page(found: Gains, rows: Rows, out: Path, command: str, resamples: int
 
     Raises `InputError` where the folder has a page that this did not write.
     """
-    record = write_record(
+    write_record(
         out,
         KIND,
         found,
         command=command,
         protocol=replace(ONCE, repeats=found.seeds).words,
         resamples=resamples,
+        reader=rows.store.configuration.reader["name"],
         versions=package_versions(),
     )
+    return render(out)
+
+
+def render(out: Path) -> list[Path]:
+    """README.md, gains.csv and the figure of the results.json that is there, which stands last.
+
+    Raises `InputError` where that is not what `lrp4rag experiments worth` writes.
+    """
+    results = Results.of(out)
+    found = results.found(Gains)
     table = save_table(gains_table(found), out / "gains.csv")
     shown = [
         Difference(line.generator, f"{line.level}: {line.base}", line.together)
@@ -44,22 +54,20 @@ def write_page(found: Gains, rows: Rows, out: Path, command: str, resamples: int
         if line.added == plan.RELEVANCE
     ]
     figure = save(draw_differences(shown, "AUROC gained"), out / "gains")
-    page = write_markdown(
-        out,
+    page = results.write_page(
         TEMPLATE,
         {"seeds": _range},
         found=found,
-        command=command,
-        resamples=resamples,
+        resamples=results.get("resamples", int),
         protocol=ONCE,
-        reader=rows.store.configuration.reader["name"],
+        reader=results.get("reader", str),
         levels=[level for level in LEVELS if any(line.level == level for line in found.lines)],
         bases=list(plan.BASES),
         others={"tokens": [plan.PROVENANCE], "responses": [plan.MEANS, plan.ANOTHERS]},
         plan=plan,
         by={(line.level, line.base, line.added, line.generator): line for line in found.lines},
     )
-    return [page, record, table, *figure]
+    return [page, table, *figure, results.path]
 
 
 def gains_table(found: Gains) -> pd.DataFrame:
@@ -87,6 +95,7 @@ def _row(line: Line) -> dict[str, object]:
     }
 
 
-def _range(seeds: tuple[float, ...]) -> str:
+def _range(seeds: tuple[float | None, ...]) -> str:
     """+0.004 to +0.011; empty where there is no AUROC."""
-    return "" if isnan(seeds[0]) else f"{min(seeds):+.3f} to {max(seeds):+.3f}"
+    known = [one for one in seeds if one is not None]
+    return "" if len(known) < len(seeds) else f"{min(known):+.3f} to {max(known):+.3f}"

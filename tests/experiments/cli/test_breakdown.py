@@ -16,6 +16,7 @@ from lrp4rag.experiments.breakdown import alike, measure, strata
 from lrp4rag.experiments.breakdown.claims import claims_of
 from lrp4rag.experiments.breakdown.stored import StoredRows, read_stored
 from lrp4rag.experiments.systems.comparison.scores import ScoreFolder, SystemScores
+from lrp4rag.experiments.systems.encoders.training import Training
 from lrp4rag.experiments.systems.grounded_chunks import word_starts
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import Marking
@@ -176,4 +177,5 @@ def test_a_threshold_of_a_fold_is_chosen_on_the_others(rows: list[Example], tiny
 
 
 def test_steps_count_the_last_batch() -> None:
-    assert [alike.steps(256, 8, 2), alike.steps(257, 8, 2)] == [64, 66]
+    training = Training(epochs=2, batch=8)
+    assert [training.steps(256), training.steps(257)] == [64, 66]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from lrp4rag.classifiers.card import Located, Metrics
+from lrp4rag.classifiers.decision import best_threshold
 from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.results_page import claim_page
@@ -23,13 +24,14 @@ from lrp4rag.experiments.systems.comparison.folds import FoldRunner, sample_of
 from lrp4rag.experiments.systems.comparison.ours import DETECTOR, FACTS, OF_SAMPLE, our_systems
 from lrp4rag.experiments.systems.comparison.scores import Numbers, ScoreFolder, StoredScores, SystemScores
 from lrp4rag.experiments.systems.facts import Facts
+from lrp4rag.experiments.systems.finetuned import TRAINING
 from lrp4rag.experiments.systems.resources import Choices, Resources
 from lrp4rag.experiments.systems.scoring import EDGE
 from lrp4rag.experiments.systems.trained import refuse_seen
 from lrp4rag.strict_json import read_record
 from lrp4rag.training.cache import Cache
 from lrp4rag.training.folds import ONCE
-from lrp4rag.training.localisation import parts_of
+from lrp4rag.training.localisation import Marking, line_of, parts_of
 from lrp4rag.training.metrics import compare, outcome_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.tokens import Tokens, tokens_of
@@ -37,6 +39,7 @@ from lrp4rag.training.validation import Outcome
 from lrp4rag.types import first_fault
 
 PROTOCOL = ONCE
+FINE_TUNED = "fine-tuned-llm"
 KIND = "lrp4rag experiments compare"
 """What a folder of results says of itself, and where."""
 
@@ -82,9 +85,19 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True)
+class Tuned:
+    """Of a system that marks tokens from a `fixed` probability: spans by generator, on all rows, were each
+    fold's threshold the one with the best F1 of tokens of the other folds, as the others choose theirs."""
+
+    fixed: float
+    spans: dict[str, Metrics]
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """`every` has the systems that judged all rows, `sample` all systems on the sample; by generator, and all
-    of them together. `learned` is how many responses each system learned from, on average over the folds."""
+    of them together. `learned` is how many responses each system learned from, on average over the folds;
+    `steps` of gradient descent the fine-tuned reader made in each."""
 
     facts: dict[str, Facts]
     every: dict[str, Part]
@@ -93,6 +106,8 @@ class Comparison:
     stack: Stack | None
     sources: int
     sample_sources: int
+    tuned: dict[str, Tuned] = field(default_factory=dict)
+    steps: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +187,33 @@ def comparison(rows: Rows, found: Mapping[str, SystemScores], plan: Plan) -> Com
         stack=_stack(rows, of_all, plan) if plan.stack else None,
         sources=len(set(rows.groups)),
         sample_sources=len(set(rows.groups[sample])),
+        tuned={
+            name: Tuned(fixed, _tuned(rows, tokens, found[name], plan.resamples))
+            for name in of_all
+            if (fixed := getattr(plan.baselines.get(name), "mark_from", None)) is not None
+        },
+        steps={name: TRAINING.steps(_trained(found[name])) for name in found if name == FINE_TUNED},
     )
+
+
+def _tuned(rows: Rows, tokens: Tokens, found: SystemScores, resamples: int) -> dict[str, Metrics]:
+    if found.marking is None or not found.marks(np.arange(len(tokens.flags))):
+        return {}
+    scores, marked = found.marking.scores, np.zeros(len(tokens.owner), dtype=bool)
+    for test, _, _ in found.outside:
+        own = np.isin(tokens.owner, test)
+        marked[own] = scores[own] >= best_threshold(scores[~own], tokens.flags[~own])
+    marking = Marking(scores, marked, found.marking.sentences)
+    return {
+        generator: line_of(rows.select(own), tokens, own, marking, resamples).spans
+        for generator, own in parts_of(rows).items()
+    }
+
+
+def _trained(found: SystemScores) -> int:
+    """How many responses a fold's weights learned from: those that are neither judged nor fresh."""
+    judged = int(np.isfinite(found.outcome.probabilities[0]).sum())
+    return round(float(np.mean([judged - len(test) - len(fresh) for test, fresh, _ in found.outside])))
 
 
 def _part(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES
 from lrp4rag.experiments.systems.comparison.scores import System, SystemScores
-from lrp4rag.experiments.systems.facts import Facts
+from lrp4rag.experiments.systems.facts import OURS, Facts
 from lrp4rag.features.blocks import FAST_BLOCKS, FULL_BLOCKS, PLAIN_BLOCKS, blocks_named
 from lrp4rag.features.parts import READING, SIGNALS, STATES
 from lrp4rag.training.folds import ONCE
@@ -33,7 +33,7 @@ BUNDLED = {DETECTOR: "default"}
 
 _PLAIN = Facts(
     "",
-    "this project",
+    OURS,
     "reader's states",
     "annotated spans",
     "the reader's; networks on likelihoods, states and values contrasted with the passages'",

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lrp4rag.classifiers.card import Interval, package_versions
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.figures.cost import draw_systems
 from lrp4rag.experiments.figures.style import save, save_table
 from lrp4rag.experiments.published import SOURCE, TABLE_2
-from lrp4rag.experiments.results_page import Filters, claim_page, write_markdown, write_record
+from lrp4rag.experiments.results_page import Results, claim_page, write_record
 from lrp4rag.experiments.systems.comparison.compare import (
     KIND,
     PROTOCOL,
@@ -25,9 +26,9 @@ from lrp4rag.experiments.systems.comparison.compare import (
     Quality,
 )
 from lrp4rag.experiments.systems.comparison.folds import SEED
-from lrp4rag.experiments.systems.comparison.ours import DETECTOR, FACTS, OF_SAMPLE
-from lrp4rag.experiments.systems.encoders.weights import identified
+from lrp4rag.experiments.systems.comparison.ours import DETECTOR, OF_SAMPLE
 from lrp4rag.experiments.systems.resources import Resources
+from lrp4rag.features.parts import SIGNALS
 from lrp4rag.reader.weights import label_of
 from lrp4rag.report.markdown import Markdown, strong, text
 from lrp4rag.report.numbers import difference, percent, verdict
@@ -82,67 +83,110 @@ def write_page(
     Raises `InputError` where the folder has a page that this did not write.
     """
     claim_page(out, KIND)
-    claims = [name for name in found.sample if name != ALL] or [ALL]
-    verdicts = {name: {where: _verdict(found, name, where) for where in claims} for name in found.facts}
-    added = {name: {where: _added(found, name, where) for where in claims} for name in found.facts}
     if costs is not None and DETECTOR in costs.systems:  # what it learned from changes nothing
         costs = replace(costs, systems=costs.systems | {OF_SAMPLE: costs.systems[DETECTOR]})
     if costs is not None and not costs.systems.keys() & found.facts.keys():
         raise InputError("the costs are of none of these systems; measure them (benchmarks.systems)")
-    record = write_record(
+    reader = rows.store.configuration.reader["name"]
+    write_record(
         out,
         KIND,
         found,
         command=command,
         protocol=PROTOCOL.words,
         resamples=plan.resamples,
+        sample_seed=SEED,
         rows=rows.digest,
+        reader=reader,
+        asks_another=label_of(plan.choices.reader) != reader,
         choices=Resources(choices=plan.choices).settings,
         versions=package_versions(),
         scores=versions,
         costs=costs,
     )
-    files = [record, save_table(metrics_table(found), out / "metrics.csv")]
+    return render(out)
+
+
+def render(out: Path) -> list[Path]:
+    """README.md, metrics.csv and, where costs are known, the figure of the results.json that is there, which
+    stands last.
+
+    Raises `InputError` where that is not what a comparison writes.
+    """
+    results = Results.of(out)
+    every = results.found(Comparison)
+    costs: Costs | None = results.get("costs", Costs | None, None)
+    view = View.of(every)
+    found, claims = view.found, view.claims
+    files = [save_table(metrics_table(every), out / "metrics.csv")]
     if costs is not None:
         forwards = {name: one.forwards for name, one in costs.systems.items()}
         aurocs = {name: _aurocs(found.sample[name]) for name in claims}
-        files += save(draw_systems(aurocs, forwards, tuple(FACTS)), out / "cost")
-    of_sample = _of_sample(found, claims)
-    page = write_markdown(
-        out,
+        files += save(draw_systems(aurocs, forwards, view.ours), out / "cost")
+    others = [name for name in found.facts if name not in view.ours]
+    of_sample = _of_sample(view)
+    page = results.write_page(
         TEMPLATE,
-        FILTERS,
+        {"own": partial(_own, view), "ranked": _ranked, "silent": _silent},
         found=found,
-        command=command,
-        rows=len(rows),
+        facts=every.facts,
+        learned=every.learned,
+        systems=len(others),
+        slow=sum(name not in found.every[ALL].systems for name in others),
+        rows=found.every[ALL].rows,
         generators=[name for name in found.every if name != ALL],
-        reader=rows.store.configuration.reader["name"],
-        protocol=PROTOCOL.words,
-        resamples=plan.resamples,
-        seed=SEED,
+        reader=results.get("reader", str),
+        asks_another=results.get("asks_another", bool),
+        protocol=results.get("protocol", str),
+        resamples=results.get("resamples", int),
+        seed=results.get("sample_seed", int),
         glance=_at_a_glance(found, claims),
-        sample_names=claims,
-        of_sample=OF_SAMPLE,
-        ours=tuple(FACTS),
-        detector=DETECTOR,
+        of_sample=view.of_sample,
+        ours=view.ours,
+        detector=view.detector,
+        relevance=SIGNALS in found.facts[view.detector].needs,
         metrics=METRICS,
         claims=claims,
-        verdicts=verdicts,
-        added=added,
+        verdicts={name: {where: _verdict(view, name, where) for where in claims} for name in others},
+        added={name: {where: _added(found, name, where) for where in claims} for name in others},
         unbeaten=[
-            _unbeaten(found, name, where)
-            for name in found.facts
+            _unbeaten(view, name, where)
+            for name in others
             for where in claims
-            if name not in FACTS and not _beaten(found, name, where)
+            if not _beaten(view, name, where)
         ],
         unbeaten_of_sample=[sentence for sentence, ahead in of_sample if not ahead],
         ahead_of_sample=sum(ahead for _, ahead in of_sample),
         costs=costs,
-        twins=_twins(found),
+        unmeasured=[name for name in others if costs is not None and name not in costs.systems],
+        twins=view.twins,
         published=PUBLISHED,
-        choices=plan.choices,
+        choices=results.get("choices", dict[str, Any]),
     )
-    return [page, *files]
+    return [page, *files, results.path]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A comparison in which every system stands once: `twins` has each that was left out and the one that it
+    is. `ours` are the detectors of this project, `detector` the first of them and `of_sample` the one that
+    judged the sample only; `claims` are the generators of the sample."""
+
+    found: Comparison
+    twins: dict[str, str]
+    ours: tuple[str, ...]
+    detector: str
+    of_sample: str | None
+    claims: list[str]
+
+    @classmethod
+    def of(cls, every: Comparison) -> View:
+        ours = tuple(name for name, one in every.facts.items() if one.ours)
+        twins = _twins(every, ours)
+        found = _without(every, twins)
+        few = [name for name in ours if name not in found.every[ALL].systems]
+        claims = [name for name in found.sample if name != ALL] or [ALL]
+        return cls(found, twins, ours, ours[0], few[0] if few else None, claims)
 
 
 def metrics_table(found: Comparison) -> pd.DataFrame:
@@ -178,30 +222,40 @@ def _quality(found: Comparison, name: str, generator: str) -> Quality:
     return parts[generator].systems[name]
 
 
-def _behind(found: Comparison, name: str, generator: str) -> Interval:
+def _behind(view: View, name: str, generator: str) -> Interval:
     """By how much a system's AUROC is behind ours, behind ours that learned from as few where it is slow."""
-    one = _quality(found, name, generator)
-    slow = name not in found.every[ALL].systems
+    one = _quality(view.found, name, generator)
+    slow = name not in view.found.every[ALL].systems
     return (one.behind_sample if slow and one.behind_sample is not None else one.behind)["auroc"]
 
 
-def _beaten(found: Comparison, name: str, generator: str) -> bool:
-    return verdict(_behind(found, name, generator)) == "holds"
+def _beaten(view: View, name: str, generator: str) -> bool:
+    return verdict(_behind(view, name, generator)) == "holds"
 
 
-def _twins(found: Comparison) -> list[tuple[str, str]]:
-    """Systems that are one under two names: every metric of theirs is the same."""
-    systems = found.sample[ALL].systems
-    return [
-        (first, second)
-        for first, second in combinations(systems, 2)
-        if systems[first].metrics == systems[second].metrics and not {first, second} & FACTS.keys()
-    ]
+def _twins(found: Comparison, ours: Sequence[str]) -> dict[str, str]:
+    """Systems that are another one under a second name: every figure of theirs is the same."""
+    systems, twins = found.sample[ALL].systems, {}
+    for first, second in combinations(sorted(systems.keys() - set(ours)), 2):
+        if systems[first] == systems[second] and first not in twins:
+            twins[second] = first
+    return twins
 
 
-def _verdict(found: Comparison, name: str, generator: str) -> str:
-    behind = _behind(found, name, generator)
-    return f"{'yes' if _beaten(found, name, generator) else 'no'}, {difference(behind)}"
+def _without(found: Comparison, names: Mapping[str, str]) -> Comparison:
+    def parts(given: Mapping[str, Part]) -> dict[str, Part]:
+        return {
+            generator: replace(part, systems={n: one for n, one in part.systems.items() if n not in names})
+            for generator, part in given.items()
+        }
+
+    facts = {name: one for name, one in found.facts.items() if name not in names}
+    return replace(found, facts=facts, every=parts(found.every), sample=parts(found.sample))
+
+
+def _verdict(view: View, name: str, generator: str) -> str:
+    behind = _behind(view, name, generator)
+    return f"{'yes' if _beaten(view, name, generator) else 'no'}, {difference(behind)}"
 
 
 def _added(found: Comparison, name: str, generator: str) -> str:
@@ -211,11 +265,15 @@ def _added(found: Comparison, name: str, generator: str) -> str:
     return difference(found.stack.each[name][generator]["auroc"])
 
 
-def _unbeaten(found: Comparison, name: str, where: str) -> Markdown:
+def _unbeaten(view: View, name: str, where: str) -> Markdown:
     """By how much it is not, in one place and over all rows that the system judged, and what it adds."""
-    one, every = (_behind(found, name, place) for place in (where, ALL))
+    found = view.found
+    one, every = (_behind(view, name, place) for place in (where, ALL))
     parts = found.every if name in found.every[ALL].systems else found.sample
-    sentence = f"on {where}: {difference(one)} behind ours"
+    whose = "ours"
+    if name not in found.every[ALL].systems and view.of_sample is not None:
+        whose = view.of_sample
+    sentence = f"on {where}: {difference(one)} behind {whose}"
     if where != ALL:
         sentence += f", and {difference(every)} on all {parts[ALL].rows} responses that it judged"
         sentence += ": one generator's are too few to tell" if verdict(every) == "holds" else ""
@@ -229,11 +287,11 @@ def _unbeaten(found: Comparison, name: str, where: str) -> Markdown:
     return Markdown(f"{strong(name)} {text(sentence)}")
 
 
-def _of_sample(found: Comparison, claims: Sequence[str]) -> list[tuple[str, bool]]:
+def _of_sample(view: View) -> list[tuple[str, bool]]:
     """Slow systems on each generator, and whether ours is ahead where it learned from as few responses."""
-    lines = []
-    for name in sorted(found.facts.keys() - found.every[ALL].systems.keys() - FACTS.keys()):
-        for where in claims:
+    found, lines = view.found, []
+    for name in sorted(found.facts.keys() - found.every[ALL].systems.keys() - set(view.ours)):
+        for where in view.claims:
             behind = found.sample[where].systems[name].behind_sample
             if behind is not None:
                 one = behind["auroc"]
@@ -260,8 +318,8 @@ def _at_a_glance(found: Comparison, claims: Sequence[str]) -> list[str]:
     return sorted(found.facts, key=place)
 
 
-def _own(name: str) -> Markdown:
-    return strong(name) if name in FACTS else text(name)
+def _own(view: View, name: str) -> Markdown:
+    return strong(name) if name in view.ours else text(name)
 
 
 def _silent(systems: Mapping[str, Quality]) -> dict[str, str]:
@@ -273,7 +331,3 @@ def _silent(systems: Mapping[str, Quality]) -> dict[str, str]:
         for name, one in systems.items()
         if one.answered < 1 or one.unreadable
     }
-
-
-FILTERS: Filters = {"own": _own, "model": identified, "label": label_of, "ranked": _ranked, "silent": _silent}
-"""What only this page's template uses."""

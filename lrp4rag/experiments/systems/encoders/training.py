@@ -37,6 +37,10 @@ class Training:
     attention_dropout: float = 0.0
     head_rate: float | None = None
 
+    def steps(self, items: int) -> int:
+        """Of gradient descent: full and last batches of each epoch."""
+        return self.epochs * -(-items // self.batch)
+
 
 def finetune(
     model: Any,
