@@ -16,12 +16,22 @@ from lrp4rag.classifiers.verdict import merged_spans
 from lrp4rag.experiments.breakdown.stored import Labels, Numbers, StoredRows
 from lrp4rag.experiments.breakdown.strata import OURS
 from lrp4rag.reader.encoding import Offsets, tokens_in
+from lrp4rag.training.localisation import ALL
 from lrp4rag.training.metrics import compare, outcome_metrics
 from lrp4rag.training.spans import characters, overlap_metrics
 
 OF_SAMPLE, LETTUCE = "lrp4rag-learned-from-the-sample", "lettucedetect"
 CONTROLS = ("novel-words", "length", "lexical", "log-probability")
 """Of the comparison: each knows the generator and flags where precision equals recall, as ours does."""
+PUBLISHED_TOO = (
+    LETTUCE,
+    "entailment",
+    "ragulator-annotated",
+    "ragulator-lightgbm",
+    "ragulator-forest",
+    "grounded-in-context",
+)
+"""Of the comparison: what others published, with small models that were trained here."""
 MARKS = 0.5
 
 
@@ -51,6 +61,13 @@ def counted(rows: StoredRows) -> int:
     """How many systems there are beside ours, each once."""
     others = {name for name in rows.scores if not name.startswith(OURS)}
     return len(others - {second for _, second in twins(rows)})
+
+
+def beside_published(rows: StoredRows) -> list[str]:
+    """What stands beside published systems, of what has scores of all responses; ours first."""
+    every = (OURS, *PUBLISHED_TOO, *CONTROLS)
+    count = len(rows.examples)
+    return [name for name in every if name in rows.scores and len(rows.judged_by(name)) == count]
 
 
 def lines(rows: StoredRows, ours: str, names: Sequence[str], resamples: int) -> dict[str, dict[str, Line]]:
@@ -111,6 +128,15 @@ def lettuce(rows: StoredRows, offsets: Sequence[Offsets], resamples: int) -> Mar
         spans_of(rows, offsets, owner, tuned, resamples),
         tuple(chosen),
     )
+
+
+def spans_here(
+    rows: StoredRows, names: Sequence[str], offsets: Sequence[Offsets], resamples: int
+) -> dict[str, Metrics]:
+    """Characters of all responses as each system marks them, of those that mark any."""
+    owner = np.repeat(np.arange(len(offsets)), [len(one) for one in offsets])
+    marked = {name: one.marking.marked for name in names if (one := rows.scores[name]).marking is not None}
+    return {name: spans_of(rows, offsets, owner, one, resamples)[ALL] for name, one in marked.items()}
 
 
 def spans_of(

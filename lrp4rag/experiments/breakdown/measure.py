@@ -9,7 +9,7 @@ from typing import Any
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.experiments.breakdown import alike, strata
+from lrp4rag.experiments.breakdown import alike, published, strata
 from lrp4rag.experiments.breakdown.claims import claims_of
 from lrp4rag.experiments.breakdown.page import Breakdown, Lengths
 from lrp4rag.experiments.breakdown.stored import read_stored
@@ -17,6 +17,7 @@ from lrp4rag.experiments.systems.comparison.compare import FINE_TUNED, read_cost
 from lrp4rag.experiments.systems.encoders.embedder import Embedder
 from lrp4rag.experiments.systems.finetuned import TRAINING
 from lrp4rag.experiments.systems.grounded import starts_of
+from lrp4rag.experiments.systems.lettuce import TRAINING as LETTUCE_TRAINING
 from lrp4rag.reader.reader import load_reader
 from lrp4rag.strict_json import read_record
 
@@ -35,6 +36,7 @@ def measure(examples: Sequence[Example], compared: Path, study: Path, resamples:
         state = {name: _chosen(one, STATES) for name, one in record["ways"]["responses"].items()}
     except (KeyError, TypeError) as error:
         raise InputError(f"not what a study wrote: {error!r}", path=study) from error
+    beside = alike.beside_published(rows)
     return Breakdown(
         rows=len(rows.examples),
         sources=len(set(rows.groups)),
@@ -48,6 +50,10 @@ def measure(examples: Sequence[Example], compared: Path, study: Path, resamples:
         slow=alike.lines(rows, alike.OF_SAMPLE, alike.slow(rows), resamples),
         lettuce=alike.lettuce(rows, offsets, resamples),
         claims=claims_of(rows, offsets, starts_of(Embedder.load(device="cpu")), resamples),
+        here=strata.here(rows, beside, published.HALLUCINATED / published.ROWS, resamples),
+        spans_here=alike.spans_here(rows, beside, offsets, resamples),
+        lettuce_training=LETTUCE_TRAINING,
+        reader=reader.identity.name,
         fine_tuned_steps=TRAINING.steps(round(float(learned.mean()))),
         lengths=Lengths.of(encodings),
         state=state,

@@ -8,16 +8,17 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from lrp4rag.classifiers.card import Metrics
+from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.experiments.breakdown import alike, published
 from lrp4rag.experiments.breakdown.alike import Line, Marked
 from lrp4rag.experiments.breakdown.claims import LENGTH, SYSTEM, Claims
-from lrp4rag.experiments.breakdown.strata import OURS, SYSTEMS, AtPrevalence, CountedFaithful, Stratum
+from lrp4rag.experiments.breakdown.strata import OURS, SYSTEMS, AtPrevalence, CountedFaithful, Here, Stratum
 from lrp4rag.experiments.figures.breakdown import draw_breakdown, draw_claims
 from lrp4rag.experiments.figures.style import save, save_table
 from lrp4rag.experiments.results_page import Results, write_record
+from lrp4rag.experiments.systems.encoders.training import Training
 from lrp4rag.reader.encoding import Encoded
-from lrp4rag.report.numbers import METRICS
+from lrp4rag.report.numbers import METRICS, bracketed, number
 from lrp4rag.training.localisation import ALL
 
 if TYPE_CHECKING:
@@ -25,6 +26,18 @@ if TYPE_CHECKING:
 
 TEMPLATE = Path(__file__).parent / "templates" / "page.md.j2"
 KIND = "lrp4rag experiments breakdown"
+
+
+_MINILM = "a MiniLM of 22M parameters, trained in the folds"
+REMARKS = {
+    alike.LETTUCE: f"{_MINILM}; flagged by its calibrated score, not from a token at {alike.MARKS}",
+    "entailment": f"{_MINILM} on annotated sentences; also ragulator-encoder (its paper: simulated pairs)",
+    "ragulator-annotated": f"{_MINILM}; learned from annotated sentences, its paper from simulated pairs",
+    "ragulator-lightgbm": f"simulated pairs, as its paper; a feature is of {_MINILM} on annotated sentences",
+    "ragulator-forest": f"simulated pairs, as its paper; a feature is of {_MINILM} on annotated sentences",
+    "grounded-in-context": f"{_MINILM}; its paper's did not learn from RAGTruth",
+}
+"""What must be known to read the rows of `here`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +70,10 @@ class Breakdown:
     slow: dict[str, dict[str, Line]]
     lettuce: Marked
     claims: Claims
+    here: dict[str, Here]
+    spans_here: dict[str, Metrics]
+    lettuce_training: Training
+    reader: str
     fine_tuned_steps: int
     lengths: Lengths
     state: dict[str, dict[str, Metrics]]
@@ -92,6 +109,8 @@ def render(out: Path) -> list[Path]:
     files += save(draw_claims(found.claims), out / "claims")
     page = results.write_page(
         TEMPLATE,
+        {"percents": _percents},
+        rate=_rate,
         found=found,
         protocol=results.get("protocol", str),
         resamples=results.get("resamples", int),
@@ -102,10 +121,23 @@ def render(out: Path) -> list[Path]:
         alike=alike,
         published=published,
         metrics=METRICS,
+        remarks=REMARKS,
         grounded=SYSTEM,
         claim_length=LENGTH,
     )
     return [page, *files, results.path]
+
+
+def _percents(one: Interval) -> str:
+    """56.1 [54.0, 58.2], in percent as papers print it."""
+    if one.value is None or one.low is None or one.high is None:
+        return number(None if one.value is None else 100 * one.value, 1)
+    return f"{100 * one.value:.1f} {bracketed(100 * one.low, 100 * one.high, 1)}"
+
+
+def _rate(value: float) -> str:
+    """0.0001, 0.00001"""
+    return f"{value:.6f}".rstrip("0")
 
 
 def by_kind(strata: Sequence[Stratum]) -> dict[str, list[Stratum]]:

@@ -9,6 +9,12 @@ ROWS, HALLUCINATED = 900, 160
 """Of the official test split: six generators, of which the folds here have four."""
 
 
+LETTUCE_ENCODERS = {"ModernBERT-base": 149, "ModernBERT-large": 395}
+"""Parameters of LettuceDetect's encoders, in millions."""
+LETTUCE_RATE, LETTUCE_DECAY, LETTUCE_BATCH, LETTUCE_EPOCHS, LETTUCE_TOKENS = 1e-5, 0.01, 8, 6, 4096
+"""How LettuceDetect was trained, with AdamW; the checkpoint with the best F1 of tokens was taken."""
+
+
 class Published(NamedTuple):
     """Percent, of responses; `learned` says whether the system was trained on RAGTruth."""
 

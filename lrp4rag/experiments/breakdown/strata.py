@@ -45,6 +45,15 @@ class AtPrevalence:
     systems: dict[str, Metrics]
 
 
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Precision, recall and F1 of all responses: as many of them hallucinated as there are, and as many as in
+    the published test set."""
+
+    metrics: Metrics
+    published: Metrics
+
+
 def strata(rows: StoredRows, resamples: int) -> list[Stratum]:
     """Of each generator and of all. A stratum of hallucinated rows stands beside all faithful ones."""
     return [
@@ -140,6 +149,17 @@ def at_prevalences(rows: StoredRows, resamples: int) -> list[AtPrevalence]:
         if generator == ALL
         for prevalence in PREVALENCES
     ]
+
+
+def here(rows: StoredRows, names: Sequence[str], prevalence: float, resamples: int) -> dict[str, Here]:
+    """Of systems that judged all responses, which stay as they are but for their classes' weights."""
+    share = float(rows.labels.mean())
+    found = {}
+    for name in names:
+        flagged = rows.scores[name].outcome.flagged[0]
+        given = rows.labels, flagged, rows.groups
+        found[name] = Here(_weighed(*given, share, resamples), _weighed(*given, prevalence, resamples))
+    return found
 
 
 def _weighed(

@@ -108,6 +108,12 @@ def test_the_page_is_made_of_stored_scores_and_labels(
     made = {"strata.csv", "breakdown.png", "breakdown.svg", "claims.png", "claims.svg"}
     assert {path.name for path in out.iterdir()} >= made
     assert record["claims"]["count"] == len(rows)
+    others = ["entailment", "grounded-in-context", "novel-words", "length", "lexical", "log-probability"]
+    assert list(record["here"]) == ["lrp4rag", "lettucedetect", *others]  # slow ones judged too few
+    assert list(record["spans_here"]) == ["lrp4rag", "lettucedetect", "grounded-in-context"]
+    one = record["here"]["lrp4rag"]["published"]
+    assert "F1 at 17.8 % |" in page
+    assert f" | {100 * one['f1']['value']:.1f} [" in page
 
 
 def test_scores_of_what_is_not_there_are_refused(compared: Path, rows: list[Example]) -> None:
@@ -158,6 +164,18 @@ def test_precision_at_a_prevalence_weighs_the_classes() -> None:
     found = strata._weighed(labels, flagged, groups, 0.1, 10)
     assert found["precision"].value == pytest.approx(0.1)
     assert found["recall"].value == 0.5
+
+
+def test_beside_published_rows_the_classes_are_weighed_as_theirs(rows: list[Example]) -> None:
+    given = StoredRows(tuple(rows), {"length": scores(rows)})
+    share = float(given.labels.mean())
+    found = strata.here(given, ["length"], share, 10)["length"]
+    assert found.published == found.metrics
+    labels, flagged = given.labels, given.scores["length"].outcome.flagged[0]
+    assert found.metrics["precision"].value == pytest.approx((labels & flagged).sum() / flagged.sum())
+    fewer = strata.here(given, ["length"], share / 3, 10)["length"]
+    assert fewer.published["precision"].value < fewer.metrics["precision"].value
+    assert fewer.published["recall"] == fewer.metrics["recall"]
 
 
 def test_a_threshold_of_a_fold_is_chosen_on_the_others(rows: list[Example], tiny_reader) -> None:

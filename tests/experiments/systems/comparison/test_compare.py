@@ -27,7 +27,9 @@ from lrp4rag.experiments.systems.comparison.compare import (
 )
 from lrp4rag.experiments.systems.comparison.folds import FoldRunner, sample_of
 from lrp4rag.experiments.systems.comparison.page import metrics_table, write_page
+from lrp4rag.experiments.systems.comparison.scores import SystemScores
 from lrp4rag.experiments.systems.facts import Facts
+from lrp4rag.experiments.systems.finetuned import TRAINING
 from lrp4rag.experiments.systems.resources import Choices, Resources
 from lrp4rag.experiments.systems.scoring import PartScores
 from lrp4rag.experiments.systems.simple import LENGTH
@@ -40,6 +42,7 @@ from lrp4rag.training.records import to_json
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.tokens import tokens_of
 from lrp4rag.training.trials import Trial
+from lrp4rag.training.validation import Outcome
 from tests.training.test_localisation import stored
 
 SOURCES = 30
@@ -146,6 +149,47 @@ def test_parts_and_answers(result, rows):
     assert systems["first-word"].line.tokens["auroc"].value > 0.5
     assert systems[ours.DETECTOR].line.tokens["auroc"].value > 0.9
     assert result.sample["g1"].systems["coin"].answered < 1 == systems["length"].answered
+
+
+def test_spans_of_a_fixed_threshold_stand_beside_those_of_a_chosen_one(work, rows, written):
+    fixed = BASELINES | {"first-word": replace(BASELINES["first-word"], mark_from=0.5)}
+    result = compared(rows, work.folder, replace(PLAN, baselines=fixed, stack=False))
+    tuned = result.tuned["first-word"]
+    assert (tuned.fixed, set(tuned.spans)) == (0.5, {"g1", "g2", ALL})
+    # The words that are wrong are not the first ones, which score 1: a lower threshold is chosen.
+    assert tuned.spans[ALL]["f1"].value > result.every[ALL].systems["first-word"].line.spans["f1"].value
+    assert work.result.tuned == {}
+    text = " ".join(written(result).split())
+    assert "first-word marks tokens from a fixed probability of 0.5" in text
+
+
+def test_steps_are_those_of_the_responses_that_weights_learned_from():
+    test, fresh = np.arange(20), np.arange(20, 36)
+    one = Outcome(np.full((1, 100), 0.5), np.zeros((1, 100), dtype=bool), ("",))
+    found = SystemScores(one, None, np.ones(100, dtype=bool), ((test, fresh, np.full(16, 0.5)),))
+    assert TRAINING.steps(compare._trained(found)) == 16  # 64 in batches of 8, twice
+
+
+def test_one_system_under_two_names_counts_once(result, written):
+    def named_twice(parts):
+        return {
+            where: replace(part, systems=part.systems | {"a-length": part.systems["length"]})
+            for where, part in parts.items()
+        }
+
+    found = replace(
+        result,
+        facts=result.facts | {"a-length": result.facts["length"]},
+        learned=result.learned | {"a-length": result.learned["length"]},
+        every=named_twice(result.every),
+        sample=named_twice(result.sample),
+        stack=None,
+    )
+    text = written(found)
+    assert "a-length and length are one system under two names" in text
+    assert "3 systems stand beside ours, 1 of them slow" in text
+    assert "| length (here as a-length) | " in text
+    assert "| length | yes" not in text
 
 
 def test_the_stack_is_there(work, rows):
