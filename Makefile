@@ -97,7 +97,8 @@ detector: $(VENV)/.installed ## train the bundled detector on RAGTruth, write it
 study: $(VENV)/.installed ## extract relevance and states from RAGTruth, and make docs/results/detector from them
 	$(EXTRACT) --store $(STORES)/states --parts relevance,signals,states
 	$(BIN)/python -m benchmarks.verdict --out $(STORES)/costs.json
-	$(BIN)/lrp4rag experiments study --store $(STORES)/states --costs $(STORES)/costs.json --out docs/results/detector
+	$(BIN)/lrp4rag experiments study --store $(STORES)/states --costs $(STORES)/costs.json \
+		--systems docs/results/compare/costs.json --out docs/results/detector
 
 # What relevance adds to what is known without it, by several seeds: make worth RAGTRUTH=folder STORES=folder. Of the first sources,
 # in half the time that all take. It goes on where it was killed.
@@ -122,7 +123,8 @@ compare: $(VENV)/.installed ## judge RAGTruth by our detectors and every baselin
 EXTRACT = $(BIN)/lrp4rag extract $(RAGTRUTH) --dtype bfloat16 --workers 2
 LLAMA_2 := --generator llama-2-7b-chat --generator llama-2-13b-chat
 
-CLAIMS = $(BIN)/lrp4rag experiments claims --paper docs/results/paper --matrix docs/results/matrix --out docs/results/claims
+CLAIMS = $(BIN)/lrp4rag experiments claims --paper docs/results/paper --matrix docs/results/matrix \
+	--baselines docs/results/prompt --baselines docs/results/fine-tuned --out docs/results/claims
 
 paper: $(VENV)/.installed ## extract relevance from RAGTruth, and make docs/results/paper from it
 	$(EXTRACT) --store $(STORES)/attnlrp --parts relevance,signals,prompt
@@ -147,6 +149,7 @@ prompt: $(VENV)/.installed ## R_prompt of both Llama-2 generators, and make docs
 		--baseline selfcheck-ngram=60 --out docs/results/prompt
 	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/prompt --generator llama-2-7b-chat --section baselines \
 		--baseline fine-tuned-llm=120 --out docs/results/fine-tuned
+	$(CLAIMS)
 
 # A part of what takes longest: R*, of the first sources.
 PART = $(LLAMA_2) --limit 550

@@ -9,6 +9,7 @@ from jinja2 import UndefinedError
 
 from lrp4rag.errors import InputError, first_line
 from lrp4rag.experiments.breakdown import page as breakdown
+from lrp4rag.experiments.paper import claims
 from lrp4rag.experiments.ragulator import page as ragulator
 from lrp4rag.experiments.results_page import RESULTS, Results
 from lrp4rag.experiments.study import page as study
@@ -22,6 +23,7 @@ RENDERERS: dict[str, Callable[[Path], list[Path]]] = {
     breakdown.KIND: breakdown.render,
     ragulator.KIND: ragulator.render,
     worth.KIND: worth.render,
+    claims.KIND: claims.render,
 }
 """By the `kind` of a record: what writes README.md, tables and figures of it."""
 

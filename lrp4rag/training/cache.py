@@ -58,6 +58,8 @@ class Cache:
     folder: Path
     jobs: int = 1
     _values: dict[str, Any] = field(default_factory=dict)
+    _made: set[str] = field(default_factory=set)
+    _earlier: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def open(cls, folder: Path, jobs: int = 1) -> Cache:
@@ -79,6 +81,8 @@ class Cache:
                 self._values[cell.name] = from_json(cell.kind, record["value"])
             except UNREADABLE:
                 return None
+            if cell.name not in self._made:
+                self._earlier[cell.name] = record["seconds"]
         return self._values.get(cell.name)
 
     def forget(self, cell: Cell) -> None:
@@ -92,12 +96,18 @@ class Cache:
 
     def write(self, cell: Cell, value: Any, seconds: float) -> None:
         """Cache a value, as `to_json` gives it."""
+        self._made.add(cell.name)
         record = {"key": cell.key, "seconds": round(seconds, 3), "value": value}
         write_atomically(make_way(self.path(cell)), json.dumps(sealed(record), allow_nan=False) + "\n")
 
     def run(self, cell: Cell) -> Any:
-        """Compute a cell in this process, with all threads, and cache its value."""
-        self.write(cell, *_timed(cell.prepare()))
+        """Compute a cell in this process, with all threads, and cache its value.
+
+        Its seconds include those, on one core, of cells that it reads and that an earlier run computed.
+        """
+        before = sum(self._earlier.values())
+        value, seconds = _timed(cell.prepare())
+        self.write(cell, value, seconds + sum(self._earlier.values()) - before)
         return self.read(cell)
 
     def all(self, cells: Sequence[Cell], label: str) -> list[Any]:

@@ -77,6 +77,23 @@ def test_a_file_says_what_it_is_and_how_long_it_took(tmp_path):
     assert cell(2).name == one.name != cell(3).name
 
 
+def test_what_reads_cells_counts_what_an_earlier_run_took_for_them(tmp_path):
+    parts = [cell(2), cell(3)]
+    first = Cache.open(tmp_path)
+    first.all(parts[:1], "squares")
+    first.write(parts[0], to_json(np.array([1.0])), 40.0)
+
+    def whole(cache: Cache) -> Cell:
+        def summed() -> float:
+            return float(sum(value.sum() for value in cache.all(parts, "squares")))
+
+        return Cell({"what": "sum"}, float, lambda: summed)
+
+    second = Cache.open(tmp_path)
+    assert second.run(whole(second)) == pytest.approx(4.0)
+    assert 40 < second.seconds([whole(second)]) < 50  # the other part is in its own time
+
+
 # Records.
 
 

@@ -135,8 +135,6 @@ def reproduce(
         reader=reader,
     )
     made = run(context, out, chosen, shown_command())
-    for name, seconds in made.seconds.items():
-        say(f"{name}: {seconds:.0f} s")
     say(f"wrote {made.page} and {len(made.files) - 1} files beside it")
 
 

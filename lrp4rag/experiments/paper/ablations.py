@@ -133,6 +133,7 @@ def _left_out(context: Context) -> tuple[Note, ...]:
     notes = [
         Note(
             f"the variant {name}",
+            "no store of it was named",
             f"{_extraction(name)} --parts relevance {option}, then --variant {name}={name.upper()}",
         )
         for name, option in USUAL.items()
@@ -142,10 +143,10 @@ def _left_out(context: Context) -> tuple[Note, ...]:
         subsets = context.subsets.values()
         poor = [each.generator for each in subsets if context.variants_of(each)[name] is None]
         if poor:
-            why = f"fewer than {FEWEST_SOURCES} sources of a class in common"
-            notes.append(Note(f"the variant {name} for {', '.join(poor)}: {why}", _extraction(name)))
+            why = f"there are fewer than {FEWEST_SOURCES} sources of a class in common"
+            notes.append(Note(f"the variant {name} for {', '.join(poor)}", why, _extraction(name)))
     return (*notes, *context.lacking("signals", "other targets"), *context.lacking("prompt", "R_prompt"))
 
 
 def _extraction(variant: str) -> str:
-    return REMEDIES["rows"].replace("STORE", variant.upper())
+    return REMEDIES["rows"][1].replace("STORE", variant.upper())

@@ -5,8 +5,8 @@ Each line has the paper's figure, ours with its interval, what it must exceed, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -16,38 +16,53 @@ import pandas as pd
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.figures.style import save_table
-from lrp4rag.experiments.paper.findings import MEAN, worded
-from lrp4rag.experiments.published import BEST_THRESHOLDS, SOURCE, TABLE_2, Published
-from lrp4rag.experiments.results_page import write_markdown, write_record
+from lrp4rag.experiments.paper.baselines import AHEAD, PAPERS
+from lrp4rag.experiments.paper.findings import MEAN, NO_WORSE, ON_MATRIX
+from lrp4rag.experiments.paper.manifest import MANIFEST
+from lrp4rag.experiments.paper.table2 import BEST_BY_ACCURACY, MAJORITY
+from lrp4rag.experiments.paper.verdicts import worded
+from lrp4rag.experiments.published import (
+    BEST_THRESHOLDS,
+    LLAMA_7B,
+    LLAMA_13B,
+    SOURCE,
+    TABLE_2,
+    best_published,
+)
+from lrp4rag.experiments.results_page import Results, write_record
 from lrp4rag.report.markdown import Markdown, strong
-from lrp4rag.report.numbers import markdown, number, with_interval
+from lrp4rag.report.numbers import difference, markdown, number, with_interval
+from lrp4rag.strict_json import read_record
 
 KIND = "lrp4rag experiments claims"
 TEMPLATE = Path(__file__).parent / "templates" / "claims.md.j2"
-HONEST, BEST = "honest", "best of the paper's own, chosen by accuracy"
-CONTROLS, MAJORITY = "control", "majority class"
+HONEST, BEST = "honest", BEST_BY_ACCURACY
+CONTROLS = "control"
 LENGTHS = "svm, R_response, interpolate"
-GENERATORS = ("llama-2-7b-chat", "llama-2-13b-chat")
+GENERATORS = (LLAMA_7B, LLAMA_13B)
 """Those that the paper has figures of."""
 TITLES = {
     "1": "Relevance of hallucinated and of faithful responses differs",
     "2": "It beats the baselines",
     "3": "It stays good across models and lengths",
-    "4": "Which relevance tells most",
+    "4": "R* with the LSTM tells more than R_prompt, and R_response more than R_prompt",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A part of a claim: it holds where the interval of `here` lies above `against`."""
+    """A part of a claim: it holds where the interval of `here` lies above `against`. `rows` are the responses
+    that it is of; `differs` says that it is a difference."""
 
     claim: str
     where: str
+    rows: int
     what: str
     paper: str
     here: Interval
     against: float
     against_what: str
+    differs: bool = False
 
     @property
     def verdict(self) -> str:
@@ -56,31 +71,59 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What a folder of results has."""
+    """What a folder of results has; `rows` are each generator's responses."""
 
     table2: pd.DataFrame
     findings: pd.DataFrame
     thresholds: pd.DataFrame
     lengths: pd.DataFrame
+    rows: dict[str, int]
 
     @classmethod
     def read(cls, folder: Path) -> Tables:
         """Raises `InputError` for a missing file."""
         names = ("table2", "findings", "tables-1-and-5", "length")
-        found = [_csv(folder / f"{name}.csv") for name in names]
-        return cls(*found)
+        table2, findings, thresholds, lengths = (_csv(folder / f"{name}.csv") for name in names)
+        return cls(table2, findings, thresholds, lengths, rows_of(folder))
 
 
-def lines(tables: Tables, matrix: pd.DataFrame) -> list[Line]:
-    """All four claims; `matrix` are findings of a store that has R*."""
-    return [*_differs(tables), *_beats(tables), *_stays(tables), *_tells(tables.findings, matrix)]
+def rows_of(folder: Path) -> dict[str, int]:
+    """How many responses of each generator the results in a folder are of, from its manifest.
+
+    Raises `InputError` where it has none.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise InputError("no manifest of lrp4rag experiments reproduce", path=path)
+    try:
+        generators = read_record(path, "a manifest")["generators"]
+        return {name: int(one["rows"]) for name, one in generators.items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError("it does not say how many rows each generator has", path=path) from error
+
+
+def lines(paper: Path, matrix: Path, baselines: Sequence[Path] = ()) -> list[Line]:
+    """All four claims, from folders of results: of all rows, of R*, and of baselines that were run.
+
+    Raises `InputError` for a missing file.
+    """
+    tables = Tables.read(paper)
+    measured = [_csv(folder / "baselines.csv") for folder in baselines]
+    return [
+        *_differs(tables),
+        *_beats(tables, measured),
+        *_stays(tables),
+        *_tells(_csv(matrix / "findings.csv"), rows_of(matrix), on_matrix=True),
+        *_tells(tables.findings, tables.rows, on_matrix=False),
+    ]
 
 
 def _differs(tables: Tables) -> Iterator[Line]:
     found = tables.findings
     for row in _rows(found[(found["finding"] == 1) & (found["metric"] == "auroc")]):
         what = row["what"] if row["what"] == MEAN else f"also: {row['what']}"
-        yield Line("1", row["where"], what, "lower", _interval(row), float(row["null"]), "AUROC of chance")
+        chance = float(row["null"]), "AUROC of chance"
+        yield Line("1", row["where"], tables.rows[row["where"]], what, "lower", _interval(row), *chance)
     for row in _rows(tables.thresholds):
         key = str(row["vector"]), str(row["generator"])
         if row["chosen_on"] == "training folds" and row["scaling"] == "within" and key in BEST_THRESHOLDS:
@@ -88,6 +131,7 @@ def _differs(tables: Tables) -> Iterator[Line]:
             yield Line(
                 "1",
                 key[1],
+                tables.rows[key[1]],
                 "F1 of the threshold on R_response",
                 f"F1 {f1:.3f} at {at:.2f}",
                 Interval(value=row["f1"], low=row["f1_low"], high=row["f1_high"]),
@@ -96,83 +140,143 @@ def _differs(tables: Tables) -> Iterator[Line]:
             )
 
 
-def _beats(tables: Tables) -> Iterator[Line]:
-    table = tables.table2
-    table = table[(table["protocol"] == HONEST) & (table["metric"] == "accuracy")]
+def _beats(tables: Tables, measured: Sequence[pd.DataFrame]) -> Iterator[Line]:
+    table = _accuracies(tables)
     for generator in GENERATORS:
         own = table[table["generator"] == generator]
         (best,) = _rows(own[own["name"] == BEST])
-        ours, theirs = best_published("lrp4rag", generator), best_published("baseline", generator)
-        words = f"{100 * ours.accuracy:.2f} % ({ours.classifier}) beside {100 * theirs.accuracy:.2f} %"
-        controls = own[own["kind"] == CONTROLS]
-        (highest,) = _rows(controls.nlargest(1, "value"))
+        words, theirs = _published_words(generator), best_published("baseline", generator)
+        (highest,) = _rows(own[own["kind"] == CONTROLS].nlargest(1, "value"))
         for against, what in (
             (theirs.accuracy, f"the paper's best baseline, {theirs.classifier}"),
             (float(highest["value"]), f"the best control here, {highest['name']}"),
-            (float(own[own["name"] == MAJORITY]["value"].iloc[0]), "the more frequent class"),
         ):
-            yield Line(
-                "2", generator, "accuracy of its best classifier", words, _interval(best), against, what
-            )
+            what_of = "accuracy of its best classifier"
+            rows = tables.rows[generator]
+            yield Line("2", generator, rows, what_of, words, _interval(best), against, what)
+    for found in measured:
+        for row in _rows(found[found["metric"] == AHEAD]):
+            words = _published_words(row["generator"], _kind_of(row["name"]))
+            what = f"accuracy of its best classifier, less that of {row['name']}"
+            of = row["generator"], int(row["rows"])
+            yield Line("2", *of, what, words, _interval(row), 0.0, "no difference", differs=True)
 
 
-def best_published(kind: str, generator: str) -> Published:
-    """The row of the paper's Table 2 with the highest accuracy."""
-    return max(
-        (row for row in TABLE_2 if (row.kind, row.generator) == (kind, generator)), key=attrgetter("accuracy")
+def _published_words(generator: str, kind: str = "") -> str:
+    """The paper's best accuracy on a generator, beside that of its best baseline (of a kind)."""
+    ours = best_published("lrp4rag", generator)
+    rivals = [
+        row
+        for row in TABLE_2
+        if row.kind == "baseline" and row.generator == generator and row.classifier.startswith(kind)
+    ]
+    theirs = max(rivals, key=attrgetter("accuracy"))
+    return (
+        f"{100 * ours.accuracy:.2f} % ({ours.classifier}) beside "
+        f"{100 * theirs.accuracy:.2f} % ({theirs.classifier})"
     )
+
+
+def _kind_of(name: str) -> str:
+    """How the paper calls the kind of one of our baselines."""
+    return next((kind for start, kind in PAPERS.items() if name.startswith(start)), "")
+
+
+def _accuracies(tables: Tables) -> pd.DataFrame:
+    table = tables.table2
+    return table[(table["protocol"] == HONEST) & (table["metric"] == "accuracy")]
 
 
 def _stays(tables: Tables) -> Iterator[Line]:
-    found = tables.findings
-    for row in _rows(found[(found["finding"] == 3) & (found["metric"] == "accuracy")]):
-        # The claim is that it is no worse on the larger one.
-        yield Line(
-            "3",
-            row["where"],
-            "accuracy on the larger less on the smaller",
-            "69.16 % and 69.87 %" if row["where"] == " to ".join(GENERATORS) else "",
-            _turned(_interval(row)),
-            0.0,
-            "no difference",
+    table, curve, found = _accuracies(tables), tables.lengths, tables.findings
+    for generator, rows in tables.rows.items():
+        own = table[table["generator"] == generator]
+        (best,) = _rows(own[own["name"] == BEST])
+        majority = float(own[own["name"] == MAJORITY]["value"].iloc[0]), "the more frequent class"
+        paper = (
+            f"{100 * best_published('lrp4rag', generator).accuracy:.2f} %" if generator in GENERATORS else ""
         )
-    table, curve = tables.table2, tables.lengths
-    for generator in GENERATORS:
-        rows = curve[
+        what = "accuracy of its best classifier"
+        yield Line("3", generator, rows, what, paper, _interval(best), *majority)
+        swept = curve[
             (curve["generator"] == generator) & (curve["name"] == LENGTHS) & (curve["metric"] == "accuracy")
         ]
-        (lowest,) = _rows(rows.nsmallest(1, "low"))
-        majority = table[
-            (table["generator"] == generator)
-            & (table["protocol"] == HONEST)
-            & (table["metric"] == "accuracy")
-            & (table["name"] == MAJORITY)
-        ]
-        what = f"lowest accuracy of {len(rows)} lengths (L_new {lowest['length']}), {LENGTHS}"
-        against = "the more frequent class"
-        yield Line("3", generator, what, "", _interval(lowest), float(majority["value"].iloc[0]), against)
+        (lowest,) = _rows(swept.nsmallest(1, "low"))
+        what = f"lowest accuracy of {len(swept)} lengths (L_new {lowest['length']}), {LENGTHS}"
+        highest = "highest at 220" if generator == LLAMA_7B else ""
+        yield Line("3", generator, rows, what, highest, _interval(lowest), *majority)
+    for metric, title in (("auroc", "AUROC"), ("accuracy", "also: accuracy")):
+        for row in _rows(found[(found["finding"] == 3) & (found["metric"] == metric)]):
+            smaller, larger = row["where"].split(" to ")
+            both = smaller in GENERATORS and larger in GENERATORS and metric == "accuracy"
+            yield Line(
+                "3",
+                row["where"],
+                tables.rows[smaller] + tables.rows[larger],
+                f"{title} on the larger less on the smaller",
+                f"{_best(smaller)} and {_best(larger)}" if both else "",
+                _interval(row),
+                float(row["null"]),
+                "no worse",
+                differs=True,
+            )
 
 
-def _tells(findings: pd.DataFrame, matrix: pd.DataFrame) -> Iterator[Line]:
-    for table, number_ in ((findings, 2), (matrix, 4)):
-        for row in _rows(table[(table["finding"] == number_) & (table["metric"] == "auroc")]):
-            yield Line("4", row["where"], row["what"], "", _interval(row), 0.0, "no difference in AUROC")
+def _best(generator: str) -> str:
+    return f"{100 * best_published('lrp4rag', generator).accuracy:.2f} %"
 
 
-def write(found: list[Line], out: Path, command: str) -> list[Path]:
+def _tells(findings: pd.DataFrame, rows: dict[str, int], *, on_matrix: bool) -> Iterator[Line]:
+    for row in _rows(findings[(findings["finding"] == 4) & (findings["metric"] == "auroc")]):
+        where, what = row["where"], row["what"]
+        if what.startswith(ON_MATRIX) != on_matrix:
+            continue
+        paper = _matrix_words(where) if what.endswith("R_prompt") else ""
+        yield Line(
+            "4",
+            where,
+            rows[where],
+            what,
+            paper if on_matrix else "R_response tells more",
+            _interval(row),
+            0.0,
+            "no difference in AUROC",
+            differs=True,
+        )
+
+
+def _matrix_words(generator: str) -> str:
+    """What the paper's Table 2 has of the LSTM on R*, and of its best other classifier."""
+    own = [row for row in TABLE_2 if (row.kind, row.generator) == ("lrp4rag", generator)]
+    if not own:
+        return ""
+    lstm = next(row for row in own if row.classifier == "lstm")
+    other = max((row for row in own if row is not lstm), key=attrgetter("accuracy"))
+    return f"{100 * lstm.accuracy:.2f} % beside {100 * other.accuracy:.2f} % ({other.classifier})"
+
+
+def write_page(found: list[Line], out: Path, command: str) -> list[Path]:
     """README.md, claims.csv and results.json. Raises `InputError` where `out` has something else's page."""
-    lines = [_record(line) for line in found]
-    record = write_record(out, KIND, {"lines": lines}, command=command)
-    table = save_table(pd.DataFrame(lines), out / "claims.csv")
-    page = write_markdown(
-        out,
+    write_record(out, KIND, {"lines": found}, command=command)
+    return render(out)
+
+
+def render(out: Path) -> list[Path]:
+    """README.md and claims.csv of the results.json that is there, which stands last.
+
+    Raises `InputError` where that is not what `lrp4rag experiments claims` writes.
+    """
+    results = Results.of(out)
+    found = results.get("lines", list[Line])
+    table = save_table(pd.DataFrame(map(_row, found)), out / "claims.csv")
+    page = results.write_page(
         TEMPLATE,
-        command=command,
         source=SOURCE,
         titles=TITLES,
+        no_worse=NO_WORSE,
         tables={name: _shown([line for line in found if line.claim == name]) for name in TITLES},
     )
-    return [page, record, table]
+    return [page, table, results.path]
 
 
 def _shown(found: list[Line]) -> Markdown:
@@ -181,9 +285,10 @@ def _shown(found: list[Line]) -> Markdown:
             [
                 {
                     "where": line.where,
+                    "responses": str(line.rows),
                     "what": line.what,
                     "the paper": line.paper,
-                    "here": with_interval(line.here),
+                    "here": (difference if line.differs else with_interval)(line.here),
                     "must exceed": f"{number(line.against)}, {line.against_what}",
                     "verdict": strong(line.verdict),
                 }
@@ -194,19 +299,10 @@ def _shown(found: list[Line]) -> Markdown:
     )
 
 
-def _record(line: Line) -> dict[str, Any]:
-    return {
-        "claim": line.claim,
-        "where": line.where,
-        "what": line.what,
-        "paper": line.paper,
-        "value": line.here.value,
-        "low": line.here.low,
-        "high": line.here.high,
-        "against": line.against,
-        "against_what": line.against_what,
-        "verdict": line.verdict,
-    }
+def _row(line: Line) -> dict[str, Any]:
+    values = {field.name: getattr(line, field.name) for field in fields(line)}
+    here = values.pop("here")
+    return values | {"value": here.value, "low": here.low, "high": here.high, "verdict": line.verdict}
 
 
 def _csv(path: Path) -> pd.DataFrame:
@@ -222,10 +318,3 @@ def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _interval(row: dict[str, Any]) -> Interval:
     return Interval(value=row["value"], low=row["low"], high=row["high"])
-
-
-def _turned(one: Interval) -> Interval:
-    """Of the difference the other way round."""
-    if one.value is None or one.low is None or one.high is None:
-        return one
-    return Interval(value=-one.value, low=-one.high, high=-one.low)

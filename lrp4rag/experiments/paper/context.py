@@ -23,20 +23,25 @@ from lrp4rag.training.metrics import compare, outcome_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.validation import Outcome
 
+_MISSING = "this store has none"
 REMEDIES = {
-    "rows": "lrp4rag extract DATA --store STORE",
-    SIGNALS: "lrp4rag extract DATA --store STORE --parts relevance,signals",
-    PROMPT: "lrp4rag extract DATA --store STORE --parts relevance,signals,prompt",
-    MATRIX: "lrp4rag extract DATA --store STORE --parts relevance --matrix 64x16",
+    "rows": ("too few are extracted yet", "lrp4rag extract DATA --store STORE"),
+    SIGNALS: (_MISSING, "lrp4rag extract DATA --store STORE --parts relevance,signals"),
+    PROMPT: (_MISSING, "lrp4rag extract DATA --store STORE --parts relevance,signals,prompt"),
+    MATRIX: (
+        "not every row of this store has it, for it takes a backward pass for each of 64 parts of a response",
+        "lrp4rag extract DATA --store STORE --parts relevance --matrix 64x16",
+    ),
 }
-"""What adds a part that a store lacks."""
+"""Why a store lacks a part, and what adds it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that is left out, and what would add it."""
+    """Something that is left out, why, and what would add it."""
 
     what: str
+    why: str
     remedy: str
 
 
@@ -86,7 +91,7 @@ class Context:
                 path=store,
             )
         few = [name for name in subsets if name not in kept]
-        notes = (Note(f"responses of {', '.join(few)}: there are too few yet", REMEDIES["rows"]),)
+        notes = (Note(f"responses of {', '.join(few)}", *REMEDIES["rows"]),)
         others = {name: Rows.open(folder) for name, folder in variants.items()}
         run = None
         if baselines:
@@ -107,7 +112,7 @@ class Context:
     def lacking(self, need: str, what: str) -> tuple[Note, ...]:
         """A note that names the generators whose rows lack a part, if there are any."""
         names = [name for name, subset in self.subsets.items() if not subset.has(need)]
-        return (Note(f"{what} of {', '.join(names)}", REMEDIES[need]),) if names else ()
+        return (Note(f"{what} of {', '.join(names)}", *REMEDIES[need]),) if names else ()
 
     def variants_of(self, subset: Subset) -> dict[str, Variant | None]:
         """By name; None where a variant has too few rows in common with the subset."""

@@ -9,7 +9,7 @@ import pandas as pd
 
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.experiments.paper.ablations import CLASSIFIER, SHOWN, VECTOR
-from lrp4rag.experiments.paper.context import Context, Exhibit, Note, metric_rows
+from lrp4rag.experiments.paper.context import REMEDIES, Context, Exhibit, Note, metric_rows
 from lrp4rag.experiments.paper.methods import Model, nested
 from lrp4rag.experiments.paper.subset import FEWEST_SOURCES, Labels, Subset
 from lrp4rag.report.numbers import METRICS, percent, with_interval
@@ -53,7 +53,9 @@ def measure(context: Context) -> Implicit:
     }
     few = [name for name in others if name not in found]
     note = Note(
-        f"implicit_true for {', '.join(few)}", f"rows with other spans, of {FEWEST_SOURCES} sources or more"
+        f"implicit_true for {', '.join(few)}",
+        f"fewer than {FEWEST_SOURCES} sources have rows with other spans",
+        REMEDIES["rows"][1],
     )
     return Implicit(found, (note,) if few else ())
 

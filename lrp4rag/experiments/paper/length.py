@@ -38,18 +38,20 @@ KEPT = ("auroc", "accuracy", "balanced_accuracy", "f1")
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One setting over lengths; of `metrics`, those in `KEPT`."""
+    """One setting over lengths under a protocol ("honest", "paper"); of `metrics`, those in `KEPT`."""
 
     classifier: str
     vector: str
     mode: Mode
+    protocol: str
     lengths: tuple[int, ...]
     metrics: tuple[Metrics, ...]
 
     @property
     def name(self) -> str:
         what = CONSTANT if self.vector == CONSTANT else VECTOR_WORDS[self.vector]
-        return f"{self.classifier}, {what}, {self.mode}"
+        under = "" if self.protocol == "honest" else f" ({self.protocol} protocol)"
+        return f"{self.classifier}, {what}, {self.mode}{under}"
 
     @property
     def points(self) -> dict[int, Metrics]:
@@ -75,22 +77,27 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """The curves of each generator."""
+    """The curves of each generator, and what the protocols are."""
 
     curves: dict[str, tuple[Curve, ...]]
-    protocol: str
+    protocols: dict[str, str]
     left_out: tuple[Note, ...]
 
 
 def measure(context: Context) -> Lengths:
-    """One cell a length; every row at its own length and nothing else is chosen."""
+    """One cell a length; every row at its own length and nothing else is chosen.
+
+    The honest protocol has both ways to fill bins, the paper's has zeros, as its code does.
+    """
     settings, cache = context.settings, context.cache
+    swept = {"honest": (settings.plain, MODES_SWEPT), "paper": (settings.paper, (settings.paper.mode,))}
     places = [
-        (subset, classifier, vector, mode)
+        (subset, classifier, vector, mode, protocol)
         for subset in context.subsets.values()
         for classifier in settings.sweep_classifiers
         for vector in (*(each for each in ONE_VECTOR if subset.admits(each)), CONSTANT)
-        for mode in MODES_SWEPT
+        for protocol, modes in (swept[name] for name in settings.protocols)
+        for mode in modes
     ]
     cells = [
         [_cell(*place, at, settings) for at in _lengths_of(place[2], settings.sweep)] for place in places
@@ -98,15 +105,16 @@ def measure(context: Context) -> Lengths:
     # All at once, so that no worker waits for the last cell of a curve.
     cache.all([cell for group in cells for cell in group], "lengths")
     curves: dict[str, tuple[Curve, ...]] = dict.fromkeys(context.subsets, ())
-    for (subset, classifier, vector, mode), group in zip(places, cells, strict=True):
+    for (subset, classifier, vector, mode, protocol), group in zip(places, cells, strict=True):
         lengths = _lengths_of(vector, settings.sweep)
-        curve = Curve(classifier, vector, mode, lengths, tuple(cache.all(group, "lengths")))
-        curves[subset.generator] += (curve,)
-    return Lengths(curves, settings.plain.words, context.lacking("prompt", "R_prompt"))
+        metrics = tuple(cache.all(group, "lengths"))
+        curves[subset.generator] += (Curve(classifier, vector, mode, protocol.name, lengths, metrics),)
+    words = {name: swept[name][0].words for name in settings.protocols}
+    return Lengths(curves, words, context.lacking("prompt", "R_prompt"))
 
 
 def show(result: Lengths) -> Exhibit:
-    """A figure and a table a generator; the table has the lengths of `SHOWN_LENGTHS`."""
+    """A figure (of the first protocol) and a table a generator, which has the lengths of `SHOWN_LENGTHS`."""
     rows = [
         row | {"generator": generator}
         for generator, curves in result.curves.items()
@@ -117,7 +125,8 @@ def show(result: Lengths) -> Exhibit:
     figures, shown = {}, {}
     for generator, curves in result.curves.items():
         name = f"length-{slug(generator)}"
-        figures[name] = draw_lengths({curve.name: curve.points for curve in curves}, title=generator)
+        drawn = [curve for curve in curves if curve.protocol == curves[0].protocol]
+        figures[name] = draw_lengths({curve.name: curve.points for curve in drawn}, title=generator)
         shown[name] = _words(curves)
     return Exhibit(figures, {"length": pd.DataFrame(rows)}, shown)
 
@@ -139,7 +148,9 @@ def _lengths_of(vector: str, sweep: tuple[int, ...]) -> tuple[int, ...]:
     return shown if vector == CONSTANT and shown else sweep
 
 
-def _cell(subset: Subset, classifier: str, vector: str, mode: Mode, at: int, settings: Settings) -> Cell:
+def _cell(
+    subset: Subset, classifier: str, vector: str, mode: Mode, protocol: Protocol, at: int, settings: Settings
+) -> Cell:
     key = {
         "what": "length",
         "rows": subset.digest,
@@ -151,7 +162,9 @@ def _cell(subset: Subset, classifier: str, vector: str, mode: Mode, at: int, set
         "resamples": settings.band_resamples,
         "length": at,
     }
-    how = settings.plain, settings.band_resamples
+    if not protocol.grouped:
+        key["protocol"] = protocol.name
+    how = protocol, settings.band_resamples
     return Cell(key, Metrics, partial(_prepare, subset, classifier, vector, mode, at, *how))
 
 

@@ -11,6 +11,8 @@ from jinja2 import Environment
 
 from lrp4rag.experiments.paper.ablations import setup
 from lrp4rag.experiments.paper.context import Context
+from lrp4rag.experiments.paper.findings import NO_WORSE
+from lrp4rag.experiments.paper.verdicts import worded
 from lrp4rag.report import numbers
 from lrp4rag.report.templates import markdown_templates
 
@@ -35,7 +37,8 @@ def render(context: Context, results: Mapping[str, Any], shown: Mapping[str, str
             settings=context.settings,
             setup=setup(store.configuration),
             reader=Path(str(store.configuration.reader.get("name", ""))).name,
-            notes={note.what: note.remedy for note in notes},
+            no_worse=NO_WORSE,
+            notes={note.what: note for note in notes},
         )
     )
     return page
@@ -45,4 +48,5 @@ def render(context: Context, results: Mapping[str, Any], shown: Mapping[str, str
 def _environment() -> Environment:
     environment = markdown_templates(TEMPLATES)
     environment.filters |= {name: getattr(numbers, name) for name in FILTERS}
+    environment.filters["worded"] = worded
     return environment

@@ -35,7 +35,8 @@ from lrp4rag.training.cache import Cell
 class Section:
     """`measure` computes a result of type `kind`, `show` makes figures and tables of it.
 
-    `honest` sections have the honest protocol only. `more` is what a result depends on that others do not.
+    `honest` sections have the honest protocol only. `more` is what a result depends on that others do not;
+    `version` is raised whenever the same settings give another result.
     """
 
     name: str
@@ -44,10 +45,17 @@ class Section:
     show: Callable[[Any], Exhibit]
     honest: bool = True
     more: Callable[[Context], dict[str, Any]] = lambda _: {}
+    version: int = 2
 
     def cell(self, context: Context) -> Cell:
         """The whole result, under everything that it depends on."""
-        key = {"what": "section", "name": self.name, **context.key, **self.more(context)}
+        key = {
+            "what": "section",
+            "name": self.name,
+            "version": self.version,
+            **context.key,
+            **self.more(context),
+        }
         return Cell(key, self.kind, lambda: partial(self.measure, context))
 
 
@@ -98,11 +106,10 @@ def sections_named(names: tuple[str, ...], protocols: tuple[str, ...]) -> list[S
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """The page, every file beside it, and the seconds of each section (when it was computed)."""
+    """The page, and every file beside it."""
 
     page: Path
     files: tuple[Path, ...]
-    seconds: dict[str, float]
 
 
 def reproduce(context: Context, out: Path, sections: Sequence[Section], command: str) -> Reproduction:
@@ -131,7 +138,7 @@ def reproduce(context: Context, out: Path, sections: Sequence[Section], command:
     write_atomically(page, render(context, results, shown, command))
     files.append(page)
     write(out, manifest(context, command, seconds, files, out), earlier)
-    return Reproduction(page, tuple(files), seconds)
+    return Reproduction(page, tuple(files))
 
 
 def _write(exhibit: Exhibit, folder: Path) -> list[Path]:

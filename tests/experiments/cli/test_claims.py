@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.errors import InputError
-from lrp4rag.experiments.paper.claims import Line, Tables, best_published, lines
+from lrp4rag.experiments.paper.claims import Line, Tables, lines, rows_of
+from lrp4rag.experiments.published import best_published
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
+BASELINES = RESULTS / "prompt", RESULTS / "fine-tuned"
 
 
 def test_the_page_is_that_of_its_tables(run, tmp_path: Path) -> None:
     """So it is not written by hand."""
     out = tmp_path / "claims"
-    folders = ["--paper", RESULTS / "paper", "--matrix", RESULTS / "matrix", "--out", out]
-    run("experiments", "claims", *folders)
-    for name in ("README.md", "claims.csv"):
-        assert (out / name).read_text() == (RESULTS / "claims" / name).read_text()
+    folders = ["--paper", RESULTS / "paper", "--matrix", RESULTS / "matrix"]
+    folders += [item for folder in BASELINES for item in ("--baselines", folder)]
+    run("experiments", "claims", *folders, "--out", out)
+    assert (out / "claims.csv").read_text() == (RESULTS / "claims" / "claims.csv").read_text()
+    shown = [(one / "README.md").read_text().split("**Rule.**")[1] for one in (out, RESULTS / "claims")]
+    assert shown[0] == shown[1]  # what stands above says how long it took
 
 
 @pytest.mark.parametrize(
@@ -29,14 +32,51 @@ def test_the_page_is_that_of_its_tables(run, tmp_path: Path) -> None:
 )
 def test_a_verdict_is_by_the_interval(low: float, high: float, verdict: str) -> None:
     here = Interval(value=(low + high) / 2, low=low, high=high)
-    assert Line("1", "", "", "", here, 0.5, "").verdict == verdict
+    assert Line("1", "", 0, "", "", here, 0.5, "").verdict == verdict
 
 
-def test_the_larger_generator_is_ahead_where_its_accuracy_is_higher() -> None:
-    found = lines(Tables.read(RESULTS / "paper"), pd.read_csv(RESULTS / "matrix" / "findings.csv"))
-    step = next(line for line in found if line.where == "llama-2-7b-chat to llama-2-70b-chat")
-    assert step.here.value == pytest.approx(0.0667461)
+@pytest.fixture(scope="module")
+def found() -> list[Line]:
+    return lines(RESULTS / "paper", RESULTS / "matrix", BASELINES)
+
+
+def test_the_larger_generator_is_ahead_where_its_accuracy_is_higher(found: list[Line]) -> None:
+    steps = [line for line in found if line.where == "llama-2-7b-chat to llama-2-70b-chat"]
+    (step,) = (line for line in steps if "accuracy" in line.what)
+    assert step.here.value == pytest.approx(0.0572, abs=1e-3)
     assert step.verdict == "holds"
+    assert all(line.differs and line.against == -0.05 for line in steps)
+
+
+def test_lines_say_how_many_responses_they_are_of(found: list[Line]) -> None:
+    on_matrix = [line for line in found if line.what.startswith("lstm")]
+    assert {line.rows for line in on_matrix} == {550}
+    assert {line.rows for line in found if line.claim == "1"} == {839}
+    assert next(line for line in found if "fine-tuned-llm" in line.what).rows == 120
+
+
+def test_a_line_on_r_star_has_the_papers_figures(found: list[Line]) -> None:
+    of_larger = [
+        line
+        for line in found
+        if line.what.startswith("lstm")
+        and line.where == "llama-2-13b-chat"
+        and line.what.endswith("R_prompt")
+    ]
+    assert {line.paper for line in of_larger} == {"69.87 % beside 65.42 % (mlp)"}
+
+
+def test_relevance_is_set_beside_each_baseline_that_was_run(found: list[Line]) -> None:
+    beside = [line.what.split("that of ")[1] for line in found if "less that of" in line.what]
+    assert sorted(set(beside)) == ["fine-tuned-llm", "prompt-judge", "selfcheck-ngram"]
+
+
+def test_a_manifest_without_rows_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no manifest"):
+        rows_of(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"generators": {"a": 3}}')
+    with pytest.raises(InputError, match="does not say how many rows"):
+        rows_of(tmp_path)
 
 
 def test_the_papers_best_lines_are_those_of_its_table() -> None:

@@ -128,7 +128,8 @@ def test_a_second_run_computes_nothing_and_writes_the_same(made, cache):
     again = read_all(folder / "out")
     assert again.pop("README.md").replace(b" --section thresholds", b"") == written.pop("README.md")
     assert again == written
-    assert set(json.loads((folder / "out" / "manifest.json").read_text())["seconds"]) == set(SECTIONS)
+    manifest = json.loads((folder / "out" / "manifest.json").read_text())
+    assert set(manifest["seconds"]) == set(SECTIONS)
 
 
 def test_one_generator_alone_and_what_is_no_longer_made_is_removed(bare_store, tmp_path):
@@ -148,7 +149,8 @@ def test_a_store_with_r_response_only_has_every_section(bare_store, tmp_path, ca
     run("--store", bare_store, "--out", tmp_path / "out", "--cache", cache, "--generator", LARGE, *OPTIONS)
     page = (tmp_path / "out" / "README.md").read_text()
     assert "not tested, see below" in page
-    assert "R* is not stored." in page
+    assert "R* is not stored for every row." in page
+    assert "R_prompt is not stored." in page
     assert "--composite paper" in page
 
 
@@ -198,7 +200,8 @@ def test_a_killed_run_goes_on_where_it_was(bare_store, tmp_path):
 
     run(*arguments, "--cache", cache)
     after = cells(cache)
-    assert len(after) == 20 * 2 + 10 * 2 + 1  # lengths, the control's, and the section
+    # Lengths and the control's, with each way to fill bins and under the paper's protocol; and the section.
+    assert len(after) == 20 * 3 + 10 * 3 + 1
     assert len(done) < len(after)
     assert {name: after[name] for name in done} == done
     assert list(cache.glob(".*.tmp")) == []

@@ -154,6 +154,15 @@ def test_each_length_is_cross_validated_by_itself(full):
     values = [point["accuracy"].value for point in curve.metrics]
     assert curve.best() == curve.lengths[int(np.argmax(values))]
     assert curve.span("accuracy", 10) == pytest.approx(max(values[1:]) - min(values[1:]))
+    # Under the paper's protocol, a point is the line of Table 2.
+    papers = curves["svm, R_response, zeros (paper protocol)"]
+    (line,) = (
+        each
+        for each in table2.measure(full).generators[SMALL].lines["paper"]
+        if (each.classifier, each.vector) == ("svm", "response")
+    )
+    assert papers.at(220)["accuracy"].value == pytest.approx(line.accuracy.value)
+    assert "svm, R_response, interpolate (paper protocol)" not in curves
     constant = curves["svm, constant relevance, interpolate"]
     assert constant.lengths == (10, 20, 220)
     assert all(point["auroc"].value < 0.6 for point in constant.metrics)
@@ -235,16 +244,20 @@ def test_findings_follow_their_rule(full):
     means = [row.mean() for row in subset.vectors("response")]
     assert first.auroc.value == pytest.approx(1 - roc_auc_score(subset.labels, means))
     assert first.verdict == "holds"
-    second = [case for case in result.cases["2"] if case.where == SMALL]
-    assert [case.decides for case in second] == [True, False, False, False]
-    assert [case.where for case in result.cases["3"]] == [f"{SMALL} to {LARGE}"]
-    assert [case.what for case in result.cases["4"] if case.where == LARGE] == [
+    of_prompt = [
+        case for case in result.cases["4"] if case.where == SMALL and "less on R_prompt" in case.what
+    ]
+    assert [case.decides for case in of_prompt] == [True, True, False, False]
+    (step,) = result.cases["3"]
+    assert (step.where, step.null) == (f"{SMALL} to {LARGE}", findings.NO_WORSE)
+    of_matrix = [case for case in result.cases["4"] if case.what.startswith("lstm")]
+    assert [case.what for case in of_matrix if case.where == LARGE] == [
         f"lstm on R* along the {way}, less the best on {vector}"
         for vector in ("R_prompt", "R_response")
         for way in ("response", "prompt")
     ]
     # The paper claims the fourth of its larger generator only.
-    deciding = [case for case in result.cases["4"] if case.decides]
+    deciding = [case for case in of_matrix if case.decides]
     assert {case.where for case in deciding} == {LARGE}
     assert all(case.what.endswith("R_prompt") for case in deciding)
     assert result.left_out == ()
