@@ -75,10 +75,11 @@ BEST_THRESHOLDS = {("response", LLAMA_7B): (0.54, 0.697), ("response", LLAMA_13B
 it is reported on."""
 
 
-def best_published(kind: Kind, generator: str) -> Published:
-    """The row of Table 2 with the highest accuracy."""
+def best_published(kind: Kind, generator: str, starting: str = "", other_than: str = "") -> Published:
+    """The row of Table 2 with the highest accuracy, of the classifiers whose names begin so, but for one."""
     rows = [row for row in TABLE_2 if (row.kind, row.generator) == (kind, generator)]
-    return max(rows, key=attrgetter("accuracy"))
+    named = [one for one in rows if one.classifier.startswith(starting) and one.classifier != other_than]
+    return max(named, key=attrgetter("accuracy"))
 
 
 def published(classifier: str, generator: str) -> Published | None:

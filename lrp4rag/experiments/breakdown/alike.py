@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.classifiers.decision import best_threshold
 from lrp4rag.classifiers.verdict import merged_spans
 from lrp4rag.experiments.breakdown.stored import Labels, Numbers, StoredRows
 from lrp4rag.experiments.breakdown.strata import OURS
@@ -117,16 +115,11 @@ def lettuce(rows: StoredRows, offsets: Sequence[Offsets], resamples: int) -> Mar
             for one, example in zip(offsets, rows.examples, strict=True)
         ]
     )
-    tuned, chosen = np.zeros(len(owner), dtype=bool), []
-    for test, _, _ in rows.scores[LETTUCE].outside:
-        inside = np.isin(owner, test)
-        threshold = best_threshold(values[~inside], flags[~inside])
-        tuned[inside] = values[inside] >= threshold
-        chosen.append(float(threshold))
+    tuned, chosen = rows.scores[LETTUCE].tuned(owner, flags)
     return Marked(
         spans_of(rows, offsets, owner, values >= MARKS, resamples),
         spans_of(rows, offsets, owner, tuned, resamples),
-        tuple(chosen),
+        chosen,
     )
 
 
@@ -153,9 +146,3 @@ def spans_of(
         generator: overlap_metrics([found[k] for k in part], rows.groups[part], resamples=resamples)
         for generator, part in rows.parts.items()
     }
-
-
-def trained_on(rows: StoredRows, name: str) -> NDArray[np.intp]:
-    """How many responses each fold's weights were learned from: those that are neither judged nor fresh."""
-    judged = len(rows.judged_by(name))
-    return np.array([judged - len(test) - len(fresh) for test, fresh, _ in rows.scores[name].outside])

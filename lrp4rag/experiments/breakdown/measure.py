@@ -31,7 +31,6 @@ def measure(examples: Sequence[Example], compared: Path, study: Path, resamples:
     reader = load_reader(device="cpu")
     encodings = [reader.encode(example) for example in rows.examples]
     offsets = [one.response_offsets for one in encodings]
-    learned = alike.trained_on(rows, FINE_TUNED)
     try:
         state = {name: _chosen(one, STATES) for name, one in record["ways"]["responses"].items()}
     except (KeyError, TypeError) as error:
@@ -54,7 +53,7 @@ def measure(examples: Sequence[Example], compared: Path, study: Path, resamples:
         spans_here=alike.spans_here(rows, beside, offsets, resamples),
         lettuce_training=LETTUCE_TRAINING,
         reader=reader.identity.name,
-        fine_tuned_steps=TRAINING.steps(round(float(learned.mean()))),
+        fine_tuned_steps=TRAINING.steps(rows.scores[FINE_TUNED].trained_on),
         lengths=Lengths.of(encodings),
         state=state,
         forwards={name: one.forwards for name, one in read_costs(compared / "costs.json").systems.items()},

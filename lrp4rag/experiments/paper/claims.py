@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,9 @@ from lrp4rag.experiments.published import (
     LLAMA_7B,
     LLAMA_13B,
     SOURCE,
-    TABLE_2,
+    Published,
     best_published,
+    published,
 )
 from lrp4rag.experiments.results_page import Results, write_record
 from lrp4rag.report.markdown import Markdown, strong
@@ -165,16 +165,8 @@ def _beats(tables: Tables, measured: Sequence[pd.DataFrame]) -> Iterator[Line]:
 def _published_words(generator: str, kind: str = "") -> str:
     """The paper's best accuracy on a generator, beside that of its best baseline (of a kind)."""
     ours = best_published("lrp4rag", generator)
-    rivals = [
-        row
-        for row in TABLE_2
-        if row.kind == "baseline" and row.generator == generator and row.classifier.startswith(kind)
-    ]
-    theirs = max(rivals, key=attrgetter("accuracy"))
-    return (
-        f"{100 * ours.accuracy:.2f} % ({ours.classifier}) beside "
-        f"{100 * theirs.accuracy:.2f} % ({theirs.classifier})"
-    )
+    theirs = best_published("baseline", generator, starting=kind)
+    return f"{_accuracy(ours)} ({ours.classifier}) beside {_accuracy(theirs)} ({theirs.classifier})"
 
 
 def _kind_of(name: str) -> str:
@@ -193,9 +185,7 @@ def _stays(tables: Tables) -> Iterator[Line]:
         own = table[table["generator"] == generator]
         (best,) = _rows(own[own["name"] == BEST])
         majority = float(own[own["name"] == MAJORITY]["value"].iloc[0]), "the more frequent class"
-        paper = (
-            f"{100 * best_published('lrp4rag', generator).accuracy:.2f} %" if generator in GENERATORS else ""
-        )
+        paper = _best(generator) if generator in GENERATORS else ""
         what = "accuracy of its best classifier"
         yield Line("3", generator, rows, what, paper, _interval(best), *majority)
         swept = curve[
@@ -223,7 +213,12 @@ def _stays(tables: Tables) -> Iterator[Line]:
 
 
 def _best(generator: str) -> str:
-    return f"{100 * best_published('lrp4rag', generator).accuracy:.2f} %"
+    return _accuracy(best_published("lrp4rag", generator))
+
+
+def _accuracy(row: Published) -> str:
+    """As the paper prints it."""
+    return f"{100 * row.accuracy:.2f} %"
 
 
 def _tells(findings: pd.DataFrame, rows: dict[str, int], *, on_matrix: bool) -> Iterator[Line]:
@@ -247,12 +242,11 @@ def _tells(findings: pd.DataFrame, rows: dict[str, int], *, on_matrix: bool) -> 
 
 def _matrix_words(generator: str) -> str:
     """What the paper's Table 2 has of the LSTM on R*, and of its best other classifier."""
-    own = [row for row in TABLE_2 if (row.kind, row.generator) == ("lrp4rag", generator)]
-    if not own:
+    lstm = published("lstm", generator)
+    if lstm is None:
         return ""
-    lstm = next(row for row in own if row.classifier == "lstm")
-    other = max((row for row in own if row is not lstm), key=attrgetter("accuracy"))
-    return f"{100 * lstm.accuracy:.2f} % beside {100 * other.accuracy:.2f} % ({other.classifier})"
+    other = best_published("lrp4rag", generator, other_than="lstm")
+    return f"{_accuracy(lstm)} beside {_accuracy(other)} ({other.classifier})"
 
 
 def write_page(found: list[Line], out: Path, command: str) -> list[Path]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.report.numbers import verdict
 
-FAILS = "fails"
-
 
 def worded(interval: Interval, null: float) -> str:
     """Holds, fails, or cannot be told."""
     found = verdict(interval, null)
-    return FAILS if found == "does not hold" else found
+    return "fails" if found == "does not hold" else found
 
 
 def less(interval: Interval, number: float) -> Interval:

@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from lrp4rag.classifiers.card import Located, Metrics
-from lrp4rag.classifiers.decision import best_threshold
 from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.results_page import claim_page
@@ -31,7 +30,7 @@ from lrp4rag.experiments.systems.trained import refuse_seen
 from lrp4rag.strict_json import read_record
 from lrp4rag.training.cache import Cache
 from lrp4rag.training.folds import ONCE
-from lrp4rag.training.localisation import Marking, line_of, parts_of
+from lrp4rag.training.localisation import line_of, parts_of
 from lrp4rag.training.metrics import compare, outcome_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.tokens import Tokens, tokens_of
@@ -192,28 +191,19 @@ def comparison(rows: Rows, found: Mapping[str, SystemScores], plan: Plan) -> Com
             for name in of_all
             if (fixed := getattr(plan.baselines.get(name), "mark_from", None)) is not None
         },
-        steps={name: TRAINING.steps(_trained(found[name])) for name in found if name == FINE_TUNED},
+        steps={name: TRAINING.steps(found[name].trained_on) for name in found if name == FINE_TUNED},
     )
 
 
 def _tuned(rows: Rows, tokens: Tokens, found: SystemScores, resamples: int) -> dict[str, Metrics]:
     if found.marking is None or not found.marks(np.arange(len(tokens.flags))):
         return {}
-    scores, marked = found.marking.scores, np.zeros(len(tokens.owner), dtype=bool)
-    for test, _, _ in found.outside:
-        own = np.isin(tokens.owner, test)
-        marked[own] = scores[own] >= best_threshold(scores[~own], tokens.flags[~own])
-    marking = Marking(scores, marked, found.marking.sentences)
+    marked, _ = found.tuned(tokens.owner, tokens.flags)
+    marking = replace(found.marking, marked=marked)
     return {
         generator: line_of(rows.select(own), tokens, own, marking, resamples).spans
         for generator, own in parts_of(rows).items()
     }
-
-
-def _trained(found: SystemScores) -> int:
-    """How many responses a fold's weights learned from: those that are neither judged nor fresh."""
-    judged = int(np.isfinite(found.outcome.probabilities[0]).sum())
-    return round(float(np.mean([judged - len(test) - len(fresh) for test, fresh, _ in found.outside])))
 
 
 def _part(

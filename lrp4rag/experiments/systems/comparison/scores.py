@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Located, package_versions
+from lrp4rag.classifiers.decision import best_threshold
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.errors import InputError
 from lrp4rag.files import read_bytes, remove_leftovers, write_atomically
@@ -58,6 +59,29 @@ class SystemScores:
     def marks(self, tokens: Numbers) -> bool:
         """Whether all of these tokens were scored."""
         return self.marking is not None and bool(np.isfinite(self.marking.scores[tokens]).all())
+
+    @property
+    def trained_on(self) -> int:
+        """How many responses a fold's weights learned from, on average: those that are neither judged nor
+        fresh."""
+        judged = int(np.isfinite(self.outcome.probabilities[0]).sum())
+        return round(float(np.mean([judged - len(test) - len(fresh) for test, fresh, _ in self.outside])))
+
+    def tuned(self, owner: Numbers, flags: Flags) -> tuple[Flags, tuple[float, ...]]:
+        """Marks of N tokens, of these responses (N,) and labels (N,), where each fold's threshold is the
+        one with the best F1 of tokens of the other folds; and the thresholds.
+
+        Raises `ValueError` for a system that scores no tokens.
+        """
+        if self.marking is None:
+            raise ValueError("no scores of tokens")
+        scores, marked, thresholds = self.marking.scores, np.zeros(len(owner), dtype=bool), []
+        for test, _, _ in self.outside:
+            own = np.isin(owner, test)
+            threshold = best_threshold(scores[~own], flags[~own])
+            marked[own] = scores[own] >= threshold
+            thresholds.append(float(threshold))
+        return marked, tuple(thresholds)
 
     def line(self, part: Rows, tokens: Tokens, chosen: Numbers, resamples: int) -> Located | None:
         """Metrics of tokens, spans and sentences of rows, `part`, whose numbers are `chosen`; None where not

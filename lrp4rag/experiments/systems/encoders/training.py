@@ -69,7 +69,7 @@ def finetune(
     of_tokens = isinstance(items[0]["labels"], list)
     collate = (DataCollatorForTokenClassification if of_tokens else DataCollatorWithPadding)(tokenizer)
     generator = np.random.default_rng(training.seed)
-    steps = training.epochs * -(-len(items) // training.batch)
+    steps = training.steps(len(items))
     parameters = [one for one in model.parameters() if one.requires_grad]
     groups = _parameter_groups(model, training)
     optimizer = torch.optim.AdamW(groups, lr=training.rate, weight_decay=training.decay)

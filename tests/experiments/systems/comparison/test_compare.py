@@ -167,7 +167,7 @@ def test_steps_are_those_of_the_responses_that_weights_learned_from():
     test, fresh = np.arange(20), np.arange(20, 36)
     one = Outcome(np.full((1, 100), 0.5), np.zeros((1, 100), dtype=bool), ("",))
     found = SystemScores(one, None, np.ones(100, dtype=bool), ((test, fresh, np.full(16, 0.5)),))
-    assert TRAINING.steps(compare._trained(found)) == 16  # 64 in batches of 8, twice
+    assert TRAINING.steps(found.trained_on) == 16  # 64 in batches of 8, twice
 
 
 def test_one_system_under_two_names_counts_once(result, written):
