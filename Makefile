@@ -123,6 +123,9 @@ compare: $(VENV)/.installed ## judge RAGTruth by our detectors and every baselin
 EXTRACT = $(BIN)/lrp4rag extract $(RAGTRUTH) --dtype bfloat16 --workers 2
 LLAMA_2 := --generator llama-2-7b-chat --generator llama-2-13b-chat
 
+# Pages that have a part of what others leave out.
+BESIDE = --beside docs/results/matrix --beside docs/results/fine-tuned
+
 CLAIMS = $(BIN)/lrp4rag experiments claims --paper docs/results/paper --matrix docs/results/matrix \
 	--baselines docs/results/prompt --baselines docs/results/fine-tuned --out docs/results/claims
 
@@ -134,7 +137,8 @@ paper: $(VENV)/.installed ## extract relevance from RAGTruth, and make docs/resu
 	$(EXTRACT) --store $(STORES)/rules-cp_lrp --composite cp_lrp --parts relevance $(LLAMA_2)
 	$(EXTRACT) --store $(STORES)/raw --no-chat-template --parts relevance $(LLAMA_2)
 	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/attnlrp --variant rules-paper=$(STORES)/rules-paper \
-		--variant rules-cp_lrp=$(STORES)/rules-cp_lrp --variant raw=$(STORES)/raw --out docs/results/paper
+		--variant rules-cp_lrp=$(STORES)/rules-cp_lrp --variant raw=$(STORES)/raw $(BESIDE) --beside docs/results/prompt \
+		--out docs/results/paper
 	$(CLAIMS)
 
 # R_prompt of the two generators that the paper has, with other rules and without the chat template.
@@ -146,9 +150,9 @@ prompt: $(VENV)/.installed ## R_prompt of both Llama-2 generators, and make docs
 	$(EXTRACT) --store $(STORES)/raw --no-chat-template --parts relevance $(LLAMA_2)
 	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/prompt $(VARIANTS) --section table2 --section baselines --section thresholds \
 		--section length --section distributions --section ablations --section findings --baseline prompt-judge \
-		--baseline selfcheck-ngram=60 --out docs/results/prompt
+		--baseline selfcheck-ngram=60 $(BESIDE) --out docs/results/prompt
 	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/prompt --generator llama-2-7b-chat --section baselines \
-		--baseline fine-tuned-llm=120 --out docs/results/fine-tuned
+		--baseline fine-tuned-llm=120 --beside docs/results/matrix --out docs/results/fine-tuned
 	$(CLAIMS)
 
 # A part of what takes longest: R*, of the first sources.
@@ -159,7 +163,7 @@ matrix: $(VENV)/.installed ## R* of a part of RAGTruth, and make docs/results/ma
 	$(EXTRACT) --store $(STORES)/matrix --parts relevance,prompt --matrix 64x16 $(PART)
 	$(EXTRACT) --store $(STORES)/rules-paper --composite paper --parts relevance $(PART)
 	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/matrix --variant rules-paper=$(STORES)/rules-paper \
-		$(SECTIONS) --out docs/results/matrix
+		$(SECTIONS) --beside docs/results/prompt --beside docs/results/fine-tuned --out docs/results/matrix
 	$(CLAIMS)
 
 # RAGulator judged as its paper judges it; texts of the store are read, and no relevance.

@@ -35,10 +35,12 @@ MARKS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A system on some rows, and by what another beats it."""
+    """A system on some rows, by what another beats it, and the part of the rows that it had something to go
+    by for."""
 
     metrics: Metrics
     ahead: Metrics
+    answered: float
 
 
 def twins(rows: StoredRows) -> list[tuple[str, ...]]:
@@ -82,6 +84,7 @@ def lines(rows: StoredRows, ours: str, names: Sequence[str], resamples: int) -> 
             found[generator][name] = Line(
                 outcome_metrics(outcome, *given, resamples=resamples),
                 compare(rows.scores[ours].outcome.select(both), outcome, *given, resamples=resamples),
+                float(rows.scores[name].answered[both].mean()),
             )
     return {generator: some for generator, some in found.items() if some}
 
@@ -108,7 +111,7 @@ def lettuce(rows: StoredRows, offsets: Sequence[Offsets], resamples: int) -> Mar
     """Each fold's threshold is the one with the best F1 of tokens of the other folds, by scores of models
     that had not learned from these."""
     owner = np.repeat(np.arange(len(offsets)), [len(one) for one in offsets])
-    values = rows.token_scores(LETTUCE, len(owner))
+    marking = rows.marking(LETTUCE, len(owner))
     flags = np.concatenate(
         [
             tokens_in(one, [(label.start, label.end) for label in example.labels or ()])
@@ -117,7 +120,8 @@ def lettuce(rows: StoredRows, offsets: Sequence[Offsets], resamples: int) -> Mar
     )
     tuned, chosen = rows.scores[LETTUCE].tuned(owner, flags)
     return Marked(
-        spans_of(rows, offsets, owner, values >= MARKS, resamples),
+        # As the folds marked: scores are stored with three digits, so that 0.4996 is 0.5 here.
+        spans_of(rows, offsets, owner, marking.marked, resamples),
         spans_of(rows, offsets, owner, tuned, resamples),
         chosen,
     )

@@ -98,7 +98,7 @@ def claims_of(rows: StoredRows, offsets: Sequence[Offsets], starts: Starts, resa
 
 
 def _scored(rows: StoredRows, offsets: Sequence[Offsets], starts: Starts) -> list[_Claim]:
-    every = rows.token_scores(SYSTEM, sum(map(len, offsets)))
+    every = rows.marking(SYSTEM, sum(map(len, offsets))).scores
     chunker, found = Chunker(starts, CLAIM_TOKENS, CLAIM_OVERLAP), []
     for example, own, scores in zip(rows.examples, offsets, split(every, offsets), strict=True):
         text = example.response or ""

@@ -14,7 +14,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.systems.comparison.scores import SystemScores, known_scores
 from lrp4rag.training.folds import groups_of, labels_of
-from lrp4rag.training.localisation import ALL
+from lrp4rag.training.localisation import ALL, Marking
 
 Labels = NDArray[np.bool_]
 Numbers = NDArray[np.intp]
@@ -49,8 +49,8 @@ class StoredRows:
         by_name = {name: np.flatnonzero(generators == name) for name in sorted(set(generators.tolist()))}
         return by_name | {ALL: np.arange(len(self.examples))}
 
-    def token_scores(self, name: str, count: int) -> NDArray[np.float64]:
-        """A system's scores of the responses' tokens, one response after the other, (count,).
+    def marking(self, name: str, count: int) -> Marking:
+        """A system's scores and marks of the responses' tokens, one response after the other, (count,).
 
         Raises `ValueError` where it scored none, or other tokens.
         """
@@ -59,7 +59,7 @@ class StoredRows:
             raise ValueError("no scores of tokens")
         if len(marking.scores) != count:
             raise ValueError("the scores are of other tokens")
-        return marking.scores
+        return marking
 
     def judged_by(self, name: str) -> Numbers:
         """The rows that a system judged."""

@@ -73,6 +73,13 @@ PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "pap
     type=click.IntRange(1),
     help="Cross-validations with other folds, averaged; the time grows in proportion.",
 )
+@advanced(
+    "--beside",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of other results of this command, which have a part of what is left out here: the page "
+    "links to them. Repeat it for several.",
+)
 @BOOTSTRAP
 @click.option(
     "--length-step",
@@ -99,6 +106,7 @@ def reproduce(
     sources: int,
     reader: str | None,
     repeats: int,
+    beside: tuple[Path, ...],
     resamples: int,
     length_step: int,
     length_classifier: tuple[str, ...],
@@ -134,7 +142,7 @@ def reproduce(
         baselines=_baselines(baseline, sources),
         reader=reader,
     )
-    made = run(context, out, chosen, shown_command())
+    made = run(context, out, chosen, shown_command(), beside)
     say(f"wrote {made.page} and {len(made.files) - 1} files beside it")
 
 

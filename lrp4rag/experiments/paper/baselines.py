@@ -17,7 +17,9 @@ from lrp4rag.experiments.paper.context import BaselineRun, Context, Exhibit, Not
 from lrp4rag.experiments.paper.subset import Subset
 from lrp4rag.experiments.paper.table2 import best_of
 from lrp4rag.experiments.published import RESPONSES, TABLE_2
+from lrp4rag.experiments.systems.comparison.compare import FINE_TUNED
 from lrp4rag.experiments.systems.comparison.folds import FoldRunner, sample_of
+from lrp4rag.experiments.systems.finetuned import TRAINING
 from lrp4rag.experiments.systems.registry import baseline_named
 from lrp4rag.report.numbers import METRICS, difference, percent, slug, with_interval
 from lrp4rag.training.metrics import compare, outcome_metrics
@@ -29,6 +31,7 @@ USUAL = ("prompt-judge", "selfcheck-ngram", "selfcheck-prompt", "fine-tuned-llm"
 """Those that the paper's evaluation asks for."""
 AHEAD = "relevance's best less it: accuracy"
 """Of the table of numbers, beside metrics."""
+FREQUENT, LEARNED, STEPS = "accuracy of the more frequent class", "responses learned from", "steps"
 PAPERS = {"prompt": "prompt", "chainpoll": "prompt", "selfcheck": "SelfCheckGPT", "fine-tuned": "fine-tuned"}
 """How the paper calls its kind of a baseline, by how our name of it begins."""
 
@@ -39,7 +42,8 @@ class Row:
 
     `metrics` and the part `answered` (of which it had something to go by) are by protocol. `ahead` is the
     accuracy of the paper's best on relevance less the baseline's, in the honest folds (None without them): of
-    the same rows, learned from these rows only.
+    the same rows, learned from these rows only. `learned` has the responses, on average of the folds, that
+    weights are trained on, and `steps` those of that training; both are empty where none are.
     """
 
     name: str
@@ -49,6 +53,8 @@ class Row:
     metrics: dict[str, Metrics]
     answered: dict[str, float]
     ahead: Interval | None
+    learned: dict[str, int]
+    steps: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +114,7 @@ def _row(context: Context, subset: Subset, runners: Sequence[FoldRunner], name: 
     own = sample_of(subset.rows, sources, [subset.generator]) if slow else runners[0].sample
     given = subset.select(own) if slow else subset
     truth, resamples = (given.labels, given.groups), context.settings.resamples
-    metrics, answered, ahead = {}, {}, None
+    metrics, answered, ahead, learned = {}, {}, None, {}
     for runner in runners:
         scores = replace(runner, sample=own).system(name, baseline).run()
         probabilities = scores.outcome.probabilities[:, own]
@@ -117,12 +123,15 @@ def _row(context: Context, subset: Subset, runners: Sequence[FoldRunner], name: 
         protocol = runner.protocol
         metrics[protocol.name] = outcome_metrics(outcome, *truth, resamples=resamples)
         answered[protocol.name] = float(scores.answered[own].mean())
+        if name == FINE_TUNED:
+            learned[protocol.name] = scores.trained_on
         if protocol.nested:
             folds = replace(context.settings.by_accuracy, repeats=1)
             (best,) = context.outcomes([best_of(given, folds)], "baselines")
             ahead = compare(best, outcome, *truth, resamples=resamples)["accuracy"]
     majority = float(max(given.prevalence, 1 - given.prevalence))
-    return Row(name, baseline.facts.title, len(own), majority, metrics, answered, ahead)
+    steps = {protocol: TRAINING.steps(count) for protocol, count in learned.items()}
+    return Row(name, baseline.facts.title, len(own), majority, metrics, answered, ahead, learned, steps)
 
 
 def show(result: Baselines) -> Exhibit:
@@ -134,16 +143,32 @@ def show(result: Baselines) -> Exhibit:
             for protocol, metrics in row.metrics.items():
                 names = {"generator": generator, "protocol": protocol, "name": row.name, "rows": row.rows}
                 lines += metric_rows(metrics, **names)
+                counts = {FREQUENT: row.majority, LEARNED: row.learned.get(protocol)}
+                counts[STEPS] = row.steps.get(protocol)
+                lines += metric_rows(
+                    {
+                        metric: Interval(value=value, low=None, high=None)
+                        for metric, value in counts.items()
+                        if value is not None
+                    },
+                    **names,
+                )
             if row.ahead is not None:
                 names = {"generator": generator, "protocol": "honest", "name": row.name, "rows": row.rows}
                 lines += metric_rows({AHEAD: row.ahead}, **names)
     return Exhibit({}, {"baselines": pd.DataFrame(lines)} if lines else {}, shown)
 
 
+def _training(row: Row, protocol: str) -> str:
+    if protocol not in row.learned:
+        return ""
+    return f", {row.steps[protocol]} steps on {row.learned[protocol]} responses a fold"
+
+
 def _words(generator: str, rows: Sequence[Row]) -> list[dict[str, str]]:
     words = [
         {
-            "": row.title,
+            "": row.title + _training(row, protocol),
             "protocol": protocol,
             "responses": str(row.rows),
             **{METRICS[name]: with_interval(metrics[name]) for name in SHOWN},

@@ -15,8 +15,8 @@ import pandas as pd
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.figures.style import save_table
-from lrp4rag.experiments.paper.baselines import AHEAD, PAPERS
-from lrp4rag.experiments.paper.findings import MEAN, NO_WORSE, ON_MATRIX
+from lrp4rag.experiments.paper.baselines import AHEAD, FREQUENT, PAPERS
+from lrp4rag.experiments.paper.findings import NO_WORSE, ON_MATRIX
 from lrp4rag.experiments.paper.manifest import MANIFEST
 from lrp4rag.experiments.paper.table2 import BEST_BY_ACCURACY, MAJORITY
 from lrp4rag.experiments.paper.verdicts import worded
@@ -38,7 +38,9 @@ KIND = "lrp4rag experiments claims"
 TEMPLATE = Path(__file__).parent / "templates" / "claims.md.j2"
 HONEST, BEST = "honest", BEST_BY_ACCURACY
 CONTROLS = "control"
-LENGTHS = "svm, R_response, interpolate"
+LENGTHS = "svm, R_"
+"""How the names of swept lengths begin, of the SVM on relevance."""
+METRIC_WORDS = {"auroc": "AUROC", "accuracy": "accuracy"}
 GENERATORS = (LLAMA_7B, LLAMA_13B)
 """Those that the paper has figures of."""
 TITLES = {
@@ -52,7 +54,7 @@ TITLES = {
 @dataclass(frozen=True, slots=True)
 class Line:
     """A part of a claim: it holds where the interval of `here` lies above `against`. `rows` are the responses
-    that it is of; `differs` says that it is a difference."""
+    that it is of; `differs` says that it is a difference, and `decides` that it is not there to explain."""
 
     claim: str
     where: str
@@ -63,6 +65,7 @@ class Line:
     against: float
     against_what: str
     differs: bool = False
+    decides: bool = True
 
     @property
     def verdict(self) -> str:
@@ -121,9 +124,9 @@ def lines(paper: Path, matrix: Path, baselines: Sequence[Path] = ()) -> list[Lin
 def _differs(tables: Tables) -> Iterator[Line]:
     found = tables.findings
     for row in _rows(found[(found["finding"] == 1) & (found["metric"] == "auroc")]):
-        what = row["what"] if row["what"] == MEAN else f"also: {row['what']}"
         chance = float(row["null"]), "AUROC of chance"
-        yield Line("1", row["where"], tables.rows[row["where"]], what, "lower", _interval(row), *chance)
+        of = row["where"], tables.rows[row["where"]], row["what"]
+        yield Line("1", *of, "lower", _interval(row), *chance, decides=row["decides"])
     for row in _rows(tables.thresholds):
         key = str(row["vector"]), str(row["generator"])
         if row["chosen_on"] == "training folds" and row["scaling"] == "within" and key in BEST_THRESHOLDS:
@@ -159,7 +162,13 @@ def _beats(tables: Tables, measured: Sequence[pd.DataFrame]) -> Iterator[Line]:
             words = _published_words(row["generator"], _kind_of(row["name"]))
             what = f"accuracy of its best classifier, less that of {row['name']}"
             of = row["generator"], int(row["rows"])
-            yield Line("2", *of, what, words, _interval(row), 0.0, "no difference", differs=True)
+            own = _of(_of(found, "generator", row["generator"]), "name", row["name"])
+            has, majority = (
+                float(_of(_of(own, "protocol", HONEST), "metric", metric)["value"].iloc[0])
+                for metric in ("accuracy", FREQUENT)
+            )
+            beside = f"no difference; it has {number(has)}, the more frequent class {number(majority)}"
+            yield Line("2", *of, what, words, _interval(row), 0.0, beside, differs=True)
 
 
 def _published_words(generator: str, kind: str = "") -> str:
@@ -188,14 +197,17 @@ def _stays(tables: Tables) -> Iterator[Line]:
         paper = _best(generator) if generator in GENERATORS else ""
         what = "accuracy of its best classifier"
         yield Line("3", generator, rows, what, paper, _interval(best), *majority)
-        swept = curve[
-            (curve["generator"] == generator) & (curve["name"] == LENGTHS) & (curve["metric"] == "accuracy")
-        ]
-        (lowest,) = _rows(swept.nsmallest(1, "low"))
-        what = f"lowest accuracy of {len(swept)} lengths (L_new {lowest['length']}), {LENGTHS}"
-        highest = "highest at 220" if generator == LLAMA_7B else ""
-        yield Line("3", generator, rows, what, highest, _interval(lowest), *majority)
-    for metric, title in (("auroc", "AUROC"), ("accuracy", "also: accuracy")):
+        of_all = _of(_of(curve, "generator", generator), "metric", "accuracy")
+        for name in dict.fromkeys(name for name in of_all["name"] if name.startswith(LENGTHS)):
+            swept = _of(of_all, "name", name)
+            (lowest,) = _rows(swept.nsmallest(1, "low"))
+            unsure = int((swept["low"] <= majority[0]).sum())
+            what = f"lowest accuracy of {len(swept)} lengths (L_new {lowest['length']}), {name}" + (
+                f"; at {unsure} of them it does not hold" if unsure else ""
+            )
+            highest = "highest at 220" if generator == LLAMA_7B else ""
+            yield Line("3", generator, rows, what, highest, _interval(lowest), *majority)
+    for metric, title in METRIC_WORDS.items():
         for row in _rows(found[(found["finding"] == 3) & (found["metric"] == metric)]):
             smaller, larger = row["where"].split(" to ")
             both = smaller in GENERATORS and larger in GENERATORS and metric == "accuracy"
@@ -209,6 +221,7 @@ def _stays(tables: Tables) -> Iterator[Line]:
                 float(row["null"]),
                 "no worse",
                 differs=True,
+                decides=row["decides"],
             )
 
 
@@ -222,21 +235,23 @@ def _accuracy(row: Published) -> str:
 
 
 def _tells(findings: pd.DataFrame, rows: dict[str, int], *, on_matrix: bool) -> Iterator[Line]:
-    for row in _rows(findings[(findings["finding"] == 4) & (findings["metric"] == "auroc")]):
+    for row in _rows(findings[findings["finding"] == 4]):
         where, what = row["where"], row["what"]
         if what.startswith(ON_MATRIX) != on_matrix:
             continue
         paper = _matrix_words(where) if what.endswith("R_prompt") else ""
+        title = METRIC_WORDS[row["metric"]]
         yield Line(
             "4",
             where,
             rows[where],
-            what,
+            f"{title}, {what}",
             paper if on_matrix else "R_response tells more",
             _interval(row),
             0.0,
-            "no difference in AUROC",
+            f"no difference in {title}",
             differs=True,
+            decides=row["decides"],
         )
 
 
@@ -280,11 +295,11 @@ def _shown(found: list[Line]) -> Markdown:
                 {
                     "where": line.where,
                     "responses": str(line.rows),
-                    "what": line.what,
+                    "what": line.what if line.decides else f"also: {line.what}",
                     "the paper": line.paper,
                     "here": (difference if line.differs else with_interval)(line.here),
                     "must exceed": f"{number(line.against)}, {line.against_what}",
-                    "verdict": strong(line.verdict),
+                    "verdict": strong(line.verdict) if line.decides else line.verdict,
                 }
                 for line in found
             ],
@@ -303,6 +318,10 @@ def _csv(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise InputError("no table of lrp4rag experiments reproduce", path=path)
     return pd.read_csv(path)
+
+
+def _of(table: pd.DataFrame, column: str, value: str) -> pd.DataFrame:
+    return table[table[column] == value]
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -105,9 +105,14 @@ class Context:
         """Everything that a section's result depends on."""
         return {
             "settings": asdict(self.settings),
-            "rows": {name: [subset.digest, _extras(subset)] for name, subset in self.subsets.items()},
+            "rows": {name: [subset.digest, self.extras(subset)] for name, subset in self.subsets.items()},
             "variants": {name: rows.digest for name, rows in self.variants.items()},
         }
+
+    @staticmethod
+    def extras(subset: Subset) -> list[str]:
+        """Which of the parts that not every store has are there for all rows."""
+        return [name for name in (SIGNALS, PROMPT, MATRIX) if subset.has(name)]
 
     def lacking(self, need: str, what: str) -> tuple[Note, ...]:
         """A note that names the generators whose rows lack a part, if there are any."""
@@ -187,8 +192,3 @@ def metric_rows(metrics: Metrics, **names: object) -> list[dict[str, object]]:
         {**names, "metric": metric, "value": one.value, "low": one.low, "high": one.high}
         for metric, one in metrics.items()
     ]
-
-
-def _extras(subset: Subset) -> list[str]:
-    """Which of the parts that not every store has are there for all rows."""
-    return [name for name in (SIGNALS, PROMPT, MATRIX) if subset.has(name)]

@@ -20,7 +20,7 @@ from lrp4rag.experiments.paper.methods import Method, Model, nested
 from lrp4rag.experiments.paper.settings import MATRICES, ONE_VECTOR, VECTOR_WORDS
 from lrp4rag.experiments.paper.significance import auroc_of_low
 from lrp4rag.experiments.paper.subset import Labels, Subset
-from lrp4rag.experiments.paper.sweep import row_means
+from lrp4rag.experiments.paper.sweep import Scaling, row_means
 from lrp4rag.experiments.paper.table2 import CLASSIFIERS, on_matrices, on_vectors
 from lrp4rag.experiments.paper.verdicts import worded
 from lrp4rag.features.parts import MATRIX
@@ -35,8 +35,10 @@ SIZES = ("llama-2-7b-chat", "llama-2-13b-chat", "llama-2-70b-chat")
 MEAN = "mean relevance"
 OWN = "best of the paper's own on vectors"
 UNEXPLAINED = "what the lengths of response and prompt do not explain of it"
-DECISIVE = ("svm", "threshold")
-"""On R_response and R_prompt: the SVM, and the threshold, by which the paper's Table 1 compares the two."""
+WITHIN = "mean scaled within its row"
+DECISIVE = ("svm", WITHIN)
+"""On R_response and R_prompt: the SVM, and what the code of the paper's Table 1 sweeps a threshold over."""
+ACROSS = "mean in logits"
 ON_MATRIX = "lstm on"
 """How the words of a line on R* begin."""
 NO_WORSE = -0.05
@@ -86,7 +88,7 @@ def measure(context: Context) -> Findings:
     cases = {
         "1": _lower(context),
         "3": _larger_is_no_worse(context),
-        "4": (*_matrix_beats_vectors(context), *_response_beats_prompt(context)),
+        "4": (*_matrix_beats_vectors(context), *_means_apart(context), *_response_beats_prompt(context)),
     }
     left_out = (
         *context.lacking("prompt", "claim 4: R_prompt"),
@@ -99,11 +101,17 @@ def show(result: Findings) -> Exhibit:
     shown, lines = {}, []
     for number, cases in result.cases.items():
         if cases:
-            shown[f"finding-{number}"] = pd.DataFrame((_words(case) for case in cases), dtype=object)
+            table = pd.DataFrame((_words(case) for case in cases), dtype=object)
+            shown[f"finding-{number}"] = table.fillna("")
         for case in cases:
             metrics = {"auroc": case.auroc} | ({"accuracy": case.accuracy} if case.accuracy else {})
             lines += [
-                row | {"null": case.null, "verdict": worded(metrics[str(row["metric"])], case.null)}
+                row
+                | {
+                    "null": case.null,
+                    "verdict": worded(metrics[str(row["metric"])], case.null),
+                    "decides": case.decides and row["metric"] == "auroc",
+                }
                 for row in metric_rows(metrics, finding=number, where=case.where, what=case.what)
             ]
     return Exhibit({}, {"findings": pd.DataFrame(lines)}, shown)
@@ -158,6 +166,48 @@ def _residual(values: NDArray[np.float64], explained_by: NDArray[np.float64]) ->
     return rest
 
 
+def _means_apart(context: Context) -> tuple[Case, ...]:
+    """R_response less R_prompt by their means alone: nothing is learned, so there are no folds to pool."""
+    subsets = {name: subset for name, subset in context.subsets.items() if subset.admits("prompt")}
+    resamples = context.settings.resamples
+    cells = [
+        Cell(
+            {"what": "means apart", "rows": subset.digest, "resamples": resamples},
+            Metrics,
+            partial(_prepare_apart, subset, resamples),
+        )
+        for subset in subsets.values()
+    ]
+    return tuple(
+        Case(name, f"{what} on R_response, less on R_prompt", interval, decides=what in DECISIVE)
+        for name, found in zip(subsets, context.cache.all(cells, "findings"), strict=True)
+        for what, interval in found.items()
+    )
+
+
+def _prepare_apart(subset: Subset, resamples: int) -> Task:
+    response, prompt = subset.vectors("response"), subset.vectors("prompt")
+    scalings: dict[str, Scaling] = {WITHIN: "within", ACROSS: "across"}
+    pairs = {what: (row_means(response, one), row_means(prompt, one)) for what, one in scalings.items()}
+    return partial(_apart, pairs, subset.labels, subset.groups, resamples)
+
+
+def _apart(
+    pairs: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]],
+    labels: Labels,
+    groups: NDArray[np.str_],
+    resamples: int = RESAMPLES,
+) -> Metrics:
+    """How much oftener the first of a pair is lower in a hallucinated row than the second is."""
+    columns = np.column_stack([means for pair in pairs.values() for means in pair])
+
+    def measured(rows: NDArray[np.intp]) -> dict[str, float]:
+        found = auroc_of_low(columns[rows], labels[rows])
+        return dict(zip(pairs, map(float, found[::2] - found[1::2]), strict=True))
+
+    return bootstrap(measured, groups, resamples=resamples)
+
+
 def _separation(
     means: dict[str, NDArray[np.float64]],
     labels: Labels,
@@ -182,7 +232,7 @@ def _response_beats_prompt(context: Context) -> tuple[Case, ...]:
         )
         for name, subset in context.subsets.items()
         if subset.admits("prompt")
-        for classifier in (*DECISIVE, *(each for each in CLASSIFIERS if each not in DECISIVE))
+        for classifier in CLASSIFIERS
     }
     return _compared(context, pairs, decides=lambda _, what: what.startswith(DECISIVE))
 

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from lrp4rag.classifiers.card import package_versions
-from lrp4rag.experiments.claim import claim
+from lrp4rag.errors import InputError
+from lrp4rag.experiments.claim import PAGE, claim
 from lrp4rag.experiments.paper.context import Context
 from lrp4rag.files import write_atomically
 from lrp4rag.hashes import hash_of
+from lrp4rag.strict_json import read_record
 from lrp4rag.training.rows import Rows
 
 MANIFEST = "manifest.json"
 KIND = "lrp4rag experiments reproduce"
 MORE_VERSIONS = ("numpy", "scipy", "matplotlib", "seaborn")
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Another page of the evaluation: its folder's name, the link to it, how many responses of each generator
+    it is of, which parts all of a generator's have, and which baselines were run."""
+
+    name: str
+    link: str
+    rows: dict[str, int]
+    parts: tuple[str, ...]
+    baselines: tuple[str, ...]
 
 
 def manifest(
@@ -32,9 +48,15 @@ def manifest(
         "settings": context.key["settings"],
         "stores": {"main": _store(rows)} | {name: _store(each) for name, each in context.variants.items()},
         "generators": {
-            name: {"rows": len(subset), "hallucinated": int(subset.labels.sum()), "digest": subset.digest}
+            name: {
+                "rows": len(subset),
+                "hallucinated": int(subset.labels.sum()),
+                "digest": subset.digest,
+                "parts": context.extras(subset),
+            }
             for name, subset in context.subsets.items()
         },
+        "baselines": [] if context.baselines is None else list(context.baselines.sources),
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
         "outputs": {str(path.relative_to(folder)): sha256(path) for path in sorted(files)},
     }
@@ -42,6 +64,25 @@ def manifest(
 
 def sha256(path: Path) -> str:
     return hash_of(path.read_bytes())
+
+
+def link_to(other: Path, folder: Path) -> Beside:
+    """What another folder of results has, for a page in `folder` to link to.
+
+    Raises `InputError` where it has no manifest, or one that does not say what it is of.
+    """
+    path = other / MANIFEST
+    if not path.is_file():
+        raise InputError("no manifest of lrp4rag experiments reproduce", path=path)
+    record = read_record(path, "a manifest")
+    try:
+        rows = {str(name): int(one["rows"]) for name, one in record["generators"].items()}
+        parts = dict.fromkeys(str(each) for one in record["generators"].values() for each in one["parts"])
+        named = tuple(str(name) for name in record["baselines"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError("it does not say what rows and parts it is of: make it again", path=path) from error
+    link = Path(os.path.relpath(other / PAGE, folder)).as_posix()
+    return Beside(other.resolve().name, link, rows, tuple(parts), named)
 
 
 def claim_results(folder: Path) -> dict[str, str]:

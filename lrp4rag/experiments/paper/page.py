@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,27 @@ from typing import Any
 from jinja2 import Environment
 
 from lrp4rag.experiments.paper.ablations import setup
-from lrp4rag.experiments.paper.context import Context
+from lrp4rag.experiments.paper.context import Context, Note
 from lrp4rag.experiments.paper.findings import NO_WORSE
+from lrp4rag.experiments.paper.manifest import Beside
 from lrp4rag.experiments.paper.verdicts import worded
+from lrp4rag.features.parts import MATRIX, PROMPT
 from lrp4rag.report import numbers
 from lrp4rag.report.templates import markdown_templates
 
 TEMPLATES = Path(__file__).parent / "templates"
+PART_WORDS = {PROMPT: "R_prompt", MATRIX: "R\\* (Figure 4, the LSTM, claim 4)"}
+"""Of the parts that not every store has, those that the paper's tables need."""
 FILTERS = ("number", "percent", "percent_interval", "points", "with_interval", "difference", "slug")
 
 
-def render(context: Context, results: Mapping[str, Any], shown: Mapping[str, str], command: str) -> str:
+def render(
+    context: Context,
+    results: Mapping[str, Any],
+    shown: Mapping[str, str],
+    command: str,
+    beside: Sequence[Beside] = (),
+) -> str:
     """`results` by section, in reading order; `shown` has the tables in Markdown."""
     store = next(iter(context.subsets.values())).rows.store
     # What was left out anywhere, each once, and what would add it.
@@ -38,10 +48,20 @@ def render(context: Context, results: Mapping[str, Any], shown: Mapping[str, str
             setup=setup(store.configuration),
             reader=Path(str(store.configuration.reader.get("name", ""))).name,
             no_worse=NO_WORSE,
-            notes={note.what: note for note in notes},
+            notes=_by_reason(notes),
+            beside=beside,
+            part_words=PART_WORDS,
         )
     )
     return page
+
+
+def _by_reason(notes: Sequence[Note]) -> list[Note]:
+    """What is left out for one reason, and is added in one way, is one note."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for note in notes:
+        found.setdefault((note.why, note.remedy), []).append(note.what)
+    return [Note("; ".join(dict.fromkeys(what)), *reason) for reason, what in found.items()]
 
 
 @cache

@@ -24,7 +24,7 @@ from lrp4rag.experiments.paper import (
     transfer,
 )
 from lrp4rag.experiments.paper.context import Context, Exhibit
-from lrp4rag.experiments.paper.manifest import claim_results, manifest, write
+from lrp4rag.experiments.paper.manifest import claim_results, link_to, manifest, write
 from lrp4rag.experiments.paper.page import render
 from lrp4rag.files import write_atomically
 from lrp4rag.report.numbers import markdown
@@ -70,6 +70,7 @@ SECTIONS = {
             baselines.show,
             honest=False,
             more=baselines.depends_on,
+            version=3,
         ),
         Section("thresholds", thresholds.Thresholds, thresholds.measure, thresholds.show, honest=False),
         Section("length", length.Lengths, length.measure, length.show, honest=False),
@@ -84,7 +85,7 @@ SECTIONS = {
         Section("implicit", implicit.Implicit, implicit.measure, implicit.show),
         Section("reliability", reliability.Diagrams, reliability.measure, reliability.show),
         Section("transfer", transfer.Transfer, transfer.measure, transfer.show),
-        Section("findings", findings.Findings, findings.measure, findings.show),
+        Section("findings", findings.Findings, findings.measure, findings.show, version=3),
     )
 }
 """In reading order."""
@@ -112,12 +113,16 @@ class Reproduction:
     files: tuple[Path, ...]
 
 
-def reproduce(context: Context, out: Path, sections: Sequence[Section], command: str) -> Reproduction:
+def reproduce(
+    context: Context, out: Path, sections: Sequence[Section], command: str, beside: Sequence[Path] = ()
+) -> Reproduction:
     """Compute the sections and write them, with those that were computed before under the same settings.
+    What is left out links to other results, `beside`.
 
     Safe to interrupt: running it again resumes after the last finished cell. Raises `InputError` where `out`
     has other results.
     """
+    others = [link_to(folder, out) for folder in beside]
     earlier = claim_results(out)
     results: dict[str, Any] = {}
     seconds: dict[str, float] = {}
@@ -135,7 +140,7 @@ def reproduce(context: Context, out: Path, sections: Sequence[Section], command:
         files += _write(exhibit, out)
         shown |= {title: markdown(table) for title, table in exhibit.shown.items()}
     page = out / PAGE
-    write_atomically(page, render(context, results, shown, command))
+    write_atomically(page, render(context, results, shown, command, others))
     files.append(page)
     write(out, manifest(context, command, seconds, files, out), earlier)
     return Reproduction(page, tuple(files))

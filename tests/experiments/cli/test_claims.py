@@ -49,7 +49,7 @@ def test_the_larger_generator_is_ahead_where_its_accuracy_is_higher(found: list[
 
 
 def test_lines_say_how_many_responses_they_are_of(found: list[Line]) -> None:
-    on_matrix = [line for line in found if line.what.startswith("lstm")]
+    on_matrix = [line for line in found if "lstm on" in line.what]
     assert {line.rows for line in on_matrix} == {550}
     assert {line.rows for line in found if line.claim == "1"} == {839}
     assert next(line for line in found if "fine-tuned-llm" in line.what).rows == 120
@@ -59,9 +59,7 @@ def test_a_line_on_r_star_has_the_papers_figures(found: list[Line]) -> None:
     of_larger = [
         line
         for line in found
-        if line.what.startswith("lstm")
-        and line.where == "llama-2-13b-chat"
-        and line.what.endswith("R_prompt")
+        if "lstm on" in line.what and line.where == "llama-2-13b-chat" and line.what.endswith("R_prompt")
     ]
     assert {line.paper for line in of_larger} == {"69.87 % beside 65.42 % (mlp)"}
 

@@ -14,6 +14,7 @@ from lrp4rag.experiments.paper import baselines, table2
 from lrp4rag.experiments.paper.run import SECTIONS
 from lrp4rag.experiments.published import published
 from lrp4rag.experiments.systems.comparison.folds import sample_of
+from lrp4rag.experiments.systems.finetuned import TRAINING
 from lrp4rag.experiments.systems.registry import BASELINES
 from lrp4rag.experiments.systems.simple import NOVEL_WORDS
 from tests.experiments.paper.stores import LARGE, SMALL
@@ -59,6 +60,22 @@ def test_relevance_is_ahead_by_its_best_in_the_same_folds(full, found) -> None:
         accuracy = (best.flagged[0] == subset.labels).mean()
         assert row.rows == len(subset)
         assert row.ahead.value == pytest.approx(accuracy - row.metrics["honest"]["accuracy"].value)
+
+
+def test_training_says_its_steps_and_what_it_learned_from(full, found, monkeypatch) -> None:
+    monkeypatch.setattr(baselines, "FINE_TUNED", "prompt-judge")
+    length, stand_in = baselines.measure(full).generators[SMALL]
+    assert (length.learned, length.steps) == ({}, {})
+    # The stand-in has no weights, so that all it is calibrated on is fresh to it.
+    assert stand_in.learned == {"honest": 0, "paper": 0}
+    row = replace(found.generators[SMALL][1], learned={"honest": 75}, steps={"honest": TRAINING.steps(75)})
+    exhibit = baselines.show(baselines.Baselines({SMALL: (row,)}, ()))
+    numbers = exhibit.tables["baselines"].query("protocol == 'honest'").set_index("metric")["value"]
+    assert numbers[baselines.STEPS] == row.steps["honest"]
+    assert numbers[baselines.LEARNED] == row.learned["honest"]
+    assert numbers[baselines.FREQUENT] == row.majority
+    words = f", {row.steps['honest']} steps on {row.learned['honest']} responses a fold"
+    assert exhibit.shown[f"baselines-{SMALL}"][""].iloc[0].endswith(words)
 
 
 def test_the_tables_have_published_rows_of_the_same_kind(found) -> None:

@@ -97,6 +97,23 @@ def test_the_pages_numbers_are_the_results(made):
     assert f"{100 * best.value:.1f} % [{100 * best.low:.1f}, {100 * best.high:.1f}]" in page
 
 
+def test_what_is_left_out_links_to_other_results(made, full_store, cache, tmp_path):
+    folder, _ = made
+    few = ["--store", full_store, "--cache", cache, *OPTIONS, "--section", "thresholds"]
+    run(*few, "--beside", folder / "out", "--out", tmp_path / "out")
+    (line,) = (
+        line for line in (tmp_path / "out" / "README.md").read_text().splitlines() if "* [out]" in line
+    )
+    link = re.search(r"\]\(([^)]+)\)", line).group(1)
+    assert (tmp_path / "out" / link).resolve() == (folder / "out" / "README.md").resolve()
+    assert "R_prompt;" in line
+    assert line.endswith(f"30 responses of {SMALL}, 30 responses of {LARGE}.")
+    (tmp_path / "other").mkdir()
+    run(*few, "--beside", tmp_path / "other", "--out", tmp_path / "more", code=2)
+    (tmp_path / "other" / "manifest.json").write_text('{"generators": {"a": {"rows": 3}}}')
+    assert "make it again" in run(*few, "--beside", tmp_path / "other", "--out", tmp_path / "more", code=2)
+
+
 def test_the_manifest_has_a_hash_of_every_file_and_no_place_on_the_machine(made):
     folder, _ = made
     out = folder / "out"

@@ -38,6 +38,8 @@ from lrp4rag.training.rows import Rows
 if TYPE_CHECKING:
     import pandas as pd
 
+ANSWERED = 0.5
+"""Of the responses a system must have a usable reply for this part, or nothing is said of it."""
 TEMPLATE = Path(__file__).parent / "templates" / "page.md.j2"
 DECISIONS = ("accuracy", "precision", "recall", "f1")
 METRICS = ("auprc", "balanced_accuracy", "accuracy", "precision", "recall", "f1", "ece")
@@ -153,8 +155,10 @@ def render(out: Path) -> list[Path]:
             _unbeaten(view, name, where)
             for name in others
             for where in claims
-            if not _beaten(view, name, where)
+            if not _beaten(view, name, where) and not _mute(view, name, where)
         ],
+        mute=sorted({name for name in others for where in claims if _mute(view, name, where)}),
+        answered=ANSWERED,
         unbeaten_of_sample=[sentence for sentence, ahead in of_sample if not ahead],
         ahead_of_sample=sum(ahead for _, ahead in of_sample),
         costs=costs,
@@ -253,8 +257,16 @@ def _without(found: Comparison, names: Mapping[str, str]) -> Comparison:
     return replace(found, facts=facts, every=parts(found.every), sample=parts(found.sample))
 
 
+def _mute(view: View, name: str, generator: str) -> bool:
+    """Without a usable reply for most responses: what it would have said is not known."""
+    return _quality(view.found, name, generator).answered < ANSWERED
+
+
 def _verdict(view: View, name: str, generator: str) -> str:
     behind = _behind(view, name, generator)
+    if _mute(view, name, generator):
+        silent = 1 - _quality(view.found, name, generator).answered
+        return f"no verdict, {percent(silent)} unanswered, {difference(behind)}"
     return f"{'yes' if _beaten(view, name, generator) else 'no'}, {difference(behind)}"
 
 
@@ -291,7 +303,7 @@ def _of_sample(view: View) -> list[tuple[str, bool]]:
     """Slow systems on each generator, and whether ours is ahead where it learned from as few responses."""
     found, lines = view.found, []
     for name in sorted(found.facts.keys() - found.every[ALL].systems.keys() - set(view.ours)):
-        for where in view.claims:
+        for where in (one for one in view.claims if not _mute(view, name, one)):
             behind = found.sample[where].systems[name].behind_sample
             if behind is not None:
                 one = behind["auroc"]
