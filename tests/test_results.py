@@ -145,16 +145,19 @@ def test_what_is_extrapolated_is_called_so():
 
 def test_what_relevance_adds_has_the_figures_of_its_page():
     record = json.loads((ROOT / "docs/results/worth/results.json").read_text())
-    added = {
-        (one["base"], one["level"]): difference(Interval(**one["gain"]))
-        for one in record["lines"]
-        if (one["added"], one["generator"]) == ("relevance", "all")
-    }
+    added, by_means = (
+        {
+            (one["base"], one["level"]): difference(Interval(**one["gain"]))
+            for one in record["lines"]
+            if (one["added"], one["generator"]) == (name, "all")
+        }
+        for name in ("relevance", "relevance, means only")
+    )
     (table,) = (block for block in section("How good").split("\n\n") if block.startswith("| over |"))
     lines = [cells_of(line) for line in table.splitlines()[2:]]
     assert len(lines) == len(added) / 2 == 5
     for base, *cells in lines:
-        assert cells == [added[base, "tokens"], added[base, "responses"]]
+        assert cells == [added[base, "tokens"], added[base, "responses"], by_means[base, "responses"]]
     readme = " ".join((ROOT / "README.md").read_text().split())
     for base in ("hidden state", "all of these"):
         assert added[base, "tokens"] in readme
