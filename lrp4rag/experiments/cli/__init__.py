@@ -9,6 +9,7 @@ from lrp4rag.experiments.cli.breakdown import breakdown
 from lrp4rag.experiments.cli.claims import claims
 from lrp4rag.experiments.cli.compare import compare
 from lrp4rag.experiments.cli.entailment import entailment
+from lrp4rag.experiments.cli.lettuce import lettuce
 from lrp4rag.experiments.cli.localise import localise
 from lrp4rag.experiments.cli.page import page
 from lrp4rag.experiments.cli.ragulator import ragulator
@@ -32,6 +33,7 @@ for command in (
     study,
     worth,
     localise,
+    lettuce,
     ragulator,
     page,
 ):

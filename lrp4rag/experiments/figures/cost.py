@@ -31,7 +31,7 @@ def draw_curve(curve: Mapping[int, Mapping[str, Metrics]]) -> Figure:
     with themed():
         drawn = blank((6.4, 4.0))
         ax = drawn.subplots()
-        _lines(ax, sizes, {name: [curve[size][name]["auroc"] for size in sizes] for name in names})
+        draw_intervals(ax, sizes, {name: [curve[size][name]["auroc"] for size in sizes] for name in names})
         ax.set(xscale="log", xlabel="sources learned from", ylabel="AUROC of responses")
         ax.set_xticks(sizes, [str(size) for size in sizes])
         ax.minorticks_off()
@@ -47,7 +47,7 @@ def draw_cost(aurocs: ByGenerator, forwards: Mapping[str, float]) -> Figure:
         ax = drawn.subplots()
         places = [forwards[way] for way in ways]
         dots = {name: [values[way] for way in ways] for name, values in aurocs.items()}
-        _lines(ax, places, dots, joined=False)
+        draw_intervals(ax, places, dots, joined=False)
         places = sorted(set(places))
         for k, place in enumerate(places):
             words = ", ".join(way for way in ways if forwards[way] == place)
@@ -72,7 +72,7 @@ def draw_systems(aurocs: ByGenerator, forwards: Mapping[str, float], ours: tuple
         return drawn
 
 
-def _lines(
+def draw_intervals(
     ax: Axes, places: Sequence[float], lines: Mapping[str, Sequence[Interval]], *, joined: bool = True
 ) -> None:
     """Values with their intervals, a line or a row of dots a name; those that are undefined are left out."""

@@ -81,7 +81,7 @@ def train_entailment(
 
     kind, label = AutoModelForSequenceClassification, "training entailment"
     names = {"id2label": LABELS, "label2id": {name: k for k, name in LABELS.items()}}
-    train_encoder(kind, items_of, examples, resources, folder, training, label, **names)
+    train_encoder(kind, items_of, examples, resources, folder, training, label, config=names)
 
 
 def training_pairs(examples: list[Example], embedder: Embedder, seed: int) -> list[tuple[Pair, bool]]:

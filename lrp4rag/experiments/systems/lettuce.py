@@ -20,7 +20,7 @@ from lrp4rag.experiments.systems.encoders.token_classifier import (
     Window,
     labelled_window,
 )
-from lrp4rag.experiments.systems.encoders.training import Item, Training
+from lrp4rag.experiments.systems.encoders.training import AfterEpoch, Item, Training
 from lrp4rag.experiments.systems.encoders.weights import MINILM_PACKAGE
 from lrp4rag.experiments.systems.facts import SPANS, Facts
 from lrp4rag.experiments.systems.resources import Resources
@@ -67,8 +67,15 @@ def classifier_of(rows: Rows, resources: Resources) -> TrainedModel[TokenClassif
     return model_of_fold(rows, resources, settings, train_classifier, load, published=published)
 
 
-def train_classifier(examples: list[Example], resources: Resources, folder: Path) -> None:
-    """Train on the annotated spans of labelled examples; save model and tokenizer to a folder."""
+def train_classifier(
+    examples: list[Example],
+    resources: Resources,
+    folder: Path | None,
+    training: Training | None = None,
+    after_epoch: AfterEpoch | None = None,
+) -> None:
+    """Train on the annotated spans of labelled examples; save model and tokenizer to a folder, if one is
+    named."""
     from transformers import AutoModelForTokenClassification
 
     def items_of(model: Any, tokenizer: Any) -> list[Item]:
@@ -81,7 +88,7 @@ def train_classifier(examples: list[Example], resources: Resources, folder: Path
         return made
 
     kind, label = AutoModelForTokenClassification, "training token classifier"
-    train_encoder(kind, items_of, examples, resources, folder, TRAINING, label)
+    train_encoder(kind, items_of, examples, resources, folder, training or TRAINING, label, after_epoch)
 
 
 def measure(rows: Rows, resources: Resources, model: TokenClassifier) -> list[Measurement]:

@@ -6,9 +6,10 @@ They are cached in the folder of the resources, named after the rows and setting
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.experiments.systems.baseline import TrainedModel
 from lrp4rag.experiments.systems.encoders.running import seeded
-from lrp4rag.experiments.systems.encoders.training import Item, Training, finetune
+from lrp4rag.experiments.systems.encoders.training import AfterEpoch, Item, Training, finetune
 from lrp4rag.experiments.systems.encoders.weights import MINILM, load_encoder
 from lrp4rag.experiments.systems.resources import Choices, Resources
 from lrp4rag.files import folder_written_whole, read_bytes, remove_leftovers, write_atomically
@@ -87,17 +88,22 @@ def train_encoder(
     items_of: Callable[[Any, Any], list[Item]],
     examples: Sequence[Example],
     resources: Resources,
-    folder: Path,
+    folder: Path | None,
     training: Training,
     label: str,
-    **config: Any,
+    after_epoch: AfterEpoch | None = None,
+    config: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Train MiniLM under a new head on the items that `items_of` makes for model and tokenizer; save both to
-    a folder. `kind` is the class of transformers that loads it."""
+    a folder, if there is one. `kind` is the class of transformers that loads it."""
     with seeded(resources.seed):  # the head is drawn
-        options = {"num_labels": 2, "attention_probs_dropout_prob": training.attention_dropout} | config
+        options = {"num_labels": 2, "attention_probs_dropout_prob": training.attention_dropout} | dict(config)
         model, tokenizer = load_encoder(MINILM, kind, device=resources.choices.device, **options)
-    save(finetune(model, tokenizer, items_of(model, tokenizer), training, label), tokenizer, folder)
+    items = items_of(model, tokenizer)
+    trained = finetune(model, tokenizer, items, training, label, after_epoch=after_epoch)
+    if folder is None:
+        return
+    save(trained, tokenizer, folder)
     # Beside weights that may be chosen by name later.
     hashes = sorted({example.content_hash for example in examples})
     write_atomically(folder / SEEN_FILE, json.dumps(hashes) + "\n")

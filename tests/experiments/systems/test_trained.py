@@ -192,7 +192,7 @@ def items(monkeypatch):
     """What a model would learn from."""
     given = []
 
-    def stand_in(model, _tokenizer, made, *_):
+    def stand_in(model, _tokenizer, made, *_, **_options):
         given.extend(made)
         return model
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,9 @@ from lrp4rag.progress import track
 Item = dict[str, Any]
 """Lists of one text by their names: `input_ids`, `attention_mask` ..., and `labels`: a number, or a
 list with a number for each token (IGNORED where there is none)."""
+
+AfterEpoch = Callable[[int, Any, Any], None]
+"""Is told how many epochs are done, and the model, in evaluation mode, and its tokenizer."""
 
 IGNORED = -100  # as transformers pads labels
 BLOCK = 32  # batches whose items are sorted by length together
@@ -50,12 +53,13 @@ def finetune(
     label: str,
     *,
     tokens: int | None = None,
+    after_epoch: AfterEpoch | None = None,
 ) -> Any:
     """The same model, trained and in evaluation mode; the seed decides what is drawn.
 
     Only parameters that ask for a gradient learn. With `tokens`, a batch of items that have one label each
-    is read in passes of so many tokens, or one item: its gradient is the same in less memory. Raises
-    `ValueError` for no items.
+    is read in passes of so many tokens, or one item: its gradient is the same in less memory. `after_epoch`
+    may read the model, but draw nothing from torch. Raises `ValueError` for no items.
     """
     import torch
     from transformers import (
@@ -69,7 +73,7 @@ def finetune(
     of_tokens = isinstance(items[0]["labels"], list)
     collate = (DataCollatorForTokenClassification if of_tokens else DataCollatorWithPadding)(tokenizer)
     generator = np.random.default_rng(training.seed)
-    steps = training.steps(len(items))
+    steps, of_epoch = training.steps(len(items)), -(-len(items) // training.batch)
     parameters = [one for one in model.parameters() if one.requires_grad]
     groups = _parameter_groups(model, training)
     optimizer = torch.optim.AdamW(groups, lr=training.rate, weight_decay=training.decay)
@@ -78,7 +82,7 @@ def finetune(
     )
     with seeded(training.seed):  # of dropout
         model.train()
-        for chosen in track(_rounds(items, training, generator), steps, label):
+        for step, chosen in enumerate(track(_rounds(items, training, generator), steps, label), start=1):
             lengths = [len(items[k]["input_ids"]) for k in chosen]
             for own in [slice(None)] if tokens is None else batches(lengths, tokens):
                 some = chosen[own]
@@ -90,6 +94,9 @@ def finetune(
             optimizer.step()
             schedule.step()
             optimizer.zero_grad(set_to_none=True)
+            if after_epoch is not None and step % of_epoch == 0:
+                after_epoch(step // of_epoch, model.eval(), tokenizer)
+                model.train()
     return model.eval()
 
 

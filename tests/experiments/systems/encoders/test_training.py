@@ -178,6 +178,23 @@ def test_the_same_model_is_trained_and_frozen_parameters_stay(fresh):
     assert changed == {"classifier.weight", "classifier.bias"}
 
 
+def test_looking_at_the_model_after_each_epoch_changes_nothing(fresh):
+    training, items, seen = Training(epochs=3, rate=5e-3, batch=8), items_of(20), []
+
+    def look(number, model, tokenizer):
+        assert tokenizer is TOKENIZER
+        assert not model.training
+        seen.append((number, weights(model)))
+
+    looked, plain = fresh(), fresh()
+    finetune(looked, TOKENIZER, items, training, "", after_epoch=look)
+    finetune(plain, TOKENIZER, items, training, "")
+    assert [number for number, _ in seen] == [1, 2, 3]
+    assert same(weights(looked), weights(plain))
+    assert same(weights(looked), seen[2][1])
+    assert not same(seen[0][1], seen[1][1])
+
+
 def test_without_items_there_is_nothing_to_learn(fresh):
     with pytest.raises(ValueError, match="nothing to learn from"):
         finetune(fresh(), TOKENIZER, [], Training(), "")
