@@ -52,6 +52,20 @@ def token_intervals(
     return intervals_of(draws.values(partial(weighted_token_metrics, labels, scores, flagged)))
 
 
+def compare_tokens(
+    labels: Labels,
+    first: tuple[Scores, Labels],
+    second: tuple[Scores, Labels],
+    groups: NDArray[np.str_],
+    resamples: int = RESAMPLES,
+) -> Metrics:
+    """`first` less `second`, each the scores and flags of the same tokens, for every token metric, on the
+    same draws."""
+    draws = Draws.of(groups, resamples)
+    ours, theirs = (draws.values(partial(weighted_token_metrics, labels, *one)) for one in (first, second))
+    return intervals_of({name: ours[name] - theirs[name] for name in ours})
+
+
 def outcome_metrics(
     outcome: Outcome, labels: Labels, groups: NDArray[np.str_], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> Metrics:

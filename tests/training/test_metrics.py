@@ -21,6 +21,7 @@ from lrp4rag.training.metrics import (
     auroc_draws,
     bootstrap,
     compare,
+    compare_tokens,
     intervals,
     intervals_of,
     outcome_metrics,
@@ -171,6 +172,21 @@ def test_comparison_is_paired():
     assert swapped.value == pytest.approx(-difference.value)
     with pytest.raises(ValueError, match="as many repeats"):
         compare(outcome, Outcome(changed[:1], worse.flagged[:1]), labels, groups, resamples=10)
+
+
+def test_comparison_of_tokens_is_paired():
+    labels, groups, outcome = many(rows=300, sources=100)
+    scores, flagged = outcome.probabilities[0], outcome.flagged[0]
+    changed = scores.copy()
+    changed[:60] -= np.where(labels[:60], 0.1, -0.1)
+    less = compare_tokens(labels, (scores, flagged), (changed, changed >= 0.5), groups, 200)
+    alone = token_intervals(labels, scores, flagged, groups, 200)
+    other = token_intervals(labels, changed, changed >= 0.5, groups, 200)
+    for name in ("auroc", "f1"):
+        assert less[name].value == pytest.approx(alone[name].value - other[name].value)
+    assert less["auroc"].high - less["auroc"].low < 0.5 * (alone["auroc"].high - alone["auroc"].low)
+    same = compare_tokens(labels, (scores, flagged), (scores, flagged), groups, 20)
+    assert {(one.value, one.low, one.high) for one in same.values()} == {(0, 0, 0)}
 
 
 def test_draws_of_an_outcome_give_the_same_difference_and_wider_intervals_at_a_higher_level():

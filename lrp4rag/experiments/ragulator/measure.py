@@ -30,15 +30,15 @@ from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.experiments.systems.scoring import PartScores
 from lrp4rag.progress import track
 from lrp4rag.sentences import sentences_of, split_sentences
-from lrp4rag.training.metrics import bootstrap, ratios, token_intervals
+from lrp4rag.training.metrics import bootstrap, compare_tokens, ratios, token_intervals
 from lrp4rag.training.rows import Rows
 
 SYSTEMS: dict[str, Baseline] = {
     "random forest, simulated pairs": RAGULATOR_FOREST,
     "LightGBM, simulated pairs": RAGULATOR_LIGHTGBM,
     "the better of both, annotated sentences": RAGULATOR_ANNOTATED,
-    "encoder, trained as RAGulator's": RAGULATOR_ENCODER,
-    "encoder, trained as our other entailment systems": ENTAILMENT,
+    "encoder with RAGulator's settings, annotated sentences": RAGULATOR_ENCODER,
+    "encoder with our other entailment systems' settings, annotated sentences": ENTAILMENT,
 }
 TASKS = ("annotated", "simulated")
 TIMED, ALONE, LABELLED = 60, 60, 60
@@ -50,12 +50,14 @@ Scorer = Callable[[Sequence[Example]], list[PartScores]]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A system on both tasks, whose thresholds were chosen on other sources; `chosen` are its settings."""
+    """A system on both tasks, whose thresholds were chosen on other sources; `chosen` are its settings, and
+    `over_words` what it has less the control that counts novel words, on the same sentences."""
 
     name: str
     control: bool
     chosen: str
     tasks: dict[str, Metrics]
+    over_words: dict[str, Metrics]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ class Agreement:
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """All of the page: `sources` by use, `sentences` judged and those `out` of context by task. `conditions`
-    are what times were taken under, `labelled` the responses whose labels are compared."""
+    are what times were taken under, `labelled` the responses whose labels are compared; `agreement_read` is
+    of the sentences that the model had a usable reply for."""
 
     sources: dict[str, int]
     sentences: dict[str, int]
@@ -101,6 +104,7 @@ class Evaluation:
     conditions: str
     labelled: int
     agreement: dict[str, Agreement]
+    agreement_read: dict[str, Agreement]
 
 
 def evaluate(rows: Rows, resources: Resources, resamples: int) -> Evaluation:
@@ -115,27 +119,37 @@ def evaluate(rows: Rows, resources: Resources, resamples: int) -> Evaluation:
     }
     scorers = {name: partial(_read, one, rows, lambda: resources) for name, one in learned.items()} | CONTROLS
     anew = {name: partial(_read, one, rows, lambda: resources.uncached) for name, one in learned.items()}
-    lines, streams, thresholds = [], {}, {}
-    for name, scorer in track(scorers.items(), len(scorers), "judging sentences"):
-        found = {task: _threshold(scorer, tune[task]) for task in TASKS}
-        judged = {task: scorer(test[task].examples) for task in TASKS}
-        metrics = {task: _metrics(judged[task], test[task], found[task], resamples) for task in TASKS}
-        chosen = learned[name].chosen if name in learned else ""
-        lines.append(Line(name, name in CONTROLS, chosen, metrics))
-        streams[name] = _stream(judged["annotated"], test["annotated"], found["annotated"], resamples)
-        thresholds[name] = found["annotated"]
+    judged = {
+        name: {task: _judged(scorer, tune[task], test[task]) for task in TASKS}
+        for name, scorer in track(scorers.items(), len(scorers), "judging sentences")
+    }
     some = _drawn(split.test, LABELLED, resources.seed)
     labelled = annotated(some)
     given = {resources.chat.name: prompted_labels(some.examples, resources)} | {
-        name: [(one.scores >= thresholds[name]).astype(float) for one in scorer(some.examples)]
+        name: [
+            (one.scores >= judged[name]["annotated"].threshold).astype(float) for one in scorer(some.examples)
+        ]
         for name, scorer in scorers.items()
     }
+    given[NOTHING] = [np.zeros(len(one)) for one in labelled.out]
+    read = np.isfinite(np.concatenate(given[resources.chat.name]))
     return Evaluation(
         sources={name: len(set(part.groups)) for name, part in zip(Split._fields, split, strict=True)},
         sentences={task: len(one.labels) for task, one in test.items()},
         out={task: int(one.labels.sum()) for task, one in test.items()},
-        lines=tuple(lines),
-        streams=streams,
+        lines=tuple(
+            Line(
+                name,
+                name in CONTROLS,
+                learned[name].chosen if name in learned else "",
+                {task: _metrics(own[task], test[task], resamples) for task in TASKS},
+                {task: _less(own[task], judged[WORDS][task], test[task], resamples) for task in TASKS},
+            )
+            for name, own in judged.items()
+        ),
+        streams={
+            name: _stream(own["annotated"], test["annotated"], resamples) for name, own in judged.items()
+        },
         speeds={
             name: _speed(scorer, split.test.examples)
             for name, scorer in track(anew.items(), len(anew), "timing")
@@ -143,6 +157,10 @@ def evaluate(rows: Rows, resources: Resources, resamples: int) -> Evaluation:
         conditions=_conditions(resources),
         labelled=len(some),
         agreement={name: _agreement(labels, labelled, resamples) for name, labels in given.items()},
+        agreement_read={
+            name: _agreement([np.where(read, np.concatenate(labels), np.nan)], labelled, resamples)
+            for name, labels in given.items()
+        },
     )
 
 
@@ -196,7 +214,7 @@ def _everything(examples: Sequence[Example]) -> list[PartScores]:
     return [_parts(example, [1.0] * len(sentences_of(example.response))) for example in examples]
 
 
-WORDS = "words that no passage has"
+WORDS, NOTHING = "words that no passage has", "flag nothing"
 CONTROLS: dict[str, Scorer] = {
     WORDS: _novel_words,
     "words of the sentence": _words,
@@ -208,18 +226,33 @@ def _parts(example: Example, scores: Sequence[float]) -> PartScores:
     return PartScores(np.array(split_sentences(example.response or "")), np.array(scores))
 
 
-def _threshold(scorer: Scorer, task: Task) -> float:
-    """With the best F1."""
-    return best_threshold(task.scores(scorer(task.examples)), task.labels)
+class Judged(NamedTuple):
+    """Scores of each response's sentences, and the threshold that has the best F1 on other sources."""
+
+    parts: list[PartScores]
+    threshold: float
+
+    def of(self, task: Task) -> tuple[NDArray[np.float64], Flags]:
+        """Scores and marks of the sentences that count, (N,) each."""
+        scores = task.scores(self.parts)
+        return scores, scores >= self.threshold
 
 
-def _metrics(parts: Sequence[PartScores], task: Task, threshold: float, resamples: int) -> Metrics:
-    scores = task.scores(parts)
-    return token_intervals(task.labels, scores, scores >= threshold, task.sentence_groups, resamples)
+def _judged(scorer: Scorer, tune: Task, test: Task) -> Judged:
+    threshold = best_threshold(tune.scores(scorer(tune.examples)), tune.labels)
+    return Judged(scorer(test.examples), threshold)
 
 
-def _stream(parts: Sequence[PartScores], task: Task, threshold: float, resamples: int) -> Stream:
-    held = [one.scores >= threshold for one in parts]
+def _metrics(judged: Judged, task: Task, resamples: int) -> Metrics:
+    return token_intervals(task.labels, *judged.of(task), task.sentence_groups, resamples)
+
+
+def _less(judged: Judged, other: Judged, task: Task, resamples: int) -> Metrics:
+    return compare_tokens(task.labels, judged.of(task), other.of(task), task.sentence_groups, resamples)
+
+
+def _stream(judged: Judged, task: Task, resamples: int) -> Stream:
+    held = [one.scores >= judged.threshold for one in judged.parts]
     both = list(zip(held, task.out, strict=True))
     wrong = np.array([out.any() for out in task.out])
     whole = np.array([not marks.any() for marks in held])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.experiments.ragulator import measure
-from lrp4rag.experiments.ragulator.measure import CONTROLS, SYSTEMS, Evaluation, evaluate, kappa
+from lrp4rag.experiments.ragulator.measure import CONTROLS, SYSTEMS, WORDS, Evaluation, evaluate, kappa
 from lrp4rag.experiments.ragulator.page import write_page
 from lrp4rag.experiments.ragulator.tasks import annotated
 from lrp4rag.experiments.results_page import RESULTS
@@ -53,6 +53,15 @@ def test_every_system_and_control_is_judged_on_both_tasks(found: Evaluation) -> 
     assert by_name["LightGBM, simulated pairs"].chosen
 
 
+def test_every_line_is_set_beside_words_that_no_passage_has(found: Evaluation) -> None:
+    words = next(line for line in found.lines if line.name == WORDS)
+    for line in found.lines:
+        for task, less in line.over_words.items():
+            for name in ("auroc", "f1"):
+                apart = line.tasks[task][name].value - words.tasks[task][name].value
+                assert less[name].value == pytest.approx(apart, abs=1e-12)
+
+
 def test_a_stream_lets_out_what_is_not_marked(found: Evaluation) -> None:
     words, everything = found.streams["words that no passage has"], found.streams["flag everything"]
     assert (words.held_faithful.value, words.held_hallucinated.value) == (0, 1)
@@ -68,6 +77,11 @@ def test_speeds_and_agreement_are_of_every_system(found: Evaluation) -> None:
     assert found.conditions.startswith("cpu, ")
     assert (asked.asked, asked.read, asked.kappa.value) == (30, 30, 1)
     assert found.agreement["flag everything"].kappa.value == 0
+    nothing = found.agreement[measure.NOTHING]
+    assert nothing.accuracy.value == pytest.approx(1 - found.agreement["flag everything"].accuracy.value)
+    assert nothing.kappa.value == 0
+    # The stand-in for a model answers all.
+    assert found.agreement_read == found.agreement
 
 
 def test_replies_that_cannot_be_read_are_counted_and_not_judged() -> None:
