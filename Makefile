@@ -77,7 +77,7 @@ sbom: $(VENV)/.installed ## a bill of materials of ENVIRONMENT (.venv) with lice
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file build/sbom.json $(ENVIRONMENT)
 
 benchmark: $(VENV)/.installed ## time and memory of push and pull against a plain forward pass
-	$(BIN)/python -m benchmarks.passes
+	$(BIN)/python -m benchmarks.passes --out docs/results/speed/passes.json
 
 # Trains the bundled detector and measures what it is worth: make detector RAGTRUTH=folder STORES=folder [DATA=folder].
 # RAGTRUTH holds RAGTruth's source_info.jsonl and response.jsonl, train split; DATA what benchmarks/README.md names under

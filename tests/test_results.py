@@ -129,6 +129,15 @@ def test_controls_that_decide_as_the_detector_does_have_the_figures_of_the_compa
         assert words.format(f"{control:.3f}", f"{like:.3f}", f"{ours:.3f}") in page
 
 
+def test_the_cost_of_relevance_is_that_of_its_file():
+    measured = json.loads((ROOT / "docs/results/speed/passes.json").read_text())
+    lines = [cells_of(line) for line in section("How fast").splitlines() if "make benchmark" in line]
+    names = ("push_over_forward", "peak_memory_over_forward")
+    assert [line[1] for line in lines] == [f"{measured[name]:.1f}" for name in names]
+    words = f"takes {measured['push_over_forward']:.1f} plain forward passes"
+    assert words in " ".join((ROOT / "README.md").read_text().split())
+
+
 def test_what_is_extrapolated_is_called_so():
     peers = json.loads((ROOT / "docs/results/speed/table.json").read_text())["peers"]
     lxt = peers["lxt"]
@@ -209,8 +218,9 @@ def test_suspected_errors_of_labels_are_listed_for_machines_and_read_by_nothing(
 
 
 def test_where_systems_fail_has_the_figures_of_its_page() -> None:
-    """Each figure of the text is in the page that the command writes."""
-    page = (ROOT / "docs/results/breakdown/README.md").read_text()
+    """Each figure of the text is in a page that a command writes."""
+    pages = ("breakdown", "lettuce")
+    page = "".join((ROOT / f"docs/results/{name}/README.md").read_text() for name in pages)
     told = " ".join(section("Where it is good, and where it fails").split())
     found = re.findall(r"[-+]?0\.\d{3} \[[-+]?0\.\d+, [-+]?0\.\d+\]", told)
     assert len(found) > 12
