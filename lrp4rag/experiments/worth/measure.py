@@ -49,7 +49,8 @@ class Line:
 @dataclass(frozen=True, slots=True)
 class Gains:
     """`rows` and `hallucinated` by generator and of all; `left_out` responses lack what is read, and `store`
-    is the digest of the others. `trivial` has AUROCs of what anybody could do, by name and generator."""
+    is the digest of the others. `trivial` has AUROCs of what anybody could do, by name and generator, and
+    `earlier` the seconds, each on one core, of folds that earlier runs finished."""
 
     lines: tuple[Line, ...]
     trivial: dict[str, dict[str, Interval]]
@@ -59,6 +60,7 @@ class Gains:
     left_out: int
     store: str
     seeds: int
+    earlier: float = 0.0
 
 
 def measure(
@@ -72,8 +74,12 @@ def measure(
     """
     kept = with_parts(rows, levels)
     lines: list[Line] = []
+    earlier = 0.0
     for level in levels:
-        outcomes = _of_tokens(kept, folder, seeds, jobs) if level == "tokens" else _whole(kept, seeds, jobs)
+        if level == "tokens":
+            outcomes, earlier = _of_tokens(kept, folder, seeds, jobs)
+        else:
+            outcomes = _whole(kept, seeds, jobs)
         lines += _lines(level, kept, outcomes, resamples)
     parts = parts_of(kept)
     return Gains(
@@ -85,6 +91,7 @@ def measure(
         len(rows) - len(kept),
         kept.digest,
         seeds,
+        earlier,
     )
 
 
@@ -103,7 +110,8 @@ Outcomes = Mapping[tuple[str, str], Outcome]
 """By base and what is added; nothing (\"\") is added to the base alone."""
 
 
-def _of_tokens(rows: Rows, folder: Path, seeds: int, jobs: int) -> Outcomes:
+def _of_tokens(rows: Rows, folder: Path, seeds: int, jobs: int) -> tuple[Outcomes, float]:
+    """And the seconds, each on one core, of folds that earlier runs finished."""
     added = {"": (), **plan.BLOCKS_ADDED}
     trials = {
         f"{base}, {name}": Trial((*one.blocks, *more))
@@ -116,11 +124,12 @@ def _of_tokens(rows: Rows, folder: Path, seeds: int, jobs: int) -> Outcomes:
         replace(validation, protocol=replace(ONCE, seed=seed)).run(trials, f"seed {seed + 1} of {seeds}")
         for seed in range(seeds)
     ]
-    return {
+    outcomes = {
         (base, name): _together([one[f"{base}, {name}"].outcome for one in found])
         for base in plan.BASES
         for name in added
     }
+    return outcomes, validation.cache.earlier
 
 
 def _together(outcomes: Sequence[Outcome]) -> Outcome:
