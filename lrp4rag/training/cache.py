@@ -94,11 +94,6 @@ class Cache:
         records = (self._read(cell) for cell in {cell.name: cell for cell in cells}.values())
         return float(sum(record["seconds"] for record in records if record is not None))
 
-    @property
-    def earlier(self) -> float:
-        """The seconds, each on one core, of all cells that earlier runs computed and this one has read."""
-        return float(sum(self._earlier.values()))
-
     def write(self, cell: Cell, value: Any, seconds: float) -> None:
         """Cache a value, as `to_json` gives it."""
         self._made.add(cell.name)
@@ -110,9 +105,9 @@ class Cache:
 
         Its seconds include those, on one core, of cells that it reads and that an earlier run computed.
         """
-        before = self.earlier
+        before = sum(self._earlier.values())
         value, seconds = _timed(cell.prepare())
-        self.write(cell, value, seconds + self.earlier - before)
+        self.write(cell, value, seconds + sum(self._earlier.values()) - before)
         return self.read(cell)
 
     def all(self, cells: Sequence[Cell], label: str) -> list[Any]:

@@ -106,6 +106,14 @@ class CrossValidation:
         self._compute_scores([trial], [cells], "scores of blocks")
         return self.cache.all(cells, "probabilities of training rows")
 
+    def seconds(self, trials: Iterable[Trial]) -> float:
+        """How long all folds of trials that were run took, each on one core, whenever that was."""
+        cells = []
+        for trial in trials:
+            cells += self.result_cells(trial)
+            cells += [cell for each in self.score_cells(trial).values() for cell in each]
+        return self.cache.seconds(cells)
+
     def folds(self, trial: Trial) -> list[Split]:
         learn = judged = None
         if trial.judged is not None:

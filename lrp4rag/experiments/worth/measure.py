@@ -50,7 +50,7 @@ class Line:
 class Gains:
     """`rows` and `hallucinated` by generator and of all; `left_out` responses lack what is read, and `store`
     is the digest of the others. `trivial` has AUROCs of what anybody could do, by name and generator, and
-    `earlier` the seconds, each on one core, of folds that earlier runs finished."""
+    `fold_seconds` what the folds of token models took, each on one core, whenever that was."""
 
     lines: tuple[Line, ...]
     trivial: dict[str, dict[str, Interval]]
@@ -60,7 +60,7 @@ class Gains:
     left_out: int
     store: str
     seeds: int
-    earlier: float = 0.0
+    fold_seconds: float = 0.0
 
 
 def measure(
@@ -74,10 +74,10 @@ def measure(
     """
     kept = with_parts(rows, levels)
     lines: list[Line] = []
-    earlier = 0.0
+    seconds = 0.0
     for level in levels:
         if level == "tokens":
-            outcomes, earlier = _of_tokens(kept, folder, seeds, jobs)
+            outcomes, seconds = _of_tokens(kept, folder, seeds, jobs)
         else:
             outcomes = _whole(kept, seeds, jobs)
         lines += _lines(level, kept, outcomes, resamples)
@@ -91,7 +91,7 @@ def measure(
         len(rows) - len(kept),
         kept.digest,
         seeds,
-        earlier,
+        seconds,
     )
 
 
@@ -111,7 +111,7 @@ Outcomes = Mapping[tuple[str, str], Outcome]
 
 
 def _of_tokens(rows: Rows, folder: Path, seeds: int, jobs: int) -> tuple[Outcomes, float]:
-    """And the seconds, each on one core, of folds that earlier runs finished."""
+    """And the seconds that all folds took, each on one core, whenever that was."""
     added = {"": (), **plan.BLOCKS_ADDED}
     trials = {
         f"{base}, {name}": Trial((*one.blocks, *more))
@@ -120,16 +120,14 @@ def _of_tokens(rows: Rows, folder: Path, seeds: int, jobs: int) -> tuple[Outcome
     }
     names = {block for trial in trials.values() for block in trial.blocks}
     validation = CrossValidation.open(rows, folder, blocks_named(sorted(names)), jobs)
-    found = [
-        replace(validation, protocol=replace(ONCE, seed=seed)).run(trials, f"seed {seed + 1} of {seeds}")
-        for seed in range(seeds)
-    ]
+    seeded = [replace(validation, protocol=replace(ONCE, seed=seed)) for seed in range(seeds)]
+    found = [one.run(trials, f"seed {seed + 1} of {seeds}") for seed, one in enumerate(seeded)]
     outcomes = {
         (base, name): _together([one[f"{base}, {name}"].outcome for one in found])
         for base in plan.BASES
         for name in added
     }
-    return outcomes, validation.cache.earlier
+    return outcomes, sum(one.seconds(trials.values()) for one in seeded)
 
 
 def _together(outcomes: Sequence[Outcome]) -> Outcome:
