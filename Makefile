@@ -124,7 +124,7 @@ EXTRACT = $(BIN)/lrp4rag extract $(RAGTRUTH) --dtype bfloat16 --workers 2
 LLAMA_2 := --generator llama-2-7b-chat --generator llama-2-13b-chat
 
 # Pages that have a part of what others leave out.
-BESIDE = --beside docs/results/matrix --beside docs/results/fine-tuned
+OTHER_PAGES = --beside docs/results/matrix --beside docs/results/fine-tuned
 
 CLAIMS = $(BIN)/lrp4rag experiments claims --paper docs/results/paper --matrix docs/results/matrix \
 	--baselines docs/results/prompt --baselines docs/results/fine-tuned --out docs/results/claims
@@ -137,7 +137,7 @@ paper: $(VENV)/.installed ## extract relevance from RAGTruth, and make docs/resu
 	$(EXTRACT) --store $(STORES)/rules-cp_lrp --composite cp_lrp --parts relevance $(LLAMA_2)
 	$(EXTRACT) --store $(STORES)/raw --no-chat-template --parts relevance $(LLAMA_2)
 	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/attnlrp --variant rules-paper=$(STORES)/rules-paper \
-		--variant rules-cp_lrp=$(STORES)/rules-cp_lrp --variant raw=$(STORES)/raw $(BESIDE) --beside docs/results/prompt \
+		--variant rules-cp_lrp=$(STORES)/rules-cp_lrp --variant raw=$(STORES)/raw $(OTHER_PAGES) --beside docs/results/prompt \
 		--out docs/results/paper
 	$(CLAIMS)
 
@@ -150,7 +150,7 @@ prompt: $(VENV)/.installed ## R_prompt of both Llama-2 generators, and make docs
 	$(EXTRACT) --store $(STORES)/raw --no-chat-template --parts relevance $(LLAMA_2)
 	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/prompt $(VARIANTS) --section table2 --section baselines --section thresholds \
 		--section length --section distributions --section ablations --section findings --baseline prompt-judge \
-		--baseline selfcheck-ngram=60 $(BESIDE) --out docs/results/prompt
+		--baseline selfcheck-ngram=60 $(OTHER_PAGES) --out docs/results/prompt
 	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/prompt --generator llama-2-7b-chat --section baselines \
 		--baseline fine-tuned-llm=120 --beside docs/results/matrix --out docs/results/fine-tuned
 	$(CLAIMS)
