@@ -152,7 +152,7 @@ prompt: $(VENV)/.installed ## R_prompt of both Llama-2 generators, and make docs
 		--section length --section distributions --section ablations --section findings --baseline prompt-judge \
 		--baseline selfcheck-ngram=60 $(OTHER_PAGES) --out docs/results/prompt
 	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/prompt --generator llama-2-7b-chat --section baselines \
-		--baseline fine-tuned-llm=120 --beside docs/results/matrix --out docs/results/fine-tuned
+		--baseline fine-tuned-llm=120 --beside docs/results/prompt --out docs/results/fine-tuned
 	$(CLAIMS)
 
 # A part of what takes longest: R*, of the first sources.

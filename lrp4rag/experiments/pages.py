@@ -43,6 +43,6 @@ def render(folder: Path) -> list[Path]:
         raise InputError(why, path=results.path, field="kind")
     try:
         return RENDERERS[results.kind](folder)
-    except (LookupError, UndefinedError) as error:
+    except (LookupError, ValueError, UndefinedError) as error:
         why = f"the parts of {RESULTS} do not fit together ({type(error).__name__}: {first_line(error)})"
         raise InputError(why, path=results.path) from error

@@ -34,7 +34,7 @@ def to_json(value: Any) -> Any:
     return finite_or_none(value.item() if isinstance(value, np.generic) else value)
 
 
-def rounded(value: Any, decimals: int = 5) -> Any:
+def rounded(value: Any, decimals: int = 6) -> Any:
     """What `to_json` gives, with fewer decimals, for a page."""
     return _floats_changed(value, lambda number: round(number, decimals))
 

@@ -15,9 +15,10 @@ import pandas as pd
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.figures.style import save_table
+from lrp4rag.experiments.paper import manifest
 from lrp4rag.experiments.paper.baselines import AHEAD, FREQUENT, PAPERS
 from lrp4rag.experiments.paper.findings import NO_WORSE, ON_MATRIX
-from lrp4rag.experiments.paper.manifest import MANIFEST
+from lrp4rag.experiments.paper.settings import VECTOR_WORDS
 from lrp4rag.experiments.paper.table2 import BEST_BY_ACCURACY, MAJORITY
 from lrp4rag.experiments.paper.verdicts import worded
 from lrp4rag.experiments.published import (
@@ -31,15 +32,18 @@ from lrp4rag.experiments.published import (
 )
 from lrp4rag.experiments.results_page import Results, write_record
 from lrp4rag.report.markdown import Markdown, strong
-from lrp4rag.report.numbers import difference, markdown, number, with_interval
-from lrp4rag.strict_json import read_record
+from lrp4rag.report.numbers import bracketed, difference, markdown, number
 
 KIND = "lrp4rag experiments claims"
 TEMPLATE = Path(__file__).parent / "templates" / "claims.md.j2"
 HONEST, BEST = "honest", BEST_BY_ACCURACY
-CONTROLS = "control"
+BEST_WORDS = "accuracy of its best classifier"
 LENGTHS = "svm, R_"
 """How the names of swept lengths begin, of the SVM on relevance."""
+INTERVAL = ("value", "low", "high")
+METRIC = ("generator", "name", "metric", *INTERVAL)
+FINDING = ("finding", "where", "what", "metric", *INTERVAL, "null", "decides")
+"""Columns of tables."""
 METRIC_WORDS = {"auroc": "AUROC", "accuracy": "accuracy"}
 GENERATORS = (LLAMA_7B, LLAMA_13B)
 """Those that the paper has figures of."""
@@ -54,7 +58,8 @@ TITLES = {
 @dataclass(frozen=True, slots=True)
 class Line:
     """A part of a claim: it holds where the interval of `here` lies above `against`. `rows` are the responses
-    that it is of; `differs` says that it is a difference, and `decides` that it is not there to explain."""
+    that it is of; `differs` says that it is a difference, and `decides` that it is not there to explain;
+    `figures` are those that it is the difference of, or others beside it."""
 
     claim: str
     where: str
@@ -66,6 +71,7 @@ class Line:
     against_what: str
     differs: bool = False
     decides: bool = True
+    figures: str = ""
 
     @property
     def verdict(self) -> str:
@@ -77,6 +83,7 @@ class Tables:
     """What a folder of results has; `rows` are each generator's responses."""
 
     table2: pd.DataFrame
+    ahead: pd.DataFrame
     findings: pd.DataFrame
     thresholds: pd.DataFrame
     lengths: pd.DataFrame
@@ -85,9 +92,14 @@ class Tables:
     @classmethod
     def read(cls, folder: Path) -> Tables:
         """Raises `InputError` for a missing file."""
-        names = ("table2", "findings", "tables-1-and-5", "length")
-        table2, findings, thresholds, lengths = (_csv(folder / f"{name}.csv") for name in names)
-        return cls(table2, findings, thresholds, lengths, rows_of(folder))
+        return cls(
+            table2=_csv(folder / "table2.csv", *METRIC),
+            ahead=_csv(folder / "table2-ahead.csv", "generator", "less", *INTERVAL),
+            findings=_csv(folder / "findings.csv", *FINDING),
+            thresholds=_csv(folder / "tables-1-and-5.csv", "over_everything", "flag_everything_f1"),
+            lengths=_csv(folder / "length.csv", *METRIC, "length"),
+            rows=rows_of(folder),
+        )
 
 
 def rows_of(folder: Path) -> dict[str, int]:
@@ -95,14 +107,7 @@ def rows_of(folder: Path) -> dict[str, int]:
 
     Raises `InputError` where it has none.
     """
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise InputError("no manifest of lrp4rag experiments reproduce", path=path)
-    try:
-        generators = read_record(path, "a manifest")["generators"]
-        return {name: int(one["rows"]) for name, one in generators.items()}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError("it does not say how many rows each generator has", path=path) from error
+    return {name: one.rows for name, one in manifest.read(folder).generators.items()}
 
 
 def lines(paper: Path, matrix: Path, baselines: Sequence[Path] = ()) -> list[Line]:
@@ -111,12 +116,12 @@ def lines(paper: Path, matrix: Path, baselines: Sequence[Path] = ()) -> list[Lin
     Raises `InputError` for a missing file.
     """
     tables = Tables.read(paper)
-    measured = [_csv(folder / "baselines.csv") for folder in baselines]
+    measured = [_csv(folder / "baselines.csv", *METRIC, "protocol", "rows") for folder in baselines]
     return [
         *_differs(tables),
         *_beats(tables, measured),
         *_stays(tables),
-        *_tells(_csv(matrix / "findings.csv"), rows_of(matrix), on_matrix=True),
+        *_tells(_csv(matrix / "findings.csv", *FINDING), rows_of(matrix), on_matrix=True),
         *_tells(tables.findings, tables.rows, on_matrix=False),
     ]
 
@@ -131,15 +136,18 @@ def _differs(tables: Tables) -> Iterator[Line]:
         key = str(row["vector"]), str(row["generator"])
         if row["chosen_on"] == "training folds" and row["scaling"] == "within" and key in BEST_THRESHOLDS:
             at, f1 = BEST_THRESHOLDS[key]
+            over = "over_everything"
             yield Line(
                 "1",
                 key[1],
                 tables.rows[key[1]],
-                "F1 of the threshold on R_response",
+                f"F1 of the threshold on {VECTOR_WORDS[key[0]]}, less that of flagging everything",
                 f"F1 {f1:.3f} at {at:.2f}",
-                Interval(value=row["f1"], low=row["f1_low"], high=row["f1_high"]),
-                float(row["flag_everything_f1"]),
-                "F1 of flagging everything",
+                Interval(value=row[over], low=row[f"{over}_low"], high=row[f"{over}_high"]),
+                0.0,
+                "no difference",
+                differs=True,
+                figures=f"{number(row['f1'])} and {number(row['flag_everything_f1'])}",
             )
 
 
@@ -149,26 +157,26 @@ def _beats(tables: Tables, measured: Sequence[pd.DataFrame]) -> Iterator[Line]:
         own = table[table["generator"] == generator]
         (best,) = _rows(own[own["name"] == BEST])
         words, theirs = _published_words(generator), best_published("baseline", generator)
-        (highest,) = _rows(own[own["kind"] == CONTROLS].nlargest(1, "value"))
-        for against, what in (
-            (theirs.accuracy, f"the paper's best baseline, {theirs.classifier}"),
-            (float(highest["value"]), f"the best control here, {highest['name']}"),
-        ):
-            what_of = "accuracy of its best classifier"
-            rows = tables.rows[generator]
-            yield Line("2", generator, rows, what_of, words, _interval(best), against, what)
+        of = generator, tables.rows[generator]
+        what = f"the paper's best baseline, {theirs.classifier}"
+        yield Line("2", *of, BEST_WORDS, words, _interval(best), theirs.accuracy, what)
+        for row in _rows(_of(tables.ahead, "generator", generator)):
+            control = float(_of(own, "name", row["less"])["value"].iloc[0])
+            what = f"{BEST_WORDS}, less that of the best control here, {row['less']}"
+            both = f"{number(best['value'])} and {number(control)}"
+            yield Line(
+                "2", *of, what, words, _interval(row), 0.0, "no difference", differs=True, figures=both
+            )
     for found in measured:
         for row in _rows(found[found["metric"] == AHEAD]):
             words = _published_words(row["generator"], _kind_of(row["name"]))
-            what = f"accuracy of its best classifier, less that of {row['name']}"
+            what = f"{BEST_WORDS}, less that of {row['name']}"
             of = row["generator"], int(row["rows"])
             own = _of(_of(found, "generator", row["generator"]), "name", row["name"])
-            has, majority = (
-                float(_of(_of(own, "protocol", HONEST), "metric", metric)["value"].iloc[0])
-                for metric in ("accuracy", FREQUENT)
-            )
-            beside = f"no difference; it has {number(has)}, the more frequent class {number(majority)}"
-            yield Line("2", *of, what, words, _interval(row), 0.0, beside, differs=True)
+            honest = _of(own, "protocol", HONEST).set_index("metric")["value"]
+            own_accuracy, majority = (number(honest.get(metric)) for metric in ("accuracy", FREQUENT))
+            has = f"it has {own_accuracy}, the more frequent class {majority}"
+            yield Line("2", *of, what, words, _interval(row), 0.0, "no difference", differs=True, figures=has)
 
 
 def _published_words(generator: str, kind: str = "") -> str:
@@ -195,15 +203,14 @@ def _stays(tables: Tables) -> Iterator[Line]:
         (best,) = _rows(own[own["name"] == BEST])
         majority = float(own[own["name"] == MAJORITY]["value"].iloc[0]), "the more frequent class"
         paper = _best(generator) if generator in GENERATORS else ""
-        what = "accuracy of its best classifier"
-        yield Line("3", generator, rows, what, paper, _interval(best), *majority)
+        yield Line("3", generator, rows, BEST_WORDS, paper, _interval(best), *majority)
         of_all = _of(_of(curve, "generator", generator), "metric", "accuracy")
         for name in dict.fromkeys(name for name in of_all["name"] if name.startswith(LENGTHS)):
             swept = _of(of_all, "name", name)
             (lowest,) = _rows(swept.nsmallest(1, "low"))
             unsure = int((swept["low"] <= majority[0]).sum())
             what = f"lowest accuracy of {len(swept)} lengths (L_new {lowest['length']}), {name}" + (
-                f"; at {unsure} of them it does not hold" if unsure else ""
+                f"; at {unsure} of them it is not shown to hold" if unsure else ""
             )
             highest = "highest at 220" if generator == LLAMA_7B else ""
             yield Line("3", generator, rows, what, highest, _interval(lowest), *majority)
@@ -297,7 +304,8 @@ def _shown(found: list[Line]) -> Markdown:
                     "responses": str(line.rows),
                     "what": line.what if line.decides else f"also: {line.what}",
                     "the paper": line.paper,
-                    "here": (difference if line.differs else with_interval)(line.here),
+                    "here": difference(line.here) if line.differs else _three_digits(line.here),
+                    "figures": line.figures,
                     "must exceed": f"{number(line.against)}, {line.against_what}",
                     "verdict": strong(line.verdict) if line.decides else line.verdict,
                 }
@@ -308,16 +316,28 @@ def _shown(found: list[Line]) -> Markdown:
     )
 
 
+def _three_digits(interval: Interval) -> str:
+    """Bounds as fine as what they are compared with: 0.597 [0.566, 0.624] beside 0.567."""
+    if interval.low is None or interval.high is None:
+        return number(interval.value)
+    return f"{number(interval.value)} {bracketed(interval.low, interval.high, 3)}"
+
+
 def _row(line: Line) -> dict[str, Any]:
     values = {field.name: getattr(line, field.name) for field in fields(line)}
     here = values.pop("here")
     return values | {"value": here.value, "low": here.low, "high": here.high, "verdict": line.verdict}
 
 
-def _csv(path: Path) -> pd.DataFrame:
+def _csv(path: Path, *columns: str) -> pd.DataFrame:
+    """Raises `InputError` where the file or a column is missing."""
     if not path.is_file():
         raise InputError("no table of lrp4rag experiments reproduce", path=path)
-    return pd.read_csv(path)
+    table = pd.read_csv(path)
+    for name in columns:
+        if name not in table:
+            raise InputError("no such column: make the table again", path=path, field=name)
+    return table
 
 
 def _of(table: pd.DataFrame, column: str, value: str) -> pd.DataFrame:

@@ -102,7 +102,7 @@ def show(result: Findings) -> Exhibit:
     for number, cases in result.cases.items():
         if cases:
             table = pd.DataFrame((_words(case) for case in cases), dtype=object)
-            shown[f"finding-{number}"] = table.fillna("")
+            shown[f"finding-{number}"] = table.loc[:, (table != "").any()]
         for case in cases:
             metrics = {"auroc": case.auroc} | ({"accuracy": case.accuracy} if case.accuracy else {})
             lines += [
@@ -122,7 +122,7 @@ def _words(case: Case) -> dict[str, str]:
         "where": case.where,
         "what": case.what if case.decides else f"also: {case.what}",
         "AUROC": with_interval(case.auroc) if case.null > 0 else difference(case.auroc),
-        **({"accuracy": difference(case.accuracy)} if case.accuracy else {}),
+        "accuracy": difference(case.accuracy),
         "verdict": strong(case.verdict) if case.decides else case.verdict,
     }
 

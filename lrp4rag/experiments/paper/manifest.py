@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from lrp4rag.classifiers.card import package_versions
 from lrp4rag.errors import InputError
@@ -18,22 +21,45 @@ from lrp4rag.files import write_atomically
 from lrp4rag.hashes import hash_of
 from lrp4rag.strict_json import read_record
 from lrp4rag.training.rows import Rows
+from lrp4rag.types import first_fault
 
 MANIFEST = "manifest.json"
 KIND = "lrp4rag experiments reproduce"
+BASELINES = "baselines"
+"""The section that reads no relevance."""
 MORE_VERSIONS = ("numpy", "scipy", "matplotlib", "seaborn")
 
 
 @dataclass(frozen=True, slots=True)
+class Generator:
+    """How many responses of it, and which parts all of them have."""
+
+    rows: Annotated[int, Field(gt=0, strict=True)]
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a manifest says that other pages need. `seconds` has the sections that were run."""
+
+    kind: Literal["lrp4rag experiments reproduce"]
+    generators: Annotated[dict[str, Generator], Field(min_length=1)]
+    baselines: tuple[str, ...]
+    seconds: dict[str, float]
+
+    def rows_with(self, part: str) -> dict[str, int]:
+        """The responses of each generator that the page has results on a part of: baselines read none."""
+        read = self.seconds.keys() - {BASELINES}
+        return {name: one.rows for name, one in self.generators.items() if read and part in one.parts}
+
+
+@dataclass(frozen=True, slots=True)
 class Beside:
-    """Another page of the evaluation: its folder's name, the link to it, how many responses of each generator
-    it is of, which parts all of a generator's have, and which baselines were run."""
+    """Another page of the evaluation: its folder's name, the link to it, and what it is of."""
 
     name: str
     link: str
-    rows: dict[str, int]
-    parts: tuple[str, ...]
-    baselines: tuple[str, ...]
+    known: Known
 
 
 def manifest(
@@ -66,23 +92,24 @@ def sha256(path: Path) -> str:
     return hash_of(path.read_bytes())
 
 
-def link_to(other: Path, folder: Path) -> Beside:
-    """What another folder of results has, for a page in `folder` to link to.
-
-    Raises `InputError` where it has no manifest, or one that does not say what it is of.
-    """
-    path = other / MANIFEST
+def read(folder: Path) -> Known:
+    """Raises `InputError` where a folder has no manifest, or one that does not say what it is of."""
+    path = folder / MANIFEST
     if not path.is_file():
         raise InputError("no manifest of lrp4rag experiments reproduce", path=path)
-    record = read_record(path, "a manifest")
     try:
-        rows = {str(name): int(one["rows"]) for name, one in record["generators"].items()}
-        parts = dict.fromkeys(str(each) for one in record["generators"].values() for each in one["parts"])
-        named = tuple(str(name) for name in record["baselines"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError("it does not say what rows and parts it is of: make it again", path=path) from error
+        return TypeAdapter(Known).validate_python(read_record(path, "a manifest"))
+    except ValidationError as error:
+        fault, field = first_fault(error)
+        why = f"it does not say what it is of: make it again ({fault})"
+        raise InputError(why, path=path, field=field) from error
+
+
+def link_to(other: Path, folder: Path) -> Beside:
+    """What another folder of results has, for a page in `folder` to link to; raises `InputError` as `read`
+    does."""
     link = Path(os.path.relpath(other / PAGE, folder)).as_posix()
-    return Beside(other.resolve().name, link, rows, tuple(parts), named)
+    return Beside(other.resolve().name, quote(link), read(other))
 
 
 def claim_results(folder: Path) -> dict[str, str]:

@@ -12,14 +12,14 @@ from jinja2 import Environment
 from lrp4rag.experiments.paper.ablations import setup
 from lrp4rag.experiments.paper.context import Context, Note
 from lrp4rag.experiments.paper.findings import NO_WORSE
-from lrp4rag.experiments.paper.manifest import Beside
+from lrp4rag.experiments.paper.manifest import BASELINES, Beside, Known
 from lrp4rag.experiments.paper.verdicts import worded
 from lrp4rag.features.parts import MATRIX, PROMPT
 from lrp4rag.report import numbers
 from lrp4rag.report.templates import markdown_templates
 
 TEMPLATES = Path(__file__).parent / "templates"
-PART_WORDS = {PROMPT: "R_prompt", MATRIX: "R\\* (Figure 4, the LSTM, claim 4)"}
+PART_WORDS = {PROMPT: "R_prompt", MATRIX: "R* (Figure 4, the LSTM, claim 4)"}
 """Of the parts that not every store has, those that the paper's tables need."""
 FILTERS = ("number", "percent", "percent_interval", "points", "with_interval", "difference", "slug")
 
@@ -30,8 +30,10 @@ def render(
     shown: Mapping[str, str],
     command: str,
     beside: Sequence[Beside] = (),
+    *,
+    whole: bool = True,
 ) -> str:
-    """`results` by section, in reading order; `shown` has the tables in Markdown."""
+    """`results` by section, in reading order, all of them if `whole`; `shown` has the tables in Markdown."""
     store = next(iter(context.subsets.values())).rows.store
     # What was left out anywhere, each once, and what would add it.
     notes = [note for result in results.values() for note in getattr(result, "left_out", ())]
@@ -40,6 +42,7 @@ def render(
         .get_template("page.md.j2")
         .render(
             results=results,
+            whole=whole,
             shown=shown,
             command=command,
             subsets=context.subsets,
@@ -49,11 +52,25 @@ def render(
             reader=Path(str(store.configuration.reader.get("name", ""))).name,
             no_worse=NO_WORSE,
             notes=_by_reason(notes),
-            beside=beside,
-            part_words=PART_WORDS,
+            beside=[(one, found) for one in beside if (found := _more(one.known, context, results))],
         )
     )
     return page
+
+
+def _more(other: Known, context: Context, results: Mapping[str, Any]) -> list[str]:
+    """What a page has that this one leaves out, in words: a part of generators whose rows lack it here, and
+    baselines that were not run here."""
+    found = []
+    for part, words in PART_WORDS.items() if results.keys() - {BASELINES} else ():
+        lacking = {name for name, one in context.subsets.items() if not one.has(part)}
+        if rows := {name: count for name, count in other.rows_with(part).items() if name in lacking}:
+            of = ", ".join(f"{name} ({count} responses)" for name, count in rows.items())
+            found.append(f"{words} of {of}")
+    ran = set() if context.baselines is None else set(context.baselines.sources)
+    if more := [name for name in other.baselines if name not in ran]:
+        found.append(f"{', '.join(more)} on responses of {', '.join(other.generators)}")
+    return found
 
 
 def _by_reason(notes: Sequence[Note]) -> list[Note]:

@@ -140,7 +140,8 @@ def reproduce(
         files += _write(exhibit, out)
         shown |= {title: markdown(table) for title, table in exhibit.shown.items()}
     page = out / PAGE
-    write_atomically(page, render(context, results, shown, command, others))
+    whole = len(results) == len(SECTIONS)
+    write_atomically(page, render(context, results, shown, command, others, whole=whole))
     files.append(page)
     write(out, manifest(context, command, seconds, files, out), earlier)
     return Reproduction(page, tuple(files))

@@ -319,7 +319,8 @@ def show(result: Table2) -> Exhibit:
             shown[f"table2-{slug(generator)}-{protocol}"] = words
             lines += [row for line in found for row in _numbers(generator, protocol, line)]
     shown["table2-published"] = _published_words()
-    return Exhibit(figures, {"table2": pd.DataFrame(lines), "table2-chosen": _chosen(result)}, shown)
+    tables = {"table2": pd.DataFrame(lines), "table2-chosen": _chosen(result), "table2-ahead": _ahead(result)}
+    return Exhibit(figures, tables, shown)
 
 
 def _entry(generator: str, line: Line) -> Entry:
@@ -361,6 +362,19 @@ def _chosen(result: Table2) -> pd.DataFrame:
         for generator, table in result.generators.items()
         for line in table.lines.get("honest", ())
         for chosen, folds in line.chosen.items()
+    )
+
+
+def _ahead(result: Table2) -> pd.DataFrame:
+    """By what the best of the paper's own is more accurate than the best control, paired."""
+    targets = {name: table.target for name, table in result.generators.items()}
+    return pd.DataFrame(
+        [
+            {"generator": name, "less": one.control, **one.over_control.model_dump()}
+            for name, one in targets.items()
+            if one is not None and one.over_control is not None
+        ],
+        columns=["generator", "less", *Interval.model_fields],
     )
 
 

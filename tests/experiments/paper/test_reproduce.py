@@ -4,18 +4,22 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import unquote
 
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from lrp4rag.cli import main
+from lrp4rag.errors import InputError
 from lrp4rag.experiments.cli.reproduce import SECTIONS as NAMES
+from lrp4rag.experiments.paper.manifest import KIND, read
 from lrp4rag.experiments.paper.run import SECTIONS
 from tests.experiments.paper.stores import LARGE, SMALL, store
 
@@ -97,21 +101,51 @@ def test_the_pages_numbers_are_the_results(made):
     assert f"{100 * best.value:.1f} % [{100 * best.low:.1f}, {100 * best.high:.1f}]" in page
 
 
-def test_what_is_left_out_links_to_other_results(made, full_store, cache, tmp_path):
+def test_what_is_left_out_links_to_other_results(made, bare_store, full_store, cache, tmp_path):
     folder, _ = made
-    few = ["--store", full_store, "--cache", cache, *OPTIONS, "--section", "thresholds"]
-    run(*few, "--beside", folder / "out", "--out", tmp_path / "out")
-    (line,) = (
-        line for line in (tmp_path / "out" / "README.md").read_text().splitlines() if "* [out]" in line
-    )
-    link = re.search(r"\]\(([^)]+)\)", line).group(1)
-    assert (tmp_path / "out" / link).resolve() == (folder / "out" / "README.md").resolve()
-    assert "R_prompt;" in line
-    assert line.endswith(f"30 responses of {SMALL}, 30 responses of {LARGE}.")
+    other = tmp_path / "b) [evil](x"
+    shutil.copytree(folder / "out", other)
+    few = ["--cache", cache, *OPTIONS, "--section", "thresholds", "--beside", other]
+    run("--store", bare_store, *few, "--out", tmp_path / "bare")
+    page = (tmp_path / "bare" / "README.md").read_text()
+    (line,) = (line for line in page.splitlines() if "R_prompt of" in line and "30 responses" in line)
+    links = re.findall(r"(?<!\\)\]\(([^)]+)\)", line)
+    assert [(tmp_path / "bare" / unquote(link)).resolve() for link in links] == [other / "README.md"]
+    part, matrix = line.split(": ")[1].split("; ")
+    assert part == f"R_prompt of {SMALL} (30 responses), {LARGE} (30 responses)"
+    assert matrix.startswith("R* (")
+    # A page that lacks nothing of what the other has does not name it.
+    run("--store", full_store, *few, "--out", tmp_path / "full")
+    assert "other pages have a part" not in (tmp_path / "full" / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        ({}, "kind"),
+        ({"kind": "another"}, "kind"),
+        ({"generators": {}}, "generators"),
+        ({"generators": {"a": {"rows": 3}}}, "generators.a.parts"),
+        ({"generators": {"a": {"rows": -5, "parts": []}}}, "generators.a.rows"),
+        ({"generators": {"a": {"rows": 3.9, "parts": []}}}, "generators.a.rows"),
+        ({"generators": {"a": {"rows": 3, "parts": "prompt"}}}, "generators.a.parts"),
+        ({"baselines": "abc"}, "baselines"),
+        ({"baselines": [None]}, "baselines[0]"),
+    ],
+)
+def test_a_manifest_that_does_not_say_what_it_is_of_is_refused(record, field, tmp_path):
+    whole = {"kind": KIND, "generators": {"a": {"rows": 3, "parts": []}}}
+    whole |= {"baselines": [], "seconds": {}}
+    (tmp_path / "manifest.json").write_text(json.dumps(record and whole | record))
+    with pytest.raises(InputError, match="make it again") as refused:
+        read(tmp_path)
+    assert refused.value.field == field
+
+
+def test_other_results_without_a_manifest_are_refused_before_anything_is_computed(bare_store, tmp_path):
     (tmp_path / "other").mkdir()
-    run(*few, "--beside", tmp_path / "other", "--out", tmp_path / "more", code=2)
-    (tmp_path / "other" / "manifest.json").write_text('{"generators": {"a": {"rows": 3}}}')
-    assert "make it again" in run(*few, "--beside", tmp_path / "other", "--out", tmp_path / "more", code=2)
+    run("--store", bare_store, "--beside", tmp_path / "other", "--out", tmp_path / "out", code=2)
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_manifest_has_a_hash_of_every_file_and_no_place_on_the_machine(made):

@@ -157,7 +157,7 @@ def render(out: Path) -> list[Path]:
             for where in claims
             if not _beaten(view, name, where) and not _mute(view, name, where)
         ],
-        mute=sorted({name for name in others for where in claims if _mute(view, name, where)}),
+        mute={name: where for name in others if (where := [one for one in claims if _mute(view, name, one)])},
         answered=ANSWERED,
         unbeaten_of_sample=[sentence for sentence, ahead in of_sample if not ahead],
         ahead_of_sample=sum(ahead for _, ahead in of_sample),

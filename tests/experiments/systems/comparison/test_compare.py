@@ -353,6 +353,15 @@ def test_the_page_says_what_ours_of_as_few_responses_is_not_ahead_of(result, wri
     assert f"learned from as few {words}" in " ".join(text.split())
 
 
+def test_a_system_that_says_nothing_of_most_responses_gets_no_verdict(result, written):
+    part = result.sample["g1"]
+    silent = replace(part.systems["coin"], answered=0.2)
+    part = replace(part, systems=part.systems | {"coin": silent})
+    text = " ".join(written(replace(result, sample=result.sample | {"g1": part})).split())
+    assert "| coin | no verdict, 80.0 % unanswered, " in text
+    assert "Not counted: coin, with no usable reply for more than 50.0 % of the responses" in text
+
+
 def test_without_slow_systems_the_page_claims_nothing_of_them(result, written):
     fast = {name: one for name, one in result.facts.items() if name != "coin"}
     parts = {
