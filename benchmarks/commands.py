@@ -31,8 +31,10 @@ def time_of(folder: Path) -> dict[str, Any]:
     record = read_record(path, "the record of a page of results")
     if not isinstance(record.get("command"), str):
         raise InputError("no command wrote this record", path=path, field="command")
-    timed = record.get("seconds") if path == manifest else [(record.get("took") or {}).get("seconds")]
-    seconds = list(timed.values()) if isinstance(timed, dict) else timed
+    timed = record.get("seconds" if path == manifest else "took", {"seconds": None})
+    if path != manifest and isinstance(timed, dict):
+        timed = {"seconds": timed.get("seconds")}
+    seconds = list(timed.values()) if isinstance(timed, dict) else None
     if not isinstance(seconds, list) or not all(
         one is None or isinstance(one, int | float) for one in seconds
     ):

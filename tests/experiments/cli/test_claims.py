@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from lrp4rag.experiments.paper.claims import Line, Tables, lines, rows_of
 from lrp4rag.experiments.published import best_published
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
+CONTROL = "the best control here, lookback ratios"
 BASELINES = RESULTS / "prompt", RESULTS / "fine-tuned"
 
 
@@ -66,14 +68,39 @@ def test_a_line_on_r_star_has_the_papers_figures(found: list[Line]) -> None:
 
 def test_relevance_is_set_beside_each_baseline_that_was_run(found: list[Line]) -> None:
     beside = [line.what.split("that of ")[1] for line in found if "less that of" in line.what]
-    assert sorted(set(beside)) == ["fine-tuned-llm", "prompt-judge", "selfcheck-ngram"]
+    assert sorted(set(beside) - {CONTROL, "flagging everything"}) == [
+        "fine-tuned-llm",
+        "prompt-judge",
+        "selfcheck-ngram",
+    ]
+    assert beside.count(CONTROL) == 2
+
+
+def test_what_can_be_paired_is_a_difference(found: list[Line]) -> None:
+    assert all(line.differs for line in found if CONTROL in line.what)
+    paired = [line for line in found if line.what.startswith("F1 of the threshold")]
+    assert len(paired) == 2
+    for line in paired:
+        first, second = map(float, line.figures.split(" and "))
+        assert line.differs
+        assert line.against == 0
+        assert line.here.value == pytest.approx(first - second, abs=2e-3)
+
+
+def test_a_table_without_a_column_is_refused_by_its_name(tmp_path: Path) -> None:
+    shutil.copytree(RESULTS / "paper", tmp_path / "paper")
+    path = tmp_path / "paper" / "findings.csv"
+    path.write_text(path.read_text().replace(",decides", ",decided", 1))
+    with pytest.raises(InputError, match="make the table again") as refused:
+        Tables.read(tmp_path / "paper")
+    assert (refused.value.path, refused.value.field) == (path, "decides")
 
 
 def test_a_manifest_without_rows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no manifest"):
         rows_of(tmp_path)
     (tmp_path / "manifest.json").write_text('{"generators": {"a": 3}}')
-    with pytest.raises(InputError, match="does not say how many rows"):
+    with pytest.raises(InputError, match="does not say what it is of"):
         rows_of(tmp_path)
 
 
