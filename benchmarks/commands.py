@@ -11,13 +11,11 @@ import click
 
 from benchmarks.command import SETTINGS, OutputFile, as_json, exit_codes, table
 from lrp4rag.errors import InputError
+from lrp4rag.experiments.paper.manifest import MANIFEST
 from lrp4rag.experiments.results_page import RESULTS
 from lrp4rag.files import write_atomically
 from lrp4rag.report.markdown import code
 from lrp4rag.strict_json import read_record
-
-MANIFEST = "manifest.json"
-"""What `lrp4rag experiments reproduce` writes in the place of results.json: it times each section."""
 
 
 def time_of(folder: Path) -> dict[str, Any]:
@@ -26,7 +24,7 @@ def time_of(folder: Path) -> dict[str, Any]:
 
     Raises `InputError` for a folder without a record, and for a record that is none of a command's.
     """
-    manifest = folder / MANIFEST
+    manifest = folder / MANIFEST  # of `reproduce`, which times each section
     path = manifest if manifest.exists() else folder / RESULTS
     record = read_record(path, "the record of a page of results")
     if not isinstance(record.get("command"), str):

@@ -233,18 +233,17 @@ def test_data_that_no_detector_learned_from_has_the_figures_of_its_page():
     sets = json.loads((ROOT / "docs/results/elsewhere/results.json").read_text())["sets"]
     (halueval,) = (part for part in sets["halueval_qa"]["parts"].values() if part["pairs"] == 849)
     lines, words = halueval["lines"], sets["wice"]["words"]
-    ranked = {way: interval_of(one) for way, one in halueval["ranked"].items()}
-    for one in (*ranked.values(), interval_of(sets["minimal_pairs"]["faults"][-1]["near"]["the detector"])):
+    ranked = {way: Interval.model_validate(one) for way, one in halueval["ranked"].items()}
+    for one in (
+        *ranked.values(),
+        Interval.model_validate(sets["minimal_pairs"]["faults"][-1]["near"]["the detector"]),
+    ):
         assert f"{100 * one.value:.0f} % [{100 * one.low:.0f}, {100 * one.high:.0f}]" in text
-    balanced = interval_of(lines["the detector"]["metrics"]["balanced_accuracy"])
+    balanced = Interval.model_validate(lines["the detector"]["metrics"]["balanced_accuracy"])
     assert f"{balanced.value:.2f} [{balanced.low:.2f}, {balanced.high:.2f}]" in text
     for name in ("the detector", "novel word"):
-        assert with_interval(interval_of(words[name]["metrics"]["auroc"])) in text
-    assert difference(interval_of(words["novel word"]["behind"])) in text
+        assert with_interval(Interval.model_validate(words[name]["metrics"]["auroc"])) in text
+    assert difference(Interval.model_validate(words["novel word"]["behind"])) in text
     for name, count in (("halueval_qa", "15 %"), ("wice", "59 %")):
         assert f"{100 * sets[name]['abstained']['value']:.0f} %" == count
         assert count in text
-
-
-def interval_of(found) -> Interval:
-    return Interval(**{name: found[name] for name in Interval.model_fields})

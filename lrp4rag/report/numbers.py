@@ -53,13 +53,13 @@ def abridged(low: float, high: float) -> str:
     return "-".join(f"{bound:.2f}".removeprefix("0") for bound in (low, high))
 
 
-def with_interval(interval: Interval | None) -> str:
-    """0.716 [0.68, 0.75]; without bounds where there are none."""
+def with_interval(interval: Interval | None, digits: int = 2) -> str:
+    """0.716 [0.68, 0.75], or with other digits of the bounds; without these where there are none."""
     if interval is None or interval.value is None:
         return ""
     if interval.low is None or interval.high is None or interval.low == interval.high:
         return number(interval.value)
-    return f"{number(interval.value)} {bracketed(interval.low, interval.high)}"
+    return f"{number(interval.value)} {bracketed(interval.low, interval.high, digits)}"
 
 
 def percent_interval(interval: Interval | None) -> str:

@@ -32,7 +32,7 @@ from lrp4rag.experiments.published import (
 )
 from lrp4rag.experiments.results_page import Results, write_record
 from lrp4rag.report.markdown import Markdown, strong
-from lrp4rag.report.numbers import bracketed, difference, markdown, number
+from lrp4rag.report.numbers import difference, markdown, number, with_interval
 
 KIND = "lrp4rag experiments claims"
 TEMPLATE = Path(__file__).parent / "templates" / "claims.md.j2"
@@ -302,7 +302,8 @@ def _shown(found: list[Line]) -> Markdown:
                     "responses": str(line.rows),
                     "what": line.what if line.decides else f"also: {line.what}",
                     "the paper": line.paper,
-                    "here": difference(line.here) if line.differs else _three_digits(line.here),
+                    # Bounds as fine as what they are compared with: 0.597 [0.566, 0.624] beside 0.567.
+                    "here": difference(line.here) if line.differs else with_interval(line.here, 3),
                     "figures": line.figures,
                     "must exceed": f"{number(line.against)}, {line.against_what}",
                     "verdict": strong(line.verdict) if line.decides else line.verdict,
@@ -312,13 +313,6 @@ def _shown(found: list[Line]) -> Markdown:
             dtype=object,
         )
     )
-
-
-def _three_digits(interval: Interval) -> str:
-    """Bounds as fine as what they are compared with: 0.597 [0.566, 0.624] beside 0.567."""
-    if interval.low is None or interval.high is None:
-        return number(interval.value)
-    return f"{number(interval.value)} {bracketed(interval.low, interval.high, 3)}"
 
 
 def _row(line: Line) -> dict[str, Any]:

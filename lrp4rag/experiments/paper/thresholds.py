@@ -122,15 +122,15 @@ def best_table(found: Methods) -> pd.DataFrame:
                     "threshold": float(np.mean(chosen.thresholds)),
                 }
                 for name, interval in chosen.metrics.items():
-                    line |= {name: interval.value, **bounds(name, interval)}
+                    line |= {name: interval.value, **_bounds(name, interval)}
                 line["flag_everything_f1"] = method.flag_everything
                 over = method.over_everything if chosen is method.honest else NOTHING
-                line |= {"over_everything": over.value, **bounds("over_everything", over)}
+                line |= {"over_everything": over.value, **_bounds("over_everything", over)}
                 lines.append(line | {"paper_threshold": threshold, "paper_f1": f1})
     return pd.DataFrame(lines)
 
 
-def bounds(name: str, interval: Interval) -> dict[str, float | None]:
+def _bounds(name: str, interval: Interval) -> dict[str, float | None]:
     return {f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
