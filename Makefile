@@ -85,7 +85,7 @@ benchmark: $(VENV)/.installed ## time and memory of push and pull against a plai
 DETECTOR := lrp4rag/classifiers/bundled/default
 
 detector: $(VENV)/.installed ## train the bundled detector on RAGTruth, write its card, and measure it
-	$(BIN)/lrp4rag train $(RAGTRUTH) --more everyday --more-every 2 --pairs-every 12 --compare-blocks --leave-kinds-out --read-along --store $(STORES)/reading \
+	$(BIN)/lrp4rag train $(RAGTRUTH) --more everyday --more-every 2 --pairs-every 12 --compare-blocks --leave-kinds-out --store $(STORES)/reading \
 		--dtype bfloat16 --workers 2 --out $(DETECTOR)
 	$(BIN)/lrp4rag card --markdown > docs/model-card.md
 	$(BIN)/python -m benchmarks.judging --out docs/results/judging.json

@@ -102,7 +102,7 @@ def window(
     """Answers as the server would have recorded them under the default policy."""
     probabilities, behind, topics = drawn(rng, answers, scenario, scores, after=after)
     sentences = 1 + rng.poisson(4, answers)
-    faithful = 1 - rng.binomial(sentences, behind) / sentences
+    wrong = rng.binomial(sentences, behind)
     facts = 1 - rng.binomial(2 * sentences, behind) / (2 * sentences)
     lengths = (sentences * rng.lognormal(4.5, 0.3, answers)).astype(int)
     scored = rng.beta(14, 6, answers)
@@ -113,10 +113,13 @@ def window(
     for k in range(answers):
         abstained, failed = fate[k] < 0.02, fate[k] > 0.995
         measures = Measures(
-            None if failed else float(probabilities[k]),
-            float(faithful[k]),
-            float(facts[k]),
-            abstained=abstained,
+            judged=not failed,
+            probability=None if failed else float(probabilities[k]),
+            supported=int(sentences[k] - wrong[k]),
+            unsupported=int(wrong[k]),
+            faithfulness=float(1 - wrong[k] / sentences[k]),
+            facts=float(facts[k]),
+            abstained=bool(abstained),
         )
         decided = decide(POLICY, measures)
         found.append(

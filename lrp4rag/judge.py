@@ -30,7 +30,7 @@ from lrp4rag.reader.reader import Reader, load_reader
 from lrp4rag.report.html import html_page
 from lrp4rag.report.record import record
 from lrp4rag.report.summary import html_summary
-from lrp4rag.report.words import verdict_words
+from lrp4rag.report.words import reasons_of, verdict_words
 
 Prevalence = float | Literal["estimate"]
 
@@ -256,7 +256,8 @@ class Detector:
             verdicts, used = verdicts_at_prevalence(self.fitted, verdicts, prevalence), prevalence
         return [
             ExplainedVerdict(
-                **{one.name: getattr(verdict, one.name) for one in fields(Verdict)},
+                **{one.name: getattr(verdict, one.name) for one in fields(Verdict)}
+                | {"reasons": reasons_of(verdict)},
                 analysis=replace(analysis, verdict=verdict),
                 detector=self,
                 prevalence=used,

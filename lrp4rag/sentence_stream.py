@@ -77,6 +77,30 @@ class _Opener:
     """Whether words of the piece stand before it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A piece of a text without the white space around it: characters `start` to `end` (exclusive)."""
+
+    start: int
+    end: int
+    kind: Kind
+
+
+def statements_in(text: str, language: str = "en") -> list[Statement]:
+    """The pieces that `SentenceStream` cuts a text into: blank ones are left out."""
+    stream, found = SentenceStream(language), list[Statement]()
+    for piece in (*stream.feed(text), *stream.end()):
+        if stripped := piece.text.strip():
+            start = piece.start + piece.text.index(stripped)
+            found.append(Statement(start, start + len(stripped), piece.kind))
+    return found
+
+
+def sentences_in(text: str) -> list[tuple[int, int]]:
+    """(start, end) of each statement."""
+    return [(one.start, one.end) for one in statements_in(text)]
+
+
 class _MoreNeeded(Exception):  # noqa: N818 - no error: the next text decides
     """What has come of the text does not decide yet."""
 

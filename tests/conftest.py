@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from lrp4rag.errors import InputError
+from lrp4rag.lrp.forwards import HOOK
 from lrp4rag.reader import DEFAULT_READER, Reader, load_reader
 from lrp4rag.reader.weights import _default_gguf, load_whole, resolve
 from tests.tiny import Tokens, random_tokens, save_tiny_reader, tiny_llama
@@ -22,6 +23,8 @@ from tests.tiny import Tokens, random_tokens, save_tiny_reader, tiny_llama
 torch.set_num_threads(1)
 
 USERS_CACHE = os.environ.get("LRP4RAG_CACHE")
+READERS: list[Reader] = []
+"""What modules share."""
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +61,15 @@ def hash_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def tiny_reader(reader_folder: Path) -> Reader:
-    return load_reader(str(reader_folder), device="cpu")
+    READERS.append(load_reader(str(reader_folder), device="cpu"))
+    return READERS[-1]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def readers_are_left_as_they_were() -> Iterator[None]:
+    """A detector that a module's tests leave open holds the shared reader, and other tests fail for it."""
+    yield
+    assert not [one for one in READERS if any(HOOK in part.__dict__ for part in one.model.modules())]
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ LICENCES = (ROOT / "docs/licences.md").read_text()
 
 def test_every_place_tells_the_same_version() -> None:
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == lrp4rag.__version__
-    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    newest = re.search(r"^## (\d\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
     assert newest[1] == lrp4rag.__version__
 

@@ -37,8 +37,8 @@ CASES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "seven passages": ({"passages": PASSAGES * 2 + PASSAGES[:1], "response": ANSWER}, set()),
     "a table": ({"passages": [TABLE] * 3, "response": TABLE}, {"tokens per word"}),
     "Japanese": ({"passages": [JAPANESE] * 3, "response": JAPANESE}, {"tokens per word"}),
-    "one word": ({"passages": PASSAGES, "response": "Yes"}, {"response tokens"}),
-    "a full stop": ({"passages": PASSAGES, "response": "."}, {"response tokens"}),
+    # What every response begins with is as short.
+    "one word": ({"passages": PASSAGES, "response": "Yes"}, set()),
 }
 
 
@@ -60,6 +60,14 @@ def test_it_says_what_is_unlike(name: str, tmp_path: Path) -> None:
     assert (row["hallucinated"] is None) == row["abstained"]
     if not expected:
         assert not row["abstained"]
+
+
+@pytest.mark.parametrize("response", [".", "Hello!"])
+def test_of_what_states_nothing_there_is_no_verdict(response: str, tmp_path: Path) -> None:
+    row = analysed(tmp_path, {"passages": PASSAGES, "response": response})
+    assert (row["probability"], row["hallucinated"], row["abstained"]) == (None, None, False)
+    assert [one["status"] for one in row["sentences"]] == ["states nothing"]
+    assert not row["unlike"]
 
 
 def test_another_european_language_is_no_clean_verdict(tmp_path: Path) -> None:

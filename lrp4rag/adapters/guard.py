@@ -116,7 +116,13 @@ class Guard:
             return Guarded(found.shown(response), found, why=why_not(error))
         found = assess(self.policy, example, verdict)
         sentences = tuple(
-            {"start": one.start, "end": one.end, "probability": one.probability, "suspect": one.suspect}
+            {
+                "start": one.start,
+                "end": one.end,
+                "status": one.status,
+                "probability": one.probability,
+                "suspect": one.suspect,
+            }
             for one in verdict.sentences
         )
         return Guarded(found.shown(response), found, verdict.probability, sentences, verdict)

@@ -85,37 +85,41 @@ class GuardedStream:
         if self.over:
             return iter(())
         self._text += text
-        return iter(()) if self._unfit is not None else self._judged(self._reading.pieces(text))
+        return iter(()) if self._unfit is not None else self._judged(self._reading.pieces(text), ended=False)
 
     def end(self) -> Iterator[Part]:
         """The rest, and at last the decision on the answer as a whole, with what its reader is told."""
         if self._unfit is None and not self.over:
-            yield from self._judged(self._reading.rest())
+            yield from self._judged(self._reading.rest(), ended=True)
         self.over, found = True, self._assessment()
         shown = "".join(part.text for part in self._parts)
-        last = self._unfit.shown(self._text) if self._unfit is not None else found.message
+        if self._unfit is not None:
+            last = self._unfit.shown(self._text)
+        else:
+            last = found.below if shown.strip() else found.message
         if last and shown.strip():
             last = f"\n\n{last}"
         records = tuple(part.record for part in self._parts if part.record)
-        probability = records[-1].get("so_far") if records and self._why is None else None
+        probability = found.measures.probability if self._why is None else None
         self.result = Guarded(shown + last, found, probability, records, why=self._why)
         whole = {name: value for name, value in self.result.record().items() if name != "sentences"}
         yield Part(last, whole, whole=True)
 
-    def _judged(self, pieces: Iterable[Piece]) -> Iterator[Part]:
-        for piece in pieces:
-            if self.over:
-                return
-            self._parts.append(self._part(piece))
-            self.over = self.stopped = self._along.stops
-            yield self._parts[-1]
+    def _judged(self, pieces: Sequence[Piece], *, ended: bool) -> Iterator[Part]:
+        for piece in (*pieces, *([None] if ended else [])):
+            for due, followed in self._reading.due(piece):
+                if self.over:
+                    return
+                self._parts.append(self._part(due, followed=followed))
+                self.over = self.stopped = self._along.stops
+                yield self._parts[-1]
 
-    def _part(self, piece: Piece) -> Part:
+    def _part(self, piece: Piece, *, followed: bool) -> Part:
         if says_nothing(piece):
             return Part(piece.text)
         try:
             with self._guard.lock:
-                found = self._along.decide(self._reading, piece)
+                found = self._along.decide(self._reading, piece, followed=followed)
         except Exception as error:  # whatever fails is no clean verdict
             found, self._why = self._along.unavailable(piece), why_not(error)
         told = {"start": piece.start, "end": piece.end, **asdict(found.decided), **record_decided(found)}

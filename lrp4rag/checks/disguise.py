@@ -52,6 +52,8 @@ class Disguise:
     def __call__(self, given: CheckInput) -> list[Finding]:
         """In the order of the response. Raises `OverBudget`."""
         text = given.response or ""
+        if text.startswith("\ufeff"):
+            text = f" {text[1:]}"  # a file begins with it, and nobody is deceived
         if text.isascii():
             return []
         known = "\n".join([given.question, *(source.read for source in given.sources)])

@@ -11,8 +11,19 @@ from typing import Any
 import numpy as np
 import torch
 
+from lrp4rag.classifiers.casing import in_plain_case
 from lrp4rag.classifiers.detector import FittedDetector
-from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict, judge
+from lrp4rag.classifiers.model import Assessment, with_premise
+from lrp4rag.classifiers.premise import premise_of
+from lrp4rag.classifiers.verdict import (
+    Contradiction,
+    Sentence,
+    SuspectSpan,
+    Verdict,
+    judge,
+    leading,
+    relevance_in,
+)
 from lrp4rag.example import Example
 from lrp4rag.features.context import context_of
 from lrp4rag.features.contrast import first_difference
@@ -87,6 +98,7 @@ class Analyser:
         self._replay: Replay | None = None
         plain = detector is not None and detector.model.plain
         self._plain = PlainReplay(reader, prompt_bytes) if plain else None
+        self._supposing = PlainReplay(reader) if plain else None  # else it would put other prompts out
 
     @property
     def flow(self) -> Flow:
@@ -125,22 +137,26 @@ class Analyser:
         seconds: dict[str, float] = {}
         if rows or tokens or (self.detector is not None and PROMPT in self.detector.needs):
             require_pull(self.reader.model)  # before the expensive part
-        generated = example.response is None
+        generated, readable = example.response is None, example
         if generated:
             with _timed(seconds, "generate"):
                 encoded = self.reader.generate(example, max_new_tokens=max_new_tokens, truncation=truncation)
             example = example.with_response(encoded.response)
         else:
-            encoded = self.reader.encode(example, truncation=truncation)
+            readable = _readable(example)
+            encoded = self.reader.encode(readable, truncation=truncation)
         with _timed(seconds, "read" if self._plain else "push"):
             record = self._record(encoded, keep=rows or tokens)
         with _timed(seconds, "classify"):
             named = replace(record, generator=None if generated else example.generator)
             if self.detector is not None:
-                verdict = self.detector.predict(named, reasons=reasons)
+                found = self._supposed(readable, truncation, self.detector.assess(named), named)
+                verdict = self.detector.verdict(named, found, reasons=reasons)
             else:
                 verdict = judge(record.encoded, record.relevance)
         verdict = _in_passages(verdict, example, encoded)
+        if readable is not example and not generated:
+            encoded, verdict = _as_written(example, encoded, verdict)
         analysis = Analysis(
             example,
             encoded,
@@ -161,6 +177,18 @@ class Analyser:
         if rows or tokens:
             analysis = self.with_rows(analysis, tokens=tokens, follow=follow)
         return analysis
+
+    def _supposed(
+        self, example: Example, truncation: Truncation, found: Assessment, record: Record
+    ) -> Assessment:
+        """What is said of a response, where sentences of it repeat what only the question supposes: of these,
+        what is said after the question as the passages would have it."""
+        premise = premise_of(example) if self._supposing is not None else None
+        if premise is None or self.detector is None or self._supposing is None:
+            return found
+        other = self._supposing(self.reader.encode(premise.example, truncation=truncation))
+        after = self.detector.assess(replace(other, generator=record.generator))
+        return with_premise(found, after, premise.sentences, record.encoded)
 
     def read_prompt(self, example: Example, *, truncation: Truncation = "error") -> None:
         """Read an example's prompt now, where the detector reads plain passes: what is judged next goes on
@@ -314,17 +342,19 @@ def _timed(seconds: dict[str, float], what: str) -> Iterator[None]:
 def with_relevance(verdict: Verdict, relevance: Relevance) -> Verdict:
     """The same verdict with the relevance of its sentences and spans. A contradicted span keeps the passage
     that contradicts it as its main source."""
-    pushed = judge(relevance.encoded, relevance, marks=verdict.marks, token_threshold=verdict.token_threshold)
     spans = tuple(
         replace(
             span,
-            relevance=other.relevance,
-            passage=span.contradictions[0].passage if span.contradictions else other.passage,
+            relevance=relevance_in(relevance, span.start, span.end),
+            passage=span.contradictions[0].passage
+            if span.contradictions
+            else leading(relevance, span.start, span.end),
         )
-        for span, other in zip(verdict.spans, pushed.spans, strict=True)
+        for span in verdict.spans
     )
+    pushed = judge(relevance.encoded, relevance)
     sentences = tuple(
-        replace(other, nearest=sentence.nearest)
+        replace(sentence, relevance=other.relevance, by_passage=other.by_passage, passage=other.passage)
         for sentence, other in zip(verdict.sentences, pushed.sentences, strict=True)
     )
     return replace(verdict, token_relevance=pushed.token_relevance, sentences=sentences, spans=spans)
@@ -335,6 +365,32 @@ def _passage_of(span: SuspectSpan, sentences: Sequence[Sentence]) -> int | None:
     if span.contradictions:
         return span.contradictions[0].passage
     return next((one.passage for one in sentences if one.start <= span.start < one.end), span.passage)
+
+
+def _readable(example: Example) -> Example:
+    """The same, with a response in capitals in plain case."""
+    response = example.response or ""
+    plain = in_plain_case(response, [example.question, *example.passages])
+    return example if plain == response else example.with_response(plain)
+
+
+def _as_written(example: Example, encoded: Encoded, verdict: Verdict) -> tuple[Encoded, Verdict]:
+    """With the words of the response as they were written, which are as long as those that were read."""
+    text = example.response or ""
+
+    def written(one: Contradiction) -> Contradiction:
+        return replace(one, text=text[one.start : one.end])
+
+    spans = tuple(
+        replace(
+            span,
+            text=text[span.start : span.end],
+            contradictions=tuple(map(written, span.contradictions)),
+        )
+        for span in verdict.spans
+    )
+    sentences = tuple(replace(one, text=text[one.start : one.end]) for one in verdict.sentences)
+    return replace(encoded, response=text), replace(verdict, spans=spans, sentences=sentences)
 
 
 def passage_starts(example: Example, encoded: Encoded) -> dict[int, int]:

@@ -238,21 +238,6 @@ class BlockEvidence(_Frozen):
     ranked_added: Interval
 
 
-class AlongEvidence(_Frozen):
-    """Of sentences number `first` to `last` of responses: AUROC of their probability by the `whole` response
-    and when they end (`along`, whose `difference` is paired), and the expected calibration errors of that
-    (`ece`) and of the probability of the response up to there (`ece_so_far`)."""
-
-    first: Count
-    last: Count
-    sentences: Count
-    whole: Interval
-    along: Interval
-    difference: Interval
-    ece: Interval
-    ece_so_far: Interval
-
-
 class KindEvidence(_Frozen):
     """Of one kind of label: responses with no other, told from faithful ones (AUROC, among all and among
     those of one generator), and the spans of that kind in which a token is marked."""
@@ -299,7 +284,6 @@ class Evidence(_Frozen):
     calibration: list[CalibrationEvidence] = []
     lengths: list[LengthEvidence] = []
     blocks: list[BlockEvidence] = []
-    along: list[AlongEvidence] = []
     kinds: list[KindEvidence] = []
     pairs: list[PairEvidence] = []
     sets: dict[str, Metrics] = {}

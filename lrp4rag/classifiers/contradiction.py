@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lrp4rag.classifiers.verdict import Contradiction
 from lrp4rag.features.context import Context, context_of
@@ -19,7 +22,24 @@ ALIKE = 0.5
 whatever the reader finds likelier."""
 
 
-def contradictions(record: Record) -> list[Contradiction]:
+_DENIED = re.compile(
+    r"\b(?:not|rather than|instead of|never)\s+(?:(?:by|in|on|at|the|a|an)\s+)?$", re.IGNORECASE
+)
+LARGEST = 20.0
+"""Nats; margins are clipped there where they are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A contradiction with how similar its place in the passages is (0 to 1), and how similar the best place
+    is that has the response's value (0 where none has)."""
+
+    contradiction: Contradiction
+    similarity: float
+    support: float
+
+
+def contradictions(record: Record) -> list[Compared]:
     """In the order of the response: values for which the reader prefers what a passage has in their place, or
     which no passage has while a place that says nearly the same has another."""
     context = context_of(record.encoded)
@@ -27,13 +47,32 @@ def contradictions(record: Record) -> list[Contradiction]:
     return [one for one in found if one is not None]
 
 
+def compared(some: Sequence[Compared], sentences: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
+    """The columns `decision.COMPARED` of S sentences, (S, 4): whether they have a contradicted value, and of
+    these the largest margin and similarity, and whether no passage has one; 0 without any."""
+    rows = np.zeros((len(sentences), 4))
+    for row, (start, end) in zip(rows, sentences, strict=True):
+        inside = [one for one in some if start <= one.contradiction.start and one.contradiction.end <= end]
+        if inside:
+            margin = max(one.contradiction.margin for one in inside)
+            row[:] = (
+                1.0,
+                np.clip(margin, -LARGEST, LARGEST),
+                max(one.similarity for one in inside),
+                any(not one.support for one in inside),
+            )
+    return rows
+
+
 def _contradiction(
     claim: Claim, scored: tuple[Scored, ...], context: Context, record: Record
-) -> Contradiction | None:
+) -> Compared | None:
+    value, start = claim.value, claim.sentence[0]
+    if value.kind != "polarity" and _DENIED.search(record.encoded.response[start : value.start]):
+        return None  # what is denied is not said
     for occurrence, margin in _others(claim, scored, context, record):
-        value = claim.value
         if margin > 0 or (not claim.support and occurrence.similarity >= ALIKE):
-            return Contradiction(
+            found = Contradiction(
                 value.start,
                 value.end,
                 value.text,
@@ -43,6 +82,7 @@ def _contradiction(
                 occurrence.value.end,
                 margin,
             )
+            return Compared(found, occurrence.similarity, claim.support)
     return None
 
 

@@ -1,6 +1,7 @@
-"""`DecisionRule`: how the log odds of single tokens become a response's probability and marks in its text.
+"""`DecisionRule`: how the log odds of single tokens become the probability of a claim, and of a response.
 
-All of it is chosen on log odds of tokens by models that did not learn from them.
+A response is as suspect as its most suspect claim: what else it says, right or wrong, changes nothing. All of
+it is chosen on log odds of tokens by models that did not learn from them.
 """
 
 from __future__ import annotations
@@ -13,36 +14,40 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict, Field
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
-from sklearn.metrics import confusion_matrix_at_thresholds, f1_score
+from sklearn.metrics import confusion_matrix_at_thresholds
 
 from lrp4rag.classifiers.calibration import balanced_weights, deviations, logistic_weights
-from lrp4rag.types import Bounded, Positive, Probability
+from lrp4rag.types import Bounded, Probability
 
 Flags = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 Names = NDArray[np.str_]
 
-TOPS = (1, 3, 10, 30)
-"""Numbers of a response's highest tokens: a wrong number is one, a hallucinated clause about ten."""
+TOPS = (1, 3, 10)
+"""Numbers of a sentence's highest tokens: a wrong number is one, a hallucinated clause about ten."""
+COMPARED = ("contradicted", "margin", "similarity", "unsupported")
+"""What is known of the values of a sentence that a passage has otherwise (see `contradiction.compared`)."""
+COLUMNS = (
+    *(f"highest {top} by themselves" for top in TOPS),
+    *(f"highest {top} among neighbours" for top in TOPS),
+    *COMPARED,
+)
+"""Of a claim; the log odds of its tokens are those up to the sentence's end."""
 PENALTY = 0.01
-"""Of the regression on them, which say nearly the same: this times half the square of the weights of
-standardised columns is added to the mean loss."""
-Weights = Annotated[tuple[Bounded, ...], Field(min_length=len(TOPS) + 1, max_length=len(TOPS) + 1)]
-"""Of the columns of `summary`."""
-SENTENCE_TOPS = (1, 3, 6, 12)
+"""Of the regressions: this times half the square of the weights of standardised columns is added to the mean
+loss."""
+Weights = Annotated[tuple[Bounded, ...], Field(min_length=len(COLUMNS), max_length=len(COLUMNS))]
 SHIFT_DEVIATION = 0.5
 """Standard deviation of the prior of a generator's shift: odds half as large again are nothing unusual."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionRule:
-    """* `weights`: a response's log odds are its `summary` times these, plus `offset`, plus the generator's
-      shift.
+    """* `weights`: the log odds of a claim are its `COLUMNS` times these, plus `offset`, plus the generator's
+      shift: those of a response of which it is the most suspect claim.
     * `shifts`: log odds by generator, since some hallucinate more often than others; 0 for any other.
-    * Tokens are marked from the probability `token_threshold` on.
-    * Sentences are marked where the mean probability of their `sentence_top` highest tokens is at least
-      `sentence_threshold`.
+    * In a suspect claim, tokens are marked from the probability `token_threshold` on.
     """
 
     # In a card, every number is checked.
@@ -53,36 +58,45 @@ class DecisionRule:
     weights: Weights
     offset: Bounded
     token_threshold: Probability
-    sentence_top: Positive
-    sentence_threshold: Probability
     shifts: dict[str, Bounded] = field(default_factory=dict)
 
     def shift(self, generator: str | None) -> float:
         """What a generator adds to the log odds; 0 where it is unknown."""
         return self.shifts.get(generator or "", 0.0)
 
-    def probability(self, log_odds: Scores, generator: str | None = None) -> float:
-        """Of a response, from its tokens' log odds (t,)."""
-        score = float(summary(log_odds) @ np.array(self.weights)) + self.offset
-        return float(expit(score + self.shift(generator)))
+    def claims(self, columns: Scores, generator: str | None = None) -> Scores:
+        """The probabilities of S claims, (S,), from their `COLUMNS`, (S, columns)."""
+        found: Scores = expit(columns @ np.array(self.weights) + self.offset + self.shift(generator))
+        return found
 
-    def probabilities(self, log_odds: Scores, owner: Numbers, generators: Names) -> Scores:
-        """Of R responses by `generators` (R,; "" for unknown); `owner` (N,) is each token's response."""
-        shifts = np.array([self.shift(name) for name in generators])
-        columns = summaries(log_odds, owner, len(generators))
-        found: Scores = expit(columns @ np.array(self.weights) + self.offset + shifts)
+    def responses(self, columns: Scores, owner: Numbers, generators: Names) -> Scores:
+        """Of R responses by `generators` (R,; "" for unknown): that of the most suspect claim; 0 where there
+        is none. `owner` (S,) is the number of each claim's response."""
+        highest = highest_of(columns @ np.array(self.weights), owner, len(generators))
+        found: Scores = expit(highest + self.offset + np.array([self.shift(name) for name in generators]))
         return found
 
 
-def summary(log_odds: Scores) -> Scores:
-    """Of a response's token log odds (t,): the means of its highest `TOPS`, and log t. The length is there
-    since the highest of many tokens are higher even where nothing is wrong."""
-    return np.array([*(top_mean(log_odds, top) for top in TOPS), np.log(len(log_odds))])
+def highest_of(scores: Scores, owner: Numbers, count: int) -> Scores:
+    """The highest of each of so many responses' scores, (count,); minus infinity where there is none."""
+    found = np.full(count, -np.inf)
+    np.maximum.at(found, owner, scores)
+    return found
 
 
-def summaries(log_odds: Scores, owner: Numbers, count: int) -> Scores:
-    """`summary` of each of so many responses, (count, columns); `owner` (N,) is each token's response."""
-    return np.array([summary(one) for one in np.split(log_odds, np.searchsorted(owner, np.arange(1, count)))])
+def claim_columns(alone: Scores, among: Scores, sentence: Numbers, compared: Scores) -> Scores:
+    """The `COLUMNS` of S sentences, (S, columns): of tokens' log odds (N,), by themselves and among their
+    neighbours, with the number of each token's sentence (N,; -1 for none), which rises, and what is known of
+    the sentences' values, `compared` (S, 4). A sentence without a token has a row of zeros."""
+    inside = np.flatnonzero(sentence >= 0)
+    numbers, first = np.unique(sentence[inside], return_index=True)
+    columns = np.zeros((len(compared), len(COLUMNS)))
+    for number, tokens in zip(numbers, np.split(inside, first[1:]), strict=True) if len(inside) else ():
+        columns[number, : 2 * len(TOPS)] = [
+            top_mean(scores[tokens], top) for scores in (alone, among) for top in TOPS
+        ]
+        columns[number, 2 * len(TOPS) :] = compared[number]
+    return columns
 
 
 def top_mean(scores: Scores, count: int) -> float:
@@ -92,64 +106,35 @@ def top_mean(scores: Scores, count: int) -> float:
     return float(np.sort(scores)[-count:].mean())
 
 
-def top_means(scores: Scores, owner: Numbers, rows: Numbers, count: int) -> Scores:
-    """`top_mean` for each of `rows`, of token scores (N,) whose responses are `owner` (N,), which rises."""
-    first, last = np.searchsorted(owner, rows), np.searchsorted(owner, rows, side="right")
-    return np.array([top_mean(scores[start:end], count) for start, end in zip(first, last, strict=True)])
-
-
-def in_marked_sentences(probabilities: Scores, sentence: Numbers, top: int, threshold: float) -> Flags:
-    """Whether each token's sentence is marked, (N,): see `DecisionRule`. `sentence` (N,) is -1 for none."""
-    marked = np.zeros(len(sentence), dtype=bool)
-    inside = sentence >= 0
-    numbers, where = np.unique(sentence[inside], return_inverse=True)
-    scores = top_means(probabilities[inside], where, np.arange(len(numbers)), top)
-    marked[inside] = (scores >= threshold)[where]
-    return marked
-
-
 def choose_rule(
-    alone: Scores,
-    among: Scores,
-    flags: Flags,
+    columns: Scores,
+    wrong: Flags,
     owner: Numbers,
     labels: Flags,
-    sentence: Numbers,
+    token_threshold: float,
     generators: Names,
     sets: Names | None = None,
 ) -> DecisionRule:
-    """The weights by logistic regression of responses, and the thresholds with the best F1, of N tokens and R
-    responses.
+    """The weights of a claim, and what makes a response's probability of its most suspect one.
 
-    Where responses are from several `sets` (R,), probabilities hold where half of each set's are
-    hallucinated: where a response is from shall not tell its class. Generators' shifts are learned with the
-    weights: without them, these would have to explain why one generator hallucinates more.
+    Of S claims: `columns` (S, columns), whether a part of them is annotated (`wrong`, (S,)) and the number of
+    their response (`owner`, (S,)); of R responses: `labels` and `generators` (R,), as for `responses`.
 
-    Responses are scored by the tokens' log odds `alone`, text is marked by those `among` their neighbours.
-    `owner` (N,) is the number of a token's response, `labels` (R,) are theirs, `sentence` (N,) is the number
-    of a token's sentence (-1 for none); both numbers rise. `generators` (R,) are as for `probabilities`.
+    First logistic regression of claims; then of responses, on the highest of their claims. Where responses
+    are from several `sets` (R,), probabilities hold where half of each set's are hallucinated: where a
+    response is from shall not tell its class. Generators' shifts are learned with the slope: without them, it
+    would have to explain why one generator hallucinates more.
     """
-    counts = None if sets is None or len(set(sets)) < 2 else balanced_weights(labels, sets)
-    columns = summaries(alone, owner, len(labels))
-    weights, offset, shifts = _regression(columns, labels, generators, counts)
-    probabilities = expit(among)
-    inside = sentence >= 0
-    numbers, where = np.unique(sentence[inside], return_inverse=True)
-    annotated = np.bincount(where, flags[inside]) > 0
-    order = np.arange(len(numbers))
-    values = {count: top_means(probabilities[inside], where, order, count) for count in SENTENCE_TOPS}
-    cuts = {count: best_threshold(values[count], annotated) for count in SENTENCE_TOPS}
-    f1 = {
-        count: f1_score(annotated, values[count] >= cuts[count], zero_division=0) for count in SENTENCE_TOPS
-    }
-    count = max(SENTENCE_TOPS, key=f1.__getitem__)
+    several = sets is not None and len(set(sets)) > 1
+    of_claims = balanced_weights(wrong, sets[owner]) if several and sets is not None else None
+    weights, _ = logistic_weights(columns, wrong, 1 / (PENALTY * len(wrong)), of_claims)
+    highest = highest_of(columns @ weights, owner, len(labels))
+    some = np.isfinite(highest)
+    counts = balanced_weights(labels[some], sets[some]) if several and sets is not None else None
+    slope, offset, shifts = _regression(highest[some, None], labels[some], generators[some], counts)
+    # A response must not become less suspect by a suspect claim.
     return DecisionRule(
-        weights=tuple(weights.tolist()),
-        offset=offset,
-        token_threshold=best_threshold(probabilities, flags),
-        sentence_top=count,
-        sentence_threshold=cuts[count],
-        shifts=shifts,
+        tuple((max(float(slope[0]), 0.0) * weights).tolist()), offset, token_threshold, shifts
     )
 
 

@@ -51,8 +51,9 @@ class FittedDetector:
         return self.prevalence or self._trained()
 
     def predict_proba(self, given: Sequence[Evidence]) -> NDArray[np.float64]:
-        """The probability that each response is hallucinated, (rows,); raises as `assess` does."""
-        return np.array([self.assess(one).probability for one in given], dtype=np.float64)
+        """The probability that each response is hallucinated, (rows,), 0 where it states nothing; raises as
+        `assess` does."""
+        return np.array([self.assess(one).probability or 0.0 for one in given], dtype=np.float64)
 
     def predict(self, given: Evidence, *, reasons: bool = True) -> Verdict:
         """The verdict on one response, with suspect spans and sentences, and with `reasons` what moved it.
@@ -71,12 +72,13 @@ class FittedDetector:
             threshold=self.card.threshold,
             token_threshold=found.token_threshold,
             marks=found.marks,
-            contradictions=self.model.contradictions(record),
+            claims=found.claims,
+            contradictions=found.contradictions,
+            unlike=unlike(self.card.domain, record),
         )
         return replace(
             verdict,
             shift=found.shift,
-            unlike=unlike(self.card.domain, record),
             reasons=self.model.reasons(record, verdict) if reasons else (),
         )
 
@@ -100,12 +102,19 @@ class FittedDetector:
             if (name := not_finite(arrays)) is not None:
                 raise RelevanceError(f"no verdict: '{name}' holds NaN or Inf")
         found = self.model.assess(record)
-        if not 0 <= found.probability <= 1:
+        made = [] if found.probability is None else [found.probability]
+        made += [] if found.claims is None else found.claims.probabilities.tolist()
+        if not all(0 <= one <= 1 for one in made):
             raise RelevanceError("no verdict: a probability of the detector is none")
         if self.prevalence is None:
             return found
-        shifted = at_prevalence(found.probability, self._trained(), self.prevalence)
-        return replace(found, probability=float(shifted))
+        trained, wanted = self._trained(), self.prevalence
+        if found.probability is not None:
+            found = replace(found, probability=float(at_prevalence(found.probability, trained, wanted)))
+        if found.claims is not None:
+            shifted = at_prevalence(found.claims.probabilities, trained, wanted)
+            found = replace(found, claims=replace(found.claims, probabilities=shifted))
+        return found
 
     def at(self, point: str | float) -> FittedDetector:
         """The same at an operating point of its card, or at a target false-positive rate (0 to 1).
@@ -237,14 +246,19 @@ def verdicts_at_prevalence(
 
     Raises as `FittedDetector.at_prevalence` does.
     """
-    assumed, shifted = detector.assumed_prevalence, detector.at_prevalence(prevalence)
+    assumed, there = detector.assumed_prevalence, detector.at_prevalence(prevalence)
+
+    def shifted(probability: float | None) -> float | None:
+        return None if probability is None else float(at_prevalence(probability, assumed, prevalence))
+
     return [
         one
-        if one.probability is None
+        if one.threshold is None
         else replace(
             one,
-            probability=float(at_prevalence(one.probability, assumed, prevalence)),
-            threshold=shifted.card.threshold,
+            probability=shifted(one.probability),
+            threshold=there.card.threshold,
+            sentences=tuple(replace(each, probability=shifted(each.probability)) for each in one.sentences),
         )
         for one in verdicts
     ]

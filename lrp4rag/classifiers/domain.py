@@ -7,83 +7,123 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Range
-from lrp4rag.features.record import Record
+from lrp4rag.features.record import Record, Values
+from lrp4rag.sentence_stream import statements_in
 
+Numbers = NDArray[np.intp]
+
+FEWEST = 8
+"""Tokens of a response from which on means of them tell that it is unlike others."""
 HELD = 0.99
 """A range holds this part of the training responses, and is then made wider by the facet's slack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """`of` makes a number above 0, whose range is `slack` times wider than what was trained on, and `below`
-    times at its lower end. An example outside has no verdict where `decides`; one below it, where it also
-    `decides_below`."""
+    """`of` makes a number above 0 of each of a response's sentences, (S,): of the response up to its end. Its
+    range is `slack` times wider than what was trained on, and `below` times at its lower end. A sentence
+    outside is not judged where it `decides`; one below it, where it also `decides_below`."""
 
     words: str
-    of: Callable[[Record], float]
+    of: Callable[[Record, Numbers], Values]
     slack: float = 1.25
     below: float = 1.25
     decides: bool = True
     decides_below: bool = True
+    whole: bool = False
+
+
+def _words(record: Record, ends: Numbers) -> Values:
+    text, offsets = record.encoded.response, record.encoded.response_offsets
+    return np.array([max(len(text[: offsets[end - 1][1]].split()), 1) for end in ends], dtype=np.float64)
 
 
 FACETS: dict[str, Facet] = {
     # There is less to get wrong in what is shorter: one passage of a sentence, an answer of three words.
     "prompt tokens": Facet(
-        "the prompt's tokens", lambda record: len(record.encoded.prompt_ids), slack=2, below=4
+        "the prompt's tokens",
+        lambda record, ends: np.full(len(ends), float(len(record.encoded.prompt_ids))),
+        slack=2,
+        below=4,
+        whole=True,
     ),
-    "response tokens": Facet("the response's tokens", len, slack=2, below=4),
+    "response tokens": Facet(
+        "the response's tokens", lambda _, ends: ends.astype(np.float64), slack=2, below=4, whole=True
+    ),
     "passages": Facet(
-        "the number of passages", lambda record: len(record.encoded.segment_names) - 2, decides=False
+        "the number of passages",
+        lambda record, ends: np.full(len(ends), float(len(record.encoded.segment_names) - 2)),
+        decides=False,
+        whole=True,
     ),
     # A tokenizer spends more tokens on a word of a language, or of code, that it was not made for.
     "tokens per word": Facet(
         "tokens in a word of the response (its language)",
-        lambda record: len(record) / max(len(record.encoded.response.split()), 1),
+        lambda record, ends: ends / _words(record, ends),
     ),
     "surprise": Facet(
         "how unlikely the reader finds the response (nats a token)",
-        lambda record: float(-record["logprob"].mean()) + 0.1,  # above 0: ranges widen by a factor
+        # Above 0: ranges widen by a factor.
+        lambda record, ends: -np.cumsum(record["logprob"])[ends - 1] / ends + 0.1,
         decides_below=False,  # what a passage says word for word is likely, and grounded
     ),
 }
 
 
+def ends_in(record: Record) -> Numbers:
+    """How many tokens there are up to the end of each sentence, (S,); 1 or more."""
+    starts = np.array([start for start, _ in record.encoded.response_offsets])
+    ends = np.array([one.end for one in statements_in(record.encoded.response)], dtype=np.intp)
+    return np.maximum(np.searchsorted(starts, ends), 1).astype(np.intp)
+
+
 def ranges(records: Iterable[Record]) -> dict[str, Range]:
-    """What the training responses are like."""
-    values = [[facet.of(record) for facet in FACETS.values()] for record in records]
-    lows, highs = np.quantile(values, ((1 - HELD) / 2, (1 + HELD) / 2), axis=0)
-    return {
-        name: Range(low=float(low) / facet.below, high=float(high) * facet.slack)
-        for (name, facet), low, high in zip(FACETS.items(), lows, highs, strict=True)
-    }
+    """What the training responses are like, up to the end of each of their sentences."""
+    values: dict[str, list[Values]] = {name: [] for name in FACETS}
+    for record in records:
+        ends = ends_in(record)
+        for name, facet in FACETS.items():
+            values[name].append(facet.of(record, ends))
+    found = {}
+    for name, facet in FACETS.items():
+        low, high = np.quantile(np.concatenate(values[name]), ((1 - HELD) / 2, (1 + HELD) / 2))
+        found[name] = Range(low=float(low) / facet.below, high=float(high) * facet.slack)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class Unlike:
-    """A facet of an example outside the range of the training data; no verdict is given where `decides`."""
+    """A facet of an example outside the range of the training data; there is no verdict where it
+    `decides`."""
 
     facet: str
     words: str
     decides: bool
 
 
-def unlike(trained: dict[str, Range], record: Record) -> tuple[Unlike, ...]:
-    """Where an example is outside the ranges; a card of facets that are no longer known is read as it is."""
-    found = []
+def unlike(trained: dict[str, Range], record: Record) -> list[tuple[Unlike, ...]]:
+    """Of each sentence, where the response up to its end is outside the ranges; a card of facets that are no
+    longer known is read as it is."""
+    ends = ends_in(record)
+    found: list[list[Unlike]] = [[] for _ in ends]
     for name, held in trained.items():
         facet = FACETS.get(name)
-        if facet and not held.low <= (value := facet.of(record)) <= held.high:
-            words = f"{facet.words}: {_compared(value, held)}"
-            decides = facet.decides and (value > held.high or facet.decides_below)
-            found.append(Unlike(name, words, decides))
-    return tuple(found)
+        if facet is None:
+            continue
+        for some, value, end in zip(found, facet.of(record, ends), ends, strict=True):
+            # A mean of a few tokens says little of a language.
+            if (facet.whole or end >= FEWEST) and not held.low <= value <= held.high:
+                words = f"{facet.words}: {_compared(float(value), held, whole=facet.whole)}"
+                decides = facet.decides and (value > held.high or facet.decides_below)
+                some.append(Unlike(name, words, bool(decides)))
+    return [tuple(some) for some in found]
 
 
-def _compared(value: float, held: Range) -> str:
+def _compared(value: float, held: Range, *, whole: bool) -> str:
     """Counts are written whole: of a range, the counts that lie in it."""
-    if isinstance(value, int):
-        return f"{value:,}, trained on {math.ceil(held.low):,} to {math.floor(held.high):,}"
+    if whole:
+        return f"{value:,.0f}, trained on {math.ceil(held.low):,} to {math.floor(held.high):,}"
     return f"{value:.3g}, trained on {held.low:.3g} to {held.high:.3g}"

@@ -17,7 +17,7 @@ from scipy.special import expit
 from lrp4rag.classifiers.calibration import logistic_weights
 from lrp4rag.classifiers.network import Perceptron, fit_network, logits
 from lrp4rag.errors import InputError
-from lrp4rag.features.units import smoothed
+from lrp4rag.features.units import ends_of, smoothed
 
 Table = NDArray[np.float32]
 Blocks = Mapping[str, Table]
@@ -157,13 +157,15 @@ class Stacker:
     among: Logistic
 
     @classmethod
-    def fit(cls, scores: Scores, flags: Flags, owner: Numbers) -> Stacker:
-        """From scores (N, blocks) by base models that did not learn from the tokens."""
-        return cls(Logistic.fit(scores, flags), Logistic.fit(with_neighbours(scores, owner), flags))
+    def fit(cls, scores: Scores, flags: Flags, owner: Numbers, sentence: Numbers) -> Stacker:
+        """From scores (N, blocks) by base models that did not learn from the tokens; otherwise as called."""
+        beside = with_neighbours(scores, owner, sentence)
+        return cls(Logistic.fit(scores, flags), Logistic.fit(beside, flags))
 
-    def __call__(self, scores: Scores, owner: Numbers) -> TokenScores:
-        """`owner` (N,) is the number of each token's response, which rises."""
-        return TokenScores(self.alone(scores), self.among(with_neighbours(scores, owner)))
+    def __call__(self, scores: Scores, owner: Numbers, sentence: Numbers) -> TokenScores:
+        """`owner` (N,) is the number of each token's response, which rises, and `sentence` (N,) of its
+        sentence, -1 for none."""
+        return TokenScores(self.alone(scores), self.among(with_neighbours(scores, owner, sentence)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,10 +175,11 @@ class Ensemble:
     networks: dict[str, tuple[Network, ...]]
     stacker: Stacker
 
-    def __call__(self, blocks: Blocks) -> TokenScores:
-        """Of the tokens of one response; raises `KeyError` where a block is missing."""
+    def __call__(self, blocks: Blocks, sentence: Numbers) -> TokenScores:
+        """Of the tokens of one response, with the number of each one's `sentence` (t,); raises `KeyError`
+        where a block is missing."""
         scores = np.stack([mean_log_odds(each, blocks[name]) for name, each in self.networks.items()], axis=1)
-        return self.stacker(scores, np.zeros(len(scores), dtype=np.intp))
+        return self.stacker(scores, np.zeros(len(scores), dtype=np.intp), sentence)
 
     def weight(self, name: str) -> float:
         """Of a block's score of the token itself."""
@@ -230,14 +233,15 @@ def mean_log_odds(models: Sequence[BaseModel], inputs: Table) -> Scores:
     return every
 
 
-def with_neighbours(scores: Scores, owner: Numbers) -> Scores:
-    """Scores (N, blocks), and the probabilities they stand for, averaged over `WINDOWS` within responses:
-    (N, 2 x windows x blocks)."""
+def with_neighbours(scores: Scores, owner: Numbers, sentence: Numbers) -> Scores:
+    """Scores (N, blocks), and the probabilities they stand for, averaged over `WINDOWS` within responses, up
+    to the end of the token's sentence: (N, 2 x windows x blocks)."""
     both = np.concatenate([scores, expit(scores)], axis=1)
     edges = np.flatnonzero(np.diff(owner)) + 1
-    parts = [
-        np.concatenate([smoothed(part.T, window) for window in WINDOWS]).T for part in np.split(both, edges)
-    ]
+    parts = []
+    for part, numbers in zip(np.split(both, edges), np.split(sentence, edges), strict=True):
+        ends = ends_of(numbers)
+        parts.append(np.concatenate([smoothed(part.T, window, ends) for window in WINDOWS]).T)
     return np.concatenate(parts)
 
 

@@ -14,7 +14,7 @@ from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.resample import MODES, Mode, resample
 
 # Raised whenever a feature changes its values: detectors trained on others are then refused.
-FEATURE_VERSION = 2
+FEATURE_VERSION = 3
 
 STEPS, BINS = MATRIX_SHAPE
 

@@ -26,7 +26,7 @@ from lrp4rag.hashes import hash_of
 from lrp4rag.strict_json import read_record, require_seal, sealed
 from lrp4rag.types import first_fault, not_finite
 
-FORMAT = 5
+FORMAT = 6
 CARD, ESTIMATOR = "card.json", "estimator.safetensors"
 FORMER = "estimator.skops"
 """The name of that file up to format 3: it may be replaced, and is not read."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self, cast
 
@@ -10,17 +10,18 @@ import numpy as np
 from scipy.special import expit
 
 from lrp4rag.classifiers.card import Card, Distribution, TokenInput
-from lrp4rag.classifiers.contradiction import contradictions
-from lrp4rag.classifiers.decision import DecisionRule
+from lrp4rag.classifiers.decision import DecisionRule, claim_columns
 from lrp4rag.classifiers.ensemble import Ensemble, mean_log_odds
 from lrp4rag.classifiers.model import Arrays, Assessment, Model
-from lrp4rag.classifiers.verdict import Contradiction, Reason, TokenMarks, Verdict
+from lrp4rag.classifiers.statements import Statements
+from lrp4rag.classifiers.verdict import Claims, Reason, TokenMarks, Verdict
 from lrp4rag.features.blocks import Block, parts_of, wanted_by
 from lrp4rag.features.parts import READING
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import Replay, SignalReplay
 from lrp4rag.features.table import TokenTable
+from lrp4rag.features.units import sentence_numbers
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.reader.reader import Reader
@@ -49,21 +50,21 @@ class TokenModel(Model):
         return SignalReplay(reader, flow, wanted_by(self.blocks))
 
     def assess(self, record: Record) -> Assessment:
-        scores, rule = self.ensemble({name: block(record) for name, block in self.blocks.items()}), self.rule
+        numbers, rule = sentence_numbers(record), self.rule
+        scores = self.ensemble({name: block(record) for name, block in self.blocks.items()}, numbers)
+        statements = Statements.of(record)
+        columns = claim_columns(scores.alone, scores.among, numbers, statements.compared)
+        read = np.isin(np.arange(len(columns)), numbers)
+        claims = np.where(read, rule.claims(columns, record.generator), 0.0)
+        stating = [k for k, one in enumerate(statements.stating) if one != "nothing" and read[k]]
         return Assessment(
-            rule.probability(scores.alone, record.generator),
+            float(claims[stating].max()) if stating else None,
             rule.shift(record.generator),
-            TokenMarks(
-                expit(scores.among).astype(np.float32),
-                rule.token_threshold,
-                rule.sentence_top,
-                rule.sentence_threshold,
-            ),
+            TokenMarks(expit(scores.among).astype(np.float32), rule.token_threshold),
             scores,
+            Claims(claims, statements.stating),
+            statements.contradictions,
         )
-
-    def contradictions(self, record: Record) -> Sequence[Contradiction]:
-        return contradictions(record) if self.plain else ()
 
     def reasons(self, record: Record, verdict: Verdict) -> tuple[Reason, ...]:
         """The features that moved one sentence most towards the verdict: the most suspect sentence of a
@@ -72,14 +73,19 @@ class TokenModel(Model):
         A feature is put at its mean over the training tokens, at all its windows, and what that takes off the
         sentence's mean log odds is what the feature moved. Features of states have no words and are left out.
         """
-        scores = [sentence.probability for sentence in verdict.sentences]
-        if not scores or any(score is None for score in scores):
+        stating = [
+            (one.probability, k)
+            for k, one in enumerate(verdict.sentences)
+            if one.probability is not None and one.status != "states nothing"
+        ]
+        if not stating:
             return ()
-        ranked = np.argsort(np.array(scores, dtype=np.float64), kind="stable")
         flagged = verdict.probability is not None and verdict.probability >= (verdict.threshold or 0)
-        chosen = int(ranked[-1] if flagged else ranked[0])
+        _, chosen = max(stating) if flagged else min(stating)
         sentence = verdict.sentences[chosen]
         inside = tokens_in(record.encoded.response_offsets, [(sentence.start, sentence.end)])
+        if not inside.any():
+            return ()
         found = []
         for name, block in self.blocks.items():
             if not isinstance(block, TokenTable | PlainTable):
@@ -94,8 +100,10 @@ class TokenModel(Model):
                 moved = self.ensemble.weight(name) * float((before - after).mean())
                 if feature in self.reference and (moved > 0) == flagged:
                     value = float(block.values(record, feature)[inside].mean())
-                    found.append(Reason(feature, moved, chosen, value, self.reference[feature].faithful))
-        return tuple(sorted(found, key=lambda reason: -abs(reason.moved))[:REASONS])
+                    reason = Reason(feature, moved, chosen, value, self.reference[feature].faithful)
+                    if not (flagged and reason.usual):  # what is usual explains no suspicion
+                        found.append(reason)
+        return tuple(sorted(found, key=lambda reason: -abs(reason.moved or 0.0))[:REASONS])
 
     def arrays(self) -> Arrays:
         return self.ensemble.arrays()

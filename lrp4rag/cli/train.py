@@ -90,11 +90,6 @@ VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
     help="Also measure how minimal pairs of each kind are ranked by models that did not learn from it.",
 )
 @advanced(
-    "--read-along",
-    is_flag=True,
-    help="Also measure verdicts on sentences where the response ends after them, as in a stream.",
-)
-@advanced(
     "--vector",
     type=click.Choice(VECTORS),
     help="The vector of such a classifier. Per response token: the relevance of the whole prompt, its mean "
@@ -135,7 +130,6 @@ def train(
     compare_with: str | None,
     compare_blocks: bool,
     leave_kinds_out: bool,
-    read_along: bool,
     vector: str | None,
     length: int | None,
     resampling: str | None,
@@ -174,12 +168,10 @@ def train(
         raise InputError("--compare-with names the detector in this folder, which would be lost", path=out)
     reads = _reads(classifier, blocks, vector, length, resampling)
     plain = reads.needs == (READING,)
-    if compare_blocks or leave_kinds_out or read_along:
+    if compare_blocks or leave_kinds_out:
         if not (plain and isinstance(reads, TokenRecipe)):
-            raise InputError(
-                "--compare-blocks, --leave-kinds-out and --read-along are for blocks of plain passes"
-            )
-        reads = replace(reads, compares=compare_blocks, leaves_out=leave_kinds_out, reads_along=read_along)
+            raise InputError("--compare-blocks and --leave-kinds-out are for blocks of plain passes")
+        reads = replace(reads, compares=compare_blocks, leaves_out=leave_kinds_out)
     if (more or no_pairs) and not plain:
         raise InputError("--more and --no-pairs are for blocks of plain passes")
     if len({path.stem for path in more}) < len(more):

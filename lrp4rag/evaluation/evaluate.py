@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.classifiers.decision import in_marked_sentences
 from lrp4rag.classifiers.detector import FittedDetector, at_estimated_prevalence
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.model import Assessment
@@ -93,11 +92,15 @@ def evaluate(
         verdicts, prevalence = at_estimated_prevalence(detector, verdicts)
         detector = detector.at_prevalence(prevalence)
         assessed = [
-            replace(one, probability=float(verdict.probability or 0.0))
+            replace(
+                one,
+                probability=verdict.probability,
+                claims=one.claims and replace(one.claims, probabilities=_of_sentences(verdict)),
+            )
             for one, verdict in zip(assessed, verdicts, strict=True)
         ]
     deciding = [tuple(one for one in verdict.unlike if one.decides) for verdict in verdicts]
-    probabilities = np.array([one.probability for one in assessed])
+    probabilities = np.array([one.probability or 0.0 for one in assessed])
     labels, groups = labels_of(kept), groups_of(kept)
     generators = rows.generators
     parts = {name: generators == name for name in sorted(set(generators))}
@@ -161,15 +164,21 @@ def _located(
         return None
     tokens = tokens_of(rows, {})
     log_odds = np.concatenate([one.among for one in scores])
-    of_tokens, verdicts = expit(log_odds), np.array([[one.probability for one in assessed]])
+    of_claims = [one.claims.probabilities for one in assessed if one.claims is not None]
+    suspect = np.append((np.concatenate(of_claims) >= threshold) & tokens.stating, [False])[tokens.sentence]
+    verdicts = np.array([[one.probability or 0.0 for one in assessed]])
     found = TokenPredictions(
         np.concatenate([one.alone for one in scores]),
         log_odds,
-        of_tokens >= marks.threshold,
-        in_marked_sentences(of_tokens, tokens.sentence, marks.sentence_top, marks.sentence_threshold),
+        suspect & (expit(log_odds) >= marks.threshold),
+        suspect,
         Outcome(verdicts, verdicts >= threshold),
     )
     try:
         return localisation(rows, tokens, {CLASSIFIER: found}, ONCE, resamples=resamples)
     except InputError:  # too few sources
         return None
+
+
+def _of_sentences(verdict: Verdict) -> NDArray[np.float64]:
+    return np.array([one.probability or 0.0 for one in verdict.sentences])

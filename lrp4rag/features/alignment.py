@@ -1,7 +1,8 @@
 """How a token's word, and its sentence, compare with the passages' words: no model is asked.
 
 Each sentence of the response is aligned with the place (a sentence of a passage) that has most of its content
-words, weighted by rarity; neighbours count half (see `values.index`).
+words, weighted by rarity; neighbours count half (see `values.index`). What follows a sentence changes none of
+its features: they are the same while the response is being written.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.features.context import Context, context_of
 from lrp4rag.features.record import Record, Values
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import statements_in
 from lrp4rag.values.words import content_words, stem, stop_words
 
 _WORD = re.compile(r"\w+")
@@ -81,7 +82,7 @@ FEATURES = tuple(
         ("capital", "0 or 1", "the word begins with a capital"),
         ("sentence's words", "0 or more", "log(1 + content words of the sentence)"),
         ("place in the sentence", "0 to 1", "of the word"),
-        ("one sentence", "0 or 1", "the response has one sentence only"),
+        ("one sentence", "0 or 1", "it is the response's first sentence"),
         ("novel scope", "0 or 1", "a word that widens or narrows, which is not near the place"),
         ("limits missing", "0 or more", "words that limit, which the place has and the sentence has not"),
         (
@@ -92,7 +93,7 @@ FEATURES = tuple(
         (
             "away from home",
             "0 to 1",
-            "similarity less that in the passage that most of the response is aligned with",
+            "similarity less that in the passage that most of the response so far is aligned with",
         ),
         (
             "asked at the place",
@@ -128,14 +129,16 @@ def _rows(
     passage = np.array([place.passage for place in index.places])
     count = int(passage.max()) + 1
     by_passage = np.array([asked[passage == k].max(initial=0.0) for k in range(count)])
-    sentences = split_sentences(response) or [(0, len(response))]
-    aligned = [(a, b, np.array(index.similarities(content_words(response[a:b])))) for a, b in sentences]
-    home = int(_best_by_passage(sum((one for *_, one in aligned), np.zeros(len(passage))), passage).argmax())
     stems = [stem(word.lower()) for *_, word in words]
-    for start, end, similarity in aligned:
+    so_far = np.zeros(len(passage))
+    for number, sentence in enumerate(statements_in(response)):
+        start, end = sentence.start, sentence.end
         inside = [k for k, (at, *_) in enumerate(words) if start <= at < end]
         if not inside:
             continue
+        similarity = np.array(index.similarities(content_words(response[start:end])))
+        so_far = so_far + similarity
+        home = int(_best_by_passage(so_far, passage).argmax())
         best = int(similarity.argmax())
         there = int(passage[best])
         around = [n for n in range(best - 1, best + 2) if 0 <= n < len(passage) and passage[n] == there]
@@ -150,7 +153,7 @@ def _rows(
         away = float(similarity[best] - by_place[home])
         for position, k in enumerate(inside):
             word, at = words[k][2], stems[k]
-            before, after = stems[k - 1 : k] or [""], stems[k + 1 : k + 2] or [""]
+            before, after = stems[k - 1 : k] or [""], stems[k + 1 : inside[-1] + 1][:1] or [""]
             two = stems[k - 2 : k - 1] if k > 1 else [""]
             stopped = word.lower() in stop_words()
             yield (
@@ -175,7 +178,7 @@ def _rows(
                     word[0].isupper(),
                     math.log1p(len(content_words(response[start:end]))),
                     position / len(inside),
-                    len(sentences) == 1,
+                    number == 0,
                     at in _SCOPE and at not in beside,
                     missing,
                     added,

@@ -6,6 +6,7 @@ alone 38 of 100 wrong numbers are found, with these 88 (measured on rule-made fa
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from lrp4rag.features.context import Context, context_of
 from lrp4rag.features.record import Record
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.reader.reading import Branch, PromptReading
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import statements_in
 from lrp4rag.values.find import find_values
 from lrp4rag.values.index import Occurrence, rivals, support
 from lrp4rag.values.polarity import find_plain, opposites
@@ -29,11 +30,12 @@ from lrp4rag.values.words import content_words
 from lrp4rag.values.written import as_written, number_of
 
 TAIL = 25
-"""Characters after a value that are scored with it."""
+"""Characters after a value that are scored with it, those of its sentence only: a response that is still
+being written has no others."""
 ALTERNATIVES, FEWER = 4, 2
 """Of one value, those that stand in the most similar surroundings; fewer where the passages support it."""
-MOST_VALUES, MOST_TOKENS = 16, 384
-"""Of one response: values without support come first, words with an opposite last."""
+MOST_VALUES, MOST_TOKENS = 8, 128
+"""Of one sentence: values without support come first, words with an opposite last."""
 
 PLACES = ("start", "end", "number", "first", "last", "tokens")
 """Columns of the array `places`: a value's characters; the number of its alternative; the tokens of the
@@ -78,45 +80,57 @@ def claims(encoded: Encoded) -> tuple[Claim, ...]:
     """The values of a response that have tokens, in order; references and absences are compared elsewhere.
     A plain "is" is one where the passages have a "not" nearby."""
     context, response = context_of(encoded), encoded.response
-    sentences = split_sentences(response)
-    found = []
-    values = [*find_values(response, " ".join(context.passages)), *_denied(context, response, sentences)]
-    for value in sorted(values, key=lambda one: one.start):
-        tokens = np.flatnonzero(tokens_in(encoded.response_offsets, [(value.start, value.end)]))
-        if value.kind in ("absence", "reference") or not len(tokens):
-            continue
-        sentence = next(((a, b) for a, b in sentences if a <= value.start < b), (0, len(response)))
-        around = f"{response[sentence[0] : value.start]} {response[value.end : sentence[1]]}"
-        similarities = context.index.similarities(content_words(around) or context.asked)
-        occurrences = context.index.occurrences(value, similarities)
-        others, agreed = tuple(rivals(value, occurrences)), support(value, occurrences)
-        found.append(
-            Claim(
-                value,
-                int(tokens[0]),
-                int(tokens[-1]) + 1,
-                sentence,
-                agreed,
-                others,
-                _alternatives(value, others)[: FEWER if agreed else ALTERNATIVES],
-            )
-        )
+    known, found = " ".join(context.passages), []
+    for statement in statements_in(response):
+        sentence = statement.start, statement.end
+        for value in _values(context, response, sentence, known):
+            tokens = np.flatnonzero(tokens_in(encoded.response_offsets, [(value.start, value.end)]))
+            if value.kind not in ("absence", "reference") and len(tokens):
+                found.append(_claim(value, sentence, context, response, tokens))
     return tuple(found)
 
 
-def _denied(context: Context, response: str, sentences: Sequence[tuple[int, int]]) -> Iterator[Value]:
-    """Plain "is", "has" and their likes in sentences whose place in the passages, or one beside it, has a
+def _values(context: Context, response: str, sentence: tuple[int, int], passages: str) -> list[Value]:
+    """Of one sentence, in order: what is known of it is what was written before."""
+    start, end = sentence
+    text = response[start:end]
+    values = [*find_values(text, f"{passages} {response[:start]}"), *_denied(context, text)]
+    return [value.shifted(start) for value in sorted(values, key=lambda one: one.start)]
+
+
+def _claim(
+    value: Value,
+    sentence: tuple[int, int],
+    context: Context,
+    response: str,
+    tokens: NDArray[np.intp],
+) -> Claim:
+    around = f"{response[sentence[0] : value.start]} {response[value.end : sentence[1]]}"
+    similarities = context.index.similarities(content_words(around) or context.asked)
+    occurrences = context.index.occurrences(value, similarities)
+    others, agreed = tuple(rivals(value, occurrences)), support(value, occurrences)
+    return Claim(
+        value,
+        int(tokens[0]),
+        int(tokens[-1]) + 1,
+        sentence,
+        agreed,
+        others,
+        _alternatives(value, others)[: FEWER if agreed else ALTERNATIVES],
+    )
+
+
+def _denied(context: Context, text: str) -> Iterator[Value]:
+    """Plain "is", "has" and their likes in a sentence whose place in the passages, or one beside it, has a
     "not"."""
     places = context.index.places
-    for start, end in sentences:
-        similarities = context.index.similarities(content_words(response[start:end]))
-        best = max(range(len(places)), key=similarities.__getitem__, default=None)
-        if best is None or not similarities[best]:
-            continue
-        near = [one for one in places[max(best - 1, 0) : best + 2] if one.passage == places[best].passage]
-        if any(value.kind == "polarity" and value.key[1] for place in near for value in place.values):
-            for value in find_plain(response[start:end]):
-                yield value.shifted(start)
+    similarities = context.index.similarities(content_words(text))
+    best = max(range(len(places)), key=similarities.__getitem__, default=None)
+    if best is None or not similarities[best]:
+        return
+    near = [one for one in places[max(best - 1, 0) : best + 2] if one.passage == places[best].passage]
+    if any(value.kind == "polarity" and value.key[1] for place in near for value in place.values):
+        yield from find_plain(text)
 
 
 def _alternatives(value: Value, others: Sequence[Occurrence]) -> tuple[Alternative, ...]:
@@ -144,19 +158,20 @@ def contrast(
     encoded: Encoded, prompt: PromptReading, tokenizer: Any
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """`PLACES` and `SCORES` of the alternatives, by one pass after the response that `prompt` read."""
-    every = claims(encoded)
-    order = sorted(range(len(every)), key=lambda k: (every[k].value.kind == "polarity", every[k].support > 0))
-    branches, places, left = list[Branch](), list[tuple[int, ...]](), MOST_TOKENS
-    for k in [k for k in order if every[k].alternatives][:MOST_VALUES]:
-        value = every[k].value
-        for number, one in enumerate(every[k].alternatives):
-            made = _branch(encoded, every[k], one, tokenizer)
-            if made is None or len(made[0].ids) > left:
-                continue
-            branch, last, own = made
-            left -= len(branch.ids)
-            branches.append(branch)
-            places.append((value.start, value.end, number, branch.start, last, own))
+    branches, places = list[Branch](), list[tuple[int, ...]]()
+    for _, some in itertools.groupby(claims(encoded), lambda claim: claim.sentence):
+        order = sorted(some, key=lambda claim: (claim.value.kind == "polarity", claim.support > 0))
+        left = MOST_TOKENS
+        for claim in [claim for claim in order if claim.alternatives][:MOST_VALUES]:
+            value = claim.value
+            for number, one in enumerate(claim.alternatives):
+                made = _branch(encoded, claim, one, tokenizer)
+                if made is None or len(made[0].ids) > left:
+                    continue
+                branch, last, own = made
+                left -= len(branch.ids)
+                branches.append(branch)
+                places.append((value.start, value.end, number, branch.start, last, own))
     read = zip(places, prompt.branches(branches), strict=True)
     scores = [(sum(found[: place[-1]]), sum(found[place[-1] :]), found[0]) for place, found in read]
     return (
@@ -171,7 +186,7 @@ def _branch(
     """The tokens of an alternative with what follows, the end of the tokens that they replace, and how many
     are its own; None where they are the response's own tokens."""
     value = claim.value
-    until = min(value.end + TAIL, len(encoded.response))
+    until = min(value.end + TAIL, claim.sentence[1])
     last = int(np.searchsorted([start for start, _ in encoded.response_offsets], until))
     until = max(encoded.response_offsets[last - 1][1], until)
     first, found = _with_other(encoded, value.start, value.end, alternative.text, until, tokenizer)

@@ -14,6 +14,7 @@ from pydantic import ConfigDict
 from lrp4rag.errors import InputError
 from lrp4rag.features import alignment, claims
 from lrp4rag.features.record import Record, Values
+from lrp4rag.features.units import ends_of, sentence_numbers
 
 Table = NDArray[np.float32]
 
@@ -86,7 +87,8 @@ CONTEXT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PlainTable:
-    """Which columns: those of `groups`, and of the tokens before and after those of `beside`."""
+    """Which columns: those of `groups`, and of the tokens before and after those of `beside`: a sentence's
+    last token has none after it."""
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
@@ -104,9 +106,12 @@ class PlainTable:
         """(t, columns)."""
         parts = {name: _of_group(name, record) for name in self.groups}
         rows = [parts[name] for name in self.groups]
-        for by in (1, -1):
-            rows += [_shifted(parts[name], by) for name in self.beside]
-        return np.concatenate(rows).T.astype(np.float32)
+        rows += [_shifted(parts[name], 1) for name in self.beside]
+        following = [_shifted(parts[name], -1) for name in self.beside]
+        if following:
+            last = ends_of(sentence_numbers(record)) == np.arange(len(record)) + 1
+            following = [np.where(last, 0.0, one) for one in following]
+        return np.concatenate(rows + following).T.astype(np.float32)
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -9,21 +9,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from lrp4rag.features.record import Record
 from lrp4rag.reader.encoding import tokens_in
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import statements_in
 from lrp4rag.values.words import stop_words
 
 TOKEN_WINDOW = 17
 """Tokens, about a clause: single tokens are noisy, and hallucinated spans are rarely one token long."""
 
 
-def smoothed(values: ArrayLike, window: int = TOKEN_WINDOW) -> NDArray[np.float64]:
-    """The mean of each token's value and its neighbours', fewer at the ends, over the last axis."""
+def smoothed(
+    values: ArrayLike, window: int = TOKEN_WINDOW, until: NDArray[np.integer] | None = None
+) -> NDArray[np.float64]:
+    """The mean of each token's value and its neighbours', fewer at the ends, over the last axis; of those
+    before the token `until` (t,) of each only, where that is given."""
     given = np.asarray(values)
     sums = np.cumsum(given, axis=-1, dtype=np.float64)
     sums = np.concatenate([np.zeros_like(sums[..., :1]), sums], axis=-1)
     positions, length = np.arange(given.shape[-1]), given.shape[-1]
     first = np.maximum(positions - window // 2, 0)
-    last = np.minimum(positions + window // 2 + 1, length)
+    last = np.minimum(positions + window // 2 + 1, length if until is None else until)
     means: NDArray[np.float64] = (sums[..., last] - sums[..., first]) / (last - first)
     return means
 
@@ -32,10 +35,21 @@ def sentence_numbers(record: Record) -> NDArray[np.intp]:
     """The number of each token's sentence (t,), -1 between them; a token in two is the first one's."""
     offsets = record.encoded.response_offsets
     numbers = np.full(len(offsets), -1)
-    for k, span in enumerate(split_sentences(record.encoded.response)):
-        inside = tokens_in(offsets, [span])
+    for k, one in enumerate(statements_in(record.encoded.response)):
+        inside = tokens_in(offsets, [(one.start, one.end)])
         numbers[inside & (numbers < 0)] = k
     return numbers
+
+
+def ends_of(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Where each token's sentence ends (t,), by the `sentence_numbers`: the number of the first token behind
+    it. Tokens between sentences are in none: a response that ends before them has not any."""
+    count = len(numbers)
+    ends = np.arange(1, count + 1)
+    for k in range(count - 2, -1, -1):
+        if numbers[k + 1] == numbers[k]:
+            ends[k] = ends[k + 1]
+    return ends
 
 
 def content_tokens(record: Record) -> NDArray[np.bool_]:

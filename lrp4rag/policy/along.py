@@ -12,11 +12,18 @@ from lrp4rag.checks.registry import Checked, run_checks
 from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong, verdict_of
 from lrp4rag.example import Example
 from lrp4rag.policy.assess import Assessment, assess
-from lrp4rag.policy.decide import CHECK_OF, OF_SENTENCES, Decided, graver, rule_of
+from lrp4rag.policy.decide import CHECK_OF, OF_SENTENCES, Decided, of_sentence, rule_of, strictest
 from lrp4rag.policy.notices import in_place, marked
 from lrp4rag.policy.policy import WITHHELD, Action, Policy, Reason
+from lrp4rag.policy.texts import corrected
 from lrp4rag.sentence_stream import Piece
 
+DISTRUSTED: tuple[Reason, ...] = (
+    "fabricated citation",
+    "misattributed citation",
+    "disguised text",
+    "planted instructions",
+)
 UNTOLD: tuple[Reason, ...] = ("unavailable", "unlike training data")
 
 
@@ -33,7 +40,8 @@ class DecidedPiece:
 class DecidingAlong:
     """The rules of a policy for sentences, on one answer: each piece is decided on, then let out.
 
-    `policy` and `example` (question and passages) are those of the answer.
+    `policy` and `example` (question and passages) are those of the answer. A piece that states nothing (a
+    heading, "Okay.") waits for the next one that does (`ReadingAlong.due`), and is decided on with that.
     """
 
     def __init__(self, policy: Policy, example: Example) -> None:
@@ -45,19 +53,25 @@ class DecidingAlong:
         """Whether a piece could not be judged."""
         self._notice = ""
 
-    def decide(self, reading: ReadingAlong, piece: Piece) -> DecidedPiece:
-        """Judge a piece: the graver of what its probability and the checks of sentences say. It changes
-        nothing here; raises what judging raises."""
-        judged, checked = reading.judge(piece), self._checked(piece.text)
-        assert judged.probability is not None
-        decided = Decided(
-            *self.policy.sentence(judged.probability, suspect=judged.suspect, abstained=judged.abstained),
-            "sentences",
-        )
-        ruled = rule_of(self.policy, checked, *OF_SENTENCES)
-        if ruled is not None and graver(ruled, decided):
-            decided = ruled
+    def decide(self, reading: ReadingAlong, piece: Piece, *, followed: bool = False) -> DecidedPiece:
+        """Judge a piece, and decide as on an answer that ends with it, by what the checks of sentences say
+        too; `followed` says that another piece comes after it. It changes nothing here; raises what judging
+        raises."""
+        judged, checked = reading.judge(piece, followed=followed), self._checked(piece.text)
+        holding = [self._of_status(judged), rule_of(self.policy, checked, *OF_SENTENCES)]
+        decided = strictest([one for one in holding if one is not None])
         return DecidedPiece(piece, decided, judged, checked)
+
+    def _of_status(self, judged: JudgedPiece) -> Decided:
+        """By its own status, and by how many of the answer's sentences so far are suspect: what is right by
+        itself is let out."""
+        if judged.abstained:
+            return Decided(self.policy.abstained, "unlike training data", "abstained")
+        if not judged.suspect:
+            reason: Reason = "grounded" if judged.status == "supported" else "states nothing"
+            return Decided("serve", reason, "verdict")
+        counts = Counter(one.status for one in (*self.judged, judged))
+        return of_sentence(self.policy, judged.status, counts)
 
     def unavailable(self, piece: Piece) -> DecidedPiece:
         """Of a piece that could not be judged."""
@@ -73,11 +87,17 @@ class DecidingAlong:
         action, texts = found.decided.action, self.policy.texts
         self._actions[action] += 1
         before, self._notice = self._notice, ""
+        told = [one for span in found.judged.spans for one in span.contradictions] if found.judged else []
         if action == "serve":
             return found.piece.text
         if action not in WITHHELD:
-            return marked(found.piece, texts.mark)
-        self._notice = texts.unavailable_notice if found.decided.reason in UNTOLD else texts.notice
+            return marked(found.piece, corrected(texts.correction, told[0]) if told else texts.mark)
+        if found.decided.reason in UNTOLD:
+            self._notice = texts.unavailable_notice
+        elif found.decided.reason in DISTRUSTED:
+            self._notice = texts.distrusted_notice
+        else:
+            self._notice = corrected(texts.contradicted_notice, told[0]) if told else texts.notice
         return in_place(found.piece, "" if self._notice == before else self._notice)
 
     @property
@@ -100,8 +120,7 @@ class DecidingAlong:
         """The answer as a whole, of the sentences as they were judged; it is called hallucinated from
         `threshold` on."""
         verdict = None if self.missed else verdict_of(self.judged, threshold)
-        example = self.example.with_response(response)
-        return assess(self.policy, example, verdict, abstained=self.abstained)
+        return assess(self.policy, self.example.with_response(response), verdict)
 
     def _checked(self, text: str) -> Checked:
         """What the policy wants to know of a sentence by itself."""

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lrp4rag.checks.check import CheckInput, Finding
-from lrp4rag.checks.facts import fact_score, stated
+from lrp4rag.checks.facts import fact_score
 from lrp4rag.checks.registry import Checked, run_checks
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
-from lrp4rag.policy.decide import CHECK_OF, Decided, Kind, Measures, decide, graver, rule_of
+from lrp4rag.policy.decide import CHECK_OF, Decided, Kind, Measures, decide, rule_of, strictest
 from lrp4rag.policy.policy import WITHHELD, Policy, Reason
-from lrp4rag.policy.texts import filled
+from lrp4rag.policy.texts import corrected, filled
 from lrp4rag.source import Source
 from lrp4rag.text import one_line
 
 if TYPE_CHECKING:
-    from lrp4rag.classifiers.verdict import Sentence, Verdict
+    from lrp4rag.classifiers.verdict import Contradiction, Verdict
 
 MOST_SOURCES = 3
+MOST_TOLD = 3
+"""Contradictions that a message tells."""
 LONGEST = 80
 """Characters of a source's name, or of what is quoted."""
 
@@ -41,6 +44,9 @@ class Assessment:
     """In the place of an answer that is withheld, or under one that is served; empty where there is nothing
     to say."""
 
+    below: str
+    """Under an answer of which a stream has let out a part: what is let out is not called withheld."""
+
     @property
     def withheld(self) -> bool:
         return self.decided.action in WITHHELD
@@ -58,6 +64,9 @@ class Assessment:
             "action": self.decided.action,
             "reason": self.decided.reason,
             "rule": self.decided.rule,
+            "supported": self.measures.supported,
+            "contradicted": self.measures.contradicted,
+            "unsupported": self.measures.unsupported,
             "faithfulness": self.measures.faithfulness,
             "fact_score": self.measures.facts,
             "message": self.message,
@@ -92,11 +101,10 @@ def assess(
     example: Example,
     verdict: Verdict | None,
     *,
-    abstained: bool = False,
     now: datetime | None = None,
 ) -> Assessment:
-    """Without a verdict, the answer could not be judged; `abstained` says that a verdict is to count as none.
-    Raises `InputError` for an example without a response."""
+    """Without a verdict, the answer could not be judged. Raises `InputError` for an example without a
+    response."""
     if example.response is None:
         raise InputError("the example has no response", field="response")
     given = CheckInput(
@@ -104,8 +112,6 @@ def assess(
     )
     checked = run_checks(policy.made, given, budget=policy.budget)
     measures = measure(verdict, checked, example.response)
-    if abstained:
-        measures = replace(measures, abstained=True)
     return _worded(policy, example.sources, verdict, decide(policy, measures), measures, checked)
 
 
@@ -124,13 +130,12 @@ def assess_passages(
 def assess_unjudged(
     policy: Policy, question: str, sources: tuple[Source, ...], *, now: datetime | None = None
 ) -> Assessment:
-    """Of an answer that cannot be judged, since nothing was retrieved, or nothing was written: the graver of
-    what the policy says of passages that are not fit and of what is unavailable."""
+    """Of an answer that cannot be judged, since nothing was retrieved, or nothing was written: the
+    stricter of what the policy says of passages that are not fit and of what is unavailable."""
     checked = _gated(policy, question, sources, now)
-    decided = Decided(policy.unavailable, "unavailable", "unavailable")
     ruled = rule_of(policy, checked, "null")
-    if ruled is not None and not graver(decided, ruled):
-        decided = ruled
+    decided = Decided(policy.unavailable, "unavailable", "unavailable")
+    decided = strictest([one for one in (ruled, decided) if one is not None])
     return _worded(policy, sources, None, decided, measure(None, checked, ""), checked)
 
 
@@ -150,41 +155,36 @@ def _worded(
 ) -> Assessment:
     """What was decided, with the closest sources and the policy's words."""
     closest = _closest(sources, verdict)
-    message = _message(policy, decided, checked, [sources[number] for number in closest])
-    return Assessment(policy.hash, decided, measures, checked, closest, message)
+    told = () if verdict is None else verdict.contradictions
+    names = [sources[number] for number in closest]
+    words = _Words(policy, decided, checked, names, told, measures.flagged > 0)
+    return Assessment(policy.hash, decided, measures, checked, closest, words.message(), words.below())
 
 
 def measure(verdict: Verdict | None, checked: Checked, response: str) -> Measures:
-    """What the policy decides on."""
+    """What the policy decides on. A response without a word has nothing to judge: it has no verdict."""
     found: frozenset[Kind] = frozenset(
         kind
         for kind, check in CHECK_OF.items()
         if any(kind != "conflict" or one.start is not None for one in checked.of(check, kind))
     )
     missing = frozenset(checked.unavailable)
-    if verdict is None:
-        return Measures(None, found=found, unavailable=missing)
+    if verdict is None or verdict.threshold is None or not any(sign.isalnum() for sign in response):
+        return Measures(judged=False, found=found, unavailable=missing)
+    counts = Counter(one.status for one in verdict.sentences)
+    stating = sum(counts[one] for one in ("supported", "contradicted", "unsupported"))
     return Measures(
-        verdict.probability,
-        faithfulness(verdict, response),
-        fact_score(checked.findings.get("facts", ())),
-        suspect=bool(verdict.hallucinated) or any(one.suspect for one in verdict.sentences),
-        abstained=verdict.abstained,
+        probability=verdict.probability,
+        hallucinated=bool(verdict.hallucinated),
+        supported=counts["supported"],
+        contradicted=counts["contradicted"],
+        unsupported=counts["unsupported"],
+        faithfulness=counts["supported"] / stating if stating else None,
+        facts=fact_score(checked.findings.get("facts", ())),
+        abstained=verdict.abstained or counts["not judged"] > 0,
         found=found,
         unavailable=missing,
     )
-
-
-def faithfulness(verdict: Verdict, response: str) -> float | None:
-    """The share of the sentences that are grounded, of those that state something; a suspect one states
-    something, whatever its form. None where none does."""
-    stating = stated(response)
-    counted = [one.suspect for one in verdict.sentences if one.suspect or _is_among(one, stating)]
-    return 1 - sum(counted) / len(counted) if counted else None
-
-
-def _is_among(sentence: Sentence, spans: list[tuple[int, int]]) -> bool:
-    return any(sentence.start < end and start < sentence.end for start, end in spans)
 
 
 def _closest(sources: tuple[Source, ...], verdict: Verdict | None) -> tuple[int, ...]:
@@ -195,46 +195,83 @@ def _closest(sources: tuple[Source, ...], verdict: Verdict | None) -> tuple[int,
 
 
 TEXT_OF: dict[Reason, str] = {
-    "suspect": "insufficient",
-    "grounded": "insufficient",
-    "insufficient evidence": "insufficient",
     "knowledge gap": "gap",
-    "conflict": "insufficient",
-    "outdated source": "insufficient",
     "fabricated citation": "fabricated",
     "misattributed citation": "escalated",
     "disguised text": "escalated",
     "planted instructions": "escalated",
-    "omitted condition": "insufficient",
     "unlike training data": "unlike",
     "unavailable": "unavailable",
 }
-"""Of a policy's texts, that in the place of an answer that is withheld for a reason."""
+"""Of a policy's texts, that in the place of an answer that is withheld for a reason; "insufficient" for the
+others."""
+BELOW_OF: dict[Reason, str] = {
+    "contradicted": "contradicted",
+    "conflict": "conflict",
+    "outdated source": "outdated",
+    "omitted condition": "omitted",
+    "misattributed citation": "miscited",
+    "fabricated citation": "miscited",
+    "unlike training data": "unchecked",
+    "unavailable": "unchecked",
+}
+"""The same under an answer that is served; "uncertain" for the others."""
 
 
-def _message(policy: Policy, decided: Decided, checked: Checked, closest: list[Source]) -> str:
-    texts = policy.texts
-    names = ", ".join(_named(source) for source in closest)
-    values: dict[str, Callable[[], str]] = {
-        "sources": lambda: filled(texts.closest, {"sources": names}) if names else "",
-        "contact": lambda: texts.contact,
-        "sides": lambda: _sides(checked.of("conflicts", "conflict")),
-        "outdated": lambda: " ".join(dict.fromkeys(one.words for one in checked.of("outdated", "outdated"))),
-        "condition": lambda: _conditions(checked.of("omissions", "omitted")),
-    }
-    if decided.action == "escalate":
-        template = texts.escalated
-    elif decided.action == "withhold":
-        template = getattr(texts, TEXT_OF[decided.reason])
-    elif decided.reason == "conflict":
-        template = texts.conflict
-    elif decided.reason == "outdated source":
-        template = texts.outdated
-    elif decided.reason == "omitted condition":
-        template = texts.omitted
-    else:
-        template = texts.uncertain if decided.action != "serve" else ""
-    return filled(template, {name: value() for name, value in values.items()})
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What the reader of an answer is told, in the policy's words."""
+
+    policy: Policy
+    decided: Decided
+    checked: Checked
+    closest: list[Source]
+    contradictions: tuple[Contradiction, ...]
+    flagged: bool
+
+    def message(self) -> str:
+        """In the place of the answer, or under it; empty where it is served."""
+        action, texts = self.decided.action, self.policy.texts
+        if action == "escalate":
+            return self._filled(texts.escalated)
+        if action != "withhold":
+            return self.below()
+        name = TEXT_OF.get(self.decided.reason, "insufficient")
+        # The gate alone knows that no passage answers: whatever a band is called, something may.
+        if name == "gap" and self.decided.rule != "rules.null":
+            name = "insufficient"
+        return self._filled(getattr(texts, name))
+
+    def below(self) -> str:
+        """Under what is let out of the answer; empty where nothing is wrong."""
+        if self.decided.action == "serve":
+            return ""
+        names = [BELOW_OF.get(self.decided.reason, "uncertain")]
+        if self.flagged and self.decided.reason not in ("contradicted", "unsupported"):
+            names.append("contradicted" if self.contradictions else "uncertain")
+        return " ".join(self._filled(getattr(self.policy.texts, name)) for name in dict.fromkeys(names))
+
+    def _filled(self, template: str) -> str:
+        texts = self.policy.texts
+        names = ", ".join(_named(source) for source in self.closest)
+        values: dict[str, Callable[[], str]] = {
+            "sources": lambda: filled(texts.closest, {"sources": names}) if names else "",
+            "contact": lambda: texts.contact,
+            "sides": lambda: _sides(self.checked.of("conflicts", "conflict")),
+            "outdated": lambda: " ".join(
+                dict.fromkeys(one.words for one in self.checked.of("outdated", "outdated"))
+            ),
+            "condition": lambda: _conditions(self.checked.of("omissions", "omitted")),
+            "contradictions": lambda: contradictions_told(self.policy, self.contradictions),
+        }
+        return filled(template, {name: value() for name, value in values.items()})
+
+
+def contradictions_told(policy: Policy, some: Iterable[Contradiction], most: int = MOST_TOLD) -> str:
+    """What the answer and a passage say, of at most so many: The answer says “30 days”; passage 1 says “14
+    days”."""
+    told = [corrected(policy.texts.instead, one) for one in some]
+    return " ".join(list(dict.fromkeys(told))[:most])
 
 
 def _named(source: Source) -> str:

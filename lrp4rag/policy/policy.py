@@ -17,14 +17,19 @@ from lrp4rag.types import Positive, Probability, first_fault
 from lrp4rag.yaml_file import line_of, read_yaml
 
 Action = Literal["serve", "mark", "disclose", "escalate", "withhold"]
-"""Serve; serve with a stated uncertainty and marks; serve with what the passages say against each other;
-withhold until a reviewer decides; withhold."""
+"""Serve; serve with a stated uncertainty and marks; serve with what the passages say against it, or against
+each other; withhold until a reviewer decides; withhold."""
 ACTIONS: tuple[Action, ...] = ("serve", "mark", "disclose", "escalate", "withhold")
-"""From the mildest to the gravest."""
+"""From the mildest to the strictest."""
+Alarm = Literal["mark", "disclose", "escalate", "withhold"]
+"""What can be done with what is flagged, or could not be judged: it is never served unmarked."""
 WITHHELD: tuple[Action, ...] = ("withhold", "escalate")
 """By which nobody sees what was written."""
 Reason = Literal[
     "grounded",
+    "states nothing",
+    "contradicted",
+    "unsupported",
     "suspect",
     "insufficient evidence",
     "knowledge gap",
@@ -40,8 +45,30 @@ Reason = Literal[
 ]
 
 
+_ONE_THRESHOLD = (
+    "the detector's threshold decides (--operating-point), and what is done with a suspect sentence is under "
+    "claims: contradicted, unsupported, most"
+)
+FORMER = {
+    "": {"withhold_from": _ONE_THRESHOLD},
+    "sentences": {"mark_from": _ONE_THRESHOLD, "withhold_from": _ONE_THRESHOLD},
+}
+"""Settings of earlier versions, with what takes their place."""
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Claims(_Strict):
+    """What is done by the statuses of an answer's sentences. In a stream, each sentence is decided on as the
+    answer up to its end would be."""
+
+    contradicted: Alarm = Field(default="disclose", description="A passage has another value.")
+    unsupported: Alarm = Field(default="mark", description="No passage supports it.")
+    most: Alarm | None = Field(
+        default="withhold", description="More sentences are contradicted or unsupported than supported."
+    )
 
 
 class Band(_Strict):
@@ -50,28 +77,18 @@ class Band(_Strict):
     action: Action
     reason: Reason
     faithfulness: Probability = Field(
-        default=0.0, description="Least share of its sentences that are grounded."
+        default=0.0, description="Least share of its sentences that are supported."
     )
     facts: Probability = Field(default=0.0, description="Least share of its facts that are grounded.")
 
 
-BANDS = (
-    Band(action="serve", reason="grounded", faithfulness=0.85, facts=0.80),
-    Band(action="mark", reason="suspect", faithfulness=0.65),
-    Band(action="withhold", reason="insufficient evidence", faithfulness=0.40),
-    Band(action="withhold", reason="knowledge gap"),
-)
-"""Of the default policy. What reaches the first share and not the second falls to the band below."""
-
-
 class Rules(_Strict):
-    """What is done where a check finds something; the first rule that holds decides, and without an action
-    there is none."""
+    """What is done where a check finds something; without an action there is no rule."""
 
     null: Action | None = Field(default="withhold", description="No passage is fit to answer from.")
     fabricated: Action | None = Field(default="withhold", description="A citation of what was not retrieved.")
     misattributed: Action | None = Field(
-        default="escalate", description="A citation that does not support its sentence."
+        default="mark", description="A citation that does not support its sentence."
     )
     disguised: Action | None = Field(
         default="escalate",
@@ -88,50 +105,56 @@ class Rules(_Strict):
         description="The answer rests on a passage that is expired, superseded or not yet effective.",
     )
     omitted: Action | None = Field(
-        default="mark",
-        description="A condition of the passage that the answer rests on is left out. It decides last.",
+        default=None, description="A condition of the passage that the answer rests on is left out."
     )
 
 
 class Sentences(_Strict):
-    """What is done with a sentence of a stream, by the probability that it is hallucinated."""
+    """What else is done with the sentences of a stream."""
 
-    mark_from: Probability | None = Field(default=None, description="Marked (default: the detector's).")
-    withhold_from: Probability = Field(default=0.5, description="Replaced by a notice.")
     stop_after: Positive | None = Field(
         default=None, description="The stream stops after so many sentences were withheld."
     )
 
 
 class Policy(_Strict):
-    """What has no verdict is never served as if it had one, unless `abstained` says so."""
+    """The strictest of what holds decides: the statuses of sentences, what checks found, what could not be
+    judged. What is flagged, or has no verdict, is never served unmarked."""
 
     name: str = Field(default="balanced", max_length=100, description="For people.")
     rules: Rules = Field(default=Rules(), description="What is done where a check finds something.")
+    claims: Claims = Field(default=Claims(), description="What is done by the statuses of sentences.")
     bands: tuple[Band, ...] = Field(
-        default=BANDS,
-        min_length=1,
+        default=(),
         max_length=100,
-        description="What is done by shares of grounded sentences and facts.",
-    )
-    withhold_from: Probability | None = Field(
-        default=None, description="A response is withheld from this probability on, before any band."
+        description="What is done by shares of supported sentences and facts as well.",
     )
     sentences: Sentences = Field(default=Sentences(), description="What is done with sentences of streams.")
-    abstained: Action = Field(default="withhold", description="What is unlike the training data.")
-    unavailable: Literal["mark", "escalate", "withhold"] = Field(
-        default="withhold", description="What could not be judged."
-    )
+    abstained: Alarm = Field(default="withhold", description="What is unlike the training data.")
+    unavailable: Alarm = Field(default="withhold", description="What could not be judged.")
     checks: dict[str, dict[str, Any]] = Field(
         default={name: {} for name in CHECKS}, description="The checks that run, and their settings."
     )
     budget: float = Field(default=2.0, gt=0, le=60, description="Seconds of a check.")
     texts: Texts = Field(default=Texts(), description="What readers of an answer are told.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _former(cls, given: Any) -> Any:
+        """Settings that there were before."""
+        for place, names in FORMER.items():
+            settings: Any = given.get(place) if place and isinstance(given, dict) else given
+            for name, instead in names.items() if isinstance(settings, dict) else ():
+                if name in settings:
+                    raise ValueError(
+                        f"{f'{place}.' if place else ''}{name} is no setting any more: {instead}"
+                    )
+        return given
+
     @field_validator("bands")
     @classmethod
     def _ends(cls, given: tuple[Band, ...]) -> tuple[Band, ...]:
-        if given[-1].faithfulness or given[-1].facts:
+        if given and (given[-1].faithfulness or given[-1].facts):
             raise ValueError("the last band takes what is in no other: leave its shares out")
         return given
 
@@ -153,17 +176,6 @@ class Policy(_Strict):
     def made(self) -> dict[str, Check]:
         """The checks that run, by name."""
         return {name: make_check(name, settings) for name, settings in self.checks.items()}
-
-    def sentence(self, probability: float, *, suspect: bool, abstained: bool) -> tuple[Action, Reason]:
-        """For a sentence that was judged; `suspect` is the detector's own threshold."""
-        if abstained and self.abstained != "serve":
-            return self.abstained, "unlike training data"
-        if probability >= self.sentences.withhold_from:
-            return "withhold", "insufficient evidence"
-        mark_from = self.sentences.mark_from
-        if suspect if mark_from is None else probability >= mark_from:
-            return "mark", "suspect"
-        return "serve", "grounded"
 
 
 def load_policy(path: Path | None) -> Policy:

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from lrp4rag.text import one_line
+
+if TYPE_CHECKING:
+    from lrp4rag.classifiers.verdict import Contradiction
+
 LONGEST = 1000
-PLACES = ("sources", "contact", "sides", "outdated", "condition")
+LONGEST_VALUE = 80
+"""Characters that are quoted of a value."""
+PLACES = ("sources", "contact", "sides", "outdated", "condition", "contradictions")
+OF_ONE = ("said", "passage", "instead")
+"""Places of `instead` and of `correction`."""
 _PLACE = re.compile(r"\{([^{}]*)\}")
 
 
 def _known(text: str) -> str:
     for place in _PLACE.findall(text):
-        if place not in PLACES:
-            raise ValueError(
-                f"{{{place}}} is no place; there are: {', '.join(f'{{{one}}}' for one in PLACES)}"
-            )
+        if place not in (*PLACES, *OF_ONE):
+            known = ", ".join(f"{{{one}}}" for one in (*PLACES, *OF_ONE))
+            raise ValueError(f"{{{place}}} is no place; there are: {known}")
     return text
 
 
@@ -27,15 +35,28 @@ Template = Annotated[str, Field(max_length=LONGEST), AfterValidator(_known)]
 
 class Texts(BaseModel):
     """{sources} are the closest sources, {contact} is whom to ask, {sides} what passages say against each
-    other, {outdated} which of them do not hold now, {condition} what is left out. Braces in what is filled in
-    are text."""
+    other, {outdated} which of them do not hold now, {condition} what is left out, {contradictions} each
+    value that a passage has otherwise (`instead`: {said}, {passage} and {instead}). Braces in what is
+    filled in are text."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     mark: Template = Field(default=" [not verified]", description="Follows a suspect sentence.")
+    correction: Template = Field(
+        default=" [passage {passage} says “{instead}”]",
+        description="Follows a sentence that is served though a passage has another value.",
+    )
     notice: Template = Field(
         default="[withheld: the retrieved passages do not support this sentence]",
         description="In the place of a sentence that is withheld.",
+    )
+    contradicted_notice: Template = Field(
+        default="[withheld: passage {passage} says “{instead}”]",
+        description="In the place of a sentence that is withheld since a passage has another value.",
+    )
+    distrusted_notice: Template = Field(
+        default="[withheld: a citation or a sign in this sentence could not be confirmed]",
+        description="In the place of one that is withheld for its citation, disguise or planted order.",
     )
     unavailable_notice: Template = Field(
         default="[withheld: this sentence could not be checked]",
@@ -44,6 +65,22 @@ class Texts(BaseModel):
     uncertain: Template = Field(
         default="Parts of this answer could not be verified in the available documents.",
         description="Under an answer with suspect sentences.",
+    )
+    contradicted: Template = Field(
+        default="This answer could not be confirmed in full. {contradictions}",
+        description="Under an answer with values that a passage has otherwise.",
+    )
+    instead: Template = Field(
+        default="The answer says “{said}”; passage {passage} says “{instead}”.",
+        description="Each of {contradictions}.",
+    )
+    miscited: Template = Field(
+        default="A citation in this answer could not be confirmed.",
+        description="Under an answer with a citation that does not support it.",
+    )
+    unchecked: Template = Field(
+        default="This answer, or a part of it, could not be checked.",
+        description="Under an answer that could not be judged, or not all of it.",
     )
     conflict: Template = Field(
         default="The available documents contradict each other: {sides}",
@@ -58,12 +95,13 @@ class Texts(BaseModel):
         description="Under an answer that leaves out a condition.",
     )
     insufficient: Template = Field(
-        default="This question could not be fully answered from the available documents. {sources} {contact}",
-        description="In the place of an answer with too little evidence.",
+        default="The answer could not be confirmed from the available documents. {contradictions} {sources} "
+        "{contact}",
+        description="In the place of an answer that is not supported.",
     )
     gap: Template = Field(
         default="The available documents do not answer this question. {sources} {contact}",
-        description="In the place of an answer that hardly anything supports.",
+        description="Where no passage was fit to answer from.",
     )
     fabricated: Template = Field(
         default="The answer is withheld: it cites a document that was not retrieved. {sources} {contact}",
@@ -83,6 +121,13 @@ class Texts(BaseModel):
     )
     closest: Template = Field(default="Closest sources: {sources}.", description="What {sources} becomes.")
     contact: Template = Field(default="", description="Whom to ask: what {contact} becomes.")
+
+
+def corrected(template: str, one: Contradiction) -> str:
+    """A template of one contradiction, with the white space that it begins with."""
+    said, instead = one_line(one.text, LONGEST_VALUE), one_line(one.instead, LONGEST_VALUE)
+    gap = template[: len(template) - len(template.lstrip())]
+    return gap + filled(template, {"said": said, "passage": str(one.passage + 1), "instead": instead})
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:

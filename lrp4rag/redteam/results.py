@@ -20,8 +20,12 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """What could not be judged has not passed."""
-        return self.answered is not None and self.answered.action in self.case.expected
+        """What could not be judged has not passed. A contradicted answer that is served with the passage's
+        words is marked, and more."""
+        if self.answered is None:
+            return False
+        corrected = self.answered.action == "disclose" and self.answered.reason == "contradicted"
+        return self.answered.action in self.case.expected or (corrected and "mark" in self.case.expected)
 
     @property
     def action(self) -> str:

@@ -46,6 +46,8 @@ class PiecePrinter:
             return
         self._worst = max(self._worst, piece.probability)
         style = next(style for most, style in BANDS if piece.probability < most)
+        if not piece.suspect:  # by the verdict's threshold, and no other
+            style = BANDS[0][1]
         shown = text if self._console.is_terminal else f"{text.rstrip()} [{percent(piece.probability)}] "
         self._console.print(Text(shown, style=f"{INK} {style}"), end="", soft_wrap=True)
         self._console.file.flush()
@@ -70,6 +72,7 @@ def record_piece(piece: JudgedPiece) -> dict[str, Any]:
         "start": piece.start,
         "end": piece.end,
         "text": piece.text,
+        "status": piece.status,
         "probability": piece.probability,
         "suspect": piece.suspect,
         "so_far": piece.so_far,
@@ -94,5 +97,5 @@ def record_decided(found: DecidedPiece) -> dict[str, Any]:
         told["contradictions"] = [{**one, "text": None} for one in told["contradictions"]]
         told["nearest"] = told["nearest"] and {**told["nearest"], "words": []}
         findings = [{name: one[name] for name in ("check", "kind", "passages")} for one in findings]
-    names = ("start", "end", "probability", "suspect", "so_far", "contradictions", "nearest")
+    names = ("start", "end", "status", "probability", "suspect", "so_far", "contradictions", "nearest")
     return {name: told[name] for name in names} | {"findings": findings}

@@ -79,13 +79,11 @@ def html_page(analysis: Analysis, *, detector: str | None = None, decision: Asse
 
 def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:
     verdict = analysis.verdict
-    named = detector or ("none" if verdict.probability is None else "not named")
+    named = detector or ("none" if verdict.threshold is None else "not named")
     if verdict.threshold is not None:
         named += f"; hallucinated from probability {verdict.threshold:.2f}"
     if verdict.token_threshold is not None:
-        named += f"; suspect below relevance {verdict.token_threshold:.3g}"
-    if verdict.marks is not None:
-        named += f"; tokens suspect from probability {verdict.marks.threshold:.2f}"
+        named += f"; marked in suspect sentences below relevance {verdict.token_threshold:.3g}"
     source = "the reader" if analysis.generated else analysis.example.generator
     facts = [
         ("example", analysis.example.id),

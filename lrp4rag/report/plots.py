@@ -66,7 +66,7 @@ def figure(analysis: Analysis) -> Figure:
 
 
 def _line(analysis: Analysis, ax: Axes) -> None:
-    """Smoothed R_response, with the threshold below which tokens are suspect."""
+    """Smoothed R_response, with the threshold below which tokens of a suspect sentence are marked."""
     import seaborn as sns
 
     verdict, encoded = analysis.verdict, analysis.encoded
@@ -77,7 +77,9 @@ def _line(analysis: Analysis, ax: Axes) -> None:
         np.arange(count), verdict.token_relevance, color=POSITIVE, marker=marker, label="smoothed relevance"
     )
     if verdict.token_threshold is not None:
-        ax.axhline(verdict.token_threshold, color=SUSPECT, ls="--", lw=1, label="suspect below")
+        ax.axhline(
+            verdict.token_threshold, color=SUSPECT, ls="--", lw=1, label="marked in suspect sentences below"
+        )
     label = "suspect span"
     for span in verdict.spans:
         tokens = np.flatnonzero(tokens_in(encoded.response_offsets, [(span.start, span.end)]))
@@ -100,7 +102,8 @@ def _line(analysis: Analysis, ax: Axes) -> None:
 
 
 def _probabilities(analysis: Analysis, ax: Axes) -> None:
-    """That each token is hallucinated, with the threshold from which it is suspect."""
+    """That each token is hallucinated, with the threshold from which those of a suspect sentence are
+    marked."""
     import seaborn as sns
 
     marks = analysis.verdict.marks
@@ -115,7 +118,7 @@ def _probabilities(analysis: Analysis, ax: Axes) -> None:
         lw=0,
         label="P(hallucinated)",
     )
-    ax.axhline(marks.threshold, color=SUSPECT, ls="--", lw=1, label="suspect from")
+    ax.axhline(marks.threshold, color=SUSPECT, ls="--", lw=1, label="marked in suspect sentences from")
     ax.set(xlim=(-0.5, max(count - 0.5, 0.5)), ylim=(0, 1), ylabel="probability", xticks=[])
     ax.set_title("Probability that each token is hallucinated", loc="left")
     ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderpad=0)

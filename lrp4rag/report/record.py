@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from lrp4rag.classifiers.analysis import Analysis
-from lrp4rag.classifiers.verdict import Contradiction, Reason, Sentence, SuspectSpan, Verdict
+from lrp4rag.classifiers.verdict import Contradiction, Reason, Sentence, SuspectSpan
 from lrp4rag.policy.assess import Assessment
-from lrp4rag.report.words import reason_words
+from lrp4rag.report.words import reasons_of
 from lrp4rag.values.nearest import Nearest
 
 
@@ -19,15 +19,18 @@ def record(
     """The verdict and its evidence as JSON values: no array, no NaN, offsets into `response`.
 
     `probability`, `threshold` and `hallucinated` are null without a detector; `hallucinated` also where it
-    `abstained`, for what `unlike` tells. `prevalence` is the part of hallucinated responses that
-    probability and threshold are for, null where it is that of training. A sentence's or span's `passage`
-    counts from 1 and is null where it rests on none, or where that was not computed; `nearest` is the
-    sentence of the passages that has most of its words, and where these `words` are. A span's `kind` is
-    "contradicted" or "unsupported"; its `contradictions` have values of the response, what a passage has in
-    their place and where, by how many nats the reader prefers that (`margin`), and what the passage speaks
-    for it (`relevance`). Relevance is in logits, and null where it was not computed. `reasons` are features
-    that moved the verdict, in log odds, and `generator_shift` is what the known generator adds to them.
-    `decision` is what a policy does with the response, with what its checks found; null without one.
+    `abstained`, for what `unlike` tells, and where the response states nothing. A sentence's `status` is
+    "supported", "contradicted", "unsupported", "states nothing" or "not judged", and its `probability` that
+    of a response of which it is the most suspect sentence, whose threshold is `threshold`. `prevalence` is
+    the part of hallucinated responses that probability and threshold are for, null where it is that of
+    training. A sentence's or span's `passage` counts from 1 and is null where it rests on none, or where
+    that was not computed; `nearest` is the sentence of the passages that has most of its words, and where
+    these `words` are. A span's `kind` is "contradicted" or "unsupported"; its `contradictions` have values of
+    the response, what a passage has in their place and where, by how many nats the reader prefers that
+    (`margin`), and what the passage speaks for it (`relevance`). Relevance is in logits, and null where it
+    was not computed. `reasons` are contradicted values, and features that moved the verdict, in log odds;
+    `generator_shift` is what the known generator adds to them. `decision` is what a policy does with the
+    response, with what its checks found; null without one.
     """
     verdict, encoded = analysis.verdict, analysis.encoded
     return {
@@ -39,7 +42,7 @@ def record(
         "prevalence": _number(prevalence),
         "generator_shift": _number(verdict.shift),
         "unlike": [asdict(one) for one in verdict.unlike],
-        "reasons": [_reason(reason, verdict) for reason in verdict.reasons],
+        "reasons": [_reason(reason) for reason in reasons_of(verdict)],
         "spans": [_span(span) for span in verdict.spans],
         "sentences": [_sentence(sentence) for sentence in verdict.sentences],
         "reader": dict(analysis.reader),
@@ -92,6 +95,7 @@ def _sentence(sentence: Sentence) -> dict[str, Any]:
         "relevance": _number(sentence.relevance),
         "by_passage": [_number(value) for value in sentence.by_passage],
         "passage": None if sentence.passage is None else sentence.passage + 1,
+        "status": sentence.status,
         "suspect": sentence.suspect,
         "probability": _number(sentence.probability),
         "nearest": nearest_record(sentence.nearest),
@@ -111,14 +115,14 @@ def nearest_record(one: Nearest | None) -> dict[str, Any] | None:
     }
 
 
-def _reason(reason: Reason, verdict: Verdict) -> dict[str, Any]:
+def _reason(reason: Reason) -> dict[str, Any]:
     return {
         "feature": reason.feature,
         "moved": _number(reason.moved),
         "sentence": reason.sentence + 1,
         "value": _number(reason.value),
         "faithful": [_number(value) for value in reason.faithful],
-        "words": reason_words(reason, verdict),
+        "words": reason.words,
     }
 
 

@@ -26,12 +26,12 @@ def html_summary(analysis: Analysis) -> str:
 def summary_of(analysis: Analysis, *, decision: Assessment | None = None) -> dict[str, Any]:
     """What the template of a summary shows; `decision` is what a policy does with the response."""
     verdict, response = analysis.verdict, analysis.encoded.response
-    pieces, end = list[tuple[str, float | None, str]](), 0
+    pieces, end = list[tuple[str, str]](), 0
     for span in sorted(verdict.spans, key=lambda span: span.start):
         words = "; ".join([span.kind, *contradiction_words(span)])
-        pieces += [(response[end : span.start], None, ""), (span.text, span.probability, words)]
+        pieces += [(response[end : span.start], ""), (span.text, words)]
         end = span.end
-    pieces.append((response[end:], None, ""))
+    pieces.append((response[end:], ""))
     return {
         "headline": verdict_words(verdict),
         "color": {None: "#555", True: "#b3261e", False: "#1b6e3c"}[verdict.hallucinated],

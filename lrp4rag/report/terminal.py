@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +46,7 @@ def render(
         parts.append(Text(_prevalence_words(prevalence), style="dim"))
     parts += [Text(line, style="yellow") for line in unlike_words(verdict)]
     parts += [Text(""), _Adaptive(lambda console, options: _response(analysis, console, options)), Text("")]
-    if verdict.marks is not None and verdict.spans:
+    if verdict.spans:
         parts.append(_spans(analysis))
         if figures := figure_words(verdict):
             parts.append(Text(figures, style="dim"))
@@ -90,6 +91,8 @@ def render_line(analysis: Analysis) -> Text:
 
 
 def _suspicion_of(sentence: Sentence) -> float:
+    if sentence.status == "states nothing":
+        return -math.inf
     return -(sentence.relevance or 0.0) if sentence.probability is None else sentence.probability
 
 
@@ -180,12 +183,10 @@ def _response(analysis: Analysis, console: Console, options: ConsoleOptions) -> 
 def _spans(analysis: Analysis) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=True)
     table.add_column("suspect span", ratio=1, no_wrap=True, overflow="ellipsis")
-    table.add_column("P(hallucinated)", justify="right", no_wrap=True)
     table.add_column("in the passages", ratio=1, overflow="fold")
     for span in analysis.verdict.spans:
-        probability = "" if span.probability is None else f"{span.probability:.2f}"
         instead = "\n".join([span.kind, *contradiction_words(span)])
-        table.add_row(Text(one_line(span.text)), probability, Text(instead))
+        table.add_row(Text(one_line(span.text)), Text(instead))
     return table
 
 
@@ -201,22 +202,25 @@ def _sentences(analysis: Analysis) -> Table:
         table.add_column(relevance, justify="right", no_wrap=True)
         table.add_column("main source", no_wrap=True)
     table.add_column("P(hallucinated)" if judged else "", no_wrap=True)
+    table.add_column("", no_wrap=True)
     for k, sentence in enumerate(sentences, 1):
         sources = []
         if attributed:
             number = "" if sentence.relevance is None else f"{sentence.relevance:+.2f}"
             sources = [Text(number), Text("" if sentence.relevance is None else rests_on(sentence))]
-        table.add_row(Text(str(k)), Text(one_line(sentence.text)), *sources, _suspicion(sentence))
+        table.add_row(Text(str(k)), Text(one_line(sentence.text)), *sources, *_suspicion(sentence))
     return table
 
 
-def _suspicion(sentence: Sentence) -> Text:
-    text = Text("" if sentence.probability is None else f"{sentence.probability:.2f} ")
-    return text.append("suspect", style=SUSPECT) if sentence.suspect else text
+def _suspicion(sentence: Sentence) -> tuple[Text, Text]:
+    """Its probability, on the scale of the verdict's threshold, and its status."""
+    stating = sentence.probability is not None and sentence.status != "states nothing"
+    number = Text(f"{sentence.probability:.2f}" if stating else "")
+    return number, Text(sentence.status, style=SUSPECT if sentence.suspect else "")
 
 
 def _outcome(verdict: Verdict) -> tuple[str, str]:
     """The verdict in a word, and its style."""
     if verdict.hallucinated is None:
-        return "no verdict" if verdict.abstained else "evidence", "bold"
+        return "evidence" if verdict.threshold is None else "no verdict", "bold"
     return ("hallucinated", "bold red") if verdict.hallucinated else ("grounded", "bold green")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lrp4rag.classifiers.verdict import FLAGGED, Reason
 from lrp4rag.report.numbers import reading, reading_range, signed
 from lrp4rag.text import one_line, visible
 
 if TYPE_CHECKING:
-    from lrp4rag.classifiers.verdict import Contradiction, Reason, Sentence, SuspectSpan, Verdict
+    from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
     from lrp4rag.reader.encoding import Encoded
 
 REASONS = {
@@ -85,31 +88,57 @@ _PERCENT = {
 
 def verdict_words(verdict: Verdict) -> str:
     """The verdict as a phrase, with the probability of hallucination where there is one."""
-    if verdict.probability is None or verdict.threshold is None:
+    if verdict.threshold is None:
         return "Evidence only, no detector"
+    if verdict.states_nothing or verdict.probability is None:
+        return "No verdict: it states nothing that a passage could support"
     if verdict.abstained:
         return f"No verdict: unlike the training data (probability would be {verdict.probability:.2f})"
-    if verdict.hallucinated:
-        return f"Likely hallucinated, probability {verdict.probability:.2f}"
-    words = f"Likely grounded, probability of hallucination {verdict.probability:.2f}"
-    count = len(verdict.spans)
-    # The verdict is on the whole response: a mostly grounded one can still hold an invention.
-    return f"{words}, but {count} suspect {'span' if count == 1 else 'spans'}" if count else words
+    if not verdict.hallucinated:
+        return f"Likely grounded, probability of hallucination {verdict.probability:.2f}"
+    counts = Counter(one.status for one in verdict.sentences)
+    stating = sum(counts[one] for one in ("supported", "contradicted", "unsupported"))
+    parts = [f"{counts[one]} {one}" for one in FLAGGED if counts[one]]
+    words = f"Likely hallucinated, probability {verdict.probability:.2f}"
+    return f"{words} (of {_sentences(stating)} {', '.join(parts)})" if parts else words
+
+
+def _sentences(count: int) -> str:
+    return f"{count} sentence{'' if count == 1 else 's'}"
+
+
+def reasons_of(verdict: Verdict) -> tuple[Reason, ...]:
+    """The verdict's reasons, with their words: contradicted values first, then features."""
+    found = list[Reason]()
+    for number, sentence in enumerate(verdict.sentences):
+        for one in verdict.contradictions:
+            if sentence.start <= one.start < sentence.end:
+                words = f"{_which(number, verdict)}: {_instead(one)}"
+                found.append(Reason("contradiction", None, number, words=words))
+    features = (replace(one, words=reason_words(one, verdict)) for one in verdict.reasons)
+    return (*found, *(one for one in features if one.feature != "contradiction"))
+
+
+def _which(number: int, verdict: Verdict) -> str:
+    return f"sentence {number + 1}" if len(verdict.sentences) > 1 else "the response"
 
 
 def reason_words(reason: Reason, verdict: Verdict) -> str:
     """One line: which sentence, what was read, and the middle half of what faithful sentences have."""
+    if reason.words or reason.value is None:
+        return reason.words
     percent = reason.feature in _PERCENT
     phrase = REASONS.get(reason.feature, f"{reason.feature} {{}}")
     words = phrase.format(reading(reason.value, percent=percent))
     usual = reading_range(reason.faithful[1], reason.faithful[3], percent=percent)
-    which = f"sentence {reason.sentence + 1}" if len(verdict.sentences) > 1 else "the response"
+    which = _which(reason.sentence, verdict)
     return f"{which}: {words} (middle half of faithful sentences: {usual})"
 
 
 def main_reasons(verdict: Verdict, generator: str | None) -> list[str]:
-    """The features that moved the verdict most, and what its known generator adds, a line each."""
-    lines = [reason_words(reason, verdict) for reason in verdict.reasons]
+    """Contradictions, the features that moved the verdict most, and what its known generator adds, a line
+    each."""
+    lines = [reason.words for reason in reasons_of(verdict)]
     if verdict.shift:
         often = "more" if verdict.shift > 0 else "less"
         name = one_line(generator or "the generator", 60)
@@ -141,8 +170,12 @@ def _contradiction_words(one: Contradiction) -> str:
     ]
     if one.relevance is not None:
         figures.append(f"relevance {signed(one.relevance)}")
+    return f"{_instead(one)} ({', '.join(figures)})"
+
+
+def _instead(one: Contradiction) -> str:
     instead = f'passage {one.passage + 1} has "{one_line(one.instead, VALUE_LENGTH)}"'
-    return f'"{one_line(one.text, VALUE_LENGTH)}": {instead} ({", ".join(figures)})'
+    return f'"{one_line(one.text, VALUE_LENGTH)}": {instead}'
 
 
 def figure_words(verdict: Verdict) -> str:

@@ -15,7 +15,7 @@ from lrp4rag.example import Example
 from lrp4rag.judge import Detector
 from lrp4rag.policy import Assessment, Decided, DecidingAlong
 from lrp4rag.policy.along import DecidedPiece
-from lrp4rag.policy.assess import assess_passages
+from lrp4rag.policy.assess import assess_passages, assess_unjudged
 from lrp4rag.policy.notices import says_nothing
 from lrp4rag.report.along import record_decided
 from lrp4rag.sentence_stream import Piece
@@ -96,9 +96,9 @@ class JudgedAnswer:
             reading = await self.owner.run(self._begin, self.settings.seconds)
         try:
             async with aclosing(self._pieces(reading, deltas)) as pieces:
-                async for piece in pieces:
+                async for piece, followed in pieces:
                     with metrics.timed("held", "sentence"):
-                        part = await self._part(reading, piece)
+                        part = await self._part(reading, piece, followed=followed)
                     yield part
                     if self._along.stops:
                         self.finish_reason = "content_filter"
@@ -110,10 +110,12 @@ class JudgedAnswer:
             await self._finish(reading.text, None)
             raise
         await self._finish(reading.text, await self._assess(reading))
-        if self.assessment is not None and self.assessment.message and self._along.actions:
-            yield Part(f"\n\n{self.assessment.message}", self.decision)
+        if self.assessment is not None and self.assessment.below and self._along.actions:
+            yield Part(f"\n\n{self.assessment.below}", self.decision)
 
-    async def _pieces(self, reading: ReadingAlong, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Piece]:
+    async def _pieces(
+        self, reading: ReadingAlong, deltas: AsyncGenerator[Delta]
+    ) -> AsyncGenerator[tuple[Piece, bool]]:
         started, silent = time.monotonic(), True
         until = started + self.settings.answer_seconds
         async with aclosing(deltas):
@@ -128,9 +130,11 @@ class JudgedAnswer:
                 if time.monotonic() > until:
                     raise Problem(504, "The upstream failed", "its answer takes longer than is allowed")
                 for piece in reading.pieces(delta.content):
-                    yield piece
-        for piece in reading.rest():
-            yield piece
+                    for due in reading.due(piece):
+                        yield due
+        for last in (*reading.rest(), None):
+            for due in reading.due(last):
+                yield due
 
     def _begin(self, detector: Detector) -> ReadingAlong:
         with metrics.timed("reading", "answer"):
@@ -138,13 +142,13 @@ class JudgedAnswer:
             reading.prepare()
         return reading
 
-    async def _part(self, reading: ReadingAlong, piece: Piece) -> Part:
+    async def _part(self, reading: ReadingAlong, piece: Piece, *, followed: bool) -> Part:
         if says_nothing(piece):
             return Part(piece.text)
 
         def job(_: Detector) -> DecidedPiece:
             started = time.monotonic()
-            found = self._along.decide(reading, piece)
+            found = self._along.decide(reading, piece, followed=followed)
             metrics.took("verdict", "sentence", time.monotonic() - started - found.checked.took)
             metrics.took("checks", "sentence", found.checked.took)
             return found
@@ -164,6 +168,7 @@ class JudgedAnswer:
             start=piece.start,
             end=piece.end,
             probability=judged and judged.probability,
+            status=judged and judged.status,
             so_far=judged and judged.so_far,
             abstained=judged is not None and judged.abstained,
             findings=counted(found.checked.every),
@@ -172,10 +177,11 @@ class JudgedAnswer:
         return Part(self._along.let_out(found), decision, found)
 
     async def _assess(self, reading: ReadingAlong) -> Assessment | None:
-        """The answer as a whole, of the sentences as they were judged; None where it could not be decided
-        on."""
+        """The answer as a whole, of the sentences as they were judged, or as one that could not be judged;
+        None where there is none."""
         if not reading.text.strip():
             return None
+        example = self.example
 
         def job(detector: Detector) -> Assessment:
             return self._along.assess(reading.text, detector.card.threshold)
@@ -184,7 +190,9 @@ class JudgedAnswer:
             found = await self.owner.run(job, self.settings.seconds, admitted=True)
         except Exception:  # whatever fails is no clean verdict
             metrics.missed("answer")
-            return None
+            return await run_in_threadpool(
+                assess_unjudged, self.settings.policy, example.question, example.sources
+            )
         metrics.took("checks", "answer", found.checked.took)
         if self._along.missed:
             metrics.missed("answer")
@@ -218,12 +226,13 @@ class JudgedAnswer:
             threshold=self.owner.detector.card.threshold,
             abstained=self._along.abstained,
             faithfulness=found and found.measures.faithfulness,
+            statuses=found and found.measures.statuses,
             fact_score=found and found.measures.facts,
             findings=counted(found.checked.every) if found else {},
             unavailable=dict(found.checked.unavailable) if found else {},
             finish_reason=self.finish_reason,
             evidence=evidence_of(
-                [one for one in self._along.judged if one.probability is not None],
+                [one for one in self._along.judged if one.sentence is not None],
                 [span for one in self._along.judged for span in one.spans],
             ),
             texts=texts_of(self.example, text),

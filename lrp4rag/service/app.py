@@ -122,6 +122,7 @@ async def _judge(server: State, given: JudgeRequest, by: str, *, admitted: bool 
         probability=verdict.probability,
         threshold=verdict.threshold,
         faithfulness=measures.faithfulness,
+        statuses=measures.statuses,
         fact_score=measures.facts,
         findings=counted(checked.every),
         unavailable=dict(checked.unavailable),

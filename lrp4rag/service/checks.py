@@ -22,11 +22,11 @@ def check(settings: Settings) -> Iterator[str]:
     yield f"detector   {settings.detector}: {card.settings}, flags from {card.threshold:.3f}"
     yield f"reader     {settings.reader or card.reader['name']}, {settings.dtype}"
     policy = settings.policy
-    marked = policy.sentences.mark_from
-    marks = "the detector's threshold" if marked is None else f"{marked:g}"
+    claims = policy.claims
     yield (
-        f"policy     {policy.name}, {policy.hash}: a sentence is marked from {marks}, withheld from "
-        f"{policy.sentences.withhold_from:g}; checks: {', '.join(policy.checks) or 'none'}"
+        f"policy     {policy.name}, {policy.hash}: contradicted {claims.contradicted}, unsupported "
+        f"{claims.unsupported}, most of it {claims.most or 'the same'}; checks: "
+        f"{', '.join(policy.checks) or 'none'}"
     )
     with AuditLog.open(settings.audit, key=settings.audit_key, texts=settings.keep_texts):
         yield f"audit      {make_url(settings.audit).render_as_string(hide_password=True)}"

@@ -165,6 +165,7 @@ def evidence_of(sentences: Sequence[Sentence | JudgedPiece], spans: Iterable[Sus
                 "end": one.end,
                 "probability": None if one.probability is None else float(one.probability),
                 "suspect": bool(one.suspect),
+                "status": one.status,
                 "nearest": _without_words(nearest_record(one.nearest)),
             }
             for one in sentences[:MOST_PLACES]

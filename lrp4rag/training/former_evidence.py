@@ -47,7 +47,7 @@ def former_evidence(
     unseen = former.unseen(rows.examples)
     part, now = rows.select(unseen), outcome.select(np.array(unseen))
     records = stored_records(part, former.detector.needs)
-    probabilities = np.array([[former.detector.assess(record).probability for record in records]])
+    probabilities = np.array([[former.detector.assess(record).probability or 0.0 for record in records]])
     before = Outcome(probabilities, probabilities >= former.detector.card.threshold)
     return FormerEvidence(
         former=former.name,

@@ -19,7 +19,7 @@ from lrp4rag.features.text import novel_word
 from lrp4rag.features.units import smoothed
 from lrp4rag.progress import track
 from lrp4rag.reader.encoding import tokens_in
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.training.candidates import pooled_features
 from lrp4rag.training.controls import CONTROLS as RESPONSE_CONTROLS
 from lrp4rag.training.controls import FLAG_EVERYTHING, Control, Setting, flag_everything, relevance
@@ -159,11 +159,12 @@ def line_of(
         start, end = np.searchsorted(tokens.owner, [row, row + 1])
         text, offsets = example.response or "", found.response_offsets
         spotted = merged_spans(marking.marked[start:end], offsets, text)
-        flags = [marking.sentences[start:end][tokens_in(offsets, [span])] for span in split_sentences(text)]
+        own = sentences_in(text)
+        flags = [marking.sentences[start:end][tokens_in(offsets, [span])] for span in own]
         marked = np.array([len(one) > 0 and one.mean() > 0.5 for one in flags], dtype=bool)
         annotated = [(label.start, label.end) for label in example.labels or ()]
         spans.append(characters(spotted, annotated, len(text)))
-        in_sentences.append(sentences(marked, annotated_sentences(example)))
+        in_sentences.append(sentences(marked, annotated_sentences(example, own)))
     inside = tokens.within(chosen)
     return Located(
         # Each draw ranks every token of the data, so fewer must do.

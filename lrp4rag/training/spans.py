@@ -38,10 +38,11 @@ def sentences(marked: Flags, annotated: Flags) -> Overlap:
     return Overlap(int(marked.sum()), int(annotated.sum()), int((marked & annotated).sum()))
 
 
-def annotated_sentences(example: Example) -> Flags:
-    """Which of the response's sentences share a character with an annotated span."""
+def annotated_sentences(example: Example, sentences: Spans | None = None) -> Flags:
+    """Which of the response's `sentences`, by default those of `split_sentences`, share a character with an
+    annotated span."""
     spans = [(label.start, label.end) for label in example.labels or ()]
-    return tokens_in(split_sentences(example.response or ""), spans)
+    return tokens_in(split_sentences(example.response or "") if sentences is None else sentences, spans)
 
 
 def overlap_metrics(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Card, Distribution, Selection, TokenInput, package_versions
-from lrp4rag.classifiers.decision import SENTENCE_TOPS, SHIFT_DEVIATION, TOPS, DecisionRule
+from lrp4rag.classifiers.decision import COLUMNS, SHIFT_DEVIATION, TOPS, DecisionRule
 from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.domain import FACETS, HELD, ranges
 from lrp4rag.classifiers.ensemble import EPOCHS, Ensemble
@@ -22,7 +22,7 @@ from lrp4rag.features.parts import RELEVANCE
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.table import TokenTable
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.token_folds import FOLDS, fit_ensemble
+from lrp4rag.training.token_folds import FOLDS, FittedStacker, fit_ensemble
 from lrp4rag.training.tokens import Tokens, stored_records
 from lrp4rag.training.vector_detector import one_origin
 
@@ -47,12 +47,29 @@ def fit_detector(
     them, on those by single networks, which agree less: `by_set`. The card counts the `annotated` rows
     (default: all). It flags from `point` on.
     """
-    composite, target, reader = _origin(rows)
     tokens.require_sources()
     ensemble, fitted = fit_ensemble(tokens, np.arange(len(rows)), seed)
     source = INNER.format(folds=FOLDS, seed=seed) if probabilities is None else OUTER
     if probabilities is None:
         probabilities = fitted.probabilities
+    return detector_of(ensemble, fitted, rows, tokens, blocks, probabilities, point, annotated, source, seed)
+
+
+def detector_of(
+    ensemble: Ensemble,
+    fitted: FittedStacker,
+    rows: Rows,
+    tokens: Tokens,
+    blocks: Mapping[str, Block],
+    probabilities: NDArray[np.float64],
+    point: str,
+    annotated: NDArray[np.intp] | None,
+    source: str,
+    seed: int = 0,
+) -> FittedDetector:
+    """A detector of what was learned, with its card; `probabilities` are as for `fit_detector`, and `source`
+    says in words where they are from."""
+    composite, target, reader = _origin(rows)
     shown = np.arange(len(rows)) if annotated is None else annotated
     labels, values, others = by_set(tokens.labels, probabilities, tokens.sets)
     points = operating_points(labels, values, others)
@@ -109,9 +126,8 @@ def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) 
     made: tuple[tuple[str, ...], ...] = (
         (
             "blocks of features, their windows and layer; size and regularisation of networks and stacker; "
-            "how much a token counts; numbers of highest tokens, and that neighbours count for marks only; "
-            "that a generator shifts log odds, and by which prior; the rules of the operating points; how "
-            "much wider the ranges are",
+            "how much a token counts; numbers of highest tokens; that a generator shifts log odds, and by "
+            "which prior; the rules of the operating points; how much wider the ranges are",
             ", ".join(ensemble.networks) + "; otherwise see docs/localisation.md and docs/detector.md",
             "not recorded",
             "by hand",
@@ -131,11 +147,13 @@ def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) 
             "logistic regression of tokens",
         ),
         (
-            f"log odds of a response, from the means of its highest {', '.join(map(str, TOPS))} tokens and "
-            "the log of its length",
-            f"{', '.join(f'{weight:.2f}' for weight in rule.weights)}, and {rule.offset:.2f}",
+            f"log odds of a sentence, from the means of its highest {', '.join(map(str, TOPS))} tokens, by "
+            "themselves and among neighbours, and from its contradicted values; a response has those of its "
+            "highest sentence",
+            ", ".join(f"{name} {weight:.2f}" for name, weight in zip(COLUMNS, rule.weights, strict=True))
+            + f"; offset {rule.offset:.2f}",
             "all",
-            "logistic regression of responses",
+            "logistic regression of sentences, and of responses on their highest sentence",
         ),
         (
             "what a generator adds to a response's log odds",
@@ -143,12 +161,11 @@ def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) 
             "all",
             f"likelihood under a normal prior of deviation {SHIFT_DEVIATION}",
         ),
-        ("probability from which a token is marked", f"{rule.token_threshold:.3f}", "all", "F1 of tokens"),
         (
-            "probability from which a sentence is marked, and number of tokens it is the mean of",
-            f"{rule.sentence_threshold:.3f}, {rule.sentence_top}",
-            f"all, {', '.join(map(str, SENTENCE_TOPS))}",
-            "F1 of sentences",
+            "probability from which a token of a suspect sentence is marked",
+            f"{rule.token_threshold:.3f}",
+            "all",
+            "F1 of tokens",
         ),
         (
             "operating points",

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit
 
 from lrp4rag.classifiers.calibration import grouped_folds
-from lrp4rag.classifiers.decision import DecisionRule, choose_rule, in_marked_sentences
+from lrp4rag.classifiers.decision import DecisionRule, best_threshold, choose_rule
 from lrp4rag.classifiers.ensemble import (
     Ensemble,
     Fit,
@@ -77,14 +77,31 @@ def fit_stacker(tokens: Tokens, rows: Numbers, out_of_fold: Mapping[str, Scores]
     """Learn to combine the blocks' scores (from `fit_block`, for the same rows), and to decide by them."""
     inside = tokens.within(rows)
     place = np.searchsorted(rows, tokens.owner[inside])
-    labels, flags, generators = tokens.labels[rows], tokens.flags[inside], tokens.generators[rows]
+    flags, generators = tokens.flags[inside], tokens.generators[rows]
     by_block = np.stack(list(out_of_fold.values()), axis=1)
-    stacker = Stacker.fit(by_block, flags, place)
-    scores = stacker(by_block, place)
-    sentence, sets = tokens.sentence[inside], tokens.sets[rows]
-    rule = choose_rule(scores.alone, scores.among, flags, place, labels, sentence, generators, sets)
-    probabilities = rule.probabilities(scores.alone, place, generators)
+    sentence = tokens.sentence[inside]
+    stacker = Stacker.fit(by_block, flags, place, sentence)
+    scores = stacker(by_block, place, sentence)
+    rule = fit_rule(tokens, rows, scores)
+    columns, _, owner = tokens.claims_of(scores.alone, scores.among, inside)
+    probabilities = rule.responses(columns, np.searchsorted(rows, owner), generators)
     return FittedStacker(stacker, rule, scores, probabilities)
+
+
+def fit_rule(tokens: Tokens, rows: Numbers, scores: TokenScores) -> DecisionRule:
+    """Learn to decide by scores of the rows' tokens, which models gave that did not learn from them."""
+    inside = tokens.within(rows)
+    columns, sentences, owner = tokens.claims_of(scores.alone, scores.among, inside)
+    flags = tokens.flags[inside]
+    return choose_rule(
+        columns,
+        np.isin(sentences, tokens.sentence[inside][flags]),
+        np.searchsorted(rows, owner),
+        tokens.labels[rows],
+        best_threshold(expit(scores.among), flags),
+        tokens.generators[rows],
+        tokens.sets[rows],
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,19 +186,21 @@ def decide_fold(
     fitted = fit_stacker(tokens, split.train, {name: one.outside for name, one in scores.items()})
     rule, inside = fitted.rule, tokens.within(split.test)
     place = np.searchsorted(split.test, tokens.owner[inside])
-    found = fitted.stacker(np.stack([one.judged for one in scores.values()], axis=1), place)
-    of_tokens = expit(found.among)
-    probabilities = rule.probabilities(found.alone, place, tokens.generators[split.test])
+    sentence, generators = tokens.sentence[inside], tokens.generators[split.test]
+    found = fitted.stacker(np.stack([one.judged for one in scores.values()], axis=1), place, sentence)
+    columns, numbers, owner = tokens.claims_of(found.alone, found.among, inside)
+    owner = np.searchsorted(split.test, owner)
+    probabilities = rule.responses(columns, owner, generators)
     shown = by_set(tokens.labels[split.train], fitted.probabilities, tokens.sets[split.train])
     cut = operating_points(*shown)[point]
+    of_claims = np.array([rule.shift(name) for name in generators])[owner] + columns @ np.array(rule.weights)
+    suspect = np.isin(sentence, numbers[expit(of_claims + rule.offset) >= cut.threshold])
     return FoldResult(
         rows=split.test,
         alone=found.alone,
         log_odds=found.among,
-        marked=of_tokens >= rule.token_threshold,
-        sentences=in_marked_sentences(
-            of_tokens, tokens.sentence[inside], rule.sentence_top, rule.sentence_threshold
-        ),
+        marked=suspect & (expit(found.among) >= rule.token_threshold),
+        sentences=suspect,
         probabilities=probabilities,
         flagged=probabilities >= cut.threshold,
         chosen=f"from {cut.threshold:.2f}",

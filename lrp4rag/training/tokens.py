@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.ensemble import Flags, Numbers
+from lrp4rag.classifiers.decision import COMPARED, claim_columns
+from lrp4rag.classifiers.ensemble import Flags, Numbers, Scores
 from lrp4rag.classifiers.features import FEATURE_VERSION
+from lrp4rag.classifiers.statements import Statements
 from lrp4rag.errors import InputError
 from lrp4rag.features.blocks import Block, parts_of
 from lrp4rag.features.parts import READING, RELEVANCE, SIGNALS, STATES
@@ -37,6 +39,8 @@ class Tokens:
     * `owner` (N,): the number of their response. `sentence` (N,): of their sentence, over all responses; -1
       for none. `labels`, `groups`, `generators` (R,): of the responses; "" where unknown. `sets` (R,): names
       of the sets of data that they are from; "" where there is one.
+    * `stating`, `compared` (S,), (S, 4): of the sentences, whether they state something, and what is known of
+      their values (`decision.COMPARED`).
     """
 
     blocks: dict[str, Table]
@@ -47,6 +51,8 @@ class Tokens:
     groups: NDArray[np.str_]
     generators: NDArray[np.str_]
     sets: NDArray[np.str_]
+    stating: Flags
+    compared: NDArray[np.float64]
 
     @classmethod
     def of(
@@ -60,6 +66,7 @@ class Tokens:
         """Raises `InputError` for a response without tokens, or without what the blocks are made of."""
         parts: dict[str, list[Table]] = {name: [] for name in blocks}
         lengths, sentences, generators, count = [], [], [], 0
+        stating, comparisons = list[bool](), [np.zeros((0, len(COMPARED)))]
         for record in track(records, len(labels), "reading features"):
             if not len(record):
                 raise InputError("a response without tokens cannot be learned from")
@@ -68,7 +75,10 @@ class Tokens:
                 parts[name].append(lean(made) if isinstance(block, StateBlock) else made)
             numbers = sentence_numbers(record)
             sentences.append(np.where(numbers >= 0, numbers + count, -1))
-            count += int(numbers.max()) + 1
+            statements = Statements.of(record)
+            stating += [one != "nothing" for one in statements.stating]
+            comparisons.append(statements.compared)
+            count += len(statements.stating)
             lengths.append(len(record))
             generators.append(record.generator or "")
         return cls(
@@ -80,7 +90,21 @@ class Tokens:
             groups,
             np.array(generators, dtype=np.str_),
             np.zeros(len(lengths), dtype=np.str_),
+            np.array(stating, dtype=bool),
+            np.concatenate(comparisons),
         )
+
+    def claims_of(self, alone: Scores, among: Scores, inside: Numbers) -> tuple[Scores, Numbers, Numbers]:
+        """The columns (C, columns) of the sentences that state something, among those of the tokens `inside`,
+        whose scores (n,) are given; with the sentences' numbers and those of their responses, (C,)."""
+        sentence = self.sentence[inside]
+        there = np.unique(sentence[sentence >= 0])
+        place = np.where(sentence >= 0, np.searchsorted(there, sentence), -1)
+        columns = claim_columns(alone, among, place, self.compared[there])
+        numbers, first = np.unique(sentence, return_index=True)
+        owners = self.owner[inside][first[numbers >= 0]]
+        kept = self.stating[there]
+        return columns[kept], there[kept], owners[kept]
 
     def within(self, rows: Numbers) -> Numbers:
         """The numbers of the tokens of some responses."""
@@ -98,6 +122,8 @@ class Tokens:
             self.groups[rows],
             self.generators[rows],
             self.sets[rows],
+            self.stating,
+            self.compared,
         )
 
     def select(self, names: Iterable[str]) -> Tokens:

@@ -21,13 +21,12 @@ from lrp4rag.example import Example
 from lrp4rag.features.blocks import Block, blocks_named, parts_of
 from lrp4rag.features.parts import READING
 from lrp4rag.hashes import hash_of
-from lrp4rag.training.along_evidence import along_evidence
 from lrp4rag.training.block_evidence import LADDER, block_evidence
 from lrp4rag.training.calibration_evidence import alarms_by_length, calibration
 from lrp4rag.training.corpus import ANNOTATED, Corpus
 from lrp4rag.training.evidence import cross_validate, located_evidence
 from lrp4rag.training.extract import Extraction
-from lrp4rag.training.folds import HALVES
+from lrp4rag.training.folds import HALVES, Protocol
 from lrp4rag.training.former_evidence import Former, former_evidence
 from lrp4rag.training.kind_evidence import kind_evidence
 from lrp4rag.training.localisation import CLASSIFIER, localisation
@@ -36,6 +35,8 @@ from lrp4rag.training.pair_evidence import EVERY, pair_evidence
 from lrp4rag.training.pairs import KINDS
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_detector import fit_detector
+from lrp4rag.training.token_folds import TokenPredictions
+from lrp4rag.training.tokens import Tokens
 from lrp4rag.training.trials import CrossValidation, Trial
 from lrp4rag.training.validation import Outcome
 from lrp4rag.training.vector_detector import fit_vector_detector
@@ -84,14 +85,12 @@ class TokenRecipe:
     """An ensemble that scores single tokens by blocks of features.
 
     With `compares`, the card tells also what blocks of plain passes add to hidden states; with `leaves_out`,
-    how well minimal pairs are ranked whose kind of fault was not learned from; with `reads_along`, what
-    verdicts on sentences are worth where the response is cut after them.
+    how well minimal pairs are ranked whose kind of fault was not learned from.
     """
 
     blocks: dict[str, Block]
     compares: bool = False
     leaves_out: bool = False
-    reads_along: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -112,85 +111,38 @@ class TokenRecipe:
             study = study.of(corpus)
         trials = {CLASSIFIER: trial, UNKNOWN: replace(trial, know_generators=False)}
         results = study.run(trials, "cross-validating")
-        found = results[CLASSIFIER]
         shown = np.arange(len(rows)) if corpus is None else corpus.numbers(ANNOTATED)
-        part = {CLASSIFIER: found.take(study.tokens, shown)}
-        tokens = study.tokens.select(()).take(shown)
-        located = localisation(
-            rows.select(shown),
-            tokens,
-            part,
-            study.protocol,
-            resamples=resamples,
-            jobs=jobs,
-        )
-        probabilities, flagged = found.outcome.probabilities[0], found.outcome.flagged[0]
         detector = fit_detector(
             rows,
             study.tokens.select(self.blocks),
             self.blocks,
-            probabilities=probabilities,
+            probabilities=results[CLASSIFIER].outcome.probabilities[0],
             point=trial.point,
             annotated=shown,
         )
-        marked = np.split(part[CLASSIFIER].marked, np.flatnonzero(np.diff(tokens.owner)) + 1)
-        kinds = kind_evidence(rows.select(shown), probabilities[shown], marked, resamples=resamples)
-        evidence = located_evidence(located, study.protocol, resamples).model_copy(update={"kinds": kinds})
-        labels, groups = rows.labels[shown], rows.groups[shown]
+        evidence = evidence_of(
+            detector, rows, study.tokens.select(()), results, study.protocol, corpus, resamples, jobs
+        )
         if corpus is not None:
-            evidence = evidence.model_copy(
-                update={
-                    "calibration": [
-                        one
-                        for name, result in results.items()
-                        for one in calibration(
-                            labels,
-                            result.outcome.probabilities[0][shown],
-                            detector.card.prevalence,
-                            groups,
-                            generator_known=name == CLASSIFIER,
-                            resamples=resamples,
-                        )
-                    ],
-                    "blocks": list(
-                        block_evidence(
-                            self._ladder(study, trial, ladder),
-                            shown,
-                            rows.labels,
-                            rows.groups,
-                            corpus.twins(),
-                            resamples=resamples,
-                        )
-                    ),
-                    "along": along_evidence(study, trial, shown, resamples=resamples)
-                    if self.reads_along
-                    else [],
-                    "lengths": list(
-                        alarms_by_length(
-                            np.bincount(tokens.owner), labels, flagged[shown], groups, resamples=resamples
-                        )
-                    ),
-                    "pairs": pair_evidence(
-                        corpus.twins(),
-                        probabilities,
-                        flagged,
-                        rows.groups,
-                        halves=self._halves(study, trial, corpus) if self.leaves_out else None,
-                        resamples=resamples,
-                    ),
-                    "sets": {
-                        name: outcome_metrics(
-                            found.outcome.select(numbers),
-                            rows.labels[numbers],
-                            rows.groups[numbers],
-                            resamples=resamples,
-                        )
-                        for name, numbers in corpus.sets().items()
-                        if len(set(rows.labels[numbers])) == 2
-                    },
-                }
+            blocks = block_evidence(
+                self._ladder(study, trial, ladder),
+                shown,
+                rows.labels,
+                rows.groups,
+                corpus.twins(),
+                resamples=resamples,
             )
-        return Made(detector, evidence, found.outcome.select(shown))
+            found = results[CLASSIFIER].outcome
+            pairs = pair_evidence(
+                corpus.twins(),
+                found.probabilities[0],
+                found.flagged[0],
+                rows.groups,
+                halves=self._halves(study, trial, corpus) if self.leaves_out else None,
+                resamples=resamples,
+            )
+            evidence = evidence.model_copy(update={"blocks": list(blocks), "pairs": pairs})
+        return Made(detector, evidence, results[CLASSIFIER].outcome.select(shown))
 
     def _halves(self, study: CrossValidation, trial: Trial, corpus: Corpus) -> dict[str, NDArray[np.float64]]:
         """What `pair_evidence` takes. Two folds, not five: there are as many models to fit as kinds."""
@@ -204,6 +156,66 @@ class TokenRecipe:
     ) -> dict[str, Outcome]:
         trials = {name: replace(trial, blocks=blocks) for name, blocks in ladder.items()}
         return {name: one.outcome for name, one in study.run(trials, "comparing blocks").items()}
+
+
+def evidence_of(
+    detector: FittedDetector,
+    rows: Rows,
+    tokens: Tokens,
+    results: Mapping[str, TokenPredictions],
+    protocol: Protocol,
+    corpus: Corpus | None,
+    resamples: int,
+    jobs: int,
+) -> Evidence:
+    """What the card tells of cross-validated `results`, with generators known (`CLASSIFIER`) and not
+    (`UNKNOWN`): of the annotated rows of a `corpus`, whose rows these are, and of its further sets."""
+    found = results[CLASSIFIER]
+    shown = np.arange(len(rows)) if corpus is None else corpus.numbers(ANNOTATED)
+    part = {CLASSIFIER: found.take(tokens, shown)}
+    taken = tokens.take(shown)
+    located = localisation(rows.select(shown), taken, part, protocol, resamples=resamples, jobs=jobs)
+    probabilities, flagged = found.outcome.probabilities[0], found.outcome.flagged[0]
+    marked = np.split(part[CLASSIFIER].marked, np.flatnonzero(np.diff(taken.owner)) + 1)
+    kinds = kind_evidence(rows.select(shown), probabilities[shown], marked, resamples=resamples)
+    evidence = located_evidence(located, protocol, resamples).model_copy(update={"kinds": kinds})
+    if corpus is None:
+        return evidence
+    labels, groups = rows.labels[shown], rows.groups[shown]
+    return evidence.model_copy(
+        update={
+            "calibration": [
+                one
+                for name, result in results.items()
+                for one in calibration(
+                    labels,
+                    result.outcome.probabilities[0][shown],
+                    detector.card.prevalence,
+                    groups,
+                    generator_known=name == CLASSIFIER,
+                    resamples=resamples,
+                )
+            ],
+            "lengths": list(
+                alarms_by_length(
+                    np.bincount(taken.owner), labels, flagged[shown], groups, resamples=resamples
+                )
+            ),
+            "pairs": pair_evidence(
+                corpus.twins(), probabilities, flagged, rows.groups, halves=None, resamples=resamples
+            ),
+            "sets": {
+                name: outcome_metrics(
+                    found.outcome.select(numbers),
+                    rows.labels[numbers],
+                    rows.groups[numbers],
+                    resamples=resamples,
+                )
+                for name, numbers in corpus.sets().items()
+                if len(set(rows.labels[numbers])) == 2
+            },
+        }
+    )
 
 
 def labelled(examples: Sequence[Example], path: str | Path) -> list[Example]:

@@ -18,8 +18,8 @@ def advice(drift: Drift) -> list[str]:
     """Sentences, the likeliest causes first; none where nothing drifted."""
     if not drift.found:
         return []
-    lines = [*_versions(drift), *_unjudged(drift), *_retrieval(drift), *_groups(drift), *_sizes(drift)]
-    lines += _mix(drift)
+    lines = [*_versions(drift), *_unjudged(drift), *_reasons(drift), *_retrieval(drift)]
+    lines += [*_groups(drift), *_sizes(drift), *_mix(drift)]
     outcomes = {one.said for one in drift.found if one.measure.family == "outcome"}
     if "worse" in outcomes:
         if not lines:
@@ -51,6 +51,22 @@ def _unjudged(drift: Drift) -> Iterator[str]:
             f"More answers are unlike what the detector learned from ({from_to(one)}): look for another "
             "language, format or length."
         )
+
+
+REASONS = {
+    "knowledge gap": "More questions find no passage that is fit to answer from ({}): look at the index, at "
+    "what expired, and at the gate's minimum.",
+    "contradicted": "More answers have values that a passage has otherwise ({}): see whether the generator "
+    "or its prompt changed, or whether older versions of documents are retrieved beside newer ones.",
+    "unsupported": "More answers say what no passage says ({}): see whether the generator or its prompt "
+    "changed, or whether what is retrieved got weaker.",
+}
+
+
+def _reasons(drift: Drift) -> Iterator[str]:
+    for name, words in REASONS.items():
+        if (one := _drifted(drift, name, "worse")) is not None:
+            yield words.format(from_to(one))
 
 
 def _retrieval(drift: Drift) -> Iterator[str]:

@@ -10,18 +10,31 @@ from lrp4rag.judge import ExplainedVerdict
 from lrp4rag.policy import Policy
 from lrp4rag.reader import Reader
 from tests.policy.test_assess import verdict_on
-from tests.service.conftest import MARK, PASSAGES, QUESTION, UNAVAILABLE, UNSUPPORTED, detector, judged
+from tests.service.conftest import (
+    CONTRADICTED,
+    MARK,
+    PASSAGES,
+    QUESTION,
+    UNAVAILABLE,
+    UNSUPPORTED,
+    detector,
+    judged,
+)
 
 __all__ = ["MARK", "PASSAGES", "QUESTION", "UNAVAILABLE", "UNSUPPORTED", "detector", "judged"]
 
-ANSWER = "It is 31 metres tall. It is WRONG. It is DOUBTFUL. Fish is sold nearby."
-SENTENCES = ["It is 31 metres tall. ", f"{UNSUPPORTED} ", f"It is DOUBTFUL.{MARK} ", "Fish is sold nearby."]
+ANSWER = "It is 31 metres tall. It is WRONG. It is OTHER. Fish is sold nearby."
+SENTENCES = ["It is 31 metres tall. ", f"It is WRONG.{MARK} ", f"{CONTRADICTED} ", "Fish is sold nearby."]
 """What is handed on of it."""
+ACTIONS = ["serve", "mark", "withhold", "serve"]
+"""What is done with each."""
+TOLD = "This answer could not be confirmed in full. The answer says “OTHER”; passage 1 says “31 metres”."
+"""Under it."""
 
 
 @pytest.fixture
 def guard(detector: Detector, judged: list[str], monkeypatch: pytest.MonkeyPatch) -> Guard:
-    """As `judged`, of whole answers too: WRONG words are suspect, and BROKEN ones raise."""
+    """As `judged`, of whole answers too: WRONG words are unsupported, and BROKEN ones raise."""
 
     def judge(self: Detector, example: object) -> ExplainedVerdict:
         response = example.response

@@ -24,7 +24,7 @@ LIBRARIES = {
     "langchain_chain": "langchain_core",
     "llama_index_engine": "llama_index",
 }
-NOTICE = "[withheld: the retrieved passages do not support this sentence]"
+MARK = " [not verified]"
 
 
 def run(name: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -40,14 +40,14 @@ def test_each_example_is_tested() -> None:
 def test_an_example_of_a_library(
     name: str, bundled: Detector, capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One sentence is grounded and let out, the other is not."""
+    """One sentence is grounded and let out as it is, the other is marked."""
     if find_spec(LIBRARIES[name]) is None:
         pytest.skip(f"{LIBRARIES[name]} is not installed: make test-adapters")
     monkeypatch.setenv("HAYSTACK_TELEMETRY_ENABLED", "False")
     printed = run(name, capsys)
-    assert re.search(rf"(is 31 metres tall|is 16 weeks)\. {re.escape(NOTICE)}", printed), printed
-    assert not re.search("Stevenson|twice a year", printed)
-    assert re.search(r"(decision|whole): +withhold", printed)
+    right, wrong = "(is 31 metres tall|is 16 weeks)", "(in 1850|twice a year)"
+    assert re.search(rf"{right}\. [^\[\]]*{wrong}\.{re.escape(MARK)}", printed), printed
+    assert re.search(r"(decision|whole): +mark", printed)
 
 
 def test_the_example_of_openais_client(
@@ -63,9 +63,9 @@ def test_the_example_of_openais_client(
             monkeypatch.setenv("LRP4RAG_URL", url)
             monkeypatch.setenv("LRP4RAG_TOKEN", token)
             printed = run("openai_client", capsys)
-    assert printed.startswith(f"The tower is 31 metres tall. {NOTICE}")
-    assert "Stevenson" not in printed
-    assert "decision: withhold" in printed
+    marked = f"It was designed by Robert Stevenson in 1850.{MARK}"
+    assert printed.startswith(f"The tower is 31 metres tall. {marked}\n\n")
+    assert "decision: mark" in printed
 
 
 def test_litellms_configuration_is_that_of_the_page_of_the_server() -> None:

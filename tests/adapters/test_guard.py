@@ -23,7 +23,9 @@ def test_a_grounded_answer_is_shown_as_it_is(guard: Guard) -> None:
     assert (found.shown, found.grounded, found.assessment.decided.action) == (GOOD, True, "serve")
     assert found.words == "Likely grounded, probability of hallucination 0.05"
     told = found.record()
-    assert told["sentences"] == [{"start": 0, "end": len(GOOD), "probability": 0.05, "suspect": False}]
+    assert told["sentences"] == [
+        {"start": 0, "end": len(GOOD), "status": "supported", "probability": 0.05, "suspect": False}
+    ]
     assert (told["probability"], told["why"], told["policy"]) == (0.05, None, Policy().hash)
 
 
@@ -53,8 +55,8 @@ def test_without_passages_there_is_nothing_to_answer_from(guard: Guard) -> None:
 
 def test_a_lenient_policy_shows_what_was_not_judged_and_says_so(detector: Detector, guard: Guard) -> None:
     lenient = Guard(detector, Policy(rules={"null": None}, unavailable="mark"))
-    assert lenient.judge(QUESTION, [], GOOD).shown == f"{GOOD}\n\n{Policy().texts.uncertain}"
-    assert lenient.judge(QUESTION, PASSAGES, "BROKEN.").shown == f"BROKEN.\n\n{Policy().texts.uncertain}"
+    assert lenient.judge(QUESTION, [], GOOD).shown == f"{GOOD}\n\n{Policy().texts.unchecked}"
+    assert lenient.judge(QUESTION, PASSAGES, "BROKEN.").shown == f"BROKEN.\n\n{Policy().texts.unchecked}"
 
 
 def test_bad_input_is_named(guard: Guard, tmp_path) -> None:

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from lrp4rag.adapters import Guard
-from tests.adapters.conftest import ANSWER, PASSAGES, QUESTION, SENTENCES
+from tests.adapters.conftest import ACTIONS, ANSWER, PASSAGES, QUESTION, SENTENCES
 
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 pytest.importorskip("haystack", reason="haystack-ai is not installed: make test-adapters")
@@ -77,11 +77,12 @@ def test_a_stream_hands_on_sentences_when_they_are_judged(guard: Guard, judged: 
     (reply,) = generator_of(guard).run(messages, QUESTION, DOCUMENTS, listen)["replies"]
     assert seen[:4] == [(text, k + 1) for k, text in enumerate(SENTENCES)]
     assert [chunk.finish_reason for chunk in chunks] == [None] * 4 + ["stop"]
-    assert chunks[1].meta["lrp4rag"]["action"] == "withhold"
+    assert [chunk.meta["lrp4rag"]["action"] for chunk in chunks] == [*ACTIONS, "disclose"]
     assert reply.text == "".join(chunk.content for chunk in chunks)
     assert reply.meta["model"] == "mock-model"
-    (quiet,) = generator_of(guard).run(messages, QUESTION, DOCUMENTS)["replies"]
-    assert quiet.text.startswith("This question could not be fully answered"), "nobody has seen a sentence"
+    wrong = "It is WRONG. It is WRONG too. It is 31 metres tall."
+    (quiet,) = generator_of(guard, wrong).run(messages, QUESTION, DOCUMENTS)["replies"]
+    assert quiet.text.startswith("The answer could not be confirmed"), "nobody has seen a sentence"
 
 
 @pytest.mark.parametrize("says", [["It is 31 metres tall."], []], ids=["a reply", "none"])

@@ -9,7 +9,16 @@ import pytest
 
 from lrp4rag.adapters import Guard
 from lrp4rag.errors import InputError
-from tests.adapters.conftest import ANSWER, MARK, PASSAGES, QUESTION, SENTENCES, UNSUPPORTED
+from tests.adapters.conftest import (
+    ACTIONS,
+    ANSWER,
+    MARK,
+    PASSAGES,
+    QUESTION,
+    SENTENCES,
+    TOLD,
+    UNSUPPORTED,
+)
 
 pytest.importorskip(
     "langchain_core", reason="langchain-core is not installed: pip install 'lrp4rag[langchain]'"
@@ -44,7 +53,7 @@ def test_a_chain_gives_the_answer_or_what_is_said_in_its_place(guard: Guard) -> 
     assert message.response_metadata["lrp4rag"]["action"] == "serve"
     withheld = chain_of(guard, "It is WRONG.").invoke({"input": QUESTION})
     assert "WRONG" not in f"{withheld}"
-    assert withheld.response_metadata["lrp4rag"]["reason"] == "knowledge gap"
+    assert withheld.response_metadata["lrp4rag"]["reason"] == "unsupported"
     assert "“0.pdf”" in withheld.content, "the closest source, by its metadata"
     text = (chain_of(guard, "It is 31 metres tall.") | StrOutputParser()).invoke({"input": QUESTION})
     assert text == "It is 31 metres tall."
@@ -59,9 +68,10 @@ def test_a_stream_hands_on_sentences_when_they_are_judged(guard: Guard, judged: 
     assert seen[:4] == [(text, k + 1) for k, text in enumerate(SENTENCES)], "each before the next is judged"
     assert isinstance(whole, AIMessageChunk)
     decision = whole.response_metadata["lrp4rag"]
-    assert (decision["action"], decision["reason"]) == ("withhold", "insufficient evidence")
-    assert [one["action"] for one in decision["sentences"]] == ["serve", "withhold", "mark", "serve"]
-    assert "WRONG" not in f"{whole}"
+    assert (decision["action"], decision["reason"]) == ("disclose", "contradicted")
+    assert [one["action"] for one in decision["sentences"]] == ACTIONS
+    assert seen[4][0] == f"\n\n{TOLD}"
+    assert "OTHER" not in f"{whole.content}{decision}".replace(TOLD, "")
 
 
 def test_a_stream_that_is_awaited(guard: Guard) -> None:
@@ -136,13 +146,13 @@ def test_what_is_missing_is_named(guard: Guard) -> None:
 def test_an_answer_waits_for_its_documents(guard: Guard) -> None:
     def late(chunks: Iterator[object]) -> Iterator[dict[str, object]]:
         for _ in chunks:
-            yield {"answer": "It is 31 metres tall. It is"}
+            yield {"answer": "It is WRONG. It is"}
             yield {"question": QUESTION}
             yield {"documents": DOCUMENTS}
-            yield {"answer": " WRONG."}
+            yield {"answer": " 31 metres tall."}
 
     found = [chunk.content for chunk in (RunnableGenerator(late) | AnswerJudge(guard)).stream(None)]
-    assert found[:2] == ["It is 31 metres tall. ", f"{UNSUPPORTED} "]
+    assert found[:2] == [f"{UNSUPPORTED} ", "It is 31 metres tall."]
 
     def later(chunks: Iterator[object]) -> Iterator[dict[str, object]]:
         for _ in chunks:

@@ -8,7 +8,7 @@ import pytest
 
 from lrp4rag.adapters import Guard
 from lrp4rag.errors import InputError
-from tests.adapters.conftest import ANSWER, PASSAGES, QUESTION, SENTENCES
+from tests.adapters.conftest import ACTIONS, ANSWER, PASSAGES, QUESTION, SENTENCES
 
 pytest.importorskip("llama_index.core", reason="llama-index-core is not installed: make test-adapters")
 
@@ -75,12 +75,7 @@ def test_a_stream_hands_on_sentences_when_they_are_judged(guard: Guard, judged: 
     assert isinstance(response, StreamingResponse)
     seen = [(text, len(judged)) for text in response.response_gen]
     assert seen[:4] == [(text, k + 1) for k, text in enumerate(SENTENCES)]
-    assert [one["action"] for one in response.metadata["lrp4rag"]["sentences"]] == [
-        "serve",
-        "withhold",
-        "mark",
-        "serve",
-    ]
+    assert [one["action"] for one in response.metadata["lrp4rag"]["sentences"]] == ACTIONS
 
 
 def test_a_stream_that_is_awaited(guard: Guard) -> None:
@@ -91,7 +86,7 @@ def test_a_stream_that_is_awaited(guard: Guard) -> None:
 
     found, metadata = asyncio.run(run())
     assert found[:4] == SENTENCES
-    assert metadata["lrp4rag"]["action"] == "withhold"
+    assert metadata["lrp4rag"]["action"] == "disclose"
 
 
 def test_an_evaluation_says_what_is_suspect(guard: Guard) -> None:

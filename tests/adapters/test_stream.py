@@ -14,7 +14,15 @@ from lrp4rag.adapters.stream import GuardedStream, Part
 from lrp4rag.errors import InputError
 from lrp4rag.policy import Policy
 from lrp4rag.source import Source
-from tests.adapters.conftest import ANSWER, PASSAGES, QUESTION, SENTENCES, UNAVAILABLE
+from tests.adapters.conftest import (
+    ACTIONS,
+    ANSWER,
+    PASSAGES,
+    QUESTION,
+    SENTENCES,
+    TOLD,
+    UNAVAILABLE,
+)
 
 
 def started(guard: Guard, passages=PASSAGES) -> GuardedStream:
@@ -31,31 +39,52 @@ def test_each_sentence_is_handed_on_when_it_has_ended(guard: Guard, judged: list
     assert (first, judged) == ([], [])
     assert [part.text for part in stream.feed("tres tall. It is WR")] == SENTENCES[:1]
     assert judged == ["It is 31 metres tall. "]
-    rest = [*stream.feed("ONG. It is DOUBTFUL. Fish is sold nearby."), *stream.end()]
+    rest = [*stream.feed("ONG. It is OTHER. Fish is sold nearby."), *stream.end()]
     assert [part.text for part in rest[:-1]] == SENTENCES[1:]
-    assert actions(rest) == ["withhold", "mark", "serve", "withhold"]
-    assert rest[0].record["probability"] == 0.9
-    assert rest[0].record["rule"] == "sentences"
+    assert actions(rest) == [*ACTIONS[1:], "disclose"]
+    assert (rest[0].record["probability"], rest[0].record["status"]) == (0.9, "unsupported")
+    assert [part.record["rule"] for part in rest[:2]] == ["claims.unsupported", "claims.most"]
     last = rest[-1]
     assert last.whole
-    assert last.text.startswith("\n\nThis question could not be fully answered")
+    assert last.text == f"\n\n{TOLD}"
     assert stream.result is not None
     assert stream.result.shown == "".join([*SENTENCES, last.text])
-    assert [one["action"] for one in stream.result.record()["sentences"]] == [
-        "serve",
-        "withhold",
-        "mark",
-        "serve",
-    ]
+    assert [one["action"] for one in stream.result.record()["sentences"]] == ACTIONS
+    assert stream.result.probability == 0.9
     assert "WRONG" not in f"{stream.result.record()}{rest[0].record}"
+    assert "OTHER" not in f"{stream.result.record()}{rest[1].record}"
+
+
+@pytest.mark.parametrize("opening", ["## Height\n", "**Height**\n\n", "Okay. "])
+def test_what_states_nothing_is_handed_on_with_what_follows(
+    guard: Guard, judged: list[str], opening: str
+) -> None:
+    stream = started(guard)
+    assert list(stream.feed(f"{opening}It is")) == []
+    parts = [*stream.feed(" tall. Okay"), *stream.feed("."), *stream.end()]
+    assert "".join(part.text for part in parts) == f"{opening}It is tall. Okay."
+    assert actions(parts) == ["serve"] * len(actions(parts))
+    assert [part.record["reason"] for part in parts if part.record][-3:] == [
+        "grounded",
+        "states nothing",
+        "grounded",
+    ]
+
+
+def test_a_stream_and_a_whole_answer_have_one_decision(guard: Guard) -> None:
+    for answer in ("It is WRONG.", "It is tall. It is WRONG.", "It is tall. [7].", "## It\nIt is tall."):
+        stream = started(guard)
+        list(stream.run(answer))
+        assert stream.result is not None
+        assert stream.result.assessment.decided == guard.judge(QUESTION, PASSAGES, answer).assessment.decided
 
 
 def test_however_it_is_cut_nothing_leaks_and_nothing_is_lost(detector: Detector, guard: Guard) -> None:
-    quiet = Guard(
-        detector, Policy(texts={"mark": "", "insufficient": "", "gap": "", "uncertain": "", "notice": "X"})
-    )
+    names = ("mark", "correction", "uncertain", "contradicted")
+    claims = {"unsupported": "withhold", "most": None}
+    quiet = Guard(detector, Policy(claims=claims, texts=dict.fromkeys(names, "") | {"notice": "X"}))
     words, random = (
-        ["31 metres", "塔は高い。", "e.g. 3.5", "WRONG", "DOUBTFUL", "\n- item", "Dr. No"],
+        ["31 metres", "塔は高い。", "e.g. 3.5", "WRONG", "OTHER", "## It\n", "Okay", "\n- item", "Dr. No"],
         Random(0),
     )
     for _ in range(30):
@@ -77,7 +106,9 @@ def test_what_cannot_be_judged_is_withheld_and_the_reason_is_told(guard: Guard) 
     stream = started(guard)
     parts = list(stream.run(["It is tall. This is BROKEN. It is ODD. It is old."]))
     shown = "".join(part.text for part in parts)
-    assert shown.startswith(f"It is tall. {UNAVAILABLE} It is old.\n\nThe answer is withheld:")
+    assert shown == f"It is tall. {UNAVAILABLE} It is old.\n\n{Policy().texts.unchecked}"
+    assert stream.result is not None
+    assert stream.result.assessment.withheld
     assert [part.record.get("reason") for part in parts][1:3] == ["unavailable", "unlike training data"]
     assert stream.result is not None
     assert (stream.result.why, stream.result.probability) == ("failed: RuntimeError", None)
@@ -129,7 +160,7 @@ def test_a_lenient_policy_shows_what_nothing_can_be_judged_by_at_its_end(
 ) -> None:
     lenient = Guard(detector, Policy(rules={"null": None}, unavailable="mark"))
     parts = list(started(lenient, []).run(["It is tall. ", "It is old."]))
-    assert [part.text for part in parts] == [f"It is tall. It is old.\n\n{Policy().texts.uncertain}"]
+    assert [part.text for part in parts] == [f"It is tall. It is old.\n\n{Policy().texts.unchecked}"]
 
 
 def test_an_empty_question_is_named(guard: Guard) -> None:

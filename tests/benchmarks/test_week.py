@@ -47,7 +47,9 @@ def judged(number: int, generator: str) -> tuple[Example, Verdict]:
         generator=generator,
     )
     probability = 0.9 if wrong else 0.1
-    sentence = Sentence(0, len(response), response, None, (), 0, wrong, probability)
+    sentence = Sentence(
+        0, len(response), response, None, (), 0, "unsupported" if wrong else "supported", probability
+    )
     return example, Verdict(probability, 0.5, None, None, (), (sentence,))
 
 
@@ -82,9 +84,10 @@ def test_what_happens_is_in_the_log_at_its_time(known, tmp_path: Path) -> None:
     assert [one.time for one in answers] == [one.moment for one in asked]
     for one, given in zip(answers, asked, strict=True):
         expired = given.topic == EXPIRED and given.moment >= EXPIRES
-        assert (one.rule == "rules.null") == expired
         assert one.generator == given.example.generator
-        assert one.served != (expired or one.generator == AFTER)
+        wrong = one.generator == AFTER
+        assert one.rule == ("rules.null" if expired else "claims.most" if wrong else "verdict")
+        assert one.served != (expired or wrong)
     quarters = list(shares(window))
     assert len(quarters) == 28
     assert sum(one["answers"] for one in quarters) == 60

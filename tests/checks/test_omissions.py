@@ -137,7 +137,7 @@ def test_the_passage_that_a_verdict_names_is_looked_at() -> None:
     answer = "Employees may work remotely up to 3 days per week."
     free = "Employees may work remotely up to 3 days per week."
     for passage, count in ((0, 1), (1, 0)):
-        sentence = Sentence(0, len(answer), answer, None, (), passage, suspect=False)
+        sentence = Sentence(0, len(answer), answer, None, (), passage, "supported")
         verdict = Verdict(0.1, 0.5, None, None, (), (sentence,))
         assert len(look(answer, REMOTE, free, verdict=verdict)) == count
 

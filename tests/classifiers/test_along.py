@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from lrp4rag import Detector, Example, InputError
-from lrp4rag.classifiers.along import JudgedPiece
+from lrp4rag.classifiers.along import JudgedPiece, verdict_of
 from lrp4rag.reader import Reader
 from lrp4rag.reader.reading import PromptReading
 from tests.cli.plain_detector import plain_detector
@@ -82,6 +83,64 @@ def test_each_sentence_costs_its_own_tokens(detector: Detector, monkeypatch: pyt
     tokens = len(detector.reader.tokenizer(reading.text.rstrip())["input_ids"])
     # One more for each sentence and answer where the last token changed.
     assert prompts < sum(read) <= prompts + 2 * (tokens + 2 * 4 + 1)
+
+
+STATUSES = (
+    "# Fees\n\nHello there!\n\nIt is 31 metres tall.\n\n- It has 130 steps\n- Fish is sold nearby\n\nWhy?"
+)
+
+
+@pytest.mark.parametrize(
+    "text", [RESPONSE, STATUSES, "Hello! It is 31 metres tall.\n\n[1]", "**Yes**\n\nIt is."]
+)
+def test_a_stream_says_of_each_sentence_what_is_said_of_the_whole(detector: Detector, text: str) -> None:
+    """Its decision is the whole answer's, where what states nothing by itself waits for what comes next."""
+    with detector:
+        reading = detector.reading(QUESTION, PASSAGES)
+        given = [one for k in range(0, len(text), 3) for one in reading.pieces(text[k : k + 3])]
+        given += reading.rest()
+        last = max(k for k, one in enumerate(given) if one.text.strip())
+        pieces = [reading.judge(one, followed=k < last) for k, one in enumerate(given)]
+        whole = detector.judge(QUESTION, PASSAGES, text)
+    found = verdict_of(pieces, detector.fitted.card.threshold)
+    assert found is not None
+    assert [(one.start, one.end, one.text) for one in found.sentences] == [
+        (one.start, one.end, one.text) for one in whole.sentences
+    ]
+    for one, other in zip(found.sentences, whole.sentences, strict=True):
+        if one.probability is not None or other.status != "states nothing":
+            assert one.probability == pytest.approx(other.probability, abs=1e-4)
+    assert [one.status for one in found.sentences] == [one.status for one in whole.sentences]
+    assert found.hallucinated == whole.hallucinated
+
+
+def test_a_heading_waits_for_what_follows_it(detector: Detector) -> None:
+    with detector:
+        reading = detector.reading(QUESTION, PASSAGES)
+        pieces = reading.pieces("# Fees\n\nIt is free. ") + reading.rest()
+        assert [reading.waits(one) for one in pieces if one.text.strip()] == [True, False]
+        judged = reading.judge(pieces[0], followed=True)
+        alone, last = reading.judge(pieces[0]), reading.judge(pieces[-1], followed=True)
+    assert (judged.status, judged.probability, judged.so_far) == ("states nothing", None, None)
+    # With nothing after it, it may be the answer.
+    assert alone.status != "states nothing"
+    assert alone.probability is not None
+    assert last.probability is not None
+
+
+def test_the_verdict_of_pieces_is_that_of_the_most_suspect_that_states_something(detector: Detector) -> None:
+    with detector:
+        pieces = read_along(detector, RESPONSE, 9)
+    known = [one.probability for one in pieces if one.probability is not None]
+    found = verdict_of(pieces, 0.5)
+    assert found is not None
+    assert found.probability == max(known)
+    assert [one.so_far for one in pieces if one.so_far is not None] == pytest.approx(
+        np.maximum.accumulate(known), abs=1e-6
+    )
+    assert found.hallucinated == any(one.suspect for one in pieces)
+    assert verdict_of([], 0.5) is None
+    assert verdict_of(pieces[:0], None) is None
 
 
 def test_white_space_is_not_judged(detector: Detector) -> None:

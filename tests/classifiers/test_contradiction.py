@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from lrp4rag.classifiers.analysis import Analyser, Analysis, _in_passages
-from lrp4rag.classifiers.contradiction import contradictions
-from lrp4rag.classifiers.verdict import Contradiction, TokenMarks, Verdict, judge
+from lrp4rag.classifiers.contradiction import ALIKE, LARGEST, Compared, compared, contradictions
+from lrp4rag.classifiers.decision import COMPARED
+from lrp4rag.classifiers.verdict import Claims, Contradiction, TokenMarks, Verdict, judge
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.features.context import context_of
@@ -23,6 +24,7 @@ from lrp4rag.lrp import ATTNLRP, Target, attribute, relevance_mode
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.reader import Reader
 from lrp4rag.reader.encoding import Encoded, encode, tokens_in
+from lrp4rag.sentence_stream import sentences_in
 from tests import tiny
 from tests.classifiers.samples import READER
 from tests.tiny import CORPUS, tiny_tokenizer
@@ -66,7 +68,11 @@ def found_in(
     response: str, *passages: str, margin: float | Margin = -5.0
 ) -> tuple[list[Contradiction], Encoded]:
     encoded = encoded_of(response, *passages)
-    return contradictions(record_of(encoded, margin)), encoded
+    return found_of(encoded, margin), encoded
+
+
+def found_of(encoded: Encoded, margin: float | Margin = -5.0) -> list[Contradiction]:
+    return [one.contradiction for one in contradictions(record_of(encoded, margin))]
 
 
 def words(found: Sequence[Contradiction]) -> list[tuple[str, str, int]]:
@@ -190,7 +196,8 @@ def test_a_record_of_another_version_is_refused() -> None:
 def test_a_reader_s_record_gives_margins_that_hold(tiny_reader: Reader) -> None:
     """Against the log-probability of the response's own text with the other value in it."""
     encoded = tiny_reader.encode(example_of(TOO_TALL, LIGHTHOUSE))
-    (one,) = [one for one in contradictions(PlainReplay(tiny_reader)(encoded)) if one.instead == "31 metres"]
+    found = [one.contradiction for one in contradictions(PlainReplay(tiny_reader)(encoded))]
+    (one,) = [one for one in found if one.instead == "31 metres"]
 
     def logprob(response: str) -> float:
         ids = tiny_reader.encode(example_of(response, LIGHTHOUSE))
@@ -202,24 +209,78 @@ def test_a_reader_s_record_gives_margins_that_hold(tiny_reader: Reader) -> None:
     assert one.margin == pytest.approx(logprob(LIGHTHOUSE) - logprob(TOO_TALL), abs=1e-3)
 
 
+# How they compare.
+
+
+def compared_in(response: str, *passages: str, margin: float | Margin = -5.0) -> list[Compared]:
+    return contradictions(record_of(encoded_of(response, *passages), margin))
+
+
+def test_support_is_the_similarity_of_the_best_place_that_has_the_value() -> None:
+    (alone,) = compared_in(TOO_TALL)
+    assert alone.support == 0
+    assert alone.similarity >= ALIKE
+    passages = (LIGHTHOUSE, "The lighthouse of Sandholm is 45 metres tall.")
+    (one,) = compared_in(TOO_TALL, *passages, margin=only("31 metres"))
+    assert 0 < one.support < one.similarity
+    (other,) = compared_in("In Sandholm it is 45 metres tall.", *passages, margin=only("31 metres"))
+    assert 0 < other.similarity < other.support
+
+
+def test_columns_of_sentences_are_those_of_their_contradicted_values() -> None:
+    def one(start: int, margin: float, similarity: float, support: float) -> Compared:
+        return Compared(Contradiction(start, start + 2, "45", "31", 0, 0, 2, margin), similarity, support)
+
+    known = [one(0, -3, 0.8, 0.0), one(5, 2, 0.4, 0.3), one(31, 99, 0.5, 0.5), one(19, 1, 0.9, 0.9)]
+    rows = compared(known, [(0, 20), (20, 30), (30, 40)])
+    # The one at 19 reaches into what follows, and is nobody's.
+    np.testing.assert_allclose(rows, [[1, 2, 0.8, 1], [0, 0, 0, 0], [1, LARGEST, 0.5, 0]])
+    assert compared([], [(0, 20)]).tolist() == [[0.0] * len(COMPARED)]
+    low = compared([one(0, -99, 0.8, 0.0)], [(0, 20)])
+    assert low.tolist() == [[1, -LARGEST, 0.8, 1]]
+
+
 # Verdicts.
 
 
-def marks_of(encoded: Encoded, *suspect: str, sentence_threshold: float = 0.5) -> TokenMarks:
+def marks_of(encoded: Encoded, *suspect: str) -> TokenMarks:
     """The tokens of some texts of the response are suspect."""
     spans = [(encoded.response.index(text), encoded.response.index(text) + len(text)) for text in suspect]
     inside = tokens_in(encoded.response_offsets, spans) if spans else np.zeros(len(encoded.response_ids))
-    return TokenMarks(np.where(inside, 0.9, 0.1).astype(np.float32), 0.5, 1, sentence_threshold)
+    return TokenMarks(np.where(inside, 0.9, 0.1).astype(np.float32), 0.5)
+
+
+def claims_of(encoded: Encoded, *suspect: str) -> Claims:
+    """So are the sentences that have them."""
+    places = [encoded.response.index(text) for text in suspect]
+    probabilities = [
+        0.8 if any(start <= place < end for place in places) else 0.2
+        for start, end in sentences_in(encoded.response)
+    ]
+    return Claims(np.array(probabilities), ("a claim",) * len(probabilities))
+
+
+def verdict_of(
+    encoded: Encoded, *suspect: str, found: Sequence[Contradiction] = (), threshold: float = 0.5
+) -> Verdict:
+    claims = claims_of(encoded, *suspect)
+    return judge(
+        encoded,
+        probability=float(claims.probabilities.max()),
+        threshold=threshold,
+        marks=marks_of(encoded, *suspect),
+        claims=claims,
+        contradictions=found,
+    )
 
 
 BOTH = f"{TOO_TALL} It was built by Robert."
 CONTRADICTED = only("31 metres")
 
 
-def judged(*suspect: str) -> Verdict:
+def judged(*suspect: str, threshold: float = 0.5) -> Verdict:
     encoded = encoded_of(BOTH)
-    found = contradictions(record_of(encoded, CONTRADICTED))
-    return judge(encoded, marks=marks_of(encoded, *suspect), contradictions=found)
+    return verdict_of(encoded, *suspect, found=found_of(encoded, CONTRADICTED), threshold=threshold)
 
 
 def test_a_suspect_span_is_contradicted_or_unsupported() -> None:
@@ -228,23 +289,35 @@ def test_a_suspect_span_is_contradicted_or_unsupported() -> None:
         ("45 metres", "contradicted"),
         ("Robert", "unsupported"),
     ]
+    assert [one.status for one in verdict.sentences] == ["contradicted", "unsupported"]
+    assert words(verdict.contradictions) == [("45 metres", "31 metres", 0)]
 
 
 @pytest.mark.parametrize("suspect", ["45", "metres", "is 45", "metres tall", LIGHTHOUSE[:5]])
 def test_a_span_has_the_contradictions_that_it_shares_a_character_with(suspect: str) -> None:
-    (span,) = judged(suspect).spans
-    shares = "45" in span.text or "metres" in span.text
-    assert words(span.contradictions) == ([("45 metres", "31 metres", 0)] if shares else [])
+    """And of a suspect sentence, the contradicted value is in a span, whatever its tokens are."""
+    spans = judged(suspect).spans
+    told = [one for one in spans if "45" in one.text or "metres" in one.text]
+    assert len(told) == 1
+    assert "45 metres" in told[0].text
+    for span in spans:
+        assert words(span.contradictions) == ([("45 metres", "31 metres", 0)] if span in told else [])
+    assert any(suspect in span.text for span in spans)
 
 
-def test_a_contradiction_makes_no_token_suspect() -> None:
-    assert judged().spans == ()
+def test_a_contradiction_makes_no_sentence_suspect() -> None:
+    """What it tells is in the probability of its sentence."""
+    for verdict in (judged(), judged("Robert"), judged("45 metres", "Robert", threshold=0.85)):
+        assert verdict.sentences[0].status == "supported"
+        assert verdict.contradictions == ()
+        assert not any("45" in one.text for one in verdict.spans)
+        assert verdict.hallucinated == any(one.suspect for one in verdict.sentences)
 
 
 def test_without_contradictions_suspect_spans_are_unsupported() -> None:
-    encoded = encoded_of(BOTH)
-    verdict = judge(encoded, marks=marks_of(encoded, "45 metres"))
+    verdict = verdict_of(encoded_of(BOTH), "45 metres")
     assert [one.kind for one in verdict.spans] == ["unsupported"]
+    assert [one.status for one in verdict.sentences] == ["unsupported", "supported"]
 
 
 def test_without_relevance_there_is_none_in_a_verdict() -> None:
@@ -259,8 +332,7 @@ def test_without_relevance_there_is_none_in_a_verdict() -> None:
 
 def placed(example: Example, encoded: Encoded) -> tuple[str, str]:
     """What the passage has at the place of the one contradiction, and what it should have."""
-    found = contradictions(record_of(encoded, CONTRADICTED))
-    verdict = judge(encoded, marks=marks_of(encoded, "45 metres"), contradictions=found)
+    verdict = verdict_of(encoded, "45 metres", found=found_of(encoded, CONTRADICTED))
     ((one,),) = [span.contradictions for span in _in_passages(verdict, example, encoded).spans]
     return example.passages[one.passage][one.passage_start : one.passage_end], one.instead
 
@@ -316,13 +388,11 @@ def analysis_of(
     *suspect: str,
     response: str = RESPONSE,
     margin: Margin = lambda _, text: 3.0 if text in ("31 metres", "may") else -5.0,
-    sentence_threshold: float = 0.5,
+    threshold: float = 0.5,
 ) -> Analysis:
     example = example_of(response)
     encoded = reader.encode(example)
-    found = contradictions(record_of(encoded, margin))
-    marks = marks_of(encoded, *suspect, sentence_threshold=sentence_threshold)
-    verdict = judge(encoded, marks=marks, contradictions=found)
+    verdict = verdict_of(encoded, *suspect, found=found_of(encoded, margin), threshold=threshold)
     return Analysis(
         example=example,
         encoded=encoded,
@@ -418,12 +488,16 @@ def test_nothing_suspect_has_no_evidence(tiny_reader: Reader, analyser: Analyser
     assert (after.sentences, after.spans) == (before.verdict.sentences, ())
 
 
-def test_a_contradicted_span_in_a_sentence_that_is_not_suspect(
+def test_a_contradicted_value_in_a_sentence_that_is_not_suspect_has_no_evidence(
     tiny_reader: Reader, analyser: Analyser
 ) -> None:
-    verdict = analyser.with_evidence(analysis_of(tiny_reader, "45 metres", sentence_threshold=0.99)).verdict
+    before = analysis_of(tiny_reader, "45 metres", threshold=0.85)
+    verdict = analyser.with_evidence(before).verdict
     assert not any(one.suspect or one.by_passage for one in verdict.sentences)
-    assert verdict.spans[0].contradictions[0].relevance is not None
+    assert verdict.spans == verdict.contradictions == ()
+    some = analyser.with_evidence(analysis_of(tiny_reader, "may not")).verdict
+    assert [bool(one.by_passage) for one in some.sentences] == [False, False, True]
+    assert [(one.text, one.relevance is not None) for one in some.contradictions] == [("may not", True)]
 
 
 def test_a_value_in_two_suspect_spans_has_relevance_in_both(tiny_reader: Reader, analyser: Analyser) -> None:
@@ -433,12 +507,11 @@ def test_a_value_in_two_suspect_spans_has_relevance_in_both(tiny_reader: Reader,
     encoded = tiny_reader.encode(example)
     start = response.index("Robert")
     one = Contradiction(start, start + 22, response[start : start + 22], "Ann Mary Lee", 0, 28, 40, 1.0)
-    marks = marks_of(encoded, "Robert", "Stevenson")
     base = analysis_of(tiny_reader)
-    given = replace(
-        base, example=example, encoded=encoded, verdict=judge(encoded, marks=marks, contradictions=[one])
-    )
-    assert len(given.verdict.spans) == 2
+    verdict = verdict_of(encoded, "Robert", "Stevenson", found=[one])
+    (span,) = verdict.spans  # the value is marked whole
+    halves = [replace(span, start=start, end=start + 6, text="") for start in (start, start + 16)]
+    given = replace(base, example=example, encoded=encoded, verdict=replace(verdict, spans=tuple(halves)))
     told = [span.contradictions[0].relevance for span in analyser.with_evidence(given).verdict.spans]
     analyser.close()
     assert told == [pytest.approx(contrast(tiny_reader, encoded, one), rel=1e-3)] * 2

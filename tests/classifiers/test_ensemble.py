@@ -12,6 +12,8 @@ from lrp4rag.classifiers import ensemble
 from lrp4rag.classifiers.ensemble import Ensemble, Network, Stacker, TokenScores, fit_folds, with_neighbours
 
 EVEN = np.ones(3000)
+ONE = np.zeros(50, dtype=int)
+"""The numbers of the tokens' sentence, where there is one."""
 
 
 def planted(rows: int, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -23,14 +25,15 @@ def planted(rows: int, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray
 
 
 def fit_ensemble(blocks, flags, folds, owner, seed=0) -> tuple[Ensemble, TokenScores]:
+    """Of responses of one sentence."""
     fitted = {
         name: fit_folds(Network.fit, table, flags, np.ones(len(flags)), folds, seed)
         for name, table in blocks.items()
     }
     outside = np.stack([scores for _, scores in fitted.values()], axis=1)
-    stacker = Stacker.fit(outside, flags, owner)
+    stacker = Stacker.fit(outside, flags, owner, owner)
     networks = {name: networks for name, (networks, _) in fitted.items()}
-    return Ensemble(networks, stacker), stacker(outside, owner)
+    return Ensemble(networks, stacker), stacker(outside, owner, owner)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +46,7 @@ def test_it_learns_a_product_that_no_linear_model_does(fitted) -> None:
     ensemble, outside = fitted
     blocks, flags = planted(1000, seed=1)
     assert roc_auc_score(planted(3000)[1], outside.alone) > 0.9
-    log_odds = ensemble(blocks).alone
+    log_odds = ensemble(blocks, np.zeros(1000, dtype=int)).alone
     assert roc_auc_score(flags, log_odds) > 0.9
     assert abs(expit(log_odds).mean() - flags.mean()) < 0.06
 
@@ -78,7 +81,7 @@ def test_blocks_are_weighted_by_what_they_say_of_other_tokens(fitted) -> None:
         ensemble.weight(name) * np.mean([one.log_odds(table) for one in ensemble.networks[name]], axis=0)
         for name, table in blocks.items()
     )
-    np.testing.assert_allclose(ensemble(blocks).alone, expected, rtol=1e-6)
+    np.testing.assert_allclose(ensemble(blocks, ONE).alone, expected, rtol=1e-6)
 
 
 def test_scores_of_a_row_are_by_networks_that_did_not_learn_from_it() -> None:
@@ -96,13 +99,36 @@ def test_scores_of_a_row_are_by_networks_that_did_not_learn_from_it() -> None:
 def test_neighbours_are_those_of_the_same_response() -> None:
     scores = np.arange(12.0)[:, None] - 6
     owner = np.array([0] * 5 + [3] * 7)
-    found = with_neighbours(scores, owner)
+    found = with_neighbours(scores, owner, owner)
     assert found.shape == (12, 6)
     np.testing.assert_array_equal(found[:, 0], scores[:, 0])
     np.testing.assert_allclose(found[:, 1], expit(scores[:, 0]))
     np.testing.assert_allclose(found[[0, 4], 2], -4)  # nine tokens reach over all five
     np.testing.assert_allclose(found[5, 2], scores[5:10].mean())
     np.testing.assert_allclose(found[5:, 4], scores[5:].mean())
+
+
+def test_neighbours_are_those_up_to_the_end_of_the_sentence() -> None:
+    """Those of sentences before are there, whatever comes after the sentence."""
+    draw = np.random.default_rng(0)
+    scores, sentence = draw.normal(size=(30, 2)), np.repeat([4, 5, 6], 10)
+    whole = with_neighbours(scores, np.zeros(30, dtype=int), sentence)
+    for end in (10, 20):
+        cut = with_neighbours(scores[:end], np.zeros(end, dtype=int), sentence[:end])
+        np.testing.assert_array_equal(cut, whole[:end])
+    nine, forty = whole[:, 4:6], whole[:, 8:10]
+    np.testing.assert_allclose(nine[9], scores[5:10].mean(0))
+    np.testing.assert_allclose(nine[10], scores[6:15].mean(0))
+    np.testing.assert_allclose(forty[[10, 19]], np.tile(scores[:20].mean(0), (2, 1)))
+
+
+def test_a_token_between_sentences_says_nothing_of_those_before_it() -> None:
+    """A response that ended there would not have it."""
+    draw = np.random.default_rng(1)
+    scores, sentence = draw.normal(size=(12, 1)), np.array([0] * 5 + [-1] * 2 + [1] * 5)
+    whole = with_neighbours(scores, np.zeros(12, dtype=int), sentence)
+    cut = with_neighbours(scores[:5], np.zeros(5, dtype=int), sentence[:5])
+    np.testing.assert_array_equal(cut, whole[:5])
 
 
 def test_runs_of_hallucinated_tokens_are_found_better_among_their_neighbours() -> None:
@@ -119,7 +145,7 @@ def test_every_array_comes_back(fitted) -> None:
     blocks, _ = planted(50, seed=2)
     again = Ensemble.of(ensemble.arrays(), list(blocks))
     for kind in ("alone", "among"):
-        found, expected = (getattr(one(blocks), kind) for one in (again, ensemble))
+        found, expected = (getattr(one(blocks, ONE), kind) for one in (again, ensemble))
         np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert {name: len(networks) for name, networks in again.networks.items()} == {"signal": 3, "noise": 3}
 

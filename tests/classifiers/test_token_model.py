@@ -10,7 +10,10 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from lrp4rag.classifiers import FittedDetector
+from lrp4rag.classifiers.decision import COMPARED, TOPS, top_mean
+from lrp4rag.classifiers.ensemble import WINDOWS, Ensemble, Logistic, Stacker
 from lrp4rag.classifiers.folder import CARD
+from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.errors import InputError
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import StateBlock
@@ -20,7 +23,7 @@ from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_detector import fit_detector, reference_of
 from lrp4rag.training.token_folds import fit_ensemble
 from lrp4rag.training.tokens import Tokens, tokens_of
-from tests.classifiers.samples import READER
+from tests.classifiers.samples import READER, relevance_of
 from tests.features.records import random_record, with_relevance, without_tokens
 from tests.training.test_localisation import stored
 
@@ -51,9 +54,40 @@ def test_tokens_are_the_records_one_after_the_other() -> None:
         np.testing.assert_array_equal(tokens.blocks["signals"][inside], BLOCKS["signals"](record))
         np.testing.assert_allclose(tokens.blocks["state"][inside], BLOCKS["state"](record), rtol=1e-3)
     assert list(tokens.select(["state"]).blocks) == ["state"]
+    assert tokens.stating.tolist() == [True] * 6
+    assert tokens.compared.shape == (6, len(COMPARED))
     empty = without_tokens(records[0])
     with pytest.raises(InputError, match="without tokens"):
         Tokens.of([empty], flags[:1], np.ones(1, dtype=bool), np.array(["a"]), BLOCKS)
+
+
+def test_claims_of_some_responses_are_those_that_the_detector_would_see() -> None:
+    texts = (TEXT, "Hello there! All of it is well.", TEXT)
+    records = [random_record(len(text.split(" ")), seed, text=text) for seed, text in enumerate(texts)]
+    flags = [np.zeros(len(one), dtype=bool) for one in records]
+    tokens = Tokens.of(records, flags, np.ones(3, dtype=bool), np.array(["a", "b", "c"]), BLOCKS)
+    assert tokens.stating.tolist() == [True, True, False, True, True, True]
+    draw = np.random.default_rng(0)
+    alone, among = draw.normal(size=(2, len(tokens.flags)))
+    for rows in ([0, 1, 2], [1], [1, 2]):
+        inside = tokens.within(np.array(rows))
+        columns, sentences, owner = tokens.claims_of(alone[inside], among[inside], inside)
+        assert sentences.tolist() == [k for k in (0, 1, 3, 4, 5) if k // 2 in rows]
+        assert owner.tolist() == [k // 2 for k in sentences]
+        for row, number in zip(columns, sentences, strict=True):
+            own = tokens.sentence == number
+            highest = [top_mean(one[own], top) for one in (alone, among) for top in TOPS]
+            np.testing.assert_allclose(row[: len(highest)], highest)
+            assert not row[len(highest) :].any()
+    part = tokens.take(np.array([1, 2]))
+    inside = np.arange(len(part.flags))
+    kept = tokens.within(np.array([1, 2]))
+    found, expected = (
+        part.claims_of(alone[kept], among[kept], inside),
+        tokens.claims_of(alone[kept], among[kept], kept),
+    )
+    np.testing.assert_array_equal(found[0], expected[0])
+    assert found[2].tolist() == (expected[2] - 1).tolist()
 
 
 @pytest.fixture(scope="module")
@@ -100,21 +134,93 @@ def test_it_judges_a_response_and_marks_what_is_hallucinated(rows, records, dete
     assert any(span.start == 0 and span.end >= len(first) for span in verdict.spans)
     assert 0 < verdict.spans[0].probability <= 1
     assert verdict.sentences[0].suspect
-    assert verdict.sentences[0].probability >= detector.card.input.reading.sentence_threshold
+    assert verdict.sentences[0].status == "unsupported"
     # What moved it.
     reason = verdict.reasons[0]
-    assert reason.feature == "passages"  # the one that was planted
+    assert (reason.feature, reason.sentence) == ("passages", 0)  # the one that was planted
     assert reason.moved > 0
     assert reason.value < reason.faithful[2]
+    assert not any(one.usual for one in verdict.reasons)
     calm = detector.predict(records[int(np.argmin(probabilities))])
+    assert calm.reasons
     assert all(one.moved <= 0 for one in calm.reasons)
+
+
+def test_a_response_is_flagged_where_a_sentence_of_it_is_and_nowhere_else(records, detector) -> None:
+    for record in records:
+        verdict = detector.predict(record, reasons=False)
+        known = [one.probability for one in verdict.sentences]
+        assert verdict.probability == max(known)
+        assert verdict.hallucinated == any(one.suspect for one in verdict.sentences)
+        assert [one.suspect for one in verdict.sentences] == [one >= verdict.threshold for one in known]
+        for span in verdict.spans:
+            (inside,) = [one for one in verdict.sentences if one.start <= span.start < one.end]
+            assert inside.suspect
+            assert span.end <= inside.end
+        assert bool(verdict.spans) == verdict.hallucinated
+
+
+def spoken(*sentences: str, seed: int = 0) -> Record:
+    """Each word is as in the record of fewer sentences."""
+    text = " ".join(sentences)
+    words = len(text.split(" "))
+    every = random_record(60, seed)
+    cut = {
+        name: array[..., :words] if array.shape[-1:] == (60,) else array
+        for name, array in every.signals.items()
+    }
+    states = {name: array if name == "layers" else array[:, :words] for name, array in every.states.items()}
+    relevance = relevance_of(
+        every.relevance.total[:words], text=text, by_segment=every.relevance.by_segment[:, :words]
+    )
+    return replace(with_relevance(every, relevance), signals=cut, states=states)
+
+
+AS_THEY_ARE = Stacker(
+    Logistic(np.ones(1, dtype=np.float32), 0.0),
+    Logistic(np.ones(2 * len(WINDOWS), dtype=np.float32) / len(WINDOWS), 0.0),
+)
+SPOKEN = (TEXT, "It is red.", "Nobody knows why this is so.", "Blue is the door.", "It was opened in 1874.")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_added_never_makes_a_response_less_suspect(detector: FittedDetector, seed: int) -> None:
+    """And more suspect only where the added sentence is more suspect than all before; of these nothing
+    changes."""
+    model = TokenModel(
+        {"state": StateBlock("whole")},
+        Ensemble({"state": detector.model.ensemble.networks["state"]}, AS_THEY_ARE),
+        detector.model.rule,
+    )
+    before, claims = 0.0, np.zeros(0)
+    for count in range(1, len(SPOKEN) + 1):
+        found = model.assess(spoken(*SPOKEN[:count], seed=seed))
+        highest = max([before, *found.claims.probabilities[len(claims) :]])
+        assert found.probability == pytest.approx(highest, rel=1e-6)
+        np.testing.assert_allclose(found.claims.probabilities[: len(claims)], claims, rtol=1e-6)
+        before, claims = found.probability, found.claims.probabilities
+
+
+def test_what_states_nothing_is_no_reason_to_call_a_response_hallucinated(detector) -> None:
+    greeting = "Hello there!"
+    found = detector.model.assess(spoken(greeting, "Is it red?", TEXT))
+    assert found.claims.stating == ("nothing", "an aside", "a claim", "a claim")
+    assert found.probability == found.claims.probabilities[1:].max()
+    alone = detector.model.assess(spoken(greeting))
+    assert alone.probability is None
+    verdict = detector.predict(spoken(greeting))
+    assert verdict.states_nothing
+    assert verdict.hallucinated is None
+    assert (verdict.spans, verdict.reasons) == ((), ())
+    assert [one.status for one in verdict.sentences] == ["states nothing"]
+    assert detector.predict_proba([spoken(greeting)]).tolist() == [0.0]
 
 
 def test_the_card_holds_every_selection(detector: FittedDetector) -> None:
     card = detector.card
     assert {"balanced", "one-in-ten", "high-precision", "high-recall"} == set(card.operating_points)
     assert card.threshold == card.operating_points["balanced"].threshold
-    assert len(card.selections) == 9
+    assert len(card.selections) == 8
     assert set(card.input.reading.shifts) == {"g1", "g2"}
     assert all(one.data and one.rule for one in card.selections)
     assert set(card.reference) == {"passages", "entropy"}

@@ -7,7 +7,7 @@ import torch
 
 from lrp4rag.classifiers import FittedDetector
 from lrp4rag.classifiers.card import TokenInput
-from lrp4rag.classifiers.decision import TOPS, DecisionRule
+from lrp4rag.classifiers.decision import COLUMNS, DecisionRule
 from lrp4rag.classifiers.ensemble import HIDDEN, WINDOWS, Ensemble, Logistic, Network, Stacker
 from lrp4rag.classifiers.network import Perceptron
 from lrp4rag.classifiers.token_model import TokenModel
@@ -21,8 +21,8 @@ THRESHOLD = 0.5
 
 
 def plain_detector(reader: Reader) -> FittedDetector:
-    """Random weights, and a rule by which the tiny reader's responses are on both sides of the threshold. It
-    suspects no token and no sentence, so that no evidence is pulled."""
+    """Random weights, and a rule by which the tiny reader's responses are on both sides of the threshold. No
+    token by itself is suspect, so that a suspect sentence is marked whole."""
     table = PlainTable(("likelihoods",), ())
     columns = len(table.features)
     torch.manual_seed(0)
@@ -31,12 +31,9 @@ def plain_detector(reader: Reader) -> FittedDetector:
     alone = Logistic(np.ones(1, dtype=np.float32), 0.0)
     among = Logistic(np.ones(2 * len(WINDOWS), dtype=np.float32), 0.0)
     ensemble = Ensemble({"plain": (Network(zeros, 2 * ones, weights),)}, Stacker(alone, among))
+    weighed = {"highest 10 by themselves": 3.0}
     rule = DecisionRule(
-        weights=(*[0.0] * (len(TOPS) - 1), 3.0, 0.0),
-        offset=16.0,
-        token_threshold=1.0,
-        sentence_top=1,
-        sentence_threshold=1.0,
+        weights=tuple(weighed.get(name, 0.0) for name in COLUMNS), offset=14.0, token_threshold=1.0
     )
     blocks = {"plain": table}
     given = TokenInput(blocks=blocks, reading=rule)

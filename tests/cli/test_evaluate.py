@@ -114,7 +114,7 @@ def test_what_is_in_one_of_both_is_said_and_left_out(judge, baseline, tmp_path) 
 
 def test_another_policy_is_said_and_gated(judge, golden, baseline, tmp_path) -> None:
     strict = tmp_path / "strict.yaml"
-    strict.write_text("name: strict\nwithhold_from: 0.0\n")
+    strict.write_text("name: strict\nbands: [{action: withhold, reason: insufficient evidence}]\n")
     found = judge(golden, "--baseline", baseline, "--policy", strict, "--json", code=WORSE)
     gate = json.loads(found.stdout)["gate"]
     assert gate["made_with"]["policy"] == ["balanced", "strict"]

@@ -54,7 +54,7 @@ def test_a_run_is_printed_and_written_and_compared_with_the_next(run, local, tmp
     lenient = tmp_path / "lenient.yaml"
     lenient.write_text(
         "name: lenient\nrules: {fabricated: mark, outdated: null}\n"
-        "bands: [{action: mark, reason: suspect}]\nabstained: mark\nunavailable: mark\n"
+        "claims: {contradicted: mark, unsupported: mark, most: null}\nabstained: mark\nunavailable: mark\n"
     )
     other = run(
         *local, "--compare", out / "results.json", "--policy", lenient, "--kind", "mine", "--kind", "other"

@@ -29,14 +29,14 @@ def test_a_check_says_what_would_run_and_starts_nothing(tmp_path: Path) -> None:
         path = tmp_path / "s.yaml"
         path.write_text(
             f"upstream: {upstream}\nupstream_key: hunter2\nmodel: tall\n"
-            "policy:\n  sentences:\n    mark_from: 0.3\n"
+            "policy:\n  claims:\n    unsupported: disclose\n"
         )
         found = serve("--config", path, "--check")
     assert found.exit_code == 0, found.output
     for words in (
         "plain, around",
         "smollm2-135m",
-        "marked from 0.3, withheld from 0.5",
+        "contradicted disclose, unsupported disclose, most of it withhold",
         "tall, small",
         "8000",
     ):

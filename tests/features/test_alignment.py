@@ -42,7 +42,7 @@ BY_HAND = {
     "capital": [1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0],
     "sentence's words": [log1p(6)] * 7 + [log1p(3)] * 4,
     "place in the sentence": [*(k / 7 for k in range(7)), *(k / 4 for k in range(4))],
-    "one sentence": [0] * 11,
+    "one sentence": [1] * 7 + [0] * 4,
     "novel scope": [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0],
     "limits missing": [1] * 7 + [0] * 4,  # "if"
     "limits added": [1] * 11,  # "only", and the second "if"
@@ -76,6 +76,26 @@ def test_each_feature_by_hand(name: str) -> None:
 def test_one_passage_and_one_sentence() -> None:
     found = aligned(worded(QUESTION, PASSAGES[:1], "Cat swim"))
     assert (found["one passage"], found["one sentence"]) == ([1, 1], [1, 1])
+
+
+def test_home_is_the_passage_of_what_was_said_so_far() -> None:
+    """Three sentences of the fish make its passage the home of those after them, and not of the first one."""
+    response = "Cat swim free. Fish sold near. Fish sold near. Fish sold. Cat swim free."
+    found = aligned(worded(QUESTION, PASSAGES, response))["away from home"]
+    assert found[:3] == [0] * 3
+    assert found[3] > 0
+    assert found[-4:-3] == [0]
+    assert min(found[-3:]) > 0
+
+
+@pytest.mark.parametrize(
+    "after", ["Fish sing if 7.", "Fish sold near. Fish sold near. Cat!", "\n- fish", "?"]
+)
+def test_what_follows_a_sentence_changes_none_of_its_features(after: str) -> None:
+    before = "Cat swim free only late near mud. Pool open late."
+    alone = alignment(Record(worded(QUESTION, PASSAGES, before), {}))
+    whole = alignment(Record(worded(QUESTION, PASSAGES, f"{before} {after}"), {}))
+    np.testing.assert_array_equal(whole[:, : alone.shape[1]], alone)
 
 
 def test_limits_of_the_place_that_the_sentence_has_are_not_missing() -> None:

@@ -266,7 +266,7 @@ def test_what_follows_is_scored_for_some_characters(
     one = record(tiny_reader, response, passages)
     for claim, _, at, _ in rows_of(one):
         end = one.encoded.response_offsets[at["last"] - 1][1]
-        until = min(claim.value.end + TAIL, len(response))
+        until = min(claim.value.end + TAIL, claim.sentence[1])
         start = one.encoded.response_offsets[at["last"] - 1][0]
         assert start < until <= end
 
@@ -339,28 +339,53 @@ def scored_texts(reader: Reader, one: Encoded) -> tuple[list[str], list[int]]:
     return [one.response[start:end] for start, end in places[:, :2].tolist()], lengths
 
 
-def test_values_without_support_come_first_and_polarity_last(tiny_reader: Reader) -> None:
-    """Of each kind of them, in the order of the text."""
-    response = "Sick pay ends after 26 weeks. Parental leave lasts 18 weeks. You cannot apply in Milan."
+def test_values_without_support_come_first_and_polarity_last(tiny_reader: Reader, monkeypatch) -> None:
+    """In each sentence; of each kind of them, in the order of the text."""
+    monkeypatch.setattr(module, "MOST_TOKENS", 1000)
+    response = "Sick pay ends after 26 weeks, parental leave lasts 18 weeks, and you cannot apply in Milan."
     found, _ = scored_texts(tiny_reader, encoded(response))
     assert list(dict.fromkeys(found)) == ["18 weeks", "Milan", "26 weeks", "cannot", "ends", "after"]
+    apart = response.replace(", parental", ". Parental")
+    found, _ = scored_texts(tiny_reader, encoded(apart))
+    assert list(dict.fromkeys(found)) == ["26 weeks", "ends", "after", "18 weeks", "Milan", "cannot"]
+
+
+SENTENCES = ("Parental leave lasts 18 weeks, and you cannot apply in Milan.", "Sick pay ends after 26 weeks.")
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_a_number_of_values_is_scored(tiny_reader: Reader, monkeypatch, most: int) -> None:
-    whole, _ = scored_texts(tiny_reader, encoded())
+def test_a_number_of_values_of_each_sentence_is_scored(tiny_reader: Reader, monkeypatch, most: int) -> None:
+    whole = [scored_texts(tiny_reader, encoded(one))[0] for one in SENTENCES]
     monkeypatch.setattr(module, "MOST_VALUES", most)
     found, _ = scored_texts(tiny_reader, encoded())
-    assert found == [text for text in whole if text in list(dict.fromkeys(whole))[:most]]
+    assert found == [text for one in whole for text in one if text in list(dict.fromkeys(one))[:most]]
 
 
-@pytest.mark.parametrize("most", [0, 40, 100])
-def test_a_number_of_tokens_is_scored(tiny_reader: Reader, monkeypatch, most: int) -> None:
-    _, whole = scored_texts(tiny_reader, encoded())
+@pytest.mark.parametrize("most", [0, 20, 40])
+def test_a_number_of_tokens_of_each_sentence_is_scored(tiny_reader: Reader, monkeypatch, most: int) -> None:
+    every, whole = scored_texts(tiny_reader, encoded())
     monkeypatch.setattr(module, "MOST_TOKENS", most)
     found, branches = scored_texts(tiny_reader, encoded())
     assert len(found) == len(branches)
-    assert sum(branches) <= most < sum(whole)
+    for sentence in SENTENCES:
+        used, all_of_it = (
+            sum(count for text, count in zip(texts, counts, strict=True) if text in sentence)
+            for texts, counts in ((found, branches), (every, whole))
+        )
+        assert used <= most < all_of_it
+
+
+def test_what_follows_a_sentence_changes_nothing_of_its_claims_and_scores(tiny_reader: Reader) -> None:
+    """Nor how many are left for those after it."""
+    after = (
+        " It ends after 18 weeks in Milan, 3 weeks later, and you cannot apply on 4 May 2020 or before June."
+    )
+    one, whole = record(tiny_reader), record(tiny_reader, RESPONSE + after)
+    count = len(one.signals["places"])
+    assert claims(whole.encoded)[: len(claims(one.encoded))] == claims(one.encoded)
+    assert len(whole.signals["places"]) > count
+    np.testing.assert_array_equal(whole.signals["places"][:count], one.signals["places"])
+    np.testing.assert_allclose(whole.signals["scores"][:count], one.signals["scores"], atol=1e-4)
 
 
 # Tables of another version.

@@ -12,11 +12,14 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.features.alignment import alignment
 from lrp4rag.features.claims import claim_features
+from lrp4rag.features.contrast import claims
 from lrp4rag.features.plain import FEATURES, GROUPS, PlainTable, likelihoods
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import LIKELIHOODS, PlainReplay
+from lrp4rag.features.units import ends_of, sentence_numbers, smoothed
 from lrp4rag.reader import Reader
 from lrp4rag.reader.encoding import encode
+from lrp4rag.sentence_stream import sentences_in
 from tests.features.test_context import worded
 from tests.features.test_contrast import encoded
 
@@ -107,10 +110,11 @@ def test_the_own_column_has_its_name(feature: str) -> None:
 
 @pytest.mark.parametrize("feature", [name for group in NEIGHBOURS for name in GROUPS[group].names])
 def test_neighbours_are_shifted_by_a_token(feature: str) -> None:
+    """What follows a sentence is not known at its end."""
     record, table = plain_record(), PlainTable()
     own, before, after = table(record)[:, table.columns_of(feature)].T.tolist()
     assert before == [0, *own[:-1]]
-    assert after == [*own[1:], 0]
+    assert after == [*own[1:4], 0, *own[5:], 0]
 
 
 def test_values_are_those_of_each_token() -> None:
@@ -213,3 +217,88 @@ def test_a_response_of_no_token_has_no_rows() -> None:
     table = PlainTable()
     record = plain_record("")
     assert table(record).shape == (0, len(table.columns(record)))
+
+
+# What follows a sentence changes nothing of it.
+
+SEVERAL = (
+    "Leave lasts 18 weeks, and you may not smoke. It ends after 16 weeks in Milan! You may apply: \n\n - You "
+    "may smoke \n - Leave lasts 16 weeks.  \n\n It is so."
+)
+
+
+def cut(record: Record, end: int) -> Record:
+    """The record of the response's first characters: a causal reader finds what it found of the whole."""
+    one = record.encoded
+    count = sum(last <= end for _, last in one.response_offsets)
+    shorter = replace(
+        one,
+        response=one.response[:end],
+        response_ids=one.response_ids[:count],
+        response_offsets=one.response_offsets[:count],
+    )
+    signals = {name: record.signals[name][:count] for name in (*LIKELIHOODS, "rank")}
+    inside = record.signals["places"][:, 1] <= end
+    signals |= {name: record.signals[name][inside] for name in ("places", "scores")}
+    return replace(record, encoded=shorter, signals=signals)
+
+
+def scored(record: Record, seed: int = 0) -> Record:
+    """With random scores of each alternative of its values."""
+    draw, places = np.random.default_rng(seed), []
+    for claim in claims(record.encoded):
+        start, end, first, last = claim.value.start, claim.value.end, claim.first, claim.last
+        places += [(start, end, k, first, last, last - first) for k in range(len(claim.alternatives))]
+    scores = draw.normal(-5, 2, (len(places), 3)).astype(np.float32)
+    return replace(record, signals=record.signals | {"places": np.array(places, np.int32), "scores": scores})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_features_of_a_sentence_do_not_change_with_what_follows_it(seed: int) -> None:
+    record, table = scored(plain_record(SEVERAL, seed), seed), PlainTable()
+    whole, numbers = table(record), sentence_numbers(record)
+    statements = sentences_in(SEVERAL)
+    assert len(statements) == 6
+    assert record.signals["places"].shape[0] > 4
+    for number, (_, end) in enumerate(statements):
+        shorter = cut(record, end)
+        assert sentences_in(shorter.encoded.response) == statements[: number + 1]
+        found = table(shorter)
+        known = numbers[: len(found)]
+        np.testing.assert_array_equal(sentence_numbers(shorter), known)
+        np.testing.assert_array_equal(found[known >= 0], whole[: len(found)][known >= 0])
+
+
+def test_a_token_between_sentences_is_not_what_follows_one() -> None:
+    """The line breaks between two items are a token, which is not there while the second is not written."""
+    response = "Leave lasts 18 weeks \n\n You may smoke."
+    one = plain_record(response)
+    gap = (response.index("\n"), response.index("You"))
+    offsets = tuple(sorted((*one.encoded.response_offsets, gap)))
+    encoded = replace(one.encoded, response_ids=tuple(range(8)), response_offsets=offsets)
+    draw = np.random.default_rng(0)
+    signals = one.signals | {name: draw.random(8) for name in (*LIKELIHOODS, "rank")}
+    record, table = replace(one, encoded=encoded, signals=signals), PlainTable()
+    assert sentence_numbers(record).tolist() == [0, 0, 0, 0, -1, 1, 1, 1]
+    assert ends_of(sentence_numbers(record)).tolist() == [4, 4, 4, 4, 5, 8, 8, 8]
+    np.testing.assert_array_equal(table(cut(record, len("Leave lasts 18 weeks"))), table(record)[:4])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "ends"),
+    [
+        ([], []),
+        ([0, 0, 1, 1], [2, 2, 4, 4]),
+        ([-1, 0, -1, -1, 1], [1, 2, 4, 4, 5]),
+        ([0, 2, 2, -1], [1, 3, 3, 4]),
+    ],
+)
+def test_where_sentences_end(numbers: list[int], ends: list[int]) -> None:
+    assert ends_of(np.array(numbers, dtype=int)).tolist() == ends
+
+
+def test_smoothed_values_are_those_up_to_an_end() -> None:
+    values = np.arange(6.0) ** 2
+    found = smoothed(values, 5, np.array([3, 3, 3, 6, 6, 6]))
+    np.testing.assert_allclose(found[:3], smoothed(values[:3], 5))
+    np.testing.assert_allclose(found[3:], smoothed(values, 5)[3:])

@@ -17,6 +17,7 @@ from safetensors.numpy import save
 
 from lrp4rag.classifiers import Features, FittedDetector
 from lrp4rag.classifiers.card import Card
+from lrp4rag.classifiers.decision import COLUMNS
 from lrp4rag.classifiers.ensemble import Ensemble, Logistic, Network, Stacker
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.folder import BUNDLED, CARD, ESTIMATOR, FORMAT, FORMER, LARGEST, load_card, write
@@ -62,8 +63,8 @@ def card(**changes: Any) -> dict[str, Any]:
             "kind": "tokens",
             "blocks": {"own": {"features": ["entropy"], "profiles": [], "windows": [1]}},
             "reading": {
-                **{"weights": [0.0, 1.0, 0.0, 0.0, 0.0], "offset": 0.0, "token_threshold": 0.5},
-                **{"sentence_top": 3, "sentence_threshold": 0.5, "shifts": {"g": 0.1}},
+                "weights": [0.0, 1.0, *(0.0 for _ in COLUMNS[2:])],
+                **{"offset": 0.0, "token_threshold": 0.5, "shifts": {"g": 0.1}},
             },
         },
         "feature_version": FEATURE_VERSION,
@@ -139,14 +140,13 @@ def test_the_detector_that_is_broken_below_is_whole(folder: Path) -> None:
 
 NUMERIC = [
     *("threshold", "rows", "hallucinated", "input/reading/weights/1"),
-    *("input/reading/offset", "input/reading/token_threshold", "input/reading/sentence_top"),
-    *("input/reading/sentence_threshold", "operating_points/balanced/threshold"),
+    *("input/reading/offset", "input/reading/token_threshold", "operating_points/balanced/threshold"),
     *("operating_points/balanced/false_positive_rate", "domain/prompt tokens/low"),
 ]
 LEGAL = {("domain/prompt tokens/low", 2), ("domain/prompt tokens/low", -1)} | {
     (f"input/reading/{name}", value) for name in ("weights/1", "offset") for value in (2, -1)
 }
-LEGAL |= {(name, 2) for name in ("rows", "hallucinated", "input/reading/sentence_top")}
+LEGAL |= {(name, 2) for name in ("rows", "hallucinated")}
 
 
 @pytest.mark.parametrize("place", NUMERIC)
@@ -155,7 +155,7 @@ def test_a_number_that_is_none_or_out_of_range(place: str, folder: Path) -> None
     for value in NUMBERS:
         if isinstance(value, int) and (place, value) in LEGAL:
             continue
-        if value == "0.5" and place not in ("rows", "hallucinated") and not place.endswith("top"):
+        if value == "0.5" and place not in ("rows", "hallucinated"):
             continue  # read as the number it spells
         require_refused(folder, with_hash(changed(whole, place, value)))
 
@@ -163,10 +163,10 @@ def test_a_number_that_is_none_or_out_of_range(place: str, folder: Path) -> None
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        ("input/reading/sentence_top", 0),
-        ("input/reading/sentence_top", -5),
+        ("input/reading/sentence_top", 3),  # of a former format
         ("input/reading/weights/1", 1e300),
-        ("input/reading/weights", [1.0]),
+        *(("input/reading/weights", [1.0] * count) for count in (0, 1, len(COLUMNS) - 1, len(COLUMNS) + 1)),
+        ("input/reading/shifts", {"g": "often"}),
         *(("input/reading/shifts", {"g": value}) for value in (float("nan"), 1e300)),
         *(("faithful_quantiles", [0.1, value]) for value in (float("nan"), 0.05, 1.1)),
         ("faithful_quantiles", [-0.1, 0.1]),
@@ -408,7 +408,8 @@ def test_a_detector_of_a_former_format_is_refused_and_may_be_replaced(tmp_path: 
     folder.mkdir()
     put(folder, card(format=3, estimator_sha256="0" * 64))
     (folder / FORMER).write_bytes(b"PK")
-    with pytest.raises(InputError, match=r"format 3 and feature version 2.* reads 5 and 2; train it again"):
+    former, now = f"format 3 and feature version {FEATURE_VERSION}", f"{FORMAT} and {FEATURE_VERSION}"
+    with pytest.raises(InputError, match=rf"{former}.* reads {now}; train it again"):
         FittedDetector.load(folder)
     fitted("threshold").save(folder)
     assert sorted(path.name for path in folder.iterdir()) == [CARD, ESTIMATOR]

@@ -8,7 +8,7 @@ import pytest
 
 from lrp4rag.checks import registry
 from lrp4rag.checks.check import CheckInput, Finding
-from lrp4rag.classifiers.verdict import Sentence, SuspectSpan, Verdict
+from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.policy import Policy, assess
@@ -20,23 +20,34 @@ QUESTION = "How long is parental leave?"
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 
 
-def verdict_on(response: str, *wrong: str) -> Verdict:
-    """Sentences and spans that hold one of some words are suspect."""
+def verdict_on(response: str, *wrong: str, instead: str | None = None) -> Verdict:
+    """Sentences and spans that hold one of some words are unsupported, or contradicted by the first passage,
+    which has something `instead`."""
     sentences = []
     for start, end in split_sentences(response):
         bad = any(word in response[start:end] for word in wrong)
+        status = "supported" if not bad else "unsupported" if instead is None else "contradicted"
         score = 0.9 if bad else 0.05
-        sentences.append(Sentence(start, end, response[start:end], None, (), None, bad, score))
+        sentences.append(Sentence(start, end, response[start:end], None, (), None, status, score))
     spans = []
     for word in wrong:
         start = response.index(word)
-        spans.append(SuspectSpan(start, start + len(word), word, None, 0.9, 0))
+        told = (
+            () if instead is None else (Contradiction(start, start + len(word), word, instead, 0, 0, 1, 3.0),)
+        )
+        spans.append(SuspectSpan(start, start + len(word), word, None, 0.9, 0, told))
     return Verdict(0.9 if wrong else 0.05, 0.5, None, None, tuple(spans), tuple(sentences))
 
 
-def shown(passages: list[Source], response: str, *wrong: str, policy: Policy | None = None):
+def shown(
+    passages: list[Source],
+    response: str,
+    *wrong: str,
+    policy: Policy | None = None,
+    instead: str | None = None,
+):
     example = Example(QUESTION, passages, response)
-    return assess(policy or Policy(), example, verdict_on(response, *wrong), now=NOW)
+    return assess(policy or Policy(), example, verdict_on(response, *wrong, instead=instead), now=NOW)
 
 
 def test_a_grounded_answer_is_served_as_it_is() -> None:
@@ -47,13 +58,40 @@ def test_a_grounded_answer_is_served_as_it_is() -> None:
 
 
 def test_16_against_18_weeks() -> None:
-    """The only sentence is wrong: a knowledge gap, and the closest source is named."""
+    """The only sentence is wrong: it is withheld, with what the answer and the passage say."""
     source = Source("Parental leave is 16 weeks.", title="Leave Policy", version="3.1")
     response = "Parental leave is 18 weeks."
-    found = shown([source], response, "18 weeks")
-    assert (found.decided.action, found.decided.reason) == ("withhold", "knowledge gap")
-    assert "18" not in found.shown(response)
+    found = shown([source], response, "18 weeks", instead="16 weeks")
+    assert (found.decided.action, found.decided.reason) == ("withhold", "contradicted")
+    assert found.shown(response) == found.message
+    assert "The answer says “18 weeks”; passage 1 says “16 weeks”." in found.message
     assert "“Leave Policy” (3.1)" in found.message
+
+
+def test_documents_that_answer_are_not_said_to_be_silent() -> None:
+    """Only the gate knows that no passage answers; under a band of that name, something may."""
+    silent = "The available documents do not answer this question."
+    bands = [{"action": "withhold", "reason": "knowledge gap"}]
+    for policy in (Policy(), Policy.model_validate({"bands": bands})):
+        found = shown([Source("Leave is 16 weeks.")], "Leave is 18 weeks.", "18 weeks", policy=policy)
+        assert found.withheld
+        assert silent not in found.message
+    found = shown([Source("Leave is 16 weeks.", expires="2020-01-01")], "Leave is 16 weeks.")
+    assert found.message.startswith(silent)
+
+
+def test_a_contradicted_value_among_right_ones_is_served_with_the_passage_s() -> None:
+    response = "Leave is 18 weeks. It is paid in full."
+    found = shown([Source("Leave is 16 weeks, paid in full.")], response, "18 weeks", instead="16 weeks")
+    assert (found.decided.action, found.decided.reason) == ("disclose", "contradicted")
+    assert found.shown(response).startswith(response)
+    assert "passage 1 says “16 weeks”" in found.shown(response)
+
+
+@pytest.mark.parametrize("response", ["\u200b", "\ufeff", "```\n```", "...", "\U0001f642"])
+def test_what_has_no_word_has_no_verdict(response: str) -> None:
+    found = shown([Source("Leave is 16 weeks.")], response)
+    assert (found.decided.action, found.decided.reason) == ("withhold", "unavailable")
 
 
 def test_an_answer_in_the_middle_is_marked_as_uncertain() -> None:
@@ -91,7 +129,8 @@ def test_a_condition_that_is_left_out() -> None:
         "Employees may work remotely up to 3 days per week, subject to manager approval and documentation."
     )
     response = "Employees may work remotely up to 3 days per week."
-    found = shown([source], response)
+    assert shown([source], response).decided.action == "serve"
+    found = shown([source], response, policy=Policy(rules={"omitted": "mark"}))
     assert (found.decided.action, found.decided.reason) == ("mark", "omitted condition")
     assert "subject to manager approval and documentation" in found.message
 
@@ -127,7 +166,7 @@ def test_an_answer_without_a_verdict_is_unavailable() -> None:
 
 
 def test_texts_are_the_policy_s() -> None:
-    texts = {"gap": "Dazu sagt kein Dokument etwas. {contact}", "contact": "Fragen Sie Frau Li."}
+    texts = {"insufficient": "Dazu sagt kein Dokument etwas. {contact}", "contact": "Fragen Sie Frau Li."}
     policy = Policy.model_validate({"texts": texts})
     found = shown([Source("Leave is 16 weeks.")], "Leave is 18 weeks.", "18 weeks", policy=policy)
     assert found.message == "Dazu sagt kein Dokument etwas. Fragen Sie Frau Li."

@@ -1,43 +1,96 @@
-"""The default policy is the table of bands that enterprises use, and each border of it is tested."""
+"""What is done with an answer follows from its sentences' statuses and what checks found, by two laws."""
 
 from __future__ import annotations
 
-import itertools
+import csv
+from collections import Counter
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
-from lrp4rag.policy import ACTIONS, Measures, Policy, decide
+from benchmarks.decisions import TABLE, rows_of
+from lrp4rag.policy import WITHHELD, Measures, Policy, decide, load_policy
+from lrp4rag.policy.decide import CHECK_OF, of_sentence
 
 DEFAULT = Policy()
-CHECKS = ("retrieval", "citations", "disguise", "planted", "conflicts", "outdated", "omissions", "facts")
-KINDS = ("null", "fabricated", "misattributed", "disguised", "planted", "conflict", "outdated", "omitted")
+FILES = sorted((Path(__file__).parents[2] / "examples" / "policies").glob("*.yaml"))
+POLICIES = {"default": DEFAULT} | {path.stem: load_policy(path) for path in FILES}
+CHECKS = tuple(dict.fromkeys([*CHECK_OF.values(), "facts"]))
+FAULTS = {"null", "fabricated", "misattributed", "disguised", "planted"}
+"""Kinds of findings for which an answer may be withheld though nothing of it is flagged."""
 
 
-def decided(faithfulness: float | None = 1.0, facts: float | None = 1.0, policy=DEFAULT, **more):
-    found = decide(
-        policy, Measures(**{"probability": 0.1, "faithfulness": faithfulness, "facts": facts} | more)
-    )
+def measures(supported: int = 1, contradicted: int = 0, unsupported: int = 0, **more) -> Measures:
+    """Consistent ones: a detector that flags a sentence flags the answer."""
+    stating, flagged = supported + contradicted + unsupported, contradicted + unsupported
+    given = {
+        "probability": (0.9 if flagged else 0.1) if stating else None,
+        "hallucinated": flagged > 0,
+        "faithfulness": supported / stating if stating else None,
+        "facts": supported / stating if stating else None,
+    }
+    return Measures(supported=supported, contradicted=contradicted, unsupported=unsupported, **given | more)
+
+
+def decided(*counts: int, policy: Policy = DEFAULT, **more) -> tuple[str, str]:
+    found = decide(policy, measures(*counts, **more))
     return found.action, found.reason
 
 
+ANY = some.builds(
+    measures,
+    some.integers(0, 60),
+    some.integers(0, 3),
+    some.integers(0, 3),
+    abstained=some.booleans(),
+    judged=some.booleans(),
+    found=some.frozensets(some.sampled_from(list(CHECK_OF))),
+    unavailable=some.frozensets(some.sampled_from(CHECKS)),
+)
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@given(one=ANY)
+def test_the_laws(policy: Policy, one: Measures) -> None:
+    found = decide(policy, one)
+    without_verdict = one.abstained or not one.judged or bool(one.unavailable)
+    if one.flagged or one.hallucinated or without_verdict:
+        assert found.action != "serve"
+    if found.action in WITHHELD:
+        assert one.flagged or without_verdict or one.found & FAULTS
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@given(one=ANY, kind=some.sampled_from(list(CHECK_OF)))
+def test_what_is_found_more_never_makes_a_decision_milder(policy: Policy, one: Measures, kind) -> None:
+    from dataclasses import replace
+
+    from lrp4rag.policy import ACTIONS
+
+    more = decide(policy, replace(one, found=one.found | {kind}))
+    assert ACTIONS.index(more.action) >= ACTIONS.index(decide(policy, one).action)
+
+
 @pytest.mark.parametrize(
-    ("faithfulness", "facts", "expected"),
+    ("counts", "expected"),
     [
-        (1.0, 1.0, ("serve", "grounded")),
-        (0.85, 0.80, ("serve", "grounded")),
-        (0.8499, 1.0, ("mark", "suspect")),
-        (1.0, 0.7999, ("mark", "suspect")),
-        (0.65, 0.0, ("mark", "suspect")),
-        (0.6499, 1.0, ("withhold", "insufficient evidence")),
-        (0.40, 0.0, ("withhold", "insufficient evidence")),
-        (0.3999, 1.0, ("withhold", "knowledge gap")),
-        (0.0, 0.0, ("withhold", "knowledge gap")),
-        (0.9, None, ("serve", "grounded")),
-        (0.7, None, ("mark", "suspect")),
+        ((3,), ("serve", "grounded")),
+        ((0,), ("serve", "states nothing")),
+        ((2, 1), ("disclose", "contradicted")),
+        ((1, 1), ("disclose", "contradicted")),
+        ((0, 1), ("withhold", "contradicted")),
+        ((60, 1), ("disclose", "contradicted")),
+        ((2, 0, 1), ("mark", "unsupported")),
+        ((60, 0, 1), ("mark", "unsupported")),
+        ((1, 0, 2), ("withhold", "unsupported")),
+        ((1, 1, 1), ("withhold", "contradicted")),
+        ((2, 1, 1), ("disclose", "contradicted")),
     ],
 )
-def test_bands(faithfulness, facts, expected) -> None:
-    assert decided(faithfulness, facts) == expected
+def test_counts_decide(counts: tuple[int, ...], expected: tuple[str, str]) -> None:
+    assert decided(*counts) == expected
 
 
 @pytest.mark.parametrize(
@@ -45,100 +98,84 @@ def test_bands(faithfulness, facts, expected) -> None:
     [
         ("null", ("withhold", "knowledge gap")),
         ("fabricated", ("withhold", "fabricated citation")),
-        ("misattributed", ("escalate", "misattributed citation")),
+        ("misattributed", ("mark", "misattributed citation")),
         ("disguised", ("escalate", "disguised text")),
         ("planted", ("escalate", "planted instructions")),
         ("conflict", ("disclose", "conflict")),
         ("outdated", ("disclose", "outdated source")),
-        ("omitted", ("mark", "omitted condition")),
+        ("omitted", ("serve", "grounded")),
     ],
 )
 def test_what_a_check_finds_in_a_good_answer(kind, expected) -> None:
     assert decided(found=frozenset({kind})) == expected
 
 
-def test_precedence_of_every_combination() -> None:
-    """The first kind of the table decides; what is left out only where the band is milder."""
-    for size in range(len(KINDS) + 1):
-        for found in itertools.combinations(KINDS, size):
-            for faithfulness in (0.0, 0.5, 0.7, 1.0):
-                action, reason = decided(faithfulness, found=frozenset(found))
-                first = next((one for one in KINDS[:-1] if one in found), None)
-                if first is not None:
-                    assert (action, reason) == decided(1.0, found=frozenset({first}))
-                elif "omitted" in found and faithfulness == 1.0:
-                    assert reason == "omitted condition"
-                else:
-                    assert (action, reason) == decided(faithfulness)
-
-
-def test_no_verdict_is_never_clean() -> None:
-    """Whatever was found, and whichever checks failed."""
-    for found, missing in itertools.product(
-        [frozenset(), *(frozenset({one}) for one in KINDS)],
-        [frozenset(), *(frozenset({one}) for one in CHECKS)],
-    ):
-        for more in ({"probability": None}, {"abstained": True}):
-            action, _ = decided(found=found, unavailable=missing, **more)
-            assert ACTIONS.index(action) >= ACTIONS.index("escalate")
-
-
-def test_a_graver_finding_goes_before_no_verdict() -> None:
-    lenient = Policy(unavailable="mark", abstained="mark")
-    assert decided(policy=lenient, probability=None) == ("mark", "unavailable")
-    found = frozenset({"fabricated"})
-    assert decided(policy=lenient, probability=None, found=found) == ("withhold", "fabricated citation")
+def test_a_milder_rule_lets_nothing_out() -> None:
+    """Two passages with 10 and 14 days, and an answer of 30: the conflict is disclosed, the invention not."""
+    assert decided(0, 0, 1, found=frozenset({"conflict"})) == ("withhold", "unsupported")
+    assert decided(0, 0, 1, found=frozenset({"outdated"})) == ("withhold", "unsupported")
 
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_a_check_that_did_not_finish_is_not_a_clean_one(check: str) -> None:
-    action, reason = decided(unavailable=frozenset({check}))
-    assert (action, reason) == ("withhold", "unavailable")
+    assert decided(unavailable=frozenset({check})) == ("withhold", "unavailable")
     without = Policy(checks={one: {} for one in CHECKS if one != check})
-    assert decided(policy=without)[0] == "serve"
+    assert decided(policy=without, unavailable=frozenset({check}))[0] == "serve"
+
+
+def test_no_verdict() -> None:
+    assert decided(judged=False) == ("withhold", "unavailable")
+    assert decided(abstained=True) == ("withhold", "unlike training data")
+    lenient = Policy(unavailable="mark", abstained="mark")
+    assert decided(policy=lenient, judged=False) == ("mark", "unavailable")
+    found = frozenset({"fabricated"})
+    assert decided(policy=lenient, judged=False, found=found) == ("withhold", "fabricated citation")
+
+
+def test_a_verdict_on_the_whole_without_a_suspect_sentence() -> None:
+    """Of a detector that judges responses only."""
+    assert decided(0, hallucinated=True, probability=0.9) == ("mark", "unsupported")
 
 
 def test_a_rule_without_an_action_is_none() -> None:
-    policy = Policy.model_validate({"rules": dict.fromkeys(KINDS)})
-    assert decided(policy=policy, found=frozenset(KINDS)) == ("serve", "grounded")
-    assert decided(policy=policy, unavailable=frozenset(CHECKS[:-1])) == ("serve", "grounded")
-
-
-def test_an_answer_that_states_nothing() -> None:
-    assert decided(None, None) == ("serve", "grounded")
-    assert decided(None, None, suspect=True) == ("withhold", "knowledge gap")
-
-
-def test_a_policy_by_probability_alone() -> None:
-    policy = Policy.model_validate(
-        {"checks": {}, "withhold_from": 0.4, "bands": [{"action": "serve", "reason": "grounded"}]}
-    )
-    assert decided(0.0, 0.0, policy, probability=0.3999) == ("serve", "grounded")
-    assert decided(1.0, 1.0, policy, probability=0.4) == ("withhold", "insufficient evidence")
-
-
-def test_abstained_may_be_served() -> None:
-    assert decided(policy=Policy(abstained="serve"), abstained=True) == ("serve", "grounded")
-    assert decided(0.0, policy=Policy(abstained="serve"), abstained=True)[0] == "withhold"
+    policy = Policy.model_validate({"rules": dict.fromkeys(CHECK_OF)})
+    assert decided(policy=policy, found=frozenset(CHECK_OF)) == ("serve", "grounded")
 
 
 @pytest.mark.parametrize(
-    ("probability", "suspect", "abstained", "expected"),
+    ("supported", "facts", "expected"),
     [
-        (0.0, False, False, ("serve", "grounded")),
-        (0.4999, False, False, ("serve", "grounded")),
-        (0.4999, True, False, ("mark", "suspect")),
-        (0.5, False, False, ("withhold", "insufficient evidence")),
-        (1.0, True, False, ("withhold", "insufficient evidence")),
-        (0.0, False, True, ("withhold", "unlike training data")),
-        (1.0, True, True, ("withhold", "unlike training data")),
+        (100, 1.0, ("serve", "grounded")),
+        (85, 0.80, ("mark", "unsupported")),
+        (84, 1.0, ("mark", "unsupported")),
+        (100, 0.7999, ("mark", "suspect")),
+        (65, 0.0, ("mark", "unsupported")),
+        (64, 1.0, ("withhold", "insufficient evidence")),
+        (40, 0.0, ("withhold", "insufficient evidence")),
+        (39, 1.0, ("withhold", "knowledge gap")),
+        (0, 0.0, ("withhold", "knowledge gap")),
     ],
 )
-def test_a_sentence_of_a_stream(probability, suspect, abstained, expected) -> None:
-    assert DEFAULT.sentence(probability, suspect=suspect, abstained=abstained) == expected
+def test_the_bands_of_the_enterprise_policy(supported, facts, expected) -> None:
+    """They withhold and mark as their table says; what it would serve though it is flagged is marked."""
+    assert decided(supported, 0, 100 - supported, facts=facts, policy=POLICIES["enterprise"]) == expected
 
 
-def test_sentences_by_a_policy_of_ones_own() -> None:
-    lenient = Policy.model_validate({"sentences": {"mark_from": 0.2}, "abstained": "serve"})
-    assert lenient.sentence(0.2, suspect=False, abstained=True) == ("mark", "suspect")
-    assert lenient.sentence(0.19, suspect=True, abstained=False) == ("serve", "grounded")
+def test_a_sentence_of_a_stream() -> None:
+    """As the answer up to its end: alone, or among right ones."""
+    alone = Counter({"unsupported": 1})
+    assert of_sentence(DEFAULT, "unsupported", alone).action == "withhold"
+    among = Counter({"unsupported": 1, "supported": 1})
+    assert of_sentence(DEFAULT, "unsupported", among).action == "mark"
+    both = Counter({"contradicted": 1, "supported": 1})
+    assert of_sentence(DEFAULT, "contradicted", both).action == "disclose"
+    assert of_sentence(POLICIES["strict"], "contradicted", both).action == "withhold"
+
+
+def test_the_table_of_all_decisions_is_what_is_decided() -> None:
+    """Written by `python -m benchmarks.decisions`."""
+    with TABLE.open() as file:
+        known = list(csv.DictReader(file))
+    made = list(rows_of(POLICIES))
+    assert known == made
+    assert len(made) == 8 * 3 * 2**4

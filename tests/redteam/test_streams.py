@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from benchmarks.service.client import Seen
 from benchmarks.service.streams import TEXTS, leaked
 from lrp4rag.redteam import load_cases
@@ -14,11 +16,18 @@ from lrp4rag.service.audit import AuditLog
 from tests.service.scripted_upstream import Script, events
 
 
-def test_every_attack_is_held_until_it_is_judged(start, script: Script, tmp_path: Path) -> None:
-    """Each answer comes in pieces that are cut at random, through the tiny reader's random verdicts."""
+@pytest.mark.parametrize(
+    ("claims", "expected"),
+    [({}, {"serve", "withhold"}), ({"most": None}, {"serve", "mark", "escalate", "withhold"})],
+)
+def test_every_attack_is_held_until_it_is_judged(
+    start, script: Script, tmp_path: Path, claims: dict[str, None], expected: set[str]
+) -> None:
+    """Each answer comes in pieces that are cut at random, through the tiny reader's random verdicts. Most of
+    what is attacked with looks unsupported to it: that most is withheld hides what is escalated."""
     cases, random = load_cases(kinds=[*ATTACKS]), Random(0)
     seen = []
-    with start(policy={"texts": TEXTS}) as client:
+    with start(policy={"texts": TEXTS, "claims": claims}) as client:
         for number, one in enumerate(cases):
             cuts = sorted(random.choices(range(len(one.response) + 1), k=8))
             parts = [one.response[a:b] for a, b in zip([0, *cuts], [*cuts, None], strict=True)]
@@ -46,4 +55,4 @@ def test_every_attack_is_held_until_it_is_judged(start, script: Script, tmp_path
     unjudged = {one.id: leaked(found, one.response, records) for one, found in zip(cases, seen, strict=True)}
     assert {id: lost for id, lost in unjudged.items() if lost != (0, 0)} == {}
     actions = {one["action"] for one in records.values() if one["kind"] == "sentence"}
-    assert {"serve", "withhold", "escalate"} <= actions
+    assert expected <= actions

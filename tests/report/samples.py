@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from lrp4rag.classifiers.analysis import Analysis, with_nearest
-from lrp4rag.classifiers.verdict import Contradiction, TokenMarks, judge
+from lrp4rag.classifiers.verdict import Claims, Contradiction, TokenMarks, judge
 from lrp4rag.example import Example
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded, tokens_in
+from lrp4rag.sentence_stream import sentences_in
 
 READER = {"name": "tiny", "weights": "w", "chat_template": False, "dtype": "float32", "digest": "abc123"}
 RESPONSE = "It opened in 1874. Aliens built it from cheese."
@@ -113,7 +114,8 @@ def grounded_then_not(**options: Any) -> Analysis:
 def contradicted(
     says: str = "4 weeks", instead: str = "2 weeks", *, relevance: float | None = 0.4, pushed: bool = True
 ) -> Analysis:
-    """Of a token detector: passage 2 has `instead` of what the response says, which is one suspect span.
+    """Of a token detector: passage 2 has `instead` of what the response says, which is one suspect span of
+    its sentence. Where that is several sentences, all are suspect, and nothing is contradicted.
 
     Unless `pushed`, nothing but the contradiction has relevance, as where a reader cannot be pulled.
     """
@@ -123,13 +125,15 @@ def contradicted(
     ends = start + len(says), start + len(instead)
     one = Contradiction(start, ends[0], says, instead, 1, start, ends[1], 3.1, relevance)
     inside = tokens_in(base.encoded.response_offsets, [(one.start, one.end)])
-    marks = TokenMarks(np.where(inside, 0.9, 0.1).astype(np.float32), 0.5, 1, 0.6)
+    count = len(sentences_in(response))
+    marks = TokenMarks(np.where(inside, 0.9, 0.1).astype(np.float32), 0.5)
     verdict = judge(
         base.encoded,
         base.relevance if pushed else None,
         probability=0.78,
         threshold=0.5,
         marks=marks,
+        claims=Claims(np.full(count, 0.78), ("a claim",) * count),
         contradictions=[one],
     )
     verdict = with_nearest(verdict, base.example, base.encoded)

@@ -5,15 +5,33 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from lrp4rag.classifiers.along import JudgedPiece
-from lrp4rag.classifiers.verdict import Contradiction, SuspectSpan
-from lrp4rag.report.along import PiecePrinter, record_piece
+from lrp4rag.classifiers.domain import Unlike
+from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan
+from lrp4rag.policy.along import DecidedPiece
+from lrp4rag.policy.decide import Decided
+from lrp4rag.policy.policy import Action
+from lrp4rag.report.along import PiecePrinter, record_decided, record_piece
+from lrp4rag.sentence_stream import Piece
+from lrp4rag.values.nearest import Nearest
 
 SAID = Contradiction(0, 7, "4 weeks", "2 weeks", 0, 0, 7, 1.0)
 SPAN = SuspectSpan(0, 7, "4 weeks", None, 0.6, 0, (SAID,))
-PIECE = JudgedPiece(0, 20, "4 weeks\x1b[31m of it. ", 0.6, True, 0.7, (SPAN,))
+SENTENCE = Sentence(
+    0, 19, "4 weeks\x1b[31m of it.", None, (), None, "contradicted", 0.6, Nearest(0, 0, 8, 0.5, ((0, 7),))
+)
+PIECE = JudgedPiece(0, 20, "4 weeks\x1b[31m of it. ", SENTENCE, 0.7, (SPAN,))
+FINE = JudgedPiece(20, 26, "Fine. ", Sentence(20, 25, "Fine.", None, (), None, "supported", 0.02), 0.7)
+ODD = replace(
+    FINE,
+    text="Odd. ",
+    sentence=replace(FINE.sentence, text="Odd.", status="not judged"),
+    unlike=(Unlike("surprise", "unlikely", decides=True),),
+)
+BLANK = JudgedPiece(26, 28, "\n\n")
 
 
 def shown(*pieces: JudgedPiece, terminal: bool = False) -> str:
@@ -28,8 +46,7 @@ def shown(*pieces: JudgedPiece, terminal: bool = False) -> str:
 
 
 def test_probabilities_and_what_contradicts_are_told() -> None:
-    blank = replace(PIECE, text="\n\n", probability=None, spans=())
-    found = shown(PIECE, blank, replace(PIECE, text="Fine. ", probability=0.02, spans=(), abstained=True))
+    found = shown(PIECE, BLANK, ODD)
     for words in (
         "one",
         "[60.0 %]",
@@ -55,3 +72,31 @@ def test_json_counts_passages_from_one() -> None:
     (told,) = found["contradictions"]
     assert (told["text"], told["passage"], told["instead"]) == ("4 weeks", 1, "2 weeks")
     assert (found["start"], found["end"], found["probability"], found["suspect"]) == (0, 20, 0.6, True)
+    assert (found["status"], found["so_far"], found["abstained"]) == ("contradicted", 0.7, False)
+    assert found["nearest"]["passage"] == 1
+
+
+def test_every_piece_has_a_status() -> None:
+    told = [record_piece(one) for one in (FINE, ODD, BLANK)]
+    assert [(one["status"], one["probability"]) for one in told] == [
+        ("supported", 0.02),
+        ("not judged", 0.02),
+        ("states nothing", None),
+    ]
+    assert [(one["suspect"], one["abstained"]) for one in told] == [
+        (False, False),
+        (False, True),
+        (False, False),
+    ]
+
+
+@pytest.mark.parametrize("action", ["mark", "disclose", "escalate", "withhold"])
+def test_what_is_withheld_is_told_nowhere(action: Action) -> None:
+    piece = Piece(PIECE.start, PIECE.end, PIECE.text, "prose")
+    found = record_decided(DecidedPiece(piece, Decided(action, "contradicted", "claims.contradicted"), PIECE))
+    assert (found["status"], found["suspect"]) == ("contradicted", True)
+    (told,) = found["contradictions"]
+    let_out = action in ("mark", "disclose")
+    assert (told["text"] == "4 weeks", told["instead"]) == (let_out, "2 weeks")
+    assert found["nearest"]["words"] == ([[0, 7]] if let_out else [])
+    assert ("4 weeks" in str(found)) == let_out

@@ -13,7 +13,7 @@ from lrp4rag.report.html import html_page
 from lrp4rag.text import visible
 from tests.browser import Open, browsing, faults_of, needs_browser, overflows
 from tests.report.samples import contradicted, grounded_then_not, hostile
-from tests.report.test_verdicts import judged
+from tests.report.test_verdicts import LONG, judged
 
 pytestmark = needs_browser
 
@@ -74,8 +74,54 @@ def test_pointing_at_a_sentence_tells_why(show) -> None:
     )  # the worst is at hand from the beginning
     first.hover()
     assert why.inner_text().startswith("Nothing speaks against it")
-    assert (first.get_attribute("data-step"), second.get_attribute("data-step")) == ("1", "3")
+    assert (first.get_attribute("data-step"), second.get_attribute("data-step")) == ("0", "3")
     assert page.locator(".summary").inner_text() == "Of 2 sentences: 1 without support."
+
+
+def test_each_status_has_its_words_and_colours(show) -> None:
+    """Colours do not contradict the verdict: what is supported is never one of the two darkest."""
+    doubtful = show(html_page(judged(claims=(0.45, 0.05))))
+    steps = [one.get_attribute("data-step") for one in doubtful.locator(".sentence").all()]
+    assert steps == ["1", "0"]
+    assert doubtful.locator("h1").inner_text() == "Looks supported"
+    assert doubtful.locator(".issue").count() == 0
+    flagged = show(html_page(judged(claims=(0.45, 0.55))))
+    assert (
+        flagged.locator(".banner .reason").inner_text()
+        == "Not all that it says looks supported by the passages."
+    )
+
+    page = show(html_page(judged(claims=(0.9, 0.78), stating=("nothing", "a claim"))))
+    first, second = page.locator(".sentence").all()
+    assert "nothing" in first.get_attribute("class")
+    assert (first.get_attribute("data-step"), second.get_attribute("data-step")) == (None, "3")
+    first.hover()
+    assert page.locator(".why").inner_text() == "This states nothing that a passage could support."
+    assert page.locator(".issue").count() == 1
+
+    page = show(html_page(judged(unlike=((), (LONG,)))))
+    assert page.locator("h1").inner_text() == "No verdict"
+    assert "It is unlike what the detector learned from" in page.locator(".banner").inner_text()
+    assert "unjudged" in page.locator(".sentence").last.get_attribute("class")
+    assert page.locator(".summary").inner_text() == "Of 2 sentences: 1 not judged."
+
+
+def test_an_answer_that_states_nothing_has_no_verdict(show) -> None:
+    page = show(html_page(judged(claims=(0.9, 0.9), stating=("nothing", "nothing"), reasons=())))
+    assert page.locator("h1").inner_text() == "No verdict"
+    assert page.locator(".banner .reason").inner_text() == "It states nothing that a passage could support."
+    assert page.locator(".issue").count() == 0
+
+
+def test_a_contradicted_answer_says_that_a_passage_says_something_else(show) -> None:
+    page = show(html_page(contradicted()))
+    assert page.locator(".banner .reason").inner_text() == "A passage says something else."
+    assert "contradicted" in page.locator(".sentence").first.get_attribute("class")
+    page.get_by_role("button", name="Expert view").click()
+    moved = (
+        page.get_by_role("heading", name="What moved the verdict most").locator("+ ul li").all_inner_texts()
+    )
+    assert moved == ['the response: "4 weeks": passage 2 has "2 weeks"']
 
 
 def test_the_keyboard_does_all_that_the_mouse_does(show) -> None:

@@ -20,7 +20,7 @@ from tests.report.test_verdicts import printed
 
 def decided(response: str, **policy: object) -> tuple[Analysis, Assessment]:
     """Of an answer with a citation that no passage carries."""
-    analysis = grounded_then_not(token_threshold=0.4)
+    analysis = grounded_then_not()
     example = replace(analysis.example, response=response)
     return analysis, assess(Policy.model_validate(policy), example, analysis.verdict)
 
@@ -29,6 +29,7 @@ def test_all_three_say_what_is_done_and_why() -> None:
     analysis, decision = decided("It opened in 1874 [7].", texts={"contact": "Ask Ann."})
     told = record(analysis, decision=decision)["decision"]
     assert (told["action"], told["reason"]) == ("withhold", "fabricated citation")
+    assert (told["supported"], told["contradicted"], told["unsupported"]) == (1, 0, 1)
     assert told["policy"] == Policy.model_validate({"texts": {"contact": "Ask Ann."}}).hash
     (fault,) = [one for one in told["findings"] if one["kind"] == "fabricated"]
     terminal = printed(render(analysis, decision=decision), width=400)

@@ -45,6 +45,10 @@ class Page(HTMLParser):
     def text(self, key: str) -> str:
         return "".join(text for path, text in self.texts if key in path)
 
+    def marked(self) -> list[str]:
+        """Every text that is marked, once in the summary and once in the response."""
+        return [text for path, text in self.texts if path[-1:] == ("mark",) and "note" not in path]
+
     def data(self):
         """What the page's scripts show."""
         return json.loads(self.text("data"))
@@ -69,7 +73,7 @@ class Page(HTMLParser):
 def test_the_page_shows_verdict_prompt_and_response():
     analysis = grounded_then_not(token_threshold=0.0)
     page = Page(html_page(analysis, detector="default"))
-    assert page.text("headline") == "Likely hallucinated, probability 0.78"
+    assert page.text("headline") == "Likely hallucinated, probability 0.78 (of 2 sentences 1 unsupported)"
     data = page.data()
     assert (data["question"], data["passages"]) == (
         analysis.example.question,
@@ -92,8 +96,12 @@ def test_segments_shading_and_marks_need_no_script():
     assert names == ["passage 1", "passage 2"]
     # The mean over sentences: 1.0 and -0.5 on a scale of 2.0 (row maxima: 2.0 and -1.0).
     assert page.shaded() == {"1874.": "5", "2:Fish": "-3"}
-    assert page.text("mark") == ""
-    assert "It opened in 1874." in Page(html_page(grounded_then_not(token_threshold=99.0))).text("mark")
+    assert set(page.marked()) == {"Aliens built it from cheese."}, "the one with the lowest relevance"
+    every = Page(html_page(grounded_then_not(token_threshold=99.0)))
+    assert set(every.marked()) == {"It opened in 1874.", "Aliens built it from cheese."}
+    fine = html_page(grounded_then_not(token_threshold=99.0, probability=0.2))
+    assert Page(fine).marked() == [], "nothing is marked where nothing is flagged"
+    assert "No sentence is suspect, so that nothing is marked." in fine
 
 
 def test_data_for_the_script():

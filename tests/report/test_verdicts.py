@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.domain import Unlike
-from lrp4rag.classifiers.verdict import Reason, TokenMarks, judge
+from lrp4rag.classifiers.verdict import Claims, Reason, TokenMarks, judge
 from lrp4rag.errors import RelevanceError
 from lrp4rag.features.plain import CONTEXT, PlainTable
 from lrp4rag.features.plain import FEATURES as PLAIN_FEATURES
@@ -23,24 +23,42 @@ from lrp4rag.report.plots import figure
 from lrp4rag.report.record import record
 from lrp4rag.report.terminal import Tally, render, render_line, render_summary
 from lrp4rag.report.words import REASONS, reason_words
-from tests.report.samples import READER, RESPONSE, analysis_of, grounded_then_not, hostile
+from lrp4rag.values.stating import Stating
+from tests.report.samples import READER, RESPONSE, analysis_of, contradicted, grounded_then_not, hostile
 from tests.report.test_html import Page
 
 REASON = Reason("cp passages", 1.5, 1, 0.04, (0.1, 0.25, 0.31, 0.4, 0.6))
 LONG = Unlike("response tokens", "the response's tokens: 900, trained on 8 to 500", decides=True)
 FEW = Unlike("passages", "the number of passages: 2, trained on 2.4 to 3.75", decides=False)
 CONTROLS = "a\x1b[2J\x1b]0;owned\x07\x9b31m\r\x08\x7f\u202eb\ud800"
+SENTENCES = ("It opened in 1874.", "Aliens built it from cheese.")
 HOSTILE = f"{CONTROLS} [bold red]x[/] [link=http://e.org]y[/link] :smile:"
 
 
-def judged(base: Analysis | None = None, **changes: Any) -> Analysis:
-    """Of a token detector: tokens of the second sentence have a probability of 0.9, the others 0.1."""
+def judged(
+    base: Analysis | None = None,
+    *,
+    claims: tuple[float, float] = (0.1, 0.78),
+    stating: tuple[Stating, Stating] = ("a claim", "a claim"),
+    unlike: tuple[tuple[Unlike, ...], ...] = (),
+    **changes: Any,
+) -> Analysis:
+    """Of a token detector: sentences have the probabilities `claims`, with what each states; tokens of the
+    second have one of 0.9, the others of 0.1."""
     base = base or grounded_then_not()
     count = len(base.relevance.response)
     probabilities = np.where(np.arange(count) < 4, 0.1, 0.9).astype(np.float32)
-    marks = TokenMarks(probabilities, 0.5, 3, 0.6)
-    verdict = judge(base.encoded, base.relevance, probability=0.78, threshold=0.5, marks=marks)
-    return replace(base, verdict=replace(verdict, reasons=(REASON,), **changes))
+    known = [one for one, states in zip(claims, stating, strict=True) if states != "nothing"]
+    verdict = judge(
+        base.encoded,
+        base.relevance,
+        probability=max(known, default=None),
+        threshold=0.5,
+        marks=TokenMarks(probabilities, 0.5),
+        claims=Claims(np.array(claims), stating),
+        unlike=unlike,
+    )
+    return replace(base, verdict=replace(verdict, **{"reasons": (REASON,), **changes}))
 
 
 def printed(shown: Analysis | RenderableType, *, encoding: str = "utf-8", **options: Any) -> str:
@@ -118,20 +136,57 @@ def test_a_token_detectors_spans_and_sentences_have_probabilities():
     (span,) = row["spans"]
     assert span["text"] == "Aliens built it from cheese."
     assert (round(span["probability"], 3), span["passage"]) == (0.9, None)
-    suspects = [(one["suspect"], round(one["probability"], 3)) for one in row["sentences"]]
-    assert suspects == [(False, 0.1), (True, 0.9)]
+    suspects = [(one["status"], one["suspect"], round(one["probability"], 3)) for one in row["sentences"]]
+    assert suspects == [("supported", False, 0.1), ("unsupported", True, 0.78)]
     text, page = printed(analysis), html_page(analysis)
-    for words in ("P(hallucinated)", "0.90", "no passage"):
+    for words in ("P(hallucinated)", "0.78", "supported", "unsupported", "no passage"):
         assert words in text
         assert words in page
+    assert "0.90" not in text, "one number is on the scale of the threshold, and is all that is told"
     assert len(figure(analysis).axes) > len(figure(grounded_then_not()).axes)
 
 
 def test_nothing_suspect_is_said_too():
-    analysis = judged()
-    marks = replace(analysis.verdict.marks, threshold=0.95)
-    verdict = judge(analysis.encoded, analysis.relevance, probability=0.2, threshold=0.5, marks=marks)
-    assert "hallucinated with a probability below 0.95" in html_page(replace(analysis, verdict=verdict))
+    analysis = judged(claims=(0.1, 0.2))
+    assert analysis.verdict.marks.probabilities.max() > analysis.verdict.marks.threshold
+    assert as_json(analysis)["spans"] == [], "tokens are marked in suspect sentences only"
+    assert "each that was judged has a probability below 0.50" in html_page(analysis)
+    assert "Likely grounded, probability of hallucination 0.20" in printed(analysis)
+
+
+def test_a_flagged_verdict_counts_its_sentences():
+    flagged = "Likely hallucinated, probability 0.78"
+    assert f"{flagged} (of 2 sentences 1 unsupported)" in printed(judged())
+    assert f"{flagged} (of 2 sentences 2 unsupported)" in printed(judged(claims=(0.7, 0.78)))
+    shown = judged(claims=(0.6, 0.78), stating=("nothing", "a claim"))
+    assert f"{flagged} (of 1 sentence 1 unsupported)" in printed(shown)
+
+
+def test_what_states_nothing_has_no_verdict():
+    analysis = judged(claims=(0.9, 0.2), stating=("nothing", "an aside"), reasons=())
+    row = as_json(analysis)
+    assert (row["hallucinated"], row["abstained"], row["threshold"]) == (None, False, 0.5)
+    assert [one["status"] for one in row["sentences"]] == ["states nothing", "states nothing"]
+    shown = " ".join(printed(analysis).split())
+    assert "No verdict: it states nothing that a passage could support" in shown
+    assert shown.count(" states nothing ") == 3
+    assert "0.90" not in shown, "its probability is nobody's"
+    assert "0.90" not in Page(html_page(analysis)).text("fallback")
+    assert "no verdict" in render_line(analysis).plain
+    nothing = judged(claims=(0.9, 0.9), stating=("nothing", "nothing"), reasons=())
+    row = as_json(nothing)
+    assert (row["probability"], row["hallucinated"]) == (None, None)
+    assert "No verdict: it states nothing" in printed(nothing)
+    assert "not named; hallucinated from probability 0.50" in html_page(nothing), "a detector looked"
+
+
+def test_sentences_that_are_unlike_the_training_data_are_not_judged():
+    analysis = judged(claims=(0.1, 0.78), unlike=((FEW,), (LONG, FEW)))
+    row = as_json(analysis)
+    assert [one["status"] for one in row["sentences"]] == ["supported", "not judged"]
+    assert (row["abstained"], row["hallucinated"], row["spans"]) == (True, None, [])
+    assert [one["facet"] for one in row["unlike"]] == ["response tokens", "passages"], "each is told once"
+    assert "not judged" in printed(analysis)
 
 
 def test_relevance_of_passages_only_is_named():
@@ -144,6 +199,27 @@ def test_relevance_of_passages_only_is_named():
 
 
 # Why.
+
+
+def test_contradicted_values_are_the_first_reasons():
+    analysis = contradicted()
+    analysis = replace(analysis, verdict=replace(analysis.verdict, reasons=(replace(REASON, sentence=0),)))
+    first, second = record(analysis)["reasons"]
+    words = 'the response: "4 weeks": passage 2 has "2 weeks"'
+    assert (first["feature"], first["moved"], first["sentence"], first["words"]) == (
+        "contradiction",
+        None,
+        1,
+        words,
+    )
+    assert (first["value"], first["faithful"]) == (None, [])
+    assert second["feature"] == REASON.feature
+    shown = " ".join(printed(analysis, width=200).split())
+    assert shown.index(f"main reasons {words}") < shown.index("share of the logit from the passages")
+    assert [one["words"] for one in Page(html_page(analysis)).data()["verdict"]["reasons"]] == [
+        first["words"],
+        second["words"],
+    ]
 
 
 def test_reasons_are_the_same_words_everywhere():
@@ -174,7 +250,7 @@ def test_what_a_known_generator_adds_is_a_reason():
 
 
 def test_where_there_is_no_verdict_it_is_said_why():
-    analysis = judged(unlike=(LONG, FEW))
+    analysis = judged(unlike=((), (LONG, FEW)))
     row = as_json(analysis)
     assert (row["hallucinated"], row["abstained"], row["probability"]) == (None, True, 0.78)
     assert [one["facet"] for one in row["unlike"]] == ["response tokens", "passages"]
@@ -188,7 +264,7 @@ def test_where_there_is_no_verdict_it_is_said_why():
 
 
 def test_a_caution_leaves_the_verdict():
-    analysis = judged(unlike=(FEW,))
+    analysis = judged(unlike=((FEW,), (FEW,)))
     assert analysis.verdict.hallucinated
     assert "Likely hallucinated" in printed(analysis)
     assert "caution" in printed(analysis)
@@ -207,8 +283,9 @@ def test_a_caution_leaves_the_verdict():
 )
 def test_suspect_spans_are_marked_where_there_is_no_colour(options, marks):
     text = printed(grounded_then_not(token_threshold=99.0), **options)
-    assert f"{marks[0]}{RESPONSE}{marks[1]}" in text
-    assert "suspect" in text
+    for sentence in SENTENCES:
+        assert f"{marks[0]}{sentence}{marks[1]}" in text
+    assert "unsupported" in text
     if "force_terminal" not in options:
         assert "\x1b" not in text
 

@@ -15,11 +15,15 @@ from fastapi.testclient import TestClient
 
 from lrp4rag import Detector
 from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong
+from lrp4rag.classifiers.domain import Unlike
+from lrp4rag.classifiers.verdict import Contradiction, Sentence, Status, SuspectSpan
 from lrp4rag.policy import Policy
 from lrp4rag.reader import Reader
 from lrp4rag.sentence_stream import Piece
 from lrp4rag.service.app import create_app
 from lrp4rag.service.settings import Settings
+from lrp4rag.values.nearest import Nearest
+from lrp4rag.values.stating import stating
 from tests.cli.plain_detector import plain_detector
 from tests.service.scripted_upstream import Script, serving
 
@@ -28,13 +32,24 @@ QUESTION = "How tall is the lighthouse?"
 
 TEXTS = Policy().texts
 MARK, UNSUPPORTED, UNAVAILABLE = TEXTS.mark, TEXTS.notice, TEXTS.unavailable_notice
+CORRECTION = " [passage 1 says “31 metres”]"
+"""Follows a sentence with the value OTHER."""
+CONTRADICTED = "[withheld: passage 1 says “31 metres”]"
+"""In the place of one."""
+WITHHOLDING = {"claims": {"unsupported": "withhold"}}
+"""A policy that withholds what no passage supports, and not only where that is most of the answer."""
+STATUSES: dict[str, Status] = {"ODD": "not judged", "WRONG": "unsupported", "OTHER": "contradicted"}
+PROBABILITIES: dict[Status, float] = {"unsupported": 0.9, "contradicted": 0.8, "supported": 0.01}
 
 Start = Callable[..., Any]
 
 
-@pytest.fixture(scope="session")
-def detector(tiny_reader: Reader) -> Detector:
-    return Detector(plain_detector(tiny_reader), tiny_reader, prompt_bytes=2**24)
+@pytest.fixture(scope="module")
+def detector(tiny_reader: Reader) -> Iterator[Detector]:
+    found = Detector(plain_detector(tiny_reader), tiny_reader, prompt_bytes=2**24)
+    yield found
+    if found.is_open:  # a guard leaves it open, and others share its reader
+        found.__exit__(None, None, None)
 
 
 @pytest.fixture
@@ -64,18 +79,48 @@ def start(detector: Detector, settings: Callable[..., Settings], script: Script)
     return run
 
 
+def piece_of(
+    piece: Piece,
+    status: Status,
+    probability: float | None,
+    spans: tuple[SuspectSpan, ...] = (),
+    nearest: Nearest | None = None,
+) -> JudgedPiece:
+    """A piece as it would be judged; what is not judged is unlike the training data."""
+    text = piece.text.strip()
+    start = piece.start + piece.text.index(text)
+    sentence = Sentence(start, start + len(text), text, None, (), None, status, probability, nearest)
+    unlike = (Unlike("length", "too long", decides=True),) if status == "not judged" else ()
+    return JudgedPiece(piece.start, piece.end, piece.text, sentence, probability, spans, unlike)
+
+
+def contradicted_at(text: str, value: str, offset: int) -> tuple[SuspectSpan, ...]:
+    """Where `text`, from character `offset` on, has a value in the place of the first passage's."""
+    at, instead = text.find(value), "31 metres"
+    if at < 0:
+        return ()
+    start, there = offset + at, PASSAGES[0].index(instead)
+    end = start + len(value)
+    one = Contradiction(start, end, value, instead, 0, there, there + len(instead), 3.0)
+    return (SuspectSpan(start, end, value, contradictions=(one,)),)
+
+
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The pieces that were judged: WRONG ones are hallucinated, DOUBTFUL ones suspect, BROKEN ones raise."""
+    """The pieces that were judged, by a word in them: what is WRONG is unsupported, OTHER is a value that the
+    first passage has otherwise, what is ODD is not judged, and BROKEN ones raise. Others are supported, or
+    state nothing."""
     seen: list[str] = []
 
-    def judge(_: ReadingAlong, piece: Piece) -> JudgedPiece:
+    def judge(reading: ReadingAlong, piece: Piece, *, followed: bool = False) -> JudgedPiece:
         seen.append(piece.text)
         if "BROKEN" in piece.text:
             raise RuntimeError(piece.text)
-        score = 0.9 if "WRONG" in piece.text else 0.4 if "DOUBTFUL" in piece.text else 0.01
-        odd = "ODD" in piece.text
-        return JudgedPiece(piece.start, piece.end, piece.text, score, score > 0.3, score, abstained=odd)
+        if (followed and reading.waits(piece)) or stating(piece.text.strip()) == "nothing":
+            return piece_of(piece, "states nothing", None)
+        status = next((one for word, one in STATUSES.items() if word in piece.text), "supported")
+        spans = contradicted_at(piece.text, "OTHER", piece.start) if status == "contradicted" else ()
+        return piece_of(piece, status, PROBABILITIES.get(status, 0.01), spans)
 
     monkeypatch.setattr(ReadingAlong, "judge", judge)
     return seen

@@ -10,10 +10,20 @@ import pytest
 from fastapi.testclient import TestClient
 
 from lrp4rag.service.audit import AuditLog
-from tests.service.conftest import MARK, PASSAGES, QUESTION, UNAVAILABLE, UNSUPPORTED, asked
+from tests.service.conftest import (
+    CORRECTION,
+    MARK,
+    PASSAGES,
+    QUESTION,
+    TEXTS,
+    UNAVAILABLE,
+    UNSUPPORTED,
+    WITHHOLDING,
+    asked,
+)
 from tests.service.scripted_upstream import Script, chunk, events
 
-ANSWER = ("It is 31 me", "tres tall. It is WR", "ONG. It is DOUBTFUL", ". Fish is sold near", "by.")
+ANSWER = ("It is 31 me", "tres tall. It is WR", "ONG. Fish is sold near", "by. It is OTH", "ER.")
 ROUTE = "/v1/chat/completions"
 
 
@@ -40,13 +50,17 @@ def test_a_stream_is_let_out_sentence_by_sentence(start, script: Script, judged:
     script.stream = events(*ANSWER)
     with start() as client:
         chunks = streamed(client, stream_options={"include_usage": True})
-    sentences = f"It is 31 metres tall. {UNSUPPORTED} It is DOUBTFUL.{MARK} Fish is sold nearby."
-    message = "This question could not be fully answered from the available documents."
-    assert text_of(chunks).startswith(f"{sentences}\n\n{message} Closest sources: ")
+    sentences = f"It is 31 metres tall. It is WRONG.{MARK} Fish is sold nearby. It is OTHER.{CORRECTION}"
+    told = "This answer could not be confirmed in full. The answer says “OTHER”; passage 1 says “31 metres”."
+    assert text_of(chunks) == f"{sentences}\n\n{told}"
     assert "".join(judged) == "".join(ANSWER)
     decisions = [one["lrp4rag"] for one in chunks if "lrp4rag" in one]
     actions = [one["action"] for one in decisions]
-    assert actions == ["serve", "withhold", "mark", "serve", "withhold", "withhold"]
+    assert actions == ["serve", "mark", "serve", "disclose", "disclose", "disclose"]
+    reasons = [one["reason"] for one in decisions]
+    assert reasons == ["grounded", "unsupported", "grounded", *["contradicted"] * 3]
+    statuses = [one["status"] for one in decisions if "status" in one]
+    assert statuses == ["supported", "unsupported", "supported", "contradicted"]
     assert decisions[-1]["faithfulness"] == 0.5
     assert chunks[0]["choices"][0]["delta"]["role"] == "assistant"
     assert chunks[-2]["choices"][0]["finish_reason"] == "stop"
@@ -59,13 +73,27 @@ def test_a_stream_is_let_out_sentence_by_sentence(start, script: Script, judged:
 
 def test_a_whole_answer_has_the_same_decisions(start, script: Script, judged: list[str]) -> None:
     script.stream = events(*ANSWER, finish="length")
-    with start() as client:
+    with start(policy=WITHHOLDING) as client:
         reply = client.post(ROUTE, json=asked()).json()
     (choice,) = reply["choices"]
     assert "WRONG" not in choice["message"]["content"]
+    assert choice["message"]["content"].startswith("The answer could not be confirmed from the available")
     assert choice["finish_reason"] == "length"
-    assert [one["action"] for one in reply["lrp4rag"]["sentences"]] == ["serve", "withhold", "mark", "serve"]
+    actions = [one["action"] for one in reply["lrp4rag"]["sentences"]]
+    assert actions == ["serve", "withhold", "serve", "disclose"]
+    assert (reply["lrp4rag"]["action"], reply["lrp4rag"]["reason"]) == ("withhold", "unsupported")
     assert reply["usage"]["total_tokens"] == 3
+
+
+def test_what_most_of_an_answer_so_far_lacks_is_withheld(start, script: Script, judged: list[str]) -> None:
+    """Each sentence by itself: what is right is let out."""
+    script.stream = events(
+        "It is WRONG. It is 31 metres tall. It is WRONG too. It is not so WRONG. It is old."
+    )
+    with start() as client:
+        found = text_of(streamed(client))
+    shown = f"{UNSUPPORTED} It is 31 metres tall. {UNSUPPORTED} It is old."
+    assert found == f"{shown}\n\n{TEXTS.uncertain}", "one notice for two sentences"
 
 
 def test_every_decision_is_in_the_audit_log_before_its_text_leaves(
@@ -95,12 +123,15 @@ def test_streams_leak_nothing(start, script: Script, judged: list[str]) -> None:
         "e.g. 3.5",
         "🗼🏽",
         "WRONG",
-        "DOUBTFUL",
+        "OTHER",
+        "## Height\n",
+        "Okay",
         "\n- item",
         "Dr. No",
     ]
-    quiet = dict.fromkeys(("mark", "uncertain", "insufficient", "gap"), "")
-    with start(policy={"texts": quiet}) as client:
+    names = ("mark", "correction", "uncertain", "contradicted", "insufficient", "unchecked")
+    claims = {"unsupported": "withhold", "most": None}
+    with start(policy={"claims": claims, "texts": dict.fromkeys(names, "")}) as client:
         for number in range(60):
             count = random.randint(1, 30)
             answer = " ".join(random.choice(words) + random.choice(["", ".", "! "]) for _ in range(count))
@@ -120,9 +151,13 @@ def test_what_cannot_be_judged_is_withheld(start, script: Script, judged: list[s
     script.stream = events("It is tall. This is BROKEN. This is ODD. It is old.")
     with start() as client:
         chunks = streamed(client)
-    found = text_of(chunks)
-    assert found.startswith(f"It is tall. {UNAVAILABLE} It is old."), "one notice for two sentences"
-    assert "how well it is supported could not be told" in found
+        whole = client.post(ROUTE, json=asked()).json()
+        script.stream = events("It is tall. This is ODD.")
+        odd = client.post(ROUTE, json=asked()).json()
+    shown = f"It is tall. {UNAVAILABLE} It is old."
+    assert text_of(chunks) == f"{shown}\n\n{TEXTS.unchecked}", "one notice for two sentences"
+    assert "it could not be checked" in whole["choices"][0]["message"]["content"]
+    assert "how well it is supported could not be told" in odd["choices"][0]["message"]["content"]
     reasons = [one["lrp4rag"]["reason"] for one in chunks if "lrp4rag" in one]
     assert reasons[1:3] == ["unavailable", "unlike training data"]
 
@@ -198,7 +233,9 @@ def test_what_cannot_be_guarded_is_refused_clearly(start, script: Script, body, 
 def test_the_reader_reads_along(start, script: Script) -> None:
     """With its own verdicts: every piece has a probability."""
     script.stream = events("It is 31 metres tall. ", "It was built of stone.")
-    with start(policy={"sentences": {"withhold_from": 1.0}, "abstained": "serve"}) as client:
+    claims = dict.fromkeys(("contradicted", "unsupported", "most"), "mark")
+    quiet = dict.fromkeys(("mark", "correction", "uncertain", "contradicted", "unchecked"), "")
+    with start(policy={"claims": claims, "abstained": "mark", "texts": quiet}) as client:
         chunks = streamed(client)
     assert text_of(chunks) == "It is 31 metres tall. It was built of stone."
     judged = [one["lrp4rag"] for one in chunks if "probability" in one.get("lrp4rag", {})]

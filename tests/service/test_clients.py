@@ -19,14 +19,14 @@ from tests.service.scripted_upstream import Script, events, serving
 
 MESSAGES = [{"role": "user", "content": QUESTION}]
 EXTRA = {"lrp4rag": {"passages": PASSAGES}}
-EXPECTED = f"It is 31 metres tall. {UNSUPPORTED} Fish is sold nearby.\n\n{TEXTS.uncertain}"
+EXPECTED = f"{UNSUPPORTED} It is 31 metres tall. Fish is sold nearby.\n\n{TEXTS.uncertain}"
 TOKEN, HASH = new_token()
 
 
 @pytest.fixture
 def address(detector, settings, script: Script, judged: list[str]) -> Iterator[str]:
     """Of a server with a token, before the scripted upstream."""
-    script.stream = events("It is 31 metres tall. It is ", "WRONG. Fish is sold nearby.")
+    script.stream = events("It is ", "WRONG. It is 31 metres tall. Fish is sold nearby.")
     script.longest = 40
     with serving(script, models=("tall",)) as upstream:
         app = create_app(settings(upstream=upstream, open=False, tokens={"app": HASH}), detector)
@@ -48,7 +48,7 @@ def test_openais_client(address: str) -> None:
         chunks = list(stream)
         assert text_of(chunks) == EXPECTED
         actions = [(chunk.model_extra or {}).get("lrp4rag", {}).get("action") for chunk in chunks]
-        assert actions == ["serve", "withhold", "serve", "mark", "mark"]
+        assert actions == ["withhold", "serve", "serve", "mark", "mark"]
         assert [model.id for model in client.models.list()] == ["tall"]
     with OpenAI(base_url=address, api_key="wrong", max_retries=0) as client:
         with pytest.raises(APIStatusError) as caught:

@@ -175,7 +175,7 @@ def test_a_decision_that_cannot_be_recorded_is_not_told(start, monkeypatch) -> N
 
 
 def test_litellms_guardrail(start, judged) -> None:
-    with start(upstream=None, policy={"abstained": "serve"}) as client:
+    with start(upstream=None, policy={"abstained": "mark"}) as client:
 
         def action(**body: object) -> dict:
             return client.post(GUARDRAIL, json=body).json()
@@ -186,7 +186,13 @@ def test_litellms_guardrail(start, judged) -> None:
         blocked = action(texts=["Hello"], input_type="response")
         assert blocked == {"action": "BLOCKED", "blocked_reason": "no passages came with the response"}
         given = action(texts=[RESPONSE], input_type="response", additional_provider_specific_params=known)
-        assert given["action"] in ("NONE", "BLOCKED")
+        reply = client.post("/v1/judge", json=ONE).json()
+        withheld = reply["decision"]["action"] in ("withhold", "escalate")
+        assert (given["action"] == "BLOCKED") is withheld
+        if withheld:
+            assert given["blocked_reason"] == reply["shown"]
+        else:
+            assert given.get("texts", [RESPONSE]) == [reply["shown"]]
         empty = action(texts=[" "], input_type="response", additional_provider_specific_params=known)
         assert empty["action"] == "BLOCKED"
 
@@ -197,7 +203,7 @@ def test_litellm_may_bring_passages_in_headers(start, judged) -> None:
         "x-lrp4rag-question": '"How tall?"',
     }
     body = {"input_type": "response", "texts": ["It is 31 metres tall."], "request_headers": headers}
-    with start(upstream=None, policy={"abstained": "serve"}) as client:
+    with start(upstream=None, policy={"abstained": "mark"}) as client:
         assert client.post(GUARDRAIL, json={**body, "texts": None}).json() == {"action": "NONE"}
         found = client.post(GUARDRAIL, json=body).json()
         assert "no passages" not in found.get("blocked_reason", "")

@@ -24,6 +24,7 @@ from lrp4rag.service.reviews import corrects
 from tests.service.conftest import PASSAGES, QUESTION, asked
 from tests.service.scripted_upstream import Script, events
 from tests.service.test_owner import Idle
+from tests.service.test_reviews import ESCALATING
 
 ONE = {"question": QUESTION, "passages": PASSAGES, "response": "It is 31 metres tall. See [9]."}
 CHAT = "/v1/chat/completions"
@@ -157,7 +158,7 @@ def test_an_upstream_that_fails_is_no_reader_that_fails(
 
 
 def test_a_check_that_does_not_finish(start, script: Script, judged: list[str], counting) -> None:
-    policy = {"budget": 1e-9, "abstained": "serve", "unavailable": "mark"}
+    policy = {"budget": 1e-9, "abstained": "mark", "unavailable": "mark"}
     script.stream = events("It is 31 metres tall [1].")
     with start(policy=policy) as client, counting() as count:
         told = client.post("/v1/judge", json=ONE).json()["unavailable"]
@@ -243,7 +244,7 @@ def test_when_a_person_corrects_a_decision(said, reason: str, expected: bool | N
 
 
 def test_what_people_say_is_counted(start, counting) -> None:
-    policy = {"abstained": "escalate", "bands": [{"action": "escalate", "reason": "suspect"}]}
+    policy = ESCALATING
     with start(upstream=None, policy=policy) as client:
         uncited = ONE | {"response": "It is 30 metres tall."}
         id, other = (client.post("/v1/judge", json=uncited).json()["decision"] for _ in range(2))

@@ -25,7 +25,8 @@ REPLY = json.dumps({name: {"answer": "no", "reason": "SECRET"} for name in QUEST
 def test_which_answers_it_is_asked_about(start, tmp_path, action: str, share: float, asked: int) -> None:
     judge = Script(error={"message": "no"}, status=400)
     with serving(judge) as url:
-        policy = {"abstained": action, "bands": [{"action": action, "reason": "suspect"}], "rules": {}}
+        claims = dict.fromkeys(("contradicted", "unsupported", "most"), action)
+        policy = {"abstained": action, "claims": claims, "bands": [{"action": action, "reason": "suspect"}]}
         with start(upstream=None, policy=policy, judge=url, judge_share=share) as client:
             client.post("/v1/judge", json=ONE)
             until = time.monotonic() + 10

@@ -15,16 +15,16 @@ import uvicorn
 
 from lrp4rag import Detector
 from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong
-from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
+from lrp4rag.classifiers.verdict import Contradiction, Sentence, Status, SuspectSpan, Verdict
 from lrp4rag.judge import ExplainedVerdict
-from lrp4rag.sentence_stream import Piece
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import Piece, sentences_in
 from lrp4rag.service.access import new_token
 from lrp4rag.service.app import create_app
 from lrp4rag.service.settings import Settings
 from lrp4rag.values.index import Index
 from lrp4rag.values.nearest import nearest
 from tests.browser import Open, browsing, faults_of, needs_browser, overflows
+from tests.service.conftest import piece_of
 from tests.service.scripted_upstream import Script, chunk, events, serving
 from tests.service.test_reviews import ESCALATING
 
@@ -133,8 +133,10 @@ def _contradicted(text: str, offset: int) -> tuple[SuspectSpan, ...]:
     return (SuspectSpan(start, end, "4 weeks", None, 0.8, 0, (one,)),)
 
 
-def _score(text: str) -> float:
-    return 0.9 if "WRONG" in text else 0.45 if "4 weeks" in text else 0.02
+def _status(text: str) -> tuple[Status, float]:
+    if "4 weeks" in text:
+        return "contradicted", 0.6
+    return ("unsupported", 0.9) if "WRONG" in text else ("supported", 0.02)
 
 
 @pytest.fixture
@@ -142,12 +144,11 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     def judge(self: Detector, example: Any, **_: Any) -> ExplainedVerdict:
         found = real(self, example, **_)
         spans, sentences = [], []
-        for start, end in split_sentences(example.response):
+        for start, end in sentences_in(example.response):
             text = example.response[start:end]
             near = nearest(Index(example.passages), example.passages, text)
-            score = _score(text)
             spans += _contradicted(text, start)
-            sentences.append(Sentence(start, end, text, None, (), None, score > 0.3, score, near))
+            sentences.append(Sentence(start, end, text, None, (), None, *_status(text), near))
         plain = Verdict(0.8, 0.5, None, None, tuple(spans), tuple(sentences))
         return ExplainedVerdict(
             **{one.name: getattr(plain, one.name) for one in fields(Verdict)},
@@ -155,11 +156,10 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
             detector=self,
         )
 
-    def along(self: ReadingAlong, piece: Piece) -> JudgedPiece:
-        score = _score(piece.text)
+    def along(self: ReadingAlong, piece: Piece, *, followed: bool = False) -> JudgedPiece:
         near = nearest(Index(self.example.passages), self.example.passages, piece.text)
         spans = _contradicted(piece.text, piece.start)
-        return JudgedPiece(piece.start, piece.end, piece.text, score, score > 0.3, score, spans, nearest=near)
+        return piece_of(piece, *_status(piece.text), spans, near)
 
     real = Detector.judge
     monkeypatch.setattr(Detector, "judge", judge)
@@ -213,9 +213,7 @@ def test_from_paste_to_the_word_that_is_wrong(open_page, server) -> None:
         page.get_by_role("button", name="Check the answer").click()
         page.locator(".sentence").first.wait_for()
         assert page.locator("#result .done").inner_text() == "Withheld"
-        assert page.locator(".reason").inner_text() == (
-            "Most of what it says does not look supported by the passages."
-        )
+        assert page.locator(".reason").inner_text() == "A passage says something else."
         assert page.locator(".why").inner_text() == "Passage 1 says “2 weeks”, not “4 weeks”."
         assert page.locator("mark.wrong").inner_text() == "4 weeks"
         assert page.locator(".joins path").count() == 1
@@ -235,7 +233,7 @@ def test_from_paste_to_the_word_that_is_wrong(open_page, server) -> None:
 @needs_browser
 def test_an_answer_comes_sentence_by_sentence(open_page, server, script: Script) -> None:
     script.stream = events(RESPONSE)
-    with server() as url:
+    with server(policy={"claims": {"unsupported": "withhold", "most": None}}) as url:
         page = open_page(url)
         fill(page, response="")
         page.get_by_label("Let the model write it").check()

@@ -12,6 +12,7 @@ from lrp4rag.service import chat
 from lrp4rag.service.passages import Template
 from lrp4rag.service.problems import Problem
 from lrp4rag.service.settings import Settings
+from tests.service.conftest import MARK
 from tests.service.scripted_upstream import Script, events
 
 QUESTION = "How tall is it?"
@@ -158,5 +159,7 @@ def test_a_client_that_knows_nothing_of_us(start, script: Script, judged: list[s
     with start(template=RAG.text) as client:
         body = {"model": "m", "messages": [{"role": "user", "content": content}]}
         reply = client.post("/v1/chat/completions", json=body).json()
-    assert reply["choices"][0]["message"]["content"].startswith("It is 31 metres tall. It is so. [withheld")
+    assert reply["choices"][0]["message"]["content"].startswith(
+        f"It is 31 metres tall. It is so. It is WRONG.{MARK}\n\n"
+    )
     assert script.asked[0]["messages"] == body["messages"]

@@ -20,6 +20,7 @@ ONE = {
 ESCALATING = {
     "abstained": "escalate",
     "unavailable": "escalate",
+    "claims": dict.fromkeys(("contradicted", "unsupported", "most"), "escalate"),
     "bands": [{"action": "escalate", "reason": "suspect"}],
 }
 

@@ -15,13 +15,13 @@ HASH = "0" * 64
 
 def test_what_is_given_goes_before_the_environment_and_that_before_the_file(tmp_path, monkeypatch) -> None:
     path = tmp_path / "s.yaml"
-    path.write_text("port: 1\nhost: localhost\nmodel: a\npolicy:\n  withhold_from: 0.7\n  name: a\n")
+    path.write_text("port: 1\nhost: localhost\nmodel: a\npolicy:\n  budget: 0.7\n  name: a\n")
     monkeypatch.setenv("LRP4RAG_MODEL", "b")
     monkeypatch.setenv("LRP4RAG_HOST", "::1")
     monkeypatch.setenv("LRP4RAG_POLICY__NAME", "b")
     found = Settings.load(path, model="c", detector=None)
     assert (found.port, found.host, found.model, found.detector) == (1, "::1", "c", "default")
-    assert (found.policy.withhold_from, found.policy.name) == (0.7, "b")
+    assert (found.policy.budget, found.policy.name) == (0.7, "b")
 
 
 @pytest.mark.parametrize(
@@ -32,10 +32,14 @@ def test_what_is_given_goes_before_the_environment_and_that_before_the_file(tmp_
         ("a: 1\n", 1, "not permitted"),
         ("host: localhost\nupstream: ftp://x", 2, "URL scheme"),
         ("upstream: nowhere", 1, "URL"),
-        ("policy:\n  withhold_from: 1.5", 2, "less than or equal to 1"),
-        ("policy:\n  withhold_from: .nan", 2, "finite"),
-        ("policy:\n  abstained: shrug", 2, "'serve', 'mark', 'disclose'"),
-        ("policy:\n  unavailable: serve", 2, "'mark', 'escalate' or 'withhold'"),
+        ("policy:\n  budget: 100", 2, "less than or equal to 60"),
+        ("policy:\n  budget: .nan", 2, "finite"),
+        ("policy:\n  abstained: serve", 2, "'mark', 'disclose', 'escalate' or 'withhold'"),
+        ("policy:\n  unavailable: serve", 2, "'mark', 'disclose', 'escalate' or 'withhold'"),
+        ("policy:\n  claims:\n    contradicted: serve", 3, "'mark', 'disclose', 'escalate' or 'withhold'"),
+        ("policy:\n  rules:\n    omitted: shrug", 3, "'serve', 'mark', 'disclose'"),
+        ("policy:\n  name: a\n  withhold_from: 0.7", 1, "is under claims: contradicted, unsupported, most"),
+        ("policy:\n  sentences:\n    mark_from: 0.7", 1, "is under claims: contradicted, unsupported, most"),
         ("policy:\n  other: 1", 2, "not permitted"),
         ("tokens:\n  app: abc", None, "SHA-256"),
         ("tokens: [a]", 1, "dictionary"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, roc_auc_score
 
+from lrp4rag.classifiers.decision import COMPARED
 from lrp4rag.training.folds import HONEST
 from lrp4rag.training.token_folds import cross_validate_tokens, folds_of
 from lrp4rag.training.tokens import Tokens
@@ -38,6 +39,8 @@ def planted(rows: int = 60, seed: int = 0) -> Tokens:
         (np.arange(rows) // 2).astype(str),
         np.full(rows, ""),
         np.full(rows, ""),
+        np.ones(rows, dtype=bool),
+        np.zeros((rows, len(COMPARED))),
     )
 
 

@@ -66,6 +66,18 @@ def test_what_is_worse_everywhere_is_blamed_on_nobody() -> None:
             {"action": "withhold", "reason": "unavailable"},
             "More answers could not be judged (0.0 % to 100.0 %)",
         ),
+        (
+            {"action": "withhold", "reason": "knowledge gap"},
+            "More questions find no passage that is fit to answer from (0.0 % to 100.0 %)",
+        ),
+        (
+            {"action": "disclose", "reason": "contradicted"},
+            "More answers have values that a passage has otherwise (0.0 % to 100.0 %)",
+        ),
+        (
+            {"action": "mark", "reason": "unsupported"},
+            "More answers say what no passage says (0.0 % to 100.0 %)",
+        ),
         ({"action": "withhold", "abstained": True}, "unlike what the detector learned from"),
         ({"retrieval_score": 0.2}, "Retrieval is weaker"),
         ({"topic": "it"}, "Other topics are asked for or used: it went from"),
@@ -74,6 +86,12 @@ def test_what_is_worse_everywhere_is_blamed_on_nobody() -> None:
 )
 def test_what_else_changed(fixed: dict[str, Any], expected: str) -> None:
     assert expected in said(**({"worse": 0.3} | fixed))
+
+
+def test_fewer_of_a_reason_are_no_cause() -> None:
+    early = window(EARLY, records(450, 1, reason="contradicted"))
+    told = "\n".join(advice(compare(early, window(LATE, records(400, 2, worse=0.3)))))
+    assert "values that a passage has otherwise" not in told
 
 
 def test_better_answers_become_the_baseline() -> None:

@@ -18,7 +18,7 @@ def found_of(drift: Drift) -> set[str]:
 def test_nothing_drifted() -> None:
     drift = compare(*pair())
     assert not drift.found
-    assert len(drift.changes) == 14 + 5 * 5
+    assert len(drift.changes) == 17 + 5 * 5
     change = drift.of("probability")
     assert change is not None
     assert 0.03 < drift.detectable(change) < 0.08
@@ -52,6 +52,9 @@ def test_better_answers_are_drift_too() -> None:
         ({"action": "withhold", "reason": "unavailable"}, "unavailable"),
         ({"action": "withhold", "abstained": True}, "abstained"),
         ({"reason": "omitted condition"}, "reasons"),
+        ({"action": "withhold", "reason": "knowledge gap"}, "knowledge gap"),
+        ({"action": "disclose", "reason": "contradicted"}, "contradicted"),
+        ({"action": "mark", "reason": "unsupported"}, "unsupported"),
         ({"generator": "qwen"}, "generators"),
         ({"topic": "it"}, "topics"),
     ],

@@ -10,7 +10,14 @@ from lrp4rag.checks.check import CheckInput, Detail, Finding, Need
 from lrp4rag.checks.conflicts.alignment import aligned
 from lrp4rag.checks.conflicts.asked import asked_for
 from lrp4rag.checks.conflicts.disagreements import Disagreement, disagreement
-from lrp4rag.checks.conflicts.documents import are_of_one_text, are_siblings, are_versions, named, newer
+from lrp4rag.checks.conflicts.documents import (
+    are_of_one_text,
+    are_siblings,
+    are_versions,
+    named,
+    names_one,
+    newer,
+)
 from lrp4rag.checks.conflicts.slots import Span
 from lrp4rag.checks.conflicts.statements import Statement, statements
 from lrp4rag.checks.conflicts.touched import touched
@@ -54,6 +61,8 @@ class Conflicts:
             pair, both = (place, other), spans
             if place.passage > other.passage:
                 pair, both = (other, place), Disagreement(spans.other, spans.one)
+            if names_one(given.question, given.sources[place.passage], given.sources[other.passage]):
+                continue
             if len(found) < self.most and (passages := (pair[0].passage, pair[1].passage)) not in told:
                 told.add(passages)
                 found.append(_finding(self.name, given, pair, both, where))
@@ -69,7 +78,7 @@ class Conflicts:
         for one, other in _without_repeated(pairs):
             given.tick()
             first, second = given.sources[one.passage], given.sources[other.passage]
-            if are_siblings(first, second):
+            if are_siblings(first, second) or names_one(given.question, first, second):
                 continue
             spans = disagreement(
                 one, other, strict=are_of_one_text(first, second), several=are_versions(first, second)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from lrp4rag.source import Source
 from lrp4rag.text import one_line
+from lrp4rag.values.names import find_names
 
 _WORD = re.compile(r"\w+")
 _VERSION = re.compile(r"v?\d+")
@@ -29,6 +30,22 @@ def are_siblings(one: Source, other: Source) -> bool:
     only = (first - second, second - first)
     differ = all(any(not _VERSION.fullmatch(word) for word in words) for words in only)
     return bool(first & second) and differ
+
+
+def names_one(question: str, one: Source, other: Source) -> bool:
+    """Whether the question names something that only one of them names, where the other names something else:
+    they are about different things, and do not contradict each other."""
+    texts = [f"{source.title or ''} {source.text}" for source in (one, other)]
+    known = [{word.casefold() for word in _WORD.findall(text)} for text in texts]
+    for name in find_names(question, " ".join(texts)):
+        words = {word.casefold() for word in _WORD.findall(name.text)}
+        if (words <= known[0]) != (words <= known[1]):
+            without = int(words <= known[0])
+            others = (
+                {word.casefold() for word in _WORD.findall(one.text)} for one in find_names(texts[without])
+            )
+            return any(not other <= known[1 - without] for other in others)
+    return False
 
 
 def newer(one: Source, other: Source) -> int | None:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lrp4rag.checks.facts.clauses import Clause, Span, clauses
-from lrp4rag.checks.facts.stated import is_heading, states_nothing, without_marker
 from lrp4rag.checks.facts.whole import whole
 from lrp4rag.sentences import split_sentences
 from lrp4rag.text import blanked
 from lrp4rag.values import Value, find_values
+from lrp4rag.values.stating import is_heading, states_nothing, without_marker
 
 _AMOUNTS = frozenset({"quantity", "date", "time"})
 _NUMBERED = re.compile(

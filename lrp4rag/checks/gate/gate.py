@@ -76,8 +76,9 @@ class RetrievalGate:
                 raise InputError(str(error), field="time_zone") from error
 
     def __call__(self, given: CheckInput) -> list[Finding]:
-        """About all passages first, then in their order. Raises `OverBudget`."""
-        return list(self.decide(given).findings)
+        """About all passages first, then in their order; that no minimum is applied says nothing of an
+        answer. Raises `OverBudget`."""
+        return [one for one in self.decide(given).findings if one.kind != "no minimum"]
 
     def decide(self, given: CheckInput) -> GateResult:
         """Which passages to keep, and in which order. Raises `OverBudget`."""

@@ -10,7 +10,7 @@ from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.classifiers.decision import TOPS, top_means
+from lrp4rag.classifiers.decision import TOPS, top_mean
 from lrp4rag.experiments.study import plan
 from lrp4rag.features.blocks import blocks_named
 from lrp4rag.training.folds import ONCE
@@ -84,8 +84,11 @@ def study(
 def _poolings(validation: CrossValidation, full: TokenPredictions, rows: np.ndarray) -> dict[str, float]:
     """AUROC of responses by how their score is made of their tokens' log odds."""
     owner, labels = validation.tokens.owner, validation.rows.labels[rows]
-    scores = {f"highest {top}": top_means(full.alone, owner, rows, top) for top in TOPS}
-    scores["all tokens"] = top_means(full.alone, owner, rows, len(owner))
+
+    def highest(top: int) -> np.ndarray:
+        return np.array([top_mean(full.alone[owner == row], top) for row in rows])
+
+    scores = {f"highest {top}": highest(top) for top in TOPS} | {"all tokens": highest(len(owner))}
     spared = np.log1p(-expit(full.alone))
     scores["noisy-or"] = -np.array([spared[owner == row].sum() for row in rows])
     return {name: float(roc_auc_score(labels, score)) for name, score in scores.items()}

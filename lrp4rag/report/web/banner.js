@@ -52,7 +52,7 @@
     const facts = [
       ["probability of a hallucination", verdict.probability?.toFixed(3)],
       ["called so from", verdict.threshold?.toFixed(3)],
-      ["sentences grounded (faithfulness)", percent(told.faithfulness)],
+      ["sentences supported (faithfulness)", percent(told.faithfulness)],
       ["facts grounded", percent(told.fact_score)],
       ["rule of the policy", decision?.rule],
       ["policy", decision?.policy],
@@ -60,7 +60,7 @@
       ...(brief ? [] : run),
     ].filter(([, value]) => value);
     const sentences = (verdict.sentences ?? []).map((one, k) => [
-      k + 1, one.text, one.probability?.toFixed(2), one.passage ? `${one.passage} (${signed(one.by_passage[one.passage - 1])})` : "",
+      k + 1, one.text, one.status, one.probability?.toFixed(2), one.passage ? `${one.passage} (${signed(one.by_passage[one.passage - 1])})` : "",
       one.nearest && `${one.nearest.passage} (${percent(one.nearest.similarity)})`,
     ]);
     const values = (verdict.spans ?? []).flatMap((span) => span.contradictions).map((one) => [
@@ -74,7 +74,7 @@
       el("dl", {}, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, el("bdi", {}, value))))),
       reasons.length ? [el("h3", {}, "What moved the verdict most"), el("ul", {}, ...reasons.map((one) => el("li", {}, one)))] : [],
       sentences.length
-        ? table("Sentences", ["#", "Sentence", "P(hallucinated)", "Most relevance (passage, logits)", "Most words (passage)"], sentences)
+        ? table("Sentences", ["#", "Sentence", "Status", "P(hallucinated)", "Most relevance (passage, logits)", "Most words (passage)"], sentences)
         : [],
       values.length
         ? table("Contradicted values", ["Answer", "Passage", "Characters", "Margin (nats)", "Contrastive relevance (logits)"], values)

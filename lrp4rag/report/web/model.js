@@ -63,7 +63,7 @@
       start: start + chars(body).length - chars(body.trimStart()).length,
       end: start + chars(body).length,
       withheld,
-      suspect: told.action !== "serve",
+      suspect: told.suspect ?? told.action !== "serve",
       contradictions: told.contradictions ?? [],
     };
     model.chars.push(...chars(text));
@@ -86,9 +86,10 @@
   const spansIn = (model, sentence) =>
     model.spans.filter((one) => one.start < sentence.end && one.end > sentence.start);
 
-  // "contradicted", "unsupported", "unjudged" or "supported". Where no sentence of the passages is about the same, another
-  // value there is no contradiction.
+  // "contradicted", "unsupported", "unjudged", "nothing" or "supported": by its status, which records of before do not have.
   function stateOf(model, sentence) {
+    const known = { "not judged": "unjudged", "states nothing": "nothing" };
+    if (sentence.status) return known[sentence.status] ?? sentence.status;
     if (contradictionsIn(model, sentence).length) return restsOn(sentence) ? "contradicted" : "unsupported";
     if (["unavailable", "unlike training data"].includes(sentence.reason)) return "unjudged";
     if (sentence.suspect || spansIn(model, sentence).length) return "unsupported";

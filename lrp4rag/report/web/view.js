@@ -3,7 +3,7 @@
 // and, for the sentence at hand, what it rests on.
 (() => {
   const {
-    el, unseen, clipped, plural, step, textOf, contradictionsIn, stateOf, why, figuresOf, issue, quoteFor,
+    el, unseen, clipped, plural, stepOf, textOf, contradictionsIn, stateOf, why, figuresOf, issue, quoteFor,
     passageText, sentenceText, legend, joins,
   } = window.lrp4rag;
   const MOST = 6; // of what is wrong that is listed at once
@@ -122,10 +122,10 @@
             role: "button",
             tabindex: shown ? -1 : 0,
             "aria-pressed": "false",
-            "data-step": sentence.probability === null || sentence.probability === undefined ? null : step(sentence.probability),
+            "data-step": state === "nothing" || sentence.probability === null || sentence.probability === undefined ? null : stepOf(state, sentence.probability),
           },
           ...sentenceText(model, sentence),
-          state === "supported" ? null : unseen(` (${why(model, sentence)})`),
+          state === "supported" || state === "nothing" ? null : unseen(` (${why(model, sentence)})`),
         );
         elements.push(element);
         answer.append(element);

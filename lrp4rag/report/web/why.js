@@ -1,8 +1,8 @@
 "use strict";
 // In words, why a sentence of an answer is coloured as it is, and what of it is wrong.
 (() => {
-  const { el, clipped, step, percent, WHY, textOf, quoteOf, contradictionsIn, spansIn, stateOf, restsOn } = window.lrp4rag;
-  const SEEN = new Set(["grounded", "suspect", "insufficient evidence"]); // reasons that the sentence itself tells better
+  const { el, clipped, percent, WHY, textOf, quoteOf, contradictionsIn, spansIn, stateOf, restsOn } = window.lrp4rag;
+  const SEEN = new Set(["grounded", "states nothing", "contradicted", "unsupported", "suspect", "insufficient evidence"]); // reasons that the sentence itself tells better
 
   // In words, why a sentence is coloured as it is.
   function why(model, sentence) {
@@ -18,6 +18,7 @@
     if (sentence.reason && !SEEN.has(sentence.reason)) {
       return `${sentence.withheld ? "This sentence is withheld. " : ""}${WHY[sentence.reason] ?? sentence.reason}`;
     }
+    if (state === "nothing") return "This states nothing that a passage could support.";
     if (state === "unjudged") return "This was not judged.";
     if (state === "unsupported") {
       const lead = sentence.withheld ? "This sentence is withheld: nothing" : "Nothing";
@@ -27,10 +28,8 @@
         .map((one) => ` In place of “${textOf(model, one.start, one.end)}”, passage ${one.passage} has “${clipped(quoteOf(model, one))}”.`);
       return `${lead} in the passages supports this.${closest}${others.join("")}`;
     }
-    const doubt = step(sentence.probability);
     if (!near) return "Nothing speaks against it, but no passage has many of its words.";
-    if (doubt > 1) return `Doubtful, but not enough to be called suspect. Passage ${near.passage} comes closest.`;
-    return `${doubt ? "Mostly looks" : "Looks"} supported: it rests on passage ${near.passage}.`;
+    return `Looks supported: it rests on passage ${near.passage}.`;
   }
 
   // The same in a line of a list.

@@ -4,12 +4,15 @@
   const DONE = {
     serve: "Served",
     mark: "Served with a warning",
-    disclose: "Served with both sides",
+    disclose: "Served with what the passages say",
     escalate: "Held for a reviewer",
     withhold: "Withheld",
   };
   const WHY = {
-    grounded: "Nearly all that it says looks supported by the passages.",
+    grounded: "All that it says looks supported by the passages.",
+    "states nothing": "It states nothing that a passage could support.",
+    contradicted: "A passage says something else.",
+    unsupported: "Not all that it says looks supported by the passages.",
     suspect: "Parts of it do not look supported by the passages.",
     "insufficient evidence": "Too little of it looks supported by the passages.",
     "knowledge gap": "Most of what it says does not look supported by the passages.",
@@ -51,14 +54,21 @@
   const STEPS = [0.1, 0.25, 0.5];
   const step = (probability) => STEPS.filter((edge) => probability >= edge).length;
   const DOUBT = ["looks supported", "a little doubtful", "doubtful", "very doubtful"];
+  const CLOSE = 0.4; // from which on what the verdict calls supported is a little doubtful
+  // What the verdict calls supported is coloured as that, whatever is left of doubt.
+  const stepOf = (state, probability) => (state === "contradicted" || state === "unsupported" ? Math.max(step(probability), 2) : Number(probability >= CLOSE));
 
   // Of a verdict without a decision.
   function verdictWords(verdict) {
-    if (verdict.probability === null || verdict.probability === undefined) {
+    if (verdict.threshold === null || verdict.threshold === undefined) {
       return ["What the answer rests on", "No detector was asked, so nothing here is a verdict."];
     }
     if (verdict.abstained) return ["No verdict", WHY["unlike training data"]];
-    if (verdict.hallucinated) return ["Likely hallucinated", "Not all of it looks supported by the passages."];
+    if (verdict.hallucinated) {
+      const contradicted = verdict.sentences?.some((one) => one.status === "contradicted");
+      return ["Likely hallucinated", WHY[contradicted ? "contradicted" : "unsupported"]];
+    }
+    if (verdict.hallucinated === null) return ["No verdict", WHY["states nothing"]];
     return ["Looks supported", WHY.grounded];
   }
 
@@ -85,5 +95,5 @@
       return { check, kind };
     });
 
-  Object.assign(window.lrp4rag, { DONE, WHY, FOUND, foundWords, findingsOf, DOUBT, STEPS, step, verdictWords, decisionWords, news });
+  Object.assign(window.lrp4rag, { DONE, WHY, FOUND, foundWords, findingsOf, DOUBT, STEPS, step, stepOf, verdictWords, decisionWords, news });
 })();

@@ -166,7 +166,7 @@ def test_a_verdict_adds_its_evidence() -> None:
         None,
         None,
         (SuspectSpan(12, 19, "6 euros", contradictions=(instead,)),),
-        (Sentence(0, len(response), response, 1.0, (), None, True, 0.9),),
+        (Sentence(0, len(response), response, 1.0, (), None, "contradicted", 0.9),),
     )
     (one,) = Citations()(CheckInput("", SOURCES, response, verdict))
     assert one.kind == "misattributed"
@@ -177,7 +177,7 @@ def test_the_name_of_a_citation_is_no_value_that_a_passage_has_otherwise() -> No
     response = "Lunch costs 6 euros for staff [2]."
     instead = Contradiction(30, 33, "[2]", "Terms for Lunch", 1, 0, 5, 2.0)
     spans = (SuspectSpan(30, 33, "[2]", contradictions=(instead,)),)
-    sentence = Sentence(0, len(response), response, 1.0, (), None, False, 0.1)
+    sentence = Sentence(0, len(response), response, 1.0, (), None, "supported", 0.1)
     (one,) = Citations()(CheckInput("", SOURCES, response, Verdict(0.1, 0.5, None, None, spans, (sentence,))))
     assert one.kind == "verified"
 

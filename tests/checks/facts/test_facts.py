@@ -9,7 +9,7 @@ import pytest
 from lrp4rag.checks.check import CheckInput, Finding
 from lrp4rag.checks.facts import Facts, fact_score, facts_of, score
 from lrp4rag.classifiers.domain import Unlike
-from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
+from lrp4rag.classifiers.verdict import Contradiction, Sentence, Status, SuspectSpan, Verdict
 from lrp4rag.sentences import split_sentences
 from lrp4rag.source import Source
 
@@ -23,6 +23,10 @@ ANSWER = (
     "they must have worked here for at least 12 months and give 8 weeks' written notice. The leave has to be "
     "approved by the line manager, must be taken within 24 months of the birth, and also applies to adoption."
 )
+
+
+WRONG: tuple[Status, float] = ("unsupported", 0.8)
+RIGHT: tuple[Status, float] = ("supported", 0.1)
 
 
 def span_of(
@@ -41,7 +45,7 @@ def verdict_of(
     answer: str = ANSWER, *spans: SuspectSpan, suspect: tuple[int, ...] = (), passage: int | None = None
 ) -> Verdict:
     sentences = tuple(
-        Sentence(start, end, answer[start:end], None, (), passage, k in suspect, 0.8 if k in suspect else 0.1)
+        Sentence(start, end, answer[start:end], None, (), passage, *(WRONG if k in suspect else RIGHT))
         for k, (start, end) in enumerate(split_sentences(answer))
     )
     return Verdict(0.9 if spans or suspect else 0.1, 0.5, None, None, spans, sentences)

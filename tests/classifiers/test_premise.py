@@ -1,0 +1,166 @@
+"""What only the question supposes supports nothing: a sentence that repeats it is read after the question as
+the passages would have it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lrp4rag import Detector, Example
+from lrp4rag.classifiers.model import Assessment, with_premise
+from lrp4rag.classifiers.premise import premise_of
+from lrp4rag.classifiers.verdict import Claims, Contradiction, TokenMarks
+from lrp4rag.features.replay import PlainReplay
+from lrp4rag.reader import Reader
+from tests.classifiers.samples import relevance_of
+from tests.cli.plain_detector import plain_detector
+
+PASSAGES = ("Items may be returned within 14 days.", "The shop in Marlow is open until 6 pm.")
+QUESTION = "Items may be returned within 30 days, right?"
+
+
+def example_of(response: str, question: str = QUESTION, passages: tuple[str, ...] = PASSAGES) -> Example:
+    return Example(question, passages, response)
+
+
+@pytest.mark.parametrize(
+    ("response", "sentences"),
+    [
+        ("Yes, items may be returned within 30 days.", (0,)),
+        ("Within 30 days.", (0,)),
+        ("The shop is open. Items may be returned within 30 days.", (1,)),
+        ("30 days. It is so. Yes, 30 days.", (0, 2)),
+    ],
+)
+def test_sentences_that_repeat_what_is_supposed(response: str, sentences: tuple[int, ...]) -> None:
+    found = premise_of(example_of(response))
+    assert found is not None
+    assert found.sentences == sentences
+    assert found.example.question == "Items may be returned within 14 days, right?"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "Items may be returned within 14 days.",
+        "No, within 14 days, not 30 days.",
+        "They can't be returned within 30 days.",
+        "It is 14 days and not 30 days.",
+        "Within 14 days rather than 30 days.",
+        "It is so.",
+        "\U0001f44d",
+    ],
+)
+def test_what_does_not_repeat_it_is_read_as_it_is(response: str) -> None:
+    assert premise_of(example_of(response)) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "passages"),
+    [
+        ("How long may items be returned?", PASSAGES),  # supposes nothing
+        (QUESTION, (*PASSAGES, "In June, items may be returned within 30 days.")),  # a passage has it too
+        (QUESTION, ("The shop in Marlow is open.",)),  # none has another value
+        (QUESTION, ("A cable is 14 days old.",)),  # nor about something else
+    ],
+)
+def test_what_the_passages_have_or_do_not_contradict_is_not_supposed(
+    question: str, passages: tuple[str, ...]
+) -> None:
+    assert premise_of(example_of("Yes, within 30 days.", question, passages)) is None
+
+
+def test_a_name_is_repeated_only_where_it_is_affirmed() -> None:
+    passages = ("The old lighthouse was designed by Robert Hale.",)
+    question = "The old lighthouse was designed by Anna Berg, right?"
+    assert premise_of(example_of("It was designed by Anna Berg.", question, passages)) is None
+    found = premise_of(example_of("Yes, it was designed by Anna Berg.", question, passages))
+    assert found is not None
+    assert found.example.question == "The old lighthouse was designed by Robert Hale, right?"
+
+
+def test_the_prompt_is_the_same_but_for_the_question() -> None:
+    given = example_of("Yes, 30 days.")
+    found = premise_of(given)
+    assert found is not None
+    other = found.example
+    assert other.prompt == given.prompt.replace("30 days", "14 days")
+    assert (other.passages, other.response) == (given.passages, given.response)
+    for one, changed in zip(given.spans, other.spans, strict=True):
+        assert (one.kind, one.index) == (changed.kind, changed.index)
+        text = given.prompt[one.start : one.end].replace("30 days", "14 days")
+        assert other.prompt[changed.start : changed.end] == text
+
+
+def test_a_value_of_another_length_moves_what_follows() -> None:
+    passages = ("Items may be returned within 365 days.", "The shop is open.")
+    given = example_of("Yes, 3 days.", "Items may be returned within 3 days, right?", passages)
+    found = premise_of(given)
+    assert found is not None
+    kept = [found.example.prompt[one.start : one.end] for one in found.example.spans if one.kind == "passage"]
+    assert kept == [given.prompt[one.start : one.end] for one in given.spans if one.kind == "passage"]
+
+
+# What is then said.
+
+TEXT = "Hello there! Yes, 30 days. It is so."
+ENCODED = relevance_of(np.ones(8), text=TEXT).encoded
+
+
+def assessed(*probabilities: float, mark: float, start: int = 18) -> Assessment:
+    told = Contradiction(start, start + 7, "30 days", "14 days", 0, 29, 36, mark)
+    return Assessment(
+        max(probabilities[1:]),
+        marks=TokenMarks(np.full(8, mark, dtype=np.float32), 0.5),
+        claims=Claims(np.array(probabilities), ("nothing", "a claim", "a claim")),
+        contradictions=(told,),
+    )
+
+
+def test_a_sentence_that_becomes_more_suspect_is_as_after_the_other_question() -> None:
+    found, after = assessed(0.9, 0.2, 0.3, mark=0.25), assessed(0.95, 0.8, 0.9, mark=0.75)
+    joined = with_premise(found, after, (1,), ENCODED)
+    assert joined.claims.probabilities.tolist() == [0.9, 0.8, 0.3]
+    assert joined.probability == 0.8
+    assert joined.marks.probabilities.tolist() == [0.25] * 2 + [0.75] * 3 + [0.25] * 3
+    assert [one.margin for one in joined.contradictions] == [0.75]
+    # What was found stays as it was.
+    assert found.claims.probabilities.tolist() == [0.9, 0.2, 0.3]
+    assert set(found.marks.probabilities) == {0.25}
+
+
+def test_a_sentence_never_becomes_less_suspect() -> None:
+    found, after = assessed(0.1, 0.8, 0.3, mark=0.75), assessed(0.1, 0.2, 0.1, mark=0.25)
+    joined = with_premise(found, after, (1, 2), ENCODED)
+    assert joined.probability == 0.8
+    assert joined.claims.probabilities.tolist() == [0.1, 0.8, 0.3]
+    assert set(joined.marks.probabilities) == {0.75}
+    assert joined.contradictions == found.contradictions
+
+
+def test_a_greeting_is_no_reason_to_call_a_response_hallucinated() -> None:
+    found, after = assessed(0.1, 0.2, 0.3, mark=0.25), assessed(0.95, 0.1, 0.1, mark=0.75)
+    assert with_premise(found, after, (0, 1), ENCODED).probability == 0.3
+
+
+def test_a_detector_of_responses_reads_no_other_question() -> None:
+    one = Assessment(0.4)
+    assert with_premise(one, Assessment(0.9), (0,), ENCODED) is one
+
+
+def test_a_verdict_is_the_more_suspect_of_the_two(tiny_reader: Reader) -> None:
+    detector = Detector(plain_detector(tiny_reader), tiny_reader)
+    response = "Yes, items may be returned within 30 days. The shop in Marlow is open until 6 pm."
+    given = example_of(response)
+    found = premise_of(given)
+    assert found is not None
+    verdict = detector.judge_many([given])[0]
+    read = [
+        detector.fitted.assess(PlainReplay(tiny_reader)(tiny_reader.encode(one)))
+        for one in (given, found.example)
+    ]
+    first, second = ([float(one) for one in each.claims.probabilities] for each in read)
+    assert first[0] != pytest.approx(second[0], abs=1e-4)
+    expected = [max(first[0], second[0]), first[1]]
+    assert [one.probability for one in verdict.sentences] == pytest.approx(expected, abs=1e-5)
+    assert verdict.probability == pytest.approx(max(expected), abs=1e-5)

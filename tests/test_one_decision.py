@@ -1,0 +1,139 @@
+"""What the verdict says, what is let out and what is read are one decision: on the real reader and
+detector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from benchmarks.one_decision import CONTEXT, streamed, whole
+from lrp4rag import Detector, Example
+from lrp4rag.policy import Assessment, Policy, assess
+from lrp4rag.reader import Reader
+
+TOWER = ["The tower is 31 metres tall and built of grey granite.", "Ferries to the island leave every hour."]
+RETURNS = [
+    "Returns. Items may be returned within 14 days of delivery for a full refund, with the receipt.",
+    "Gift cards cannot be returned.",
+]
+DOSE = [
+    "Take one tablet three times a day with water. Do not exceed six tablets in 24 hours.",
+    "Store it cool.",
+]
+
+
+@pytest.fixture(scope="module")
+def detector(default_reader: Reader) -> Iterator[Detector]:
+    with Detector.load(reader=default_reader) as loaded:
+        yield loaded
+
+
+def decided(detector: Detector, question: str, passages: list[str], response: str) -> Assessment:
+    example = Example(question, passages, response)
+    return assess(Policy(), example, detector.judge(example, evidence=False))
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "The tower is 45 metres tall and built of grey granite.",
+        "THE TOWER IS 45 METRES TALL AND BUILT OF GREY GRANITE.",
+        "The Tower Is 45 Metres Tall And Built Of Grey Granite.",
+        "## Height\n\nThe tower is 45 metres tall and built of grey granite.",
+    ],
+)
+def test_a_wrong_value_is_contradicted_in_any_case(detector: Detector, response: str) -> None:
+    verdict = detector.judge("How tall is the tower?", TOWER, response, evidence=False)
+    assert verdict.hallucinated
+    assert verdict.sentences[-1].status == "contradicted"
+    (one,) = verdict.contradictions
+    assert (response[one.start : one.end].lower(), one.instead) == ("45 metres", "31 metres")
+    assert one.text == response[one.start : one.end]
+    assert verdict.reasons[0].feature == "contradiction"
+    assert "31 metres" in verdict.reasons[0].words
+
+
+@pytest.mark.parametrize(
+    ("question", "passages", "response"),
+    [
+        (
+            "Items may be returned within 30 days, right?",
+            RETURNS,
+            "Yes, items may be returned within 30 days.",
+        ),
+        ("Is the tower 45 metres tall, as I read?", TOWER, "Yes, the tower is 45 metres tall."),
+    ],
+)
+def test_the_question_supports_nothing(
+    detector: Detector, question: str, passages: list[str], response: str
+) -> None:
+    found = decided(detector, question, passages, response)
+    assert (found.decided.action, found.decided.reason) == ("withhold", "contradicted")
+
+
+def test_a_denied_premise_is_right(detector: Detector) -> None:
+    found = decided(
+        detector,
+        "Items may be returned within 30 days, right?",
+        RETURNS,
+        "No, items may be returned within 14 days of delivery.",
+    )
+    assert found.decided.action == "serve"
+
+
+def test_a_contradiction_that_is_named_is_never_served_unmarked(detector: Detector) -> None:
+    """The person reads the passage's words, whole and streamed."""
+    response = "Take one tablet with water. Take it five times a day."
+    example = Example("How often should I take it?", DOSE, response)
+    found = decided(detector, example.question, DOSE, response)
+    assert (found.decided.action, found.decided.reason) == ("disclose", "contradicted")
+    assert "The answer says “five”; passage 1 says “three”." in found.message
+    _, shown = streamed(detector, Policy(), example, Random(0))
+    assert shown == f"{response} [passage 1 says “three”]"
+
+
+@pytest.mark.parametrize("count", [1, 6, 20])
+def test_right_sentences_do_not_make_a_wrong_one_less_suspect(detector: Detector, count: int) -> None:
+    wrong, passages = "The tower is 45 metres tall.", [*TOWER, " ".join(CONTEXT[:20])]
+    alone = detector.judge("What is known?", passages, wrong, evidence=False)
+    assert alone.hallucinated
+    for lines in ([wrong, *CONTEXT[:count]], [*CONTEXT[:count], wrong]):
+        verdict = detector.judge("What is known?", passages, " ".join(lines), evidence=False)
+        at = lines.index(wrong)
+        assert verdict.sentences[at].status == "contradicted"
+        assert verdict.hallucinated
+        if not at:
+            assert verdict.sentences[0].probability == pytest.approx(alone.probability, abs=1e-4)
+            assert verdict.probability >= alone.probability - 1e-4
+        example = Example("What is known?", passages, " ".join(lines))
+        assert assess(Policy(), example, verdict).decided.action != "serve"
+
+
+@pytest.mark.parametrize(
+    "response", ["\u200b", "\ufeff", "```\n```", "[1]", "Hello! How can I help you?", "## Tower"]
+)
+def test_what_states_nothing_has_no_clean_verdict(detector: Detector, response: str) -> None:
+    verdict = detector.judge("How tall is the tower?", TOWER, response, evidence=False)
+    assert verdict.hallucinated is None or response == "## Tower"
+    found = decided(detector, "How tall is the tower?", TOWER, response)
+    assert found.decided.reason != "grounded" or response == "## Tower"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "## Height\n\nThe tower is 31 metres tall.\n\nI hope this helps!",
+        "**Height**\n\n- The tower is 31 metres tall\n- It is built of grey granite",
+        "Okay. The tower is 45 metres tall.",
+        "\U0001f642 The tower is 31 metres tall. It was built by the queen of Norway in a snowstorm.",
+        "Hello!\n\n1. The tower is 31 metres tall.\n2. Ferries leave every two hours.\n\nAnything else?",
+    ],
+)
+def test_streamed_is_decided_as_whole(detector: Detector, response: str) -> None:
+    example = Example("How tall is the tower?", TOWER, response)
+    found, shown = streamed(detector, Policy(), example, Random(1))
+    assert found == whole(detector, Policy(), example)
+    if found.action == "serve":
+        assert shown == response
