@@ -91,21 +91,17 @@ def streamed(detector: Detector, policy: Policy, example: Example, random: Rando
     asked = Example(example.question, example.passages)
     reading, along, shown = detector.reading_of(asked), DecidingAlong(policy, asked), list[str]()
 
-    def let_out(piece: Any) -> None:
-        for due, followed in reading.due(piece):
-            if says_nothing(due):
-                shown.append(due.text)
-            else:
-                shown.append(along.let_out(along.decide(reading, due, followed=followed)))
-
-    at = 0
+    parts, at = list[str | None](), 0
     while at < len(text):
         end = at + random.randint(1, 40)
-        for piece in reading.pieces(text[at:end]):
-            let_out(piece)
+        parts.append(text[at:end])
         at = end
-    for last in (*reading.rest(), None):
-        let_out(last)
+    for part in (*parts, None):
+        for piece, followed in reading.ready(part):
+            if says_nothing(piece):
+                shown.append(piece.text)
+            else:
+                shown.append(along.let_out(along.decide(reading, piece, followed=followed)))
     found = along.assess(text, detector.card.threshold)
     statuses = tuple(one.status for one in along.judged if any(map(str.isalnum, one.text)))
     return Outcome(statuses, found.decided.action, found.decided.reason), "".join(shown)

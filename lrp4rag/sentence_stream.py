@@ -8,6 +8,7 @@ import re
 import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 Kind = Literal["sentence", "code", "table row", "item", "blank"]
@@ -69,6 +70,13 @@ class Piece:
     text: str
     kind: Kind
 
+    @property
+    def stripped(self) -> tuple[int, int]:
+        """Its place (start, end) in the text without the white space around it."""
+        text = self.text.strip()
+        start = self.start + self.text.index(text)
+        return start, start + len(text)
+
 
 @dataclass(frozen=True, slots=True)
 class _Opener:
@@ -77,28 +85,13 @@ class _Opener:
     """Whether words of the piece stand before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A piece of a text without the white space around it: characters `start` to `end` (exclusive)."""
-
-    start: int
-    end: int
-    kind: Kind
-
-
-def statements_in(text: str, language: str = "en") -> list[Statement]:
-    """The pieces that `SentenceStream` cuts a text into: blank ones are left out."""
-    stream, found = SentenceStream(language), list[Statement]()
-    for piece in (*stream.feed(text), *stream.end()):
-        if stripped := piece.text.strip():
-            start = piece.start + piece.text.index(stripped)
-            found.append(Statement(start, start + len(stripped), piece.kind))
-    return found
-
-
-def sentences_in(text: str) -> list[tuple[int, int]]:
-    """(start, end) of each statement."""
-    return [(one.start, one.end) for one in statements_in(text)]
+@lru_cache(maxsize=8)
+def sentences_in(text: str) -> tuple[tuple[int, int], ...]:
+    """The places (start, end) of what `SentenceStream` cuts a text into, without the white space around it;
+    kept, since a verdict asks for those of its response many times."""
+    stream = SentenceStream()
+    pieces = (*stream.feed(text), *stream.end())
+    return tuple(one.stripped for one in pieces if one.text.strip())
 
 
 class _MoreNeeded(Exception):  # noqa: N818 - no error: the next text decides

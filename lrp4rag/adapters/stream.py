@@ -85,12 +85,12 @@ class GuardedStream:
         if self.over:
             return iter(())
         self._text += text
-        return iter(()) if self._unfit is not None else self._judged(self._reading.pieces(text), ended=False)
+        return iter(()) if self._unfit is not None else self._judged(self._reading.ready(text))
 
     def end(self) -> Iterator[Part]:
         """The rest, and at last the decision on the answer as a whole, with what its reader is told."""
         if self._unfit is None and not self.over:
-            yield from self._judged(self._reading.rest(), ended=True)
+            yield from self._judged(self._reading.ready(None))
         self.over, found = True, self._assessment()
         shown = "".join(part.text for part in self._parts)
         if self._unfit is not None:
@@ -105,14 +105,13 @@ class GuardedStream:
         whole = {name: value for name, value in self.result.record().items() if name != "sentences"}
         yield Part(last, whole, whole=True)
 
-    def _judged(self, pieces: Sequence[Piece], *, ended: bool) -> Iterator[Part]:
-        for piece in (*pieces, *([None] if ended else [])):
-            for due, followed in self._reading.due(piece):
-                if self.over:
-                    return
-                self._parts.append(self._part(due, followed=followed))
-                self.over = self.stopped = self._along.stops
-                yield self._parts[-1]
+    def _judged(self, ready: Iterable[tuple[Piece, bool]]) -> Iterator[Part]:
+        for piece, followed in ready:
+            if self.over:
+                return
+            self._parts.append(self._part(piece, followed=followed))
+            self.over = self.stopped = self._along.stops
+            yield self._parts[-1]
 
     def _part(self, piece: Piece, *, followed: bool) -> Part:
         if says_nothing(piece):

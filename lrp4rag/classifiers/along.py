@@ -7,11 +7,11 @@ tokens.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lrp4rag.classifiers.analysis import Analyser, nearest_to
-from lrp4rag.classifiers.domain import Unlike
+from lrp4rag.classifiers.domain import Unlike, each_once
 from lrp4rag.classifiers.verdict import Sentence, Status, SuspectSpan, Verdict
 from lrp4rag.errors import InputError, RelevanceError
 from lrp4rag.example import Example
@@ -98,16 +98,21 @@ class ReadingAlong:
     def feed(self, text: str) -> Iterator[JudgedPiece]:
         """What ends with this text, each piece judged when it is asked for. One that states nothing, such
         as a heading, comes with the next one that does."""
-        return self._judged(self.pieces(text))
+        return self._judged(self.ready(text))
 
     def end(self) -> Iterator[JudgedPiece]:
         """The rest."""
-        return self._judged([*self.rest(), None])
+        return self._judged(self.ready(None))
 
-    def _judged(self, pieces: Sequence[Piece | None]) -> Iterator[JudgedPiece]:
-        for piece in pieces:
-            for due, followed in self.due(piece):
-                yield self.judge(due, followed=followed)
+    def _judged(self, ready: Iterable[tuple[Piece, bool]]) -> Iterator[JudgedPiece]:
+        for piece, followed in ready:
+            yield self.judge(piece, followed=followed)
+
+    def ready(self, text: str | None) -> list[tuple[Piece, bool]]:
+        """What can be judged, now that this text has come (None: the response has ended): see `due`. `judge`
+        judges each, wherever it is called."""
+        pieces = [*self.rest(), None] if text is None else self.pieces(text)
+        return [one for piece in pieces for one in self.due(piece)]
 
     def due(self, piece: Piece | None) -> list[tuple[Piece, bool]]:
         """The pieces to judge, now that `piece` has come (None: the response has ended), each with whether a
@@ -120,7 +125,7 @@ class ReadingAlong:
         return list(zip(ready, followed_in(lines), strict=True))
 
     def pieces(self, text: str) -> list[Piece]:
-        """What ends with this text; `judge` judges each, wherever it is called."""
+        """What ends with this text."""
         self.text += text
         return self._stream.feed(text)
 
@@ -190,9 +195,7 @@ def _is_claim(piece: Piece) -> bool:
 
 
 def _stating_nothing(piece: Piece) -> Sentence:
-    text = piece.text.strip()
-    start = piece.start + piece.text.index(text)
-    return Sentence(start, start + len(text), text, None, (), None, "states nothing")
+    return Sentence(*piece.stripped, piece.text.strip(), None, (), None, "states nothing")
 
 
 def verdict_of(pieces: Sequence[JudgedPiece], threshold: float | None) -> Verdict | None:
@@ -209,5 +212,5 @@ def verdict_of(pieces: Sequence[JudgedPiece], threshold: float | None) -> Verdic
         None,
         tuple(span for one in pieces for span in one.spans),
         sentences,
-        unlike=tuple({one.facet: one for piece in pieces for one in piece.unlike}.values()),
+        unlike=each_once(one for piece in pieces for one in piece.unlike),
     )

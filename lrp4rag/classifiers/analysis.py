@@ -202,7 +202,7 @@ class Analyser:
         value: what its passage speaks for the other value, less what it speaks for the response's."""
         encoded, verdict = analysis.encoded, analysis.verdict
         suspect = [k for k, one in enumerate(verdict.sentences) if one.suspect and not one.by_passage]
-        told = list(dict.fromkeys(one for span in verdict.spans for one in span.contradictions))
+        told = verdict.contradictions
         if not suspect and not told:
             return analysis
         sentences = list(verdict.sentences)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from lrp4rag.sentence_stream import sentences_in, statements_in
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.values.words import stop_words
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -26,11 +26,11 @@ def in_plain_case(text: str, known: Iterable[str]) -> str:
         for word in _WORD.findall(one):
             if word.islower() or word.lower() not in forms:
                 forms[word.lower()] = word
-    parts, end = [], 0
-    for statement in statements_in(text):
-        parts += [text[end : statement.start], _recased(text[statement.start : statement.end], forms)]
-        end = statement.end
-    plain = "".join([*parts, text[end:]])
+    parts, after = [], 0
+    for start, end in sentences_in(text):
+        parts += [text[after:start], _recased(text[start:end], forms)]
+        after = end
+    plain = "".join([*parts, text[after:]])
     # Sentences are told apart by capitals too.
     return plain if sentences_in(plain) == sentences_in(text) else text
 

@@ -20,8 +20,6 @@ from lrp4rag.values.words import content_words
 ALIKE = 0.5
 """Similarity of its surroundings from which another value contradicts one that no passage supports,
 whatever the reader finds likelier."""
-
-
 _DENIED = re.compile(
     r"\b(?:not|rather than|instead of|never)\s+(?:(?:by|in|on|at|the|a|an)\s+)?$", re.IGNORECASE
 )

@@ -66,14 +66,19 @@ class DecisionRule:
 
     def claims(self, columns: Scores, generator: str | None = None) -> Scores:
         """The probabilities of S claims, (S,), from their `COLUMNS`, (S, columns)."""
-        found: Scores = expit(columns @ np.array(self.weights) + self.offset + self.shift(generator))
+        return self.claims_by(columns, np.full(len(columns), generator or ""))
+
+    def claims_by(self, columns: Scores, generators: Names) -> Scores:
+        """The same of claims by several `generators`, (S,; "" for unknown)."""
+        shifts = np.array([self.shift(name) for name in generators])
+        found: Scores = expit(columns @ np.array(self.weights) + self.offset + shifts)
         return found
 
     def responses(self, columns: Scores, owner: Numbers, generators: Names) -> Scores:
-        """Of R responses by `generators` (R,; "" for unknown): that of the most suspect claim; 0 where there
-        is none. `owner` (S,) is the number of each claim's response."""
-        highest = highest_of(columns @ np.array(self.weights), owner, len(generators))
-        found: Scores = expit(highest + self.offset + np.array([self.shift(name) for name in generators]))
+        """Of R responses by `generators` (R,): that of the most suspect claim; 0 where there is none. `owner`
+        (S,) is the number of each claim's response."""
+        found = np.zeros(len(generators))
+        np.maximum.at(found, owner, self.claims_by(columns, generators[owner]))
         return found
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Range
 from lrp4rag.features.record import Record, Values
-from lrp4rag.sentence_stream import statements_in
+from lrp4rag.sentence_stream import sentences_in
 
 Numbers = NDArray[np.intp]
 
@@ -76,7 +76,7 @@ FACETS: dict[str, Facet] = {
 def ends_in(record: Record) -> Numbers:
     """How many tokens there are up to the end of each sentence, (S,); 1 or more."""
     starts = np.array([start for start, _ in record.encoded.response_offsets])
-    ends = np.array([one.end for one in statements_in(record.encoded.response)], dtype=np.intp)
+    ends = np.array([end for _, end in sentences_in(record.encoded.response)], dtype=np.intp)
     return np.maximum(np.searchsorted(starts, ends), 1).astype(np.intp)
 
 
@@ -120,6 +120,14 @@ def unlike(trained: dict[str, Range], record: Record) -> list[tuple[Unlike, ...]
                 decides = facet.decides and (value > held.high or facet.decides_below)
                 some.append(Unlike(name, words, bool(decides)))
     return [tuple(some) for some in found]
+
+
+def each_once(some: Iterable[Unlike]) -> tuple[Unlike, ...]:
+    """Each facet once: the first that decides, else the first."""
+    found = dict[str, Unlike]()
+    for one in sorted(some, key=lambda one: not one.decides):
+        found.setdefault(one.facet, one)
+    return tuple(found.values())
 
 
 def _compared(value: float, held: Range, *, whole: bool) -> str:

@@ -8,11 +8,12 @@ would have it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from lrp4rag.example import Example
-from lrp4rag.sentence_stream import statements_in
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.values.find import find_values
 from lrp4rag.values.index import Index, rivals
 from lrp4rag.values.value import Value, agree
@@ -22,8 +23,6 @@ KINDS = ("quantity", "date", "time", "name")
 _YES = re.compile(
     r"\W*(?:yes|yeah|correct|right|indeed|exactly|that is (?:right|correct)|that's (?:right|correct))\b", re.I
 )
-
-
 _DENIED = re.compile(
     r"(?:\A\W*no\b.*|(?:\b(?:no|not|never|nor|without)|n['\u2019]t)(?:\s+\w+){0,3}\s+)\Z",
     re.IGNORECASE | re.DOTALL,
@@ -50,32 +49,36 @@ class Premise:
 
 def premise_of(example: Example) -> Premise | None:
     """None where the response repeats nothing that the question alone supposes."""
-    supposed = list(_supposed(example))
+    asked = any(span.kind == "question" for span in example.spans)
+    supposed = _supposed(example.question, tuple(example.passages)) if asked else ()
     if not supposed:
         return None
     response = example.response or ""
     found = tuple(
         number
-        for number, one in enumerate(statements_in(response))
-        if _repeats(response[one.start : one.end], supposed)
+        for number, (start, end) in enumerate(sentences_in(response))
+        if _repeats(response[start:end], supposed)
     )
     return Premise(_as_passages_say(example, supposed), found) if found else None
 
 
-def _supposed(example: Example) -> Iterator[Supposed]:
-    values = [one for one in find_values(example.question) if one.kind in KINDS]
-    if not values or not any(span.kind == "question" for span in example.spans):
-        return
-    index = Index(example.passages)
+@lru_cache(maxsize=4)
+def _supposed(question: str, passages: tuple[str, ...]) -> tuple[Supposed, ...]:
+    """It is kept for the next sentence of an answer that is being written."""
+    values = [one for one in find_values(question) if one.kind in KINDS]
+    if not values:
+        return ()
+    index, found = Index(passages), list[Supposed]()
     for value in values:
-        around = example.question[: value.start] + example.question[value.end :]
+        around = question[: value.start] + question[value.end :]
         occurrences = index.occurrences(value, index.similarities(content_words(around)))
         others = [one for one in rivals(value, occurrences) if one.similarity > 0]
         if others and not any(agree(one.value, value) for one in occurrences):
-            yield Supposed(value, others[0].value)
+            found.append(Supposed(value, others[0].value))
+    return tuple(found)
 
 
-def _repeats(sentence: str, supposed: list[Supposed]) -> bool:
+def _repeats(sentence: str, supposed: Sequence[Supposed]) -> bool:
     """Whether it says a supposed value as its own: neither denied, nor beside what the passages have; a name
     only where it begins with a yes."""
     values = find_values(sentence)
@@ -90,11 +93,11 @@ def _repeats(sentence: str, supposed: list[Supposed]) -> bool:
     )
 
 
-def _as_passages_say(example: Example, supposed: list[Supposed]) -> Example:
+def _as_passages_say(example: Example, supposed: Sequence[Supposed]) -> Example:
     question = example.question
     for one in sorted(supposed, key=lambda one: -one.value.start):
         question = question[: one.value.start] + one.instead.text + question[one.value.end :]
-    place = next(span for span in example.spans if span.kind == "question")  # there is one: see `_supposed`
+    place = next(span for span in example.spans if span.kind == "question")  # there is one: see `premise_of`
     by = len(question) - (place.end - place.start)
     spans = tuple(
         replace(span, end=span.end + by)

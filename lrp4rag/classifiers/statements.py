@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lrp4rag.classifiers.contradiction import compared, contradictions
 from lrp4rag.classifiers.verdict import Contradiction
 from lrp4rag.features.record import Record
-from lrp4rag.sentence_stream import statements_in
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.values.stating import Stating, stating_of
 
 
@@ -27,10 +27,10 @@ class Statements:
     def of(cls, record: Record) -> Statements:
         """Without contradictions where values were not scored."""
         text = record.encoded.response
-        statements = statements_in(text)
+        sentences = sentences_in(text)
         known = contradictions(record) if "scores" in record.signals else []
         return cls(
-            tuple(stating_of(text, statements)),
-            compared(known, [(one.start, one.end) for one in statements]),
+            tuple(stating_of(text, sentences)),
+            compared(known, sentences),
             tuple(one.contradiction for one in known),
         )

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.decision import Flags
-from lrp4rag.classifiers.domain import Unlike
+from lrp4rag.classifiers.domain import Unlike, each_once
 from lrp4rag.errors import RelevanceError
 from lrp4rag.features.units import smoothed
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import Encoded, tokens_in
-from lrp4rag.sentence_stream import Statement, statements_in
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.values.nearest import Nearest
 from lrp4rag.values.stating import Stating, stating_of
 
@@ -215,15 +215,14 @@ def judge(
     """
     text, offsets = encoded.response, encoded.response_offsets
     smooth = None if relevance is None else smoothed(relevance.total)
-    statements = statements_in(text)
-    inside = [tokens_in(offsets, [(one.start, one.end)]) for one in statements]
+    places = sentences_in(text)
+    inside = [tokens_in(offsets, [place]) for place in places]
     if claims is not None:
         statuses = _statuses(claims, threshold)
     else:
         flagged = probability is not None and threshold is not None and probability >= threshold
         statuses = _of_response(
-            text,
-            statements,
+            stating_of(text, places),
             inside,
             relevance,
             token_threshold,
@@ -234,11 +233,11 @@ def judge(
         if any(one.decides for one in some) and statuses[number] != "states nothing":
             statuses[number] = "not judged"
     spans, sentences = list[SuspectSpan](), list[Sentence]()
-    for number, (one, tokens) in enumerate(zip(statements, inside, strict=True)):
+    for number, ((start, end), tokens) in enumerate(zip(places, inside, strict=True)):
         status, by_passage = statuses[number], _by_passage(relevance, tokens)
         if claims is not None and status == "supported" and not tokens.any():
             status = "not judged"  # the reader has no token of it
-        told = tuple(each for each in contradictions if one.start <= each.start and each.end <= one.end)
+        told = tuple(each for each in contradictions if start <= each.start and each.end <= end)
         if status == "unsupported" and told:
             status = "contradicted"
         if status in FLAGGED:
@@ -246,9 +245,9 @@ def judge(
             spans += _spans(encoded, relevance, smooth, marks, marked, told)
         sentences.append(
             Sentence(
-                one.start,
-                one.end,
-                text[one.start : one.end],
+                start,
+                end,
+                text[start:end],
                 None if relevance is None or not tokens.any() else float(relevance.total[tokens].mean()),
                 by_passage,
                 _leading(by_passage),
@@ -271,17 +270,13 @@ def judge(
 
 
 def _told_once(unlike: Sequence[tuple[Unlike, ...]], sentences: Sequence[Sentence]) -> tuple[Unlike, ...]:
-    """Each facet once, the one that decides first; of what states nothing, none is told."""
-    stating = [
+    """Each facet once; of what states nothing, none is told."""
+    return each_once(
         one
         for some, sentence in zip(unlike, sentences, strict=False)
         if sentence.status != "states nothing"
         for one in some
-    ]
-    found = dict[str, Unlike]()
-    for one in sorted(stating, key=lambda one: not one.decides):
-        found.setdefault(one.facet, one)
-    return tuple(found.values())
+    )
 
 
 def _statuses(claims: Claims, threshold: float | None) -> list[Status]:
@@ -300,8 +295,7 @@ def _statuses(claims: Claims, threshold: float | None) -> list[Status]:
 
 
 def _of_response(
-    text: str,
-    statements: Sequence[Statement],
+    stating: Sequence[Stating],
     inside: Sequence[Flags],
     relevance: Relevance | None,
     token_threshold: float | None,
@@ -310,7 +304,6 @@ def _of_response(
     flagged: bool,
 ) -> list[Status]:
     """Where a detector judges the response only."""
-    stating = stating_of(text, statements)
     found: list[Status] = [
         "not judged" if not judged else "supported" if one == "a claim" else "states nothing"
         for one in stating

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.features.context import Context, context_of
 from lrp4rag.features.record import Record, Values
-from lrp4rag.sentence_stream import statements_in
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.values.words import content_words, stem, stop_words
 
 _WORD = re.compile(r"\w+")
@@ -131,8 +131,7 @@ def _rows(
     by_passage = np.array([asked[passage == k].max(initial=0.0) for k in range(count)])
     stems = [stem(word.lower()) for *_, word in words]
     so_far = np.zeros(len(passage))
-    for number, sentence in enumerate(statements_in(response)):
-        start, end = sentence.start, sentence.end
+    for number, (start, end) in enumerate(sentences_in(response)):
         inside = [k for k, (at, *_) in enumerate(words) if start <= at < end]
         if not inside:
             continue

@@ -21,7 +21,7 @@ from lrp4rag.features.context import Context, context_of
 from lrp4rag.features.record import Record
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.reader.reading import Branch, PromptReading
-from lrp4rag.sentence_stream import statements_in
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.values.find import find_values
 from lrp4rag.values.index import Occurrence, rivals, support
 from lrp4rag.values.polarity import find_plain, opposites
@@ -81,8 +81,7 @@ def claims(encoded: Encoded) -> tuple[Claim, ...]:
     A plain "is" is one where the passages have a "not" nearby."""
     context, response = context_of(encoded), encoded.response
     known, found = " ".join(context.passages), []
-    for statement in statements_in(response):
-        sentence = statement.start, statement.end
+    for sentence in sentences_in(response):
         for value in _values(context, response, sentence, known):
             tokens = np.flatnonzero(tokens_in(encoded.response_offsets, [(value.start, value.end)]))
             if value.kind not in ("absence", "reference") and len(tokens):

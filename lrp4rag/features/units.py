@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lrp4rag.features.record import Record
 from lrp4rag.reader.encoding import tokens_in
-from lrp4rag.sentence_stream import statements_in
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.values.words import stop_words
 
 TOKEN_WINDOW = 17
@@ -35,8 +35,8 @@ def sentence_numbers(record: Record) -> NDArray[np.intp]:
     """The number of each token's sentence (t,), -1 between them; a token in two is the first one's."""
     offsets = record.encoded.response_offsets
     numbers = np.full(len(offsets), -1)
-    for k, one in enumerate(statements_in(record.encoded.response)):
-        inside = tokens_in(offsets, [(one.start, one.end)])
+    for k, span in enumerate(sentences_in(record.encoded.response)):
+        inside = tokens_in(offsets, [span])
         numbers[inside & (numbers < 0)] = k
     return numbers
 

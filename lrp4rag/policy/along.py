@@ -46,6 +46,8 @@ class DecidingAlong:
 
     def __init__(self, policy: Policy, example: Example) -> None:
         self.policy, self.example = policy, example
+        wanted = {CHECK_OF[kind] for kind in OF_SENTENCES}
+        self._checks = {name: check for name, check in policy.made.items() if name in wanted}
         self.judged: list[JudgedPiece] = []
         """What could be judged of the answer, in its order."""
         self._actions: Counter[Action] = Counter()
@@ -124,7 +126,5 @@ class DecidingAlong:
 
     def _checked(self, text: str) -> Checked:
         """What the policy wants to know of a sentence by itself."""
-        wanted = {CHECK_OF[kind] for kind in OF_SENTENCES}
-        checks = {name: check for name, check in self.policy.made.items() if name in wanted}
         given = CheckInput(self.example.question, self.example.sources, text)
-        return run_checks(checks, given, budget=self.policy.budget)
+        return run_checks(self._checks, given, budget=self.policy.budget)

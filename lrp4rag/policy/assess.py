@@ -43,7 +43,6 @@ class Assessment:
     message: str
     """In the place of an answer that is withheld, or under one that is served; empty where there is nothing
     to say."""
-
     below: str
     """Under an answer of which a stream has let out a part: what is let out is not called withheld."""
 
@@ -64,9 +63,7 @@ class Assessment:
             "action": self.decided.action,
             "reason": self.decided.reason,
             "rule": self.decided.rule,
-            "supported": self.measures.supported,
-            "contradicted": self.measures.contradicted,
-            "unsupported": self.measures.unsupported,
+            **self.measures.statuses,
             "faithfulness": self.measures.faithfulness,
             "fact_score": self.measures.facts,
             "message": self.message,
@@ -172,7 +169,7 @@ def measure(verdict: Verdict | None, checked: Checked, response: str) -> Measure
     if verdict is None or verdict.threshold is None or not any(sign.isalnum() for sign in response):
         return Measures(judged=False, found=found, unavailable=missing)
     counts = Counter(one.status for one in verdict.sentences)
-    stating = sum(counts[one] for one in ("supported", "contradicted", "unsupported"))
+    stating = counts["supported"] + counts["contradicted"] + counts["unsupported"]
     return Measures(
         probability=verdict.probability,
         hallucinated=bool(verdict.hallucinated),
@@ -267,11 +264,11 @@ class _Words:
         return filled(template, {name: value() for name, value in values.items()})
 
 
-def contradictions_told(policy: Policy, some: Iterable[Contradiction], most: int = MOST_TOLD) -> str:
-    """What the answer and a passage say, of at most so many: The answer says “30 days”; passage 1 says “14
-    days”."""
+def contradictions_told(policy: Policy, some: Iterable[Contradiction]) -> str:
+    """What the answer and a passage say, of `MOST_TOLD` at most: The answer says “30 days”; passage 1 says
+    “14 days”."""
     told = [corrected(policy.texts.instead, one) for one in some]
-    return " ".join(list(dict.fromkeys(told))[:most])
+    return " ".join(list(dict.fromkeys(told))[:MOST_TOLD])
 
 
 def _named(source: Source) -> str:

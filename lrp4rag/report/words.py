@@ -97,7 +97,7 @@ def verdict_words(verdict: Verdict) -> str:
     if not verdict.hallucinated:
         return f"Likely grounded, probability of hallucination {verdict.probability:.2f}"
     counts = Counter(one.status for one in verdict.sentences)
-    stating = sum(counts[one] for one in ("supported", "contradicted", "unsupported"))
+    stating = sum(counts[one] for one in ("supported", *FLAGGED))
     parts = [f"{counts[one]} {one}" for one in FLAGGED if counts[one]]
     words = f"Likely hallucinated, probability {verdict.probability:.2f}"
     return f"{words} (of {_sentences(stating)} {', '.join(parts)})" if parts else words

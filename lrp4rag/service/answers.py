@@ -129,12 +129,10 @@ class JudgedAnswer:
                     raise Problem(502, "The upstream failed", "its answer is longer than is allowed")
                 if time.monotonic() > until:
                     raise Problem(504, "The upstream failed", "its answer takes longer than is allowed")
-                for piece in reading.pieces(delta.content):
-                    for due in reading.due(piece):
-                        yield due
-        for last in (*reading.rest(), None):
-            for due in reading.due(last):
-                yield due
+                for piece in reading.ready(delta.content):
+                    yield piece
+        for piece in reading.ready(None):
+            yield piece
 
     def _begin(self, detector: Detector) -> ReadingAlong:
         with metrics.timed("reading", "answer"):

@@ -82,26 +82,18 @@ def fit_stacker(tokens: Tokens, rows: Numbers, out_of_fold: Mapping[str, Scores]
     sentence = tokens.sentence[inside]
     stacker = Stacker.fit(by_block, flags, place, sentence)
     scores = stacker(by_block, place, sentence)
-    rule = fit_rule(tokens, rows, scores)
-    columns, _, owner = tokens.claims_of(scores.alone, scores.among, inside)
-    probabilities = rule.responses(columns, np.searchsorted(rows, owner), generators)
-    return FittedStacker(stacker, rule, scores, probabilities)
-
-
-def fit_rule(tokens: Tokens, rows: Numbers, scores: TokenScores) -> DecisionRule:
-    """Learn to decide by scores of the rows' tokens, which models gave that did not learn from them."""
-    inside = tokens.within(rows)
     columns, sentences, owner = tokens.claims_of(scores.alone, scores.among, inside)
-    flags = tokens.flags[inside]
-    return choose_rule(
+    owner = np.searchsorted(rows, owner)
+    rule = choose_rule(
         columns,
-        np.isin(sentences, tokens.sentence[inside][flags]),
-        np.searchsorted(rows, owner),
+        np.isin(sentences, sentence[flags]),
+        owner,
         tokens.labels[rows],
         best_threshold(expit(scores.among), flags),
-        tokens.generators[rows],
+        generators,
         tokens.sets[rows],
     )
+    return FittedStacker(stacker, rule, scores, rule.responses(columns, owner, generators))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,8 +185,8 @@ def decide_fold(
     probabilities = rule.responses(columns, owner, generators)
     shown = by_set(tokens.labels[split.train], fitted.probabilities, tokens.sets[split.train])
     cut = operating_points(*shown)[point]
-    of_claims = np.array([rule.shift(name) for name in generators])[owner] + columns @ np.array(rule.weights)
-    suspect = np.isin(sentence, numbers[expit(of_claims + rule.offset) >= cut.threshold])
+    of_claims = rule.claims_by(columns, generators[owner])
+    suspect = np.isin(sentence, numbers[of_claims >= cut.threshold])
     return FoldResult(
         rows=split.test,
         alone=found.alone,

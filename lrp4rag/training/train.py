@@ -120,8 +120,9 @@ class TokenRecipe:
             point=trial.point,
             annotated=shown,
         )
+        halves = self._halves(study, trial, corpus) if self.leaves_out and corpus is not None else None
         evidence = evidence_of(
-            detector, rows, study.tokens.select(()), results, study.protocol, corpus, resamples, jobs
+            detector, rows, study.tokens.select(()), results, study.protocol, corpus, resamples, jobs, halves
         )
         if corpus is not None:
             blocks = block_evidence(
@@ -132,16 +133,7 @@ class TokenRecipe:
                 corpus.twins(),
                 resamples=resamples,
             )
-            found = results[CLASSIFIER].outcome
-            pairs = pair_evidence(
-                corpus.twins(),
-                found.probabilities[0],
-                found.flagged[0],
-                rows.groups,
-                halves=self._halves(study, trial, corpus) if self.leaves_out else None,
-                resamples=resamples,
-            )
-            evidence = evidence.model_copy(update={"blocks": list(blocks), "pairs": pairs})
+            evidence = evidence.model_copy(update={"blocks": list(blocks)})
         return Made(detector, evidence, results[CLASSIFIER].outcome.select(shown))
 
     def _halves(self, study: CrossValidation, trial: Trial, corpus: Corpus) -> dict[str, NDArray[np.float64]]:
@@ -167,9 +159,11 @@ def evidence_of(
     corpus: Corpus | None,
     resamples: int,
     jobs: int,
+    halves: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> Evidence:
     """What the card tells of cross-validated `results`, with generators known (`CLASSIFIER`) and not
-    (`UNKNOWN`): of the annotated rows of a `corpus`, whose rows these are, and of its further sets."""
+    (`UNKNOWN`): of the annotated rows of a `corpus`, whose rows these are, and of its further sets; `halves`
+    are for `pair_evidence`."""
     found = results[CLASSIFIER]
     shown = np.arange(len(rows)) if corpus is None else corpus.numbers(ANNOTATED)
     part = {CLASSIFIER: found.take(tokens, shown)}
@@ -202,7 +196,7 @@ def evidence_of(
                 )
             ),
             "pairs": pair_evidence(
-                corpus.twins(), probabilities, flagged, rows.groups, halves=None, resamples=resamples
+                corpus.twins(), probabilities, flagged, rows.groups, halves=halves, resamples=resamples
             ),
             "sets": {
                 name: outcome_metrics(

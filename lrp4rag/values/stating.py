@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from lrp4rag.sentence_stream import Statement
 from lrp4rag.values.find import find_values
 from lrp4rag.values.value import Value
 
@@ -23,76 +22,14 @@ _MARKER = re.compile(
 _MARKUP = " \t*_#>`|\"'\u201c\u201d"
 _NUMBERS = frozenset({"quantity", "date", "time"})
 _COURTESY = frozenset(
-    [
-        "hello",
-        "hi",
-        "hey",
-        "dear",
-        "greetings",
-        "good",
-        "morning",
-        "afternoon",
-        "evening",
-        "great",
-        "question",
-        "sure",
-        "certainly",
-        "of",
-        "course",
-        "absolutely",
-        "okay",
-        "ok",
-        "sorry",
-        "i",
-        "i'm",
-        "we",
-        "we're",
-        "am",
-        "are",
-        "very",
-        "so",
-        "apologize",
-        "apologise",
-        "apologies",
-        "my",
-        "luck",
-        "best",
-        "kind",
-        "regards",
-        "sincerely",
-        "welcome",
-        "you",
-        "you're",
-        "there",
-        "all",
-        "everyone",
-        "for",
-        "the",
-        "your",
-        "any",
-        "this",
-        "that",
-        "confusion",
-        "inconvenience",
-        "happy",
-        "glad",
-        "to",
-        "help",
-        "help!",
-        "be",
-        "would",
-        "can",
-        "with",
-        "it",
-        "sir",
-        "or",
-        "madam",
-        "team",
-        "and",
-        "happily",
-        "gladly",
+    re.findall(
+        r"[\w'!]+",
+        "hello hi hey dear greetings good morning afternoon evening great question sure certainly of course "
+        "absolutely okay ok sorry i i'm we we're am are very so apologize apologise apologies my luck best "
+        "kind regards sincerely welcome you you're there all everyone for the your any this that confusion "
+        "inconvenience happy glad to help help! be would can with it sir or madam team and happily gladly "
         "unfortunately",
-    ]
+    )
 )
 _POLITE = frozenset(
     re.findall(
@@ -172,7 +109,6 @@ def stating(text: str, *, followed: bool = False) -> Stating:
     nothing is a claim too.
     """
     text = _HALVES.sub("\ufffd", text)
-    values = find_values(text)
     body = text[without_marker(text) :]
     plain = body.strip(_MARKUP).replace("\u2019", "'")
     words = re.findall(r"[\w']+", plain.lower())
@@ -184,10 +120,11 @@ def stating(text: str, *, followed: bool = False) -> Stating:
     cited = [value for value in inside if value.kind == "reference"]
     if cited and len(cited) == len(inside) and not _says_more(body, cited):
         return "nothing"
-    answers = words[0] in _YES_OR_NO
-    if followed and not answers and len(words) <= HEADING and is_heading(text, values, followed=body == text):
-        marked = is_heading(text, values, followed=False)
-        return "nothing" if marked and all(value.kind == "name" for value in values) else "an aside"
+    if followed and words[0] not in _YES_OR_NO and len(words) <= HEADING:
+        values = inside if body == text else find_values(text)
+        if is_heading(text, values, followed=body == text):
+            marked = is_heading(text, values, followed=False)
+            return "nothing" if marked and all(value.kind == "name" for value in values) else "an aside"
     return "an aside" if states_nothing(body, inside) and not _REFUSAL.fullmatch(plain) else "a claim"
 
 
@@ -199,12 +136,12 @@ def _is_courtesy(words: Sequence[str]) -> bool:
     return every <= _COURTESY and (assented or not every.isdisjoint(_POLITE))
 
 
-def stating_of(text: str, statements: Sequence[Statement]) -> list[Stating]:
-    """The same of each of a text's statements."""
-    starts = [*(one.start for one in statements[1:]), len(text)][: len(statements)]
+def stating_of(text: str, sentences: Sequence[tuple[int, int]]) -> list[Stating]:
+    """The same of each of a text's sentences, which are at these places (start, end)."""
+    following = [*(start for start, _ in sentences[1:]), len(text)][: len(sentences)]
     lines = [
-        (text[one.start : one.end], ends_line(text[one.end : start]))
-        for one, start in zip(statements, starts, strict=True)
+        (text[start:end], ends_line(text[end:after]))
+        for (start, end), after in zip(sentences, following, strict=True)
     ]
     pairs = zip(lines, followed_in(lines), strict=True)
     return [stating(line, followed=followed) for (line, _), followed in pairs]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lrp4rag.sentence_stream import statements_in
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.values.stating import Stating, stating, stating_of
 
 CLAIM: Stating = "a claim"
@@ -114,12 +114,12 @@ def test_a_long_sentence_is_no_courtesy() -> None:
 
 def test_a_line_is_a_heading_only_where_another_line_follows_it() -> None:
     text = "**Fees**\n\nIt is free. **Fees** It is so.\n\n**Fees**"
-    statements = statements_in(text)
-    assert [text[one.start : one.end] for one in statements][:2] == ["**Fees**", "It is free."]
+    statements = sentences_in(text)
+    assert [text[start:end] for start, end in statements][:2] == ["**Fees**", "It is free."]
     found = stating_of(text, statements)
     assert found[0] == NOTHING
     assert set(found[1:]) == {CLAIM}
 
 
 def test_a_text_without_a_statement_states_nothing() -> None:
-    assert stating_of("  \n", statements_in("  \n")) == []
+    assert stating_of("  \n", sentences_in("  \n")) == []
