@@ -59,6 +59,8 @@ def quiet_ray() -> Any:
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     os.environ.setdefault("RAY_DATA_LOG_LEVEL", "ERROR")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    # A thread of Ray Data that outlives a failed run would otherwise join the cluster again, unasked.
+    os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
     try:
         import ray
     except ImportError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,11 +14,15 @@ import pytest
 @contextmanager
 def cluster_of(*cpus: int) -> Iterator[Any]:
     """A cluster with a machine for each number of cores, the first of them the head."""
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # read when Ray is imported
     pytest.importorskip("ray.serve", reason="Ray is not installed: pip install 'lrp4rag[ray,serve]'")
+    import ray
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         found = begun_cluster(*cpus)
         yield found
+        ray.shutdown()  # a cluster does not end while this process is joined to its head
         found.shutdown()
 
 
