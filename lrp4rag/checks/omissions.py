@@ -137,7 +137,7 @@ class Omissions:
         for one in amounts:
             alike = [other for other in said.amounts if comparable(one, other)]
             # One that agrees with nothing there is said wrongly, not left out.
-            if any(agree(one, other) or not _stands_in(other, condition) for other in alike):
+            if any(agree(other, one) or not _stands_in(other, condition) for other in alike):
                 return True
         words = _forms(condition.text) - _forms(condition.core) - _forms(_SIGNS)
         if not words:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from lrp4rag.classifiers.casing import in_plain_case
+from lrp4rag.classifiers.contradiction import computed_of
 from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.model import Assessment, with_premise
 from lrp4rag.classifiers.premise import premise_of
@@ -26,7 +27,7 @@ from lrp4rag.classifiers.verdict import (
 )
 from lrp4rag.example import Example
 from lrp4rag.features.context import context_of
-from lrp4rag.features.contrast import first_difference
+from lrp4rag.features.contrast import claims, first_difference
 from lrp4rag.features.parts import PROMPT
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import PlainReplay, RelevanceReplay, Replay
@@ -38,6 +39,7 @@ from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import Encoded, Truncation
 from lrp4rag.reader.reader import Reader
+from lrp4rag.values.arithmetic import Computed
 from lrp4rag.values.nearest import Nearest, nearest
 
 
@@ -424,11 +426,21 @@ def _shifts(example: Example, encoded: Encoded) -> list[int]:
 
 
 def with_nearest(verdict: Verdict, example: Example, encoded: Encoded) -> Verdict:
-    """Each sentence with the one of the passages that has most of its words."""
+    """Each sentence with the one of the passages that has most of its words, and the values that follow from
+    those of a passage."""
     sentences = tuple(
         replace(one, nearest=nearest_to(one.text, example, encoded)) for one in verdict.sentences
     )
-    return replace(verdict, sentences=sentences)
+    return replace(verdict, sentences=sentences, computed=_computed(example, encoded))
+
+
+def _computed(example: Example, encoded: Encoded) -> tuple[Computed, ...]:
+    context = context_of(encoded)
+    claimed = ((claim, encoded.response[slice(*claim.sentence)]) for claim in claims(encoded))
+    found = (computed_of(claim, context, sentence) for claim, sentence in claimed)
+    some = [one for one in found if one is not None]
+    shifts = _shifts(example, encoded) if some else []
+    return tuple(one.shifted(shifts[one.passage]) for one in some)
 
 
 def nearest_to(statement: str, example: Example, encoded: Encoded) -> Nearest | None:

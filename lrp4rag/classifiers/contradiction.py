@@ -13,6 +13,7 @@ from lrp4rag.classifiers.verdict import Contradiction
 from lrp4rag.features.context import Context, context_of
 from lrp4rag.features.contrast import Claim, Scored, contrasts
 from lrp4rag.features.record import Record
+from lrp4rag.values.arithmetic import Computed, computed, is_arithmetic
 from lrp4rag.values.index import Occurrence
 from lrp4rag.values.polarity import opposed, opposites
 from lrp4rag.values.words import content_words
@@ -68,7 +69,13 @@ def _contradiction(
     value, start = claim.value, claim.sentence[0]
     if value.kind != "polarity" and _DENIED.search(record.encoded.response[start : value.start]):
         return None  # what is denied is not said
+    sentence = record.encoded.response[slice(*claim.sentence)]
+    if not claim.support and (is_arithmetic(sentence) or computed_of(claim, context, sentence) is not None):
+        return None  # no place has what is computed from several
+    stands = _stands(claim, context)
     for occurrence, margin in _others(claim, scored, context, record):
+        if stands and occurrence.similarity <= stands:
+            continue  # what a passage says of something else contradicts nothing
         if margin > 0 or (not claim.support and occurrence.similarity >= ALIKE):
             found = Contradiction(
                 value.start,
@@ -82,6 +89,25 @@ def _contradiction(
             )
             return Compared(found, occurrence.similarity, claim.support)
     return None
+
+
+def _stands(claim: Claim, context: Context) -> float:
+    """How similar the surroundings are of the best place that has a value, or has it as it is written; 0 of
+    words with an opposite, which stand everywhere."""
+    value = claim.value
+    if value.kind == "polarity":
+        return 0.0
+    if claim.support or value.text.isdigit():
+        return claim.support
+    written = re.compile(rf"(?<!\w){re.escape(value.text)}(?!\w)")
+    return float(any(written.search(passage) for passage in context.passages))
+
+
+def computed_of(claim: Claim, context: Context, sentence: str) -> Computed | None:
+    """How a quantity that no passage has follows from those that one has."""
+    if claim.support or claim.value.kind != "quantity":
+        return None
+    return computed(claim.value, sentence, context.index, context.index.similarities(content_words(sentence)))
 
 
 def _others(

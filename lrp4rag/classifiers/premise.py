@@ -73,7 +73,7 @@ def _supposed(question: str, passages: tuple[str, ...]) -> tuple[Supposed, ...]:
         around = question[: value.start] + question[value.end :]
         occurrences = index.occurrences(value, index.similarities(content_words(around)))
         others = [one for one in rivals(value, occurrences) if one.similarity > 0]
-        if others and not any(agree(one.value, value) for one in occurrences):
+        if others and not any(agree(value, one.value) for one in occurrences):
             found.append(Supposed(value, others[0].value))
     return tuple(found)
 

@@ -16,6 +16,7 @@ from lrp4rag.features.units import smoothed
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.values.arithmetic import Computed
 from lrp4rag.values.nearest import Nearest
 from lrp4rag.values.stating import Stating, stating_of
 
@@ -152,7 +153,8 @@ class Verdict:
     response states nothing, there is a threshold and no verdict.
     `token_relevance` (t) is the smoothed relevance of the prompt, which marks the suspect tokens of a vector
     detector, None where none was pushed; `marks` are a token detector's. `shift` is what the known
-    generator adds to the log odds.
+    generator adds to the log odds. `computed` are values that no passage has and that follow from some that
+    one has.
     """
 
     probability: float | None
@@ -165,6 +167,7 @@ class Verdict:
     reasons: tuple[Reason, ...] = ()
     unlike: tuple[Unlike, ...] = ()
     shift: float = 0.0
+    computed: tuple[Computed, ...] = ()
 
     def __post_init__(self) -> None:
         """What is no number compares as below any threshold: it must not pass for "grounded"."""

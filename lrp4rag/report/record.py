@@ -29,6 +29,7 @@ def record(
     the response, what a passage has in their place and where, by how many nats the reader prefers that
     (`margin`), and what the passage speaks for it (`relevance`). Relevance is in logits, and null where it
     was not computed. `reasons` are contradicted values, and features that moved the verdict, in log odds;
+    `computed` are values that no passage has and that follow from those of one, at its `parts`;
     `generator_shift` is what the known generator adds to them. `decision` is what a policy does with the
     response, with what its checks found; null without one.
     """
@@ -42,6 +43,17 @@ def record(
         "prevalence": _number(prevalence),
         "generator_shift": _number(verdict.shift),
         "unlike": [asdict(one) for one in verdict.unlike],
+        "computed": [
+            {
+                "start": one.start,
+                "end": one.end,
+                "text": one.text,
+                "words": one.words,
+                "passage": one.passage + 1,
+                "parts": [{"start": start, "end": end} for start, end in one.parts],
+            }
+            for one in verdict.computed
+        ],
         "reasons": [_reason(reason) for reason in reasons_of(verdict)],
         "spans": [_span(span) for span in verdict.spans],
         "sentences": [_sentence(sentence) for sentence in verdict.sentences],

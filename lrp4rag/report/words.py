@@ -13,6 +13,7 @@ from lrp4rag.text import one_line, visible
 if TYPE_CHECKING:
     from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
     from lrp4rag.reader.encoding import Encoded
+    from lrp4rag.values.arithmetic import Computed
 
 REASONS = {
     "passages": "relevance from the passages {} logits",
@@ -108,15 +109,25 @@ def _sentences(count: int) -> str:
 
 
 def reasons_of(verdict: Verdict) -> tuple[Reason, ...]:
-    """The verdict's reasons, with their words: contradicted values first, then features."""
+    """The verdict's reasons, with their words: contradicted and computed values first, then features."""
     found = list[Reason]()
     for number, sentence in enumerate(verdict.sentences):
         for one in verdict.contradictions:
             if sentence.start <= one.start < sentence.end:
                 words = f"{_which(number, verdict)}: {_instead(one)}"
                 found.append(Reason("contradiction", None, number, words=words))
+        for result in verdict.computed:
+            if sentence.suspect and sentence.start <= result.start < sentence.end:
+                words = f"{_which(number, verdict)}: {computed_words(result)}"
+                found.append(Reason("computed", None, number, words=words))
     features = (replace(one, words=reason_words(one, verdict)) for one in verdict.reasons)
-    return (*found, *(one for one in features if one.feature != "contradiction"))
+    return (*found, *(one for one in features if one.feature not in ("contradiction", "computed")))
+
+
+def computed_words(one: Computed) -> str:
+    """How a value follows from those of a passage: `"42": computed, 24 + 18 (passage 1)`."""
+    words = one_line(one.words, 2 * VALUE_LENGTH)
+    return f'"{one_line(one.text, VALUE_LENGTH)}": computed, {words} (passage {one.passage + 1})'
 
 
 def _which(number: int, verdict: Verdict) -> str:

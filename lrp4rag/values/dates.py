@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from lrp4rag.values.numerals import ORDINALS, number_of_roman
 from lrp4rag.values.value import Value, without_overlaps
 
 _MONTHS = "january february march april may june july august september october november december"
@@ -53,15 +54,43 @@ _HOLIDAYS = {
 _HOLIDAY = re.compile(rf"\b(?:{'|'.join(_HOLIDAYS)})\b".replace("'", "['\u2019]"), re.IGNORECASE)
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _WEEKDAY = re.compile(rf"\b(?P<day>{'|'.join(WEEKDAYS)})s?\b")
+_SHORT_DAY = "(?:Mon|Tue|Tues|Wed|Thu|Thur|Thurs|Fri|Sat|Sun)"
+_SHORT_WEEKDAYS = re.compile(
+    rf"\b{_SHORT_DAY}\.?(?: ?[-\u2010-\u2015,/&] ?{_SHORT_DAY}\b\.?| (?:to|and) {_SHORT_DAY}\b\.?| (?=\d))+"
+)
+_DECADES = {"twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70,
+            "eighties": 80, "nineties": 90}  # fmt: skip
+_DECADE = re.compile(
+    rf"(?<!\w)['\u2019](?P<tens>\d)0s\b"
+    rf"|(?<=\bthe )(?:(?:early|mid|late)[- ])?(?P<word>{'|'.join(_DECADES)})\b",
+    re.IGNORECASE,
+)
+_CENTURY = re.compile(
+    rf"\b(?:(?P<number>\d\d?)(?:st|nd|rd|th)|(?-i:(?P<roman>[IVX]+))(?:th)?|(?P<word>{'|'.join(ORDINALS)}))"
+    r"[ -]century\b(?P<bc>,? B\.?C)?",
+    re.IGNORECASE,
+)
+_QUARTER = re.compile(
+    r"\b(?:(?:fiscal )?Q(?P<number>[1-4])|(?P<word>first|second|third|fourth) (?:fiscal )?quarter)\b"
+    rf"(?!-?finals?)(?:,? (?:of )?(?:the )?(?:fiscal )?(?:year )?{_YEAR}\b)?"
+)
+_HOURS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+_PART_OF_DAY = r"(?: (?:in the|this|at) (?P<{0}>morning|afternoon|evening|night))"
 _TIME = re.compile(
     r"(?<![\d:.,])\b(?:(?P<hour>[01]?\d|2[0-4])(?:[:.](?P<minute>[0-5]\d))? ?"
     r"(?:(?P<half>[ap])(?:\.m\.|m\b)|(?P<clock>o['\u2019]clock)\b)"
-    r"|(?P<hour2>[01]?\d|2[0-4]):(?P<minute2>[0-5]\d)(?![\d:]\d|\d)|(?:12 )?(?P<word>noon|midnight)\b)",
+    r"|(?P<hour2>[01]?\d|2[0-4]):(?P<minute2>[0-5]\d)(?![\d:]\d|\d)"
+    r"|(?:12 )?(?P<word>noon|midday|midnight)\b"
+    rf"|(?P<past>half|quarter|twenty|ten|five) (?P<way>past|to) (?P<spelt>{'|'.join(_HOURS)}|\d\d?)\b"
+    rf"|(?P<words>{'|'.join(_HOURS)}) (?:(?P<clock2>o['\u2019]clock)|(?P<half2>[ap])\.?m\b\.?)"
+    rf"|(?P<hour3>{'|'.join(_HOURS)}|1?\d)(?= (?:in the (?:morning|afternoon|evening)|at night)\b))"
+    r"(?: (?:in the |at |this )(?P<part>morning|afternoon|evening|night)\b)?",
     re.IGNORECASE,
 )
+_WAYS = {"half": 30, "quarter": 15, "twenty": 20, "ten": 10, "five": 5}
 _PERIOD = re.compile(
     r"\b(?:(?:per|each|every|a|an) (?:calendar |working |business )?"
-    r"(?P<unit>hour|day|week|fortnight|month|quarter(?! of\b)|year|season|decade)"
+    r"(?P<unit>second|minute|hour|day|night|week|fortnight|month|quarter(?! of\b)|year|season|decade)"
     r"|(?P<word>hourly|daily|weekly|fortnightly|monthly|quarterly|yearly|annually|annual))\b",
     re.IGNORECASE,
 )
@@ -74,16 +103,29 @@ def find_dates(text: str) -> Iterator[Value]:
 
 
 def find_times(text: str) -> Iterator[Value]:
-    """Times of the day, as minutes after midnight."""
+    """Times of the day, as minutes after midnight; 12 follows where the half of the day is not told."""
     for match in _TIME.finditer(text):
-        if match["word"]:
-            minutes = 720 if match["word"].lower() == "noon" else 0
-        else:
-            hour, minute = int(match["hour"] or match["hour2"]), int(match["minute"] or match["minute2"] or 0)
-            if match["half"]:
-                hour = hour % 12 + 12 * (match["half"].lower() == "p")
-            minutes = 60 * (hour % 24) + minute
-        yield Value("time", *match.span(), match[0], key=(minutes,))
+        yield Value("time", *match.span(), match[0], key=_minutes(match))
+
+
+def _minutes(match: re.Match[str]) -> tuple[int, ...]:
+    if match["word"]:
+        return (0 if match["word"].lower() == "midnight" else 720,)
+    written = (match["hour"] or match["hour2"] or match["hour3"] or match["words"] or match["spelt"]).lower()
+    hour = int(written) if written.isdigit() else _HOURS.index(written) + 1
+    minute = int(match["minute"] or match["minute2"] or 0)
+    if match["past"]:
+        minute = _WAYS[match["past"].lower()] * (1 if match["way"].lower() == "past" else -1)
+    half, part = (match["half"] or match["half2"] or "").lower(), (match["part"] or "").lower()
+    if part in ("afternoon", "evening") or (part == "night" and hour % 12 >= 6):
+        half = half or "p"
+    elif part in ("morning", "night"):
+        half = half or "a"
+    told = bool(half) or hour > 12 or bool(match["hour2"])
+    if half:
+        hour = hour % 12 + 12 * (half == "p")
+    minutes = (60 * hour + minute) % (24 * 60)
+    return (minutes,) if told else (minutes, 12)
 
 
 def find_periods(text: str) -> Iterator[Value]:
@@ -100,12 +142,43 @@ def _dates(text: str) -> Iterator[Value]:
             key = _key(match.groupdict())
             if any(part is not None for part in key):
                 yield Value("date", *match.span(), match[0], unit="decade" * match[0].endswith("0s"), key=key)
+    yield from _spans_of_years(text)
     for match in _HOLIDAY.finditer(text):
         month, day = _HOLIDAYS[match[0].casefold().replace("\u2019", "'")]
         yield Value("date", *match.span(), match[0], key=(None, month, day, None))
     for match in _WEEKDAY.finditer(text):
-        weekday = WEEKDAYS.index(match["day"])
-        yield Value("date", *match.span(), match[0], unit="weekday", key=(None, None, None, weekday))
+        yield _weekday(text, *match.span())
+    for several in _SHORT_WEEKDAYS.finditer(text):
+        for match in re.finditer(_SHORT_DAY, several[0]):
+            yield _weekday(text, several.start() + match.start(), several.start() + match.end())
+
+
+def _spans_of_years(text: str) -> Iterator[Value]:
+    """Decades ("the nineties", "the '90s") and centuries by their first year, and quarters of a year."""
+    for match in _DECADE.finditer(text):
+        tens = _DECADES[match["word"].lower()] if match["word"] else int(match["tens"]) * 10
+        year = (1900 if tens > 20 else 2000) + tens
+        yield Value("date", *match.span(), match[0], unit="decade", key=(year, None, None, None))
+    for match in _CENTURY.finditer(text):
+        number = number_of_roman(match["roman"] or "") or int(
+            match["number"] or ORDINALS.index((match["word"] or "first").lower()) + 1
+        )
+        year = -100 * number if match["bc"] else 100 * (number - 1)
+        yield Value("date", *match.span(), match[0], unit="century", key=(year, None, None, None))
+    for match in _QUARTER.finditer(text):
+        number = int(match["number"] or ORDINALS.index(match["word"].lower()) + 1)
+        yield Value(
+            "date",
+            *match.span(),
+            match[0],
+            unit="quarter",
+            key=(int(match["year"]) if match["year"] else None, number, None, None),
+        )
+
+
+def _weekday(text: str, start: int, end: int) -> Value:
+    day = next(k for k, name in enumerate(WEEKDAYS) if text.startswith(name[:3], start))
+    return Value("date", start, end, text[start:end], unit="weekday", key=(None, None, None, day))
 
 
 def _key(found: dict[str, str | None]) -> tuple[int | None, int | None, int | None, None]:

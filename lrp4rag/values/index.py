@@ -88,14 +88,14 @@ class Index:
 
 def support(value: Value, occurrences: Sequence[Occurrence]) -> float:
     """The best similarity of an occurrence that agrees; 0 for none."""
-    return max((one.similarity for one in occurrences if agree(one.value, value)), default=0.0)
+    return max((one.similarity for one in occurrences if agree(value, one.value)), default=0.0)
 
 
 def rivals(value: Value, occurrences: Sequence[Occurrence]) -> list[Occurrence]:
     """Occurrences that do not agree, each value once, the most similar first."""
     found: list[Occurrence] = []
     for one in occurrences:
-        if not agree(one.value, value) and not any(agree(one.value, other.value) for other in found):
+        if not agree(value, one.value) and not any(agree(one.value, other.value) for other in found):
             found.append(one)
     return found
 

@@ -28,6 +28,17 @@ _PAIRS = (
     ("upper", "lower"), ("near", "far"), ("best", "worst"), ("better", "worse"), ("same", "different"),
     ("true", "false"), ("legal", "illegal"), ("active", "inactive"), ("enabled", "disabled"), ("on", "off"),
     ("like", "unlike"), ("if", "unless"), ("both", "neither"), ("some", "no"), ("closest", "farthest"),
+    ("available", "unavailable"), ("refundable", "non-refundable"), ("valid", "invalid"),
+    ("solved", "unsolved"), ("usual", "unusual"), ("paid", "unpaid"), ("guilty", "innocent"),
+    ("in favour of", "against"), ("in favor of", "against"), ("free of charge", "charged"),
+    ("weekdays", "weekends"), ("weekday", "weekend"), ("opening", "closing"),
+    ("north", "south"), ("east", "west"), ("northern", "southern"), ("eastern", "western"),
+    ("won", "lost"), ("wins", "loses"), ("profit", "loss"), ("import", "export"), ("imports", "exports"),
+    ("imported", "exported"), ("faster", "slower"), ("elder", "younger"),
+    ("earliest", "latest"), ("grown", "shrunk"), ("highest", "lowest"), ("largest", "smallest"),
+    ("longest", "shortest"), ("fastest", "slowest"), ("to the left", "to the right"),
+    ("succeeded", "failed"), ("passed", "failed"), ("male", "female"), ("started", "ended"),
+    ("strengthens", "weakens"), ("improved", "worsened"),
 )  # fmt: skip
 
 OPPOSITES: dict[str, tuple[str, ...]] = {}
@@ -47,7 +58,20 @@ _SAME = {
     **dict.fromkeys(("no more than", "not more than", "up to", "maximum"), "at most"),
     **dict.fromkeys(("no less than", "not less than", "no fewer than", "minimum"), "at least"),
     **dict.fromkeys(_BE_DO_HAVE, "not"),
-    **{"outdoors": "outside", "indoors": "inside", "permitted": "allowed", "prohibited": "forbidden"},
+    **{"outdoors": "outside", "indoors": "inside"},
+    **dict.fromkeys(("permitted", "authorised", "authorized"), "allowed"),
+    **dict.fromkeys(("prohibited", "banned", "barred", "disallowed", "not permitted"), "forbidden"),
+    **dict.fromkeys(("mandatory", "compulsory", "obligatory", "necessary"), "required"),
+    **dict.fromkeys(("voluntary", "unnecessary"), "optional"),
+    **dict.fromkeys(("include", "includes", "including"), "included"),
+    **dict.fromkeys(("exclude", "excludes", "excluding", "except"), "excluded"),
+    **{"shut": "closed", "declined": "rejected", "refused": "rejected", "accepts": "accepted"},
+    **{"in favor of": "in favour of", "risky": "unsafe", "dangerous": "unsafe"},
+    **{"charged": "chargeable", "free of charge": "free", "nonrefundable": "non-refundable"},
+    **{"approved": "accepted", "increases": "increase", "increased": "increase", "rose": "increase"},
+    **{"rises": "increase", "grew": "increase", "grown": "increase", "decreases": "decrease"},
+    **{"decreased": "decrease", "fell": "decrease", "falls": "decrease", "shrank": "decrease"},
+    **{"shrunk": "decrease"},
 }
 """Words that say the same, by the one that stands for them."""
 _NO_VALUES = {"like", "on", "first", "left", "right"} | {
@@ -69,7 +93,26 @@ _NEGATED = (
     rf"(?:{'|'.join((*_BE_DO_HAVE, *_MODALS))}){_NOT}\b|cannot|won['\u2019]t|can['\u2019]t"
     r"|not(?! (?:more|less) than\b)"
 )
-_POLARITY = re.compile(rf"\b(?:(?P<negated>{_NEGATED})|{_TERMS})\b", re.IGNORECASE)
+_STATE_WORDS = """
+allowed permitted authorised required necessary mandatory compulsory obligatory optional open closed safe
+unsafe possible impossible available unavailable refundable valid invalid included excluded accepted
+approved legal illegal free enabled disabled active guilty solved paid
+"""
+_STATES = _STATE_WORDS.split()
+"""What something is or is not: with a "not" they are their opposites."""
+_DENIED_STATE = (
+    rf"(?:(?:{_NEGATED}|never|no longer)(?: be| been)?(?: \w{{2,12}}ly)?|(?<= )not)"
+    rf" (?P<state>{'|'.join(_STATES)})"
+)
+_POLARITY = re.compile(rf"\b(?:{_DENIED_STATE}|(?P<negated>{_NEGATED})|{_TERMS})\b", re.IGNORECASE)
+_NUMBERED = re.compile(r"\.? ?#?\d")
+"""Behind the "no" of "No. 5"."""
+
+_DENIAL = re.compile(
+    rf"(?P<verb>(?:(?:{'|'.join((*_BE_DO_HAVE, *_MODALS))}) ?)?)"
+    r"(?:not|never|no longer|n['\u2019]t|cannot) (?=.*\w)",
+    re.IGNORECASE,
+)
 
 _PLAIN_VERB = re.compile(rf"\b(?:{'|'.join(_BE_DO_HAVE)})\b(?!{_NOT}\b)", re.IGNORECASE)
 
@@ -102,9 +145,16 @@ def find_polarity(text: str) -> Iterator[Value]:
     the word that stands for its family, in which its opposites are.
     """
     for match in _POLARITY.finditer(text):
+        if match["state"]:
+            state = match["state"].casefold()
+            opposite = OPPOSITES[_SAME.get(state, state) if state not in OPPOSITES else state][0]
+            key = _SAME.get(opposite, opposite)
+            yield Value("polarity", *match.span(), match[0], unit=_FAMILIES.get(key, key), key=(key, 0))
+            continue
         negated = bool(match["negated"])
         plain = _without_not(match[0]) if negated else match[0].casefold()
-        if negated or plain not in _NO_VALUES:
+        numbers = plain == "no" and _NUMBERED.match(text, match.end())
+        if negated or not (plain in _NO_VALUES or numbers):
             key = _SAME.get(plain, plain) or "not"
             if negated and key == "must":  # what must not be may not be
                 key = "may"
@@ -122,8 +172,10 @@ def find_plain(text: str) -> Iterator[Value]:
 
 def opposites(value: Value) -> tuple[str, ...]:
     """What makes the other statement in the place of a polarity value, written as it is."""
-    if value.key[1]:
-        others: tuple[str, ...] = (_without_not(value.text),)
+    if (denied := _DENIAL.match(value.text)) is not None:  # "is never open", "are not allowed"
+        others: tuple[str, ...] = (f"{denied['verb'].strip()} {value.text[denied.end() :]}".strip(),)
+    elif value.key[1]:
+        others = (_without_not(value.text),)
     else:
         others = OPPOSITES.get(value.text.casefold(), ())
     return tuple(other.capitalize() if value.text[:1].isupper() else other for other in others)
@@ -135,7 +187,9 @@ def opposed(one: Value, other: Value) -> bool:
         return False
     if one.key[0] == other.key[0]:
         return one.key[1] != other.key[1]
-    return other.text.casefold() in {text.casefold() for text in opposites(one)}
+    if other.text.casefold() in {text.casefold() for text in opposites(one)}:
+        return True
+    return not (one.key[1] or other.key[1]) and frozenset((one.key[0], other.key[0])) in _OPPOSED
 
 
 def find_references(text: str) -> Iterator[Value]:
@@ -174,3 +228,10 @@ def _families() -> dict[str, str]:
 
 
 _FAMILIES = _families()
+_OPPOSED = frozenset(
+    frozenset((_SAME.get(one, one), _SAME.get(other, other)))
+    for one, others in OPPOSITES.items()
+    for other in others
+    if not {one, other} & {*_MODALS, "need to"} and " not" not in one + other
+)
+"""Pairs of words that stand for words with an opposite."""

@@ -9,14 +9,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from lrp4rag.values.units import MONEY, PERCENT, POUNDS, UNITS, in_base_unit
-from lrp4rag.values.value import Value, without_overlaps
+from lrp4rag.values.bounds import qualified
+from lrp4rag.values.units import CENTS, CURRENCIES, MONEY, PERCENT, POINTS, POUNDS, UNITS, Purse, in_base_unit
+from lrp4rag.values.value import Precision, Value, without_overlaps
 from lrp4rag.values.words import stop_words
 
 SCALES = {
     **{"dozen": 12.0, "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12},
     **{"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9},
 }
+
+FRACTION = 0.005
+"""What a half, a third and a quarter may be off, in their unit: 33 % is a third."""
 
 
 def _any_of(words: list[str]) -> str:
@@ -34,26 +38,33 @@ _HUNDREDS = (
 _BIG = "(?:thousand|million|billion)"
 _WORDS = rf"(?:(?:{_HUNDREDS}|an?) {_BIG}(?:(?: and)? {_HUNDREDS}(?: {_BIG})?){{0,2}}|{_HUNDREDS})"
 
-_DIGITS = r"\d{1,3}(?:[,\u00a0\u202f '\u2019]\d{3})+(?:\.\d+)?(?![\d,])|\d+(?:\.\d+)?"
+_DIGITS = (
+    r"\d{1,3}(?:[,\u00a0\u2009\u202f '\u2019]\d{3})+(?:\.\d+)?(?![\d,])"
+    r"|\d{1,3}(?:\.\d{3})+,\d\d?(?!\d)|\d+(?:\.\d+)?"  # 1.234,56
+)
+_MINUS = "-\u2010\u2011\u2012\u2013\u2212\uff0d"
 _VULGAR = r"[\u00bc-\u00be\u2150-\u215e]"
 _RATIO = r"[1-7]/[2-8](?![\d/])"
 _HALF = r"[ -]and[ -](?:(?:a|one)[ -](?:half|quarter)|three[ -]quarters)\b(?! of\b)"
-_GAP = r"[ \u00a0\u202f-]"
-_WHOLE = rf"(?:{_GAP}(?:calendar|consecutive|full|whole|more|extra|additional) |{_GAP})?"
-_WRITTEN = (*UNITS, *MONEY, *PERCENT, *POUNDS)
-_UNIT_WORDS = ["%", *(word for word in _WRITTEN if re.fullmatch("[a-z ]{3,}", word))]
-_UNIT_SIGNS = [word for word in (*UNITS, "\u20ac") if word not in _UNIT_WORDS]
-UNIT = rf"(?:(?:{_any_of(_UNIT_SIGNS)})|(?i:{_any_of(_UNIT_WORDS)}))(?![\w\u00b2\u00b3])"
+_GAP = r"[ \u00a0\u2009\u202f\u2011-]"
+_WHOLE = rf"(?:{_GAP}(?:calendar|consecutive|full|whole|more|extra|additional|US|UK|imperial) |{_GAP})?"
+_WRITTEN = (*UNITS, *MONEY, *CENTS, *PERCENT, *POINTS, *POUNDS)
+_UNIT_WORDS = ["%", "\uff05", *(word for word in _WRITTEN if re.fullmatch("[a-z. ]{3,}", word))]
+_UNIT_SIGNS = [word for word in (*UNITS, "\u20ac", "\u20b9", "\u00a2") if word not in _UNIT_WORDS]
+_RAISED = "\u2070\u00b9\u2074-\u2079"
+UNIT = rf"(?:(?:{_any_of(_UNIT_SIGNS)})|(?i:{_any_of(_UNIT_WORDS)}))(?![^\W{_RAISED}]|[\u00b2\u00b3])"
 """A regular expression for what may stand behind digits."""
-_WORD_UNIT = rf"(?i:{_any_of(_UNIT_WORDS)})(?![\w\u00b2\u00b3])"  # "one m" is no metre
+_WORD_UNIT = rf"(?i:{_any_of(_UNIT_WORDS)})(?![^\W{_RAISED}])"  # "one m" is no metre
+_COMMA = rf"\d+,\d\d?(?={_GAP}?{UNIT})"  # 104,5 m
+_CODES = "(?:USD|EUR|GBP|CHF|JPY|INR|AUD|CAD|CNY)"
 _SCALE = (
     r"(?P<scale>(?i:dozen|hundred|thousand|million|billion|trillion)\b|bn\b|[kK](?![\w/])"
     r"|(?(money)[mMbB](?!\w)|m(?= ?[\u20ac$\u00a3])))"
 )
 _NUMBER = re.compile(
-    r"(?<![\w.,/])(?P<minus>[-\u2212](?=\d)|(?i:minus) )?"
-    r"(?:(?P<money>US\$|[$\u20ac\u00a3\u00a5]|(?:USD|EUR|GBP|CHF|JPY)(?= ?\d)) ?)?"
-    rf"(?:(?P<fraction>{_VULGAR}|{_RATIO})|(?P<digits>{_DIGITS})(?P<part> ?{_VULGAR}| {_RATIO})?"
+    rf"(?<![\w.,/])(?P<minus>[{_MINUS}](?=[\d$\u20ac\u00a3\u00a5])|(?i:minus|negative) )?"
+    rf"(?:(?P<money>[UAC]S?\$|[$\u20ac\u00a3\u00a5\u20b9]|{_CODES}(?= ?\d)) ?(?P<debit>[{_MINUS}](?=\d))?)?"
+    rf"(?:(?P<fraction>{_VULGAR}|{_RATIO})|(?P<digits>{_COMMA}|{_DIGITS})(?P<part> ?{_VULGAR}| {_RATIO})?"
     r"(?P<nth>st|nd|rd|th)?"
     rf"|(?P<words>\b(?i:{_WORDS})\b))"
     rf"(?P<half>{_HALF})?(?:{_GAP}?{_SCALE})?"
@@ -63,17 +74,25 @@ _NUMBER = re.compile(
 # Phrases: "half an hour", "a quarter of the staff", "an hour and a quarter", "about an hour", "twice".
 _OF_WHAT = rf"(?P<unit>million|billion|dozen|{_any_of(_UNIT_WORDS)})\b"
 _PART = re.compile(
-    r"\b(?P<part>three[ -]quarters|two[ -]thirds|(?:one|a)[ -](?:half|third|quarter)|half)"
+    r"\b(?P<part>three[ -]quarters|two[ -]thirds|(?:one|a)[ -](?:half|third|quarter)|half"
+    r"|(?:one|an?|two|three|four|five|seven|nine)[ -](?:fif|six|eigh|ten)ths?(?= of\b))"
     rf"(?:(?: of)?(?: an?| one)?[ -]{_OF_WHAT}|(?P<of_all> of\b)|(?![-\w]| past\b))",
     re.IGNORECASE,
 )
 _PARTS = {"half": 1 / 2, "quarter": 1 / 4, "quarters": 3 / 4, "third": 1 / 3, "thirds": 2 / 3}
+_BELOW = {"fif": 5, "six": 6, "eigh": 8, "ten": 10}
+_OUT_OF = re.compile(
+    rf"\b(?P<above>{ONES}|{TEENS}|\d{{1,3}}) (?:in|out of)(?: every)? (?P<below>{ONES}|{TEENS}|\d{{1,4}})\b"
+    r"(?! ?(?:%|years|days|months|weeks|hours|minutes))",
+    re.IGNORECASE,
+)
 _BEFORE_PART = re.compile(
     r"\b(?:by|about|around|nearly|almost|than|over|under|roughly|to|from) \Z", re.IGNORECASE
 )
 _NO_PART = re.compile(r"\b(?:first|second|other|latter|better) \Z", re.IGNORECASE)
 _AN_HOUR = re.compile(
-    rf"\ban? (?:(?P<dozen>dozen)|(?P<unit>hour|day|week|fortnight|month|year|decade)(?P<half>{_HALF})?)\b",
+    r"\b(?:an?|every) (?:(?P<dozen>dozen)|(?P<unit>hour|day|week|fortnight|month|year|decade)"
+    rf"(?P<half>{_HALF})?)\b",
     re.IGNORECASE,
 )
 _DURING = re.compile(
@@ -93,7 +112,7 @@ _ITEM = re.compile(
     r"|(?<=[.:;!?] )(?P<running>\d{1,2})(?=[.)] )|(?<=\()(?P<bracket>\d{1,2})(?=\) )",
     re.MULTILINE,
 )
-_GLUED = re.compile(r"\w|[.,/:]\d")
+_GLUED = re.compile(rf"[^\W{_RAISED}]|[.,/:]\d")
 _NO_COUNT = re.compile(r"\b(?:no|any|every|each|this|that|which|another|some) \Z", re.IGNORECASE)
 _PRONOUN = re.compile(
     r"(?= (?:of|another|who|can|could|should|must|may|has|is|was)\b|['\u2019]|[.,;:?!)]|\Z)"
@@ -101,7 +120,21 @@ _PRONOUN = re.compile(
 _COUNTED = re.compile(r"[ -]([a-z]{3,})(?: ([a-z]{3,}))?")
 _LAST_SCALE = re.compile(r"\b(?:thousand|million|billion|trillion)\b", re.IGNORECASE)
 _RANGE = re.compile(r" ?(?:to|or|and|x|\u00d7|[-\u2010-\u2015]) ?", re.IGNORECASE)
-_STERLING = ("\u00a3", "sterling", "pence", "GBP")
+
+# "1 hour 30 minutes", "2 m 10 cm", "3 years and 6 months", 5'11".
+_JOINT = re.compile(r",? (?:and )?|,", re.IGNORECASE)
+_FEET = re.compile(
+    r"(?<![\w.,])(?P<feet>\d{1,2})(?:['\u2032\u2019] ?| ?(?:ft|feet|foot)\.? )(?P<inches>1[01]|\d)"
+    r"(?:[\"\u2033\u201d]| ?in\.?(?!\w)| inch(?:es)?\b)"
+)
+_CLOCKED = re.compile(r"(?<![\w.,])(?P<hours>\d{1,2}) ?h ?(?P<minutes>[0-5]\d)(?: ?m(?:in)?)?(?!\w)")
+
+# Marks that cite, and no numbers: [^1], 【1†source】, (7), **1**.
+_MARK = re.compile(
+    r"\[\^?\d{1,3}\]|\u3010[^\u3010\u3011\n]{0,80}\u3011|(?<=[^\W\d])\s?\((?P<bracket>\d{1,2})\)"
+    r"|(?<=[\w.,!?]) ?\*\*(?P<bold>\d{1,2})\*\*(?=\s*(?:[.,;:!?]|$))|\^\d{1,2}(?!\w)",
+    re.MULTILINE,
+)
 
 
 def find_quantities(text: str, context: str = "") -> Iterator[Value]:
@@ -109,42 +142,83 @@ def find_quantities(text: str, context: str = "") -> Iterator[Value]:
 
     "Pounds" are money where `text` or `context` has signs of it, and a weight elsewhere.
     """
-    sterling = any(sign in text or sign in context for sign in _STERLING)
-    found = [*_numbers(text, sterling), *_parts(text, sterling), *_phrases(text)]
+    purse = Purse.of(text, context)
+    found = [*_compounds(text), *_numbers(text, purse), *_parts(text, purse), *_phrases(text, purse)]
     finite = sorted(
         (one for one in found if math.isfinite(one.amount)), key=lambda one: (one.start, -one.end)
     )
-    yield from _with_units_of_ranges(text, without_overlaps(finite), sterling)
+    whole = _joined_units(text, list(_with_units_of_ranges(text, without_overlaps(finite), purse)))
+    for one in whole:
+        yield qualified(text, one)
 
 
-def _numbers(text: str, sterling: bool) -> Iterator[Value]:
+def _numbers(text: str, purse: Purse) -> Iterator[Value]:
     items = {match.start(match.lastgroup or 0) for match in _ITEM.finditer(text)}
+    items |= {
+        place for match in _MARK.finditer(text) if _cites(text, match) for place in range(*match.span())
+    }
     for match in _NUMBER.finditer(text):
         if match.start() in items or _GLUED.match(text, match.end()) or _is_pronoun(text, match):
             continue
-        amount = _amount(match)
+        amount = value = _amount(match)
+        step, factor = _step(match), 1.0
+        zeros = _zeros(amount, step)
         if match["nth"]:
             unit = "ordinal"
         elif match["money"]:
             unit = MONEY[match["money"].casefold()]
         else:
-            amount, unit = in_base_unit(
-                amount + _fraction(match["late"]), match["unit"] or "", sterling=sterling
-            )
-        yield Value(
-            "quantity", *match.span(), match[0], amount, unit, "" if unit else _noun(text, match.end())
-        )
+            amount, unit, factor = in_base_unit(amount + _fraction(match["late"]), match["unit"] or "", purse)
+        precision = Precision(step * factor, zeros * factor, _digits(match, value), factor)
+        noun = "" if unit else _noun(text, match.end())
+        yield Value("quantity", *match.span(), match[0], amount, unit, noun, precision=precision)
+
+
+def _cites(text: str, match: re.Match[str]) -> bool:
+    """Whether a number in brackets, or in bold, is a mark: "five (5)" repeats a word, "(5) wash" counts."""
+    if match["bracket"] is None:
+        return True
+    word = re.search(r"[^\W\d]+\Z", text[: match.start()].rstrip())
+    return not (word and re.fullmatch(rf"(?:{_BELOW_100}|hundred|thousand|million)", word[0], re.IGNORECASE))
+
+
+def _step(match: re.Match[str]) -> float:
+    """Half of the last place that is written, in the unit of the number; 1 % of a fraction."""
+    if match["fraction"] or match["part"] or match["half"]:
+        return FRACTION
+    scale = (match["scale"] or "").casefold()
+    decimals = _plain_digits(match["digits"] or "").partition(".")[2]
+    return 0.5 * 10.0 ** -len(decimals) * (1.0 if scale in ("", "dozen") else SCALES[scale])
+
+
+def _zeros(amount: float, step: float) -> float:
+    """Half of the last place of a whole number that is no zero."""
+    if not math.isfinite(amount) or amount != round(amount) or abs(amount) < 10 or step < 0.5:
+        return step
+    digits = f"{abs(round(amount))}"
+    return max(step, 0.5 * 10.0 ** (len(digits) - len(digits.rstrip("0"))))
+
+
+def _digits(match: re.Match[str], amount: float) -> int:
+    """How many digits are significant."""
+    written = _plain_digits(match["digits"] or "") or f"{amount:.0f}"
+    return max(len(written.replace(".", "").strip("-0")), 1)
+
+
+def _plain_digits(written: str) -> str:
+    """Digits with a point before the decimals and no other signs."""
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d\d?|\d+,\d\d?", written):
+        written = written.replace(".", "").replace(",", ".")
+    return re.sub(r"[^\d.]", "", written)
 
 
 def _amount(match: re.Match[str]) -> float:
     """The number before its unit; not a number where the words make none."""
-    if match["words"]:
-        number = _of_words(match["words"])
-    else:
-        number = float(re.sub(r"[^\d.]", "", match["digits"] or "0"))
+    words, digits = match["words"], match["digits"]
+    number = _of_words(words) if words else float(_plain_digits(digits or "0"))
     number += _fraction(match["fraction"]) + _fraction(match["part"]) + _fraction(match["half"])
     number *= SCALES[match["scale"].casefold()] if match["scale"] else 1.0
-    return -number if match["minus"] else number
+    return -number if match["minus"] or match["debit"] else number
 
 
 def _of_words(words: str) -> float:
@@ -154,6 +228,10 @@ def _of_words(words: str) -> float:
         return float(text2num(re.sub(r"\Aan? ", "one ", words.casefold()), "en"))
     except ValueError:
         return math.nan
+
+
+def _of_words_or_digits(written: str) -> float:
+    return float(written) if written.isdigit() else _of_words(written)
 
 
 def _fraction(written: str | None) -> float:
@@ -166,23 +244,32 @@ def _fraction(written: str | None) -> float:
     if "/" in plain:
         above, below = plain.split("/")
         return int(above) / int(below)
-    return _PARTS[re.split(r"[ -]", plain.casefold())[-1]]
+    words = re.split(r"[ -]", plain.casefold())
+    if (parts := _BELOW.get(words[-1].rstrip("s").removesuffix("th"))) is not None:
+        return (1 if words[0] in ("a", "an") else ONES.split("|").index(words[0])) / parts
+    return _PARTS[words[-1]]
 
 
-def _parts(text: str, sterling: bool) -> Iterator[Value]:
+def _parts(text: str, purse: Purse) -> Iterator[Value]:
     """Fractions of a unit ("half an hour"), of a scale ("half a million") or of anything else, in percent."""
+    for match in _OUT_OF.finditer(text):
+        above, below = (_of_words_or_digits(match[group]) for group in ("above", "below"))
+        if 0 < above < below:
+            exact = Precision(100 * FRACTION, 100 * FRACTION, 1, 100.0)
+            yield Value("quantity", *match.span(), match[0], 100 * above / below, "%", precision=exact)
     for match in _PART.finditer(text):
         before = text[max(match.start() - 12, 0) : match.start()]
         part, what, end = _fraction(match["part"]), (match["unit"] or "").casefold(), match.end()
         if what in SCALES:
-            amount, unit = part * SCALES[what], ""
+            amount, unit, factor = part * SCALES[what], "", SCALES[what]
         elif what:
-            amount, unit = in_base_unit(part, what, sterling=sterling)
+            amount, unit, factor = in_base_unit(part, what, purse)
         elif _NO_PART.search(before) or not (_tells_a_share(match) or _BEFORE_PART.search(before)):
             continue
         else:
-            amount, unit = 100 * part, "%"
-        yield Value("quantity", match.start(), end, text[match.start() : end], amount, unit)
+            amount, unit, factor = 100 * part, "%", 100.0
+        exact = Precision(2 * FRACTION * factor, 2 * FRACTION * factor, 1, factor)
+        yield Value("quantity", match.start(), end, text[match.start() : end], amount, unit, precision=exact)
 
 
 def _tells_a_share(match: re.Match[str]) -> bool:
@@ -190,14 +277,15 @@ def _tells_a_share(match: re.Match[str]) -> bool:
     return bool(match["of_all"]) or not re.match(r"a\b", match["part"], re.IGNORECASE)
 
 
-def _phrases(text: str) -> Iterator[Value]:
+def _phrases(text: str, purse: Purse) -> Iterator[Value]:
     for match in _AN_HOUR.finditer(text):
         if match["dozen"]:
             yield Value("quantity", *match.span(), match[0], 12.0, "", _noun(text, match.end()))
         elif match["half"] or _DURING.search(text[max(match.start() - 15, 0) : match.start()]):
             # "An hour" alone says how often.
-            amount, unit = in_base_unit(1 + _fraction(match["half"]), match["unit"], sterling=False)
-            yield Value("quantity", *match.span(), match[0], amount, unit)
+            amount, unit, factor = in_base_unit(1 + _fraction(match["half"]), match["unit"], purse)
+            exact = Precision(FRACTION * factor, FRACTION * factor, 1, factor)
+            yield Value("quantity", *match.span(), match[0], amount, unit, precision=exact)
     for match in _TIMES.finditer(text):
         yield Value("quantity", *match.span(), match[0], 2.0 if match["twice"] else 1.0, "", "time")
 
@@ -225,16 +313,27 @@ def _with_scales_of_ranges(text: str, found: list[Value]) -> Iterator[Value]:
     for one, after in pairwise([*found, None]):
         if one is not None:
             factor = _scale_of_range(one, after) if after is not None and _joined(text, one, after) else 1.0
-            yield replace(one, amount=one.amount * factor)
+            exact = one.precision
+            yield replace(
+                one,
+                amount=one.amount * factor,
+                precision=replace(exact, step=exact.step * factor, zeros=exact.zeros * factor),
+            )
 
 
-def _with_units_of_ranges(text: str, found: list[Value], sterling: bool) -> Iterator[Value]:
+def _with_units_of_ranges(text: str, found: list[Value], purse: Purse) -> Iterator[Value]:
     for k, one in enumerate(_with_scales_of_ranges(text, found)):
         before, after = found[k - 1] if k else None, found[k + 1] if k + 1 < len(found) else None
         if after is not None and after.unit and not one.unit and _joined(text, one, after):
             unit = _NUMBER.match(after.text)
-            amount, name = in_base_unit(one.amount, (unit and unit["unit"]) or "", sterling=sterling)
-            yield replace(one, amount=amount, unit=name or after.unit, noun="")
+            amount, name, factor = in_base_unit(one.amount, (unit and unit["unit"]) or "", purse)
+            exact = replace(
+                one.precision,
+                step=one.precision.step * factor,
+                zeros=one.precision.zeros * factor,
+                factor=factor,
+            )
+            yield replace(one, amount=amount, unit=name or after.unit, noun="", precision=exact)
         elif before is not None and _has_sign(before) and not one.unit and _joined(text, before, one):
             yield replace(one, unit=before.unit, noun="")
         else:
@@ -260,3 +359,54 @@ def _joined(text: str, one: Value, other: Value) -> bool:
 def _has_sign(value: Value) -> bool:
     """Whether a currency stands before its number."""
     return value.unit in MONEY.values() and not value.text[:1].isalnum()
+
+
+def _compounds(text: str) -> Iterator[Value]:
+    """Heights in feet and inches, and durations such as "1h30"."""
+    for match in _FEET.finditer(text):
+        inch = 0.0254
+        amount = (12 * int(match["feet"]) + int(match["inches"])) * inch
+        yield Value(
+            "quantity",
+            *match.span(),
+            match[0],
+            amount,
+            "meter",
+            precision=Precision(inch / 2, inch / 2, 2, inch),
+        )
+    for match in _CLOCKED.finditer(text):
+        amount = 3600.0 * int(match["hours"]) + 60.0 * int(match["minutes"])
+        yield Value("quantity", *match.span(), match[0], amount, "second", precision=Precision(30, 30, 3, 60))
+
+
+def _joined_units(text: str, found: list[Value]) -> list[Value]:
+    """The same with "1 hour 30 minutes" as one: a part of the unit before it follows."""
+    joined: list[Value] = []
+    for one in found:
+        before = joined[-1] if joined else None
+        if before is not None and _is_part(text, before, one):
+            start = before.start
+            joined[-1] = replace(
+                before,
+                end=one.end,
+                text=text[start : one.end],
+                amount=before.amount + (one.amount if one.unit else one.amount / 100),
+                precision=replace(one.precision, digits=before.precision.digits + one.precision.digits),
+            )
+        else:
+            joined.append(one)
+    return joined
+
+
+def _is_part(text: str, one: Value, other: Value) -> bool:
+    """Whether a second quantity is less than one unit of the first, and joined to it."""
+    if one.unit in CURRENCIES and not other.unit:  # "twelve pounds fifty"
+        after = re.match(r"\s*(?:[.,;:!?)]|$|(?:a|an|per|each|for|in)\b)", text[other.end : other.end + 8])
+        whole = one.amount.is_integer() and other.precision.step == 0.5
+        return text[one.end : other.start] == " " and whole and 10 <= other.amount < 100 and bool(after)
+    if one.unit != other.unit or one.unit in ("", "%", "points", "ordinal", "kelvin") or other.amount <= 0:
+        return False
+    if other.end - one.start > 60 or not _JOINT.fullmatch(text, one.end, other.start):
+        return False
+    first, second = one.precision.factor, other.precision.factor
+    return second < first and other.amount < first and not text[one.start : one.end].startswith("half")

@@ -451,9 +451,9 @@ def test_odd_input_has_finite_scores(tiny_reader: Reader, response: str, passage
 
 
 def test_a_plain_verb_is_a_value_where_the_passages_deny_one_nearby() -> None:
-    denied = "The ramp is not open to dogs. The pier has a shop."
-    assert texts(claim_of("The ramp is open to dogs.", "is", denied)) == ["is not"]
-    plain = claims(encoded("The ramp is open to dogs.", ("The ramp is open. The pier has a shop.",)))
+    denied = "The ramp is not wet at dawn. The pier has a shop."
+    assert texts(claim_of("The ramp is wet at dawn.", "is", denied)) == ["is not"]
+    plain = claims(encoded("The ramp is wet at dawn.", ("The ramp is wet. The pier has a shop.",)))
     assert "is" not in {one.value.text for one in plain}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lrp4rag.values import agree
 from lrp4rag.values.dates import find_dates, find_periods, find_times
 
 
@@ -68,15 +69,25 @@ def test_other_numbers_and_words_are_no_dates(text: str) -> None:
         ("at 9 am", "9 am", 540),
         ("at 9.15 p.m. sharp", "9.15 p.m.", 1275),
         ("at 12:05 AM", "12:05 AM", 5),
-        ("by 9 o'clock", "9 o'clock", 540),
         ("at 24:00", "24:00", 0),
         ("at 12 noon", "12 noon", 720),
         ("before midnight", "midnight", 0),
+        ("7 o'clock in the evening", "7 o'clock in the evening", 1140),
+        ("at half past eight in the morning", "half past eight in the morning", 510),
     ],
 )
 def test_a_time_is_minutes_after_midnight(text: str, written: str, minutes: int) -> None:
     (found,) = find_times(text)
     assert (found.text, found.key) == (written, (minutes,))
+
+
+@pytest.mark.parametrize(("text", "minutes"), [("by 9 o'clock", 540), ("at quarter to nine", 525)])
+def test_a_clock_does_not_tell_the_half_of_the_day(text: str, minutes: int) -> None:
+    (found,) = find_times(text)
+    (evening,) = find_times(f"{(minutes + 720) // 60}:{minutes % 60:02}")
+    assert found.key == (minutes, 12)
+    assert agree(found, evening)
+    assert agree(evening, found)
 
 
 @pytest.mark.parametrize("text", ["a ratio of 3:1", "9 amps", "1:23:45", "I am here", "35:70"])

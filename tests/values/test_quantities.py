@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lrp4rag.values.find import find_values
 from lrp4rag.values.quantities import find_quantities
 from lrp4rag.values.units import MONEY, PERCENT, POUNDS, UNITS
 
@@ -84,6 +85,22 @@ def test_a_range_shares_its_unit(text: str, amounts: list[float], unit: str) -> 
     assert [one.amount for one in found] == pytest.approx(amounts)
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("It takes 5 days\u30101\u2020source\u3011.", "5 days"),
+        ("It takes 5 days[^1].", "5 days"),
+        ("It takes 5 days **1**.", "5 days"),
+        ("It takes 5 days (7).", "5 days"),
+        ("It takes 5 days\u2077.", "5 days"),
+        ("It takes seven (7) days.", "seven"),
+        ("It takes 3\u200b0 days.", "3\u200b0 days"),
+    ],
+)
+def test_a_mark_that_cites_is_no_quantity(text: str, written: str) -> None:
+    assert [one.text for one in find_values(text) if one.kind == "quantity"] == [written]
+
+
 def test_numbers_joined_by_an_and_stay_apart() -> None:
     assert [(one.amount, one.unit) for one in find_quantities("six and 7 km")] == [(6, ""), (7000, "meter")]
 
@@ -125,7 +142,7 @@ def test_a_plain_count_has_a_noun(text: str, noun: str) -> None:
     assert next(find_quantities(text)).noun == noun
 
 
-_SIGNS_BEFORE = ("$", "us$", "\u00a3", "\u00a5")
+_SIGNS_BEFORE = ("$", "us$", "a$", "c$", "\u00a3", "\u00a5")
 
 
 @pytest.mark.parametrize("written", sorted({*UNITS, *MONEY, *PERCENT, *POUNDS}.difference(_SIGNS_BEFORE)))

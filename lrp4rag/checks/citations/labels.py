@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lrp4rag.sentences import split_sentences
+from lrp4rag.values.numerals import number_of_roman
 
 _FAMILIES = {
     "section": ("section", "sections", "sec.", "\u00a7", "\u00a7\u00a7", "clause", "clauses", "control"),
@@ -17,13 +18,14 @@ _FAMILIES = {
 _FAMILY = {word: family for family, words in _FAMILIES.items() for word in words}
 _WORDS = "|".join(re.escape(word) for word in sorted(_FAMILY, key=len, reverse=True))
 _NUMBER = r"(?:[A-Z]{1,2}[.-]?)?\d{1,4}(?:\.\d{1,4}){0,5}[a-z]?(?!\w)(?:\([a-z0-9]{1,4}\)){0,3}"
+_ROMAN = r"[IVXLCDM]{2,8}\b"
 _MORE = rf"(?:(?:, ?|,? (?:and|or|&|to) | ?[-\u2013] ?){_NUMBER}){{0,9}}"
 _LABEL = re.compile(
     rf"(?<!\w)(?P<word>(?i:{_WORDS}))(?P<many>(?<=ns)|(?<=es)|(?<=rs)|(?<=ts\.)|(?<=\u00a7\u00a7))?[ \u00a0]?"
-    rf"(?P<numbers>(?:{_NUMBER}|[A-Z]\b)(?(many){_MORE}|(?:[-\u2013]{_NUMBER})?))(?![\w%])"
+    rf"(?P<numbers>(?:{_NUMBER}|{_ROMAN}|[A-Z]\b)(?(many){_MORE}|(?:[-\u2013]{_NUMBER})?))(?![\w%])"
 )
 _BARE = re.compile(r"^[ \t#*]{0,8}(?P<number>\d{1,3}(?:\.\d{1,3}){0,5})\.?[ \t*]{1,4}(?=[A-Z])", re.MULTILINE)
-_ONE = re.compile(rf"(?P<range>[-\u2013] ?|to )?(?P<number>{_NUMBER}|[A-Z]\b)")
+_ONE = re.compile(rf"(?P<range>[-\u2013] ?|to )?(?P<number>{_NUMBER}|{_ROMAN}|[A-Z]\b)")
 
 _BODIES = r"ISO(?:/IEC)?|IEC|IEEE|NIST(?: SP)?|ASTM|ANSI|DIN|EN|BS|RFC|PCI[ -]DSS|FIPS|ETSI|ITU-T"
 _POINT = r"\d{1,3}(?:\.\d{1,3})"
@@ -132,10 +134,11 @@ def _standards(text: str) -> Iterator[Label]:
 
 
 def _numbers(written: str) -> tuple[str, ...]:
-    """Each number; a short range of whole numbers is filled."""
+    """Each number, in digits; a short range of whole numbers is filled."""
     found: list[str] = []
     for match in _ONE.finditer(written):
-        number = match["number"]
+        roman = number_of_roman(match["number"])
+        number = match["number"] if roman is None else str(roman)
         if match["range"] and found and found[-1].isdecimal() and number.isdecimal():
             first, last = int(found[-1]), int(number)
             found += [str(between) for between in range(first + 1, min(last, first + 50))]

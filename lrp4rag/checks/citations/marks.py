@@ -11,7 +11,12 @@ from lrp4rag.checks.citations.library import Library
 from lrp4rag.values.units import UNITS
 
 _SEVERAL = r"\d{1,6}(?: ?(?:, ?(?:and |or )?|;|[-\u2010-\u2015]|and |or |& ?|to ) ?#?\d{1,6}){0,30}"
-_BRACKET = re.compile(rf"[\[\u3010](?P<numbers>{_SEVERAL})[\]\u3011](?!\()")
+_BRACKET = re.compile(
+    rf"[\[\u3010]\^?(?P<numbers>{_SEVERAL})(?:\u2020[^\[\]\u3010\u3011\n]{{0,80}})?[\]\u3011](?!\()"
+)
+_ROUND = re.compile(
+    r"(?<=[\w.,%]) ?\((?P<numbers>\d{1,2}(?:, ?\d{1,2}){0,5})\)(?=\s*(?:[.,;:!?]|$))", re.MULTILINE
+)
 _ONE = re.compile(r"(?P<range>[-\u2010-\u2015] ?|to )?#?(?P<number>\d{1,6})")
 _CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
@@ -39,10 +44,16 @@ _LENGTHS = {"millimeter", "centimeter", "meter", "kilometer", "inch", "foot", "y
 
 
 def find_marks(text: str, library: Library) -> Iterator[Citation]:
-    """Numbers in brackets. An index ("a[0]"), an interval ("in [0, 1]") and a year are none."""
+    """Numbers in brackets: "[1]", "[^1]", "【1†source】", and "(7)" at the end of a clause where
+    there is such a passage. An index ("a[0]"), an interval ("in [0, 1]") and a year are none."""
     for match in _BRACKET.finditer(text):
         if not _is_index(text, match, library) and not _is_interval(text, match, library):
             yield numbered(match, library, "number", _numbers(match["numbers"], len(library.texts)))
+    for match in _ROUND.finditer(text):
+        numbers = _numbers(match["numbers"], len(library.texts))
+        if max(numbers) <= len(library.texts) and not library.says_exactly(match[0].strip()):
+            start = text.index("(", match.start())
+            yield Citation(start, match.end(), "number", *_resolved(library, numbers))
 
 
 def find_passages(text: str, library: Library) -> Iterator[Citation]:

@@ -6,53 +6,22 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from lrp4rag.values.value import Value, agree, comparable
-from lrp4rag.values.written import number_of
+from lrp4rag.values.bounds import bound_of
+from lrp4rag.values.value import Bound, Value, agree, close, comparable
 
-Bound = Literal["", "least", "most"]
-
-SAME_MONTHS = 0.035
-"""Relative difference up to which durations in days and in months or years agree: 180 days, 6 months."""
-HEDGED, PRECISE = 0.06, 0.02
-"""Relative difference up to which a round amount stands for one with more digits: with "about", without."""
-
-CONVERTED = 0.01
-"""The same of amounts in two units of measure: 5 miles, 8 km."""
-DEGREES = 0.6
-"""Kelvins between temperatures in Celsius and in Fahrenheit that agree."""
-
-_BEFORE = 24
+_FROM = re.compile(r"\bfrom (?:the )?\Z", re.IGNORECASE)
 _JOINED = re.compile(r" ?(?:to|until|till|and|[-\u2010-\u2015]) ?|, (?=[A-Z])", re.IGNORECASE)
-_LEAST = re.compile(
-    r"(?:at least|minimum of|(?:no|not) (?:less|fewer) than|more than|over|above|older than|from)"
-    r" (?:the )?\Z",
-    re.IGNORECASE,
-)
-_MOST = re.compile(
-    r"(?:up to|at most|limited to|maximum of|(?:no|not) more than|less than|fewer than|under|below"
-    r"|younger than) (?:the )?\Z",
-    re.IGNORECASE,
-)
-_OR = re.compile(r" or (?:(?P<least>more|newer|later|older|longer|above|over)|less|fewer|below|earlier)\b")
-_ABOUT = re.compile(
-    r"(?:about|around|approximately|roughly|nearly|almost|some|circa|ca\.|~|over|more than|just under) ?\Z",
-    re.IGNORECASE,
-)
-_MONTHS = re.compile(r"(?:month|quarter|year)s?\Z", re.IGNORECASE)
-_DIGITS = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
     """Characters `start` to `end` of a sentence: from the value `first` to the value `last`, which is `first`
-    again where there is one only. `bound` is that of "at least" or "up to"; `hedged`: "about"."""
+    again where there is one only. `bound` is that of "at least" or "up to"."""
 
     first: Value
     last: Value
     bound: Bound = ""
-    hedged: bool = False
 
     @property
     def start(self) -> int:
@@ -84,8 +53,10 @@ def extents(text: str, values: Sequence[Value]) -> Iterator[Extent]:
         first = last = some.pop(0)
         while some and _are_one(text, last, some[0]):
             last = some.pop(0)
-        before = text[max(first.start - _BEFORE, 0) : first.start]
-        yield Extent(first, last, _bound(text, before, last), bool(_ABOUT.search(before)))
+        bound = bound_of(text, first.start, last.end)
+        if not bound and _FROM.search(text[max(first.start - 10, 0) : first.start]):
+            bound = "least"
+        yield Extent(first, last, bound)
 
 
 def alike(one: Extent, other: Extent) -> bool:
@@ -119,13 +90,6 @@ def same(one: Extent, other: Extent) -> bool:
     return alike(one, other) and not differ(one, other)
 
 
-def _bound(text: str, before: str, last: Value) -> Bound:
-    after = _OR.match(text, last.end)
-    if _LEAST.search(before) or (after and after["least"]):
-        return "least"
-    return "most" if after or _MOST.search(before) else ""
-
-
 def _are_one(text: str, one: Value, other: Value) -> bool:
     """Whether two values are the ends of a range, or a place and its country."""
     if other.start - one.end > 7 or one.kind != other.kind or one.unit != other.unit:
@@ -155,28 +119,8 @@ def _contains(one: Extent, other: Extent) -> bool:
 
 
 def _rounds(one: Extent, other: Extent) -> bool:
-    """Whether one is the other with fewer digits, or in months what the other is in days."""
-    if one.kind != "quantity" or one.first is not one.last or other.first is not other.last:
+    """Whether one is the other as people write it: rounded, hedged, in another unit."""
+    if one.kind != "quantity" or one.is_range or other.is_range:
         return False
     a, b = one.first, other.first
-    apart = abs(a.amount - b.amount) / max(abs(a.amount), abs(b.amount), 1e-300)
-    if a.unit == "kelvin":
-        return a.text.split()[-1] != b.text.split()[-1] and abs(a.amount - b.amount) <= DEGREES
-    if a.unit == "second" and bool(_MONTHS.search(a.text)) != bool(_MONTHS.search(b.text)):
-        return apart <= SAME_MONTHS
-    if _DIGITS.sub("", a.text).strip() != _DIGITS.sub("", b.text).strip() and a.unit and apart <= CONVERTED:
-        return True
-    if one.hedged or other.hedged:
-        return apart <= HEDGED
-    return apart <= PRECISE and _digits(a) != _digits(b) and bool(_is_long(a) or _is_long(b))
-
-
-def _digits(value: Value) -> int:
-    """How many digits of a number are significant."""
-    found = _DIGITS.search(value.text)
-    return len(re.sub(r"\D", "", found[0]).strip("0")) if found else 1
-
-
-def _is_long(value: Value) -> bool:
-    number = number_of(value)
-    return number is not None and (number >= 1000 or not number.is_integer())
+    return a.unit == b.unit and (close(a, b) or close(b, a))

@@ -140,7 +140,7 @@ def is_wrong(draft: Draft, value: Value, text: str) -> bool:
         return False
     found = replace(found, start=value.start, end=value.end)
     known, support = draft.occurrences(found), draft.supported(value)
-    fits = any(agree(one.value, found) and one.similarity >= CLEARLY_WORSE * support for one in known)
+    fits = any(agree(found, one.value) and one.similarity >= CLEARLY_WORSE * support for one in known)
     return not fits and not _in_a_range(found, known)
 
 

@@ -115,7 +115,7 @@ def _numbers_of_another(draft: Draft, random: Random) -> Iterator[Edit]:
         around = draft.response[: value.start], draft.response[value.end :]
         if is_label(*around) or draft.supported(value) < SUPPORTED:
             continue
-        best = next(one for one in draft.occurrences(value) if agree(one.value, value))
+        best = next(one for one in draft.occurrences(value) if agree(value, one.value))
         passage = draft.example.passages[best.passage]
         held = [one for place in draft.index.places if place.passage == best.passage for one in place.values]
         names = Counter(one.text for one in held if one.kind == "name" and _is_subject(one.text, draft))
