@@ -52,6 +52,8 @@ def create_app(settings: Settings, detector: Detector | None = None) -> FastAPI:
         title="lrp4rag",
         version=__version__,
         lifespan=lifespan,
+        docs_url=None,  # FastAPI's pages load scripts from elsewhere
+        redoc_url=None,
         description="Judges answers of retrieval-augmented generation, and lets out judged text only.",
     )
     app.add_middleware(Known)
