@@ -411,7 +411,7 @@ def _add_watching(app: FastAPI) -> None:
 
     @app.get("/readyz", tags=["watch"])
     async def readyz(server: Server) -> dict[str, str]:
-        """Ready to judge: the reader is loaded, the audit log can be read, the upstream answers."""
+        """Ready to judge: the reader is loaded, the audit log can be written, the upstream answers."""
         await server.ready()
         return {"status": "ready"}
 

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from lrp4rag.errors import InputError
 from lrp4rag.service import app as server
 from lrp4rag.service.access import new_token
+from lrp4rag.service.audit import AuditLog
+from lrp4rag.service.audit.database import Database
 from tests.service.conftest import PASSAGES, QUESTION, asked
 
 RESPONSE = "It is 31 metres tall."
 ONE = {"question": QUESTION, "passages": PASSAGES, "response": RESPONSE}
 GUARDRAIL = "/beta/litellm_basic_guardrail_api"
+CHAT = "/v1/chat/completions"
 
 
 def test_a_response_is_judged_and_the_decision_recorded(start, detector) -> None:
@@ -172,6 +175,25 @@ def test_a_decision_that_cannot_be_recorded_is_not_told(start, monkeypatch) -> N
         known = {"question": QUESTION, "passages": PASSAGES}
         body = {"texts": [RESPONSE], "input_type": "response", "additional_provider_specific_params": known}
         assert client.post(GUARDRAIL, json=body).status_code == 503
+
+
+def test_it_is_ready_while_the_log_can_be_written(start, tmp_path) -> None:
+    """Nothing is added to the log by asking."""
+    with start(upstream=None) as client:
+        assert client.get("/readyz").status_code == 200
+        assert client.get("/v1/decisions").json() == {"decisions": []}
+        assert AuditLog.open(tmp_path / "audit.db", read_only=True).verify().whole
+
+
+def test_it_is_not_ready_while_the_log_cannot_be_written(start, monkeypatch) -> None:
+    def full(self: Database) -> None:
+        raise InputError("no room is left", path="/srv/secret/audit.db")
+
+    with start(upstream=None) as client:
+        monkeypatch.setattr(Database, "writing", full)
+        reply = client.get("/readyz")
+        assert reply.status_code == 503
+        assert "secret" not in reply.text
 
 
 def test_litellms_guardrail(start, judged) -> None:
