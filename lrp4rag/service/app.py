@@ -20,6 +20,7 @@ from lrp4rag.policy.assess import record_finding
 from lrp4rag.service import chat, metrics, page, problems, retrieval
 from lrp4rag.service.answers import JudgedAnswer, Part
 from lrp4rag.service.audit import Entry
+from lrp4rag.service.bodies import StrictRoute, json_of
 from lrp4rag.service.door import CLIENT, Known, Limited
 from lrp4rag.service.labels import labels
 from lrp4rag.service.models import BatchRequest, JudgeReply, JudgeRequest, Name, Passages, Text, Topic
@@ -56,6 +57,7 @@ def create_app(settings: Settings, detector: Detector | None = None) -> FastAPI:
         redoc_url=None,
         description="Judges answers of retrieval-augmented generation, and lets out judged text only.",
     )
+    app.router.route_class = StrictRoute
     app.add_middleware(Known)
     app.add_middleware(Limited, largest=settings.largest_request)
     problems.register(app)
@@ -276,7 +278,7 @@ def _add_chat(app: FastAPI) -> None:
         """
         if server.upstream is None:
             raise Problem(501, "No upstream", "start the server with an upstream, or with --demo")
-        body, extension, example = chat.parse(await _json(request), server.settings.written)
+        body, extension, example = chat.parse(await json_of(request), server.settings.written)
         answer = JudgedAnswer(
             server.owner,
             server.recorder,
@@ -420,10 +422,3 @@ def _add_watching(app: FastAPI) -> None:
         """Prometheus."""
         found = await server.metrics()
         return PlainTextResponse(metrics.exposition(found), media_type=metrics.CONTENT_TYPE)
-
-
-async def _json(request: Request) -> Any:
-    try:
-        return parse(await request.body())
-    except (ValueError, RecursionError):
-        raise Problem(400, "Invalid request", "the body is no JSON") from None

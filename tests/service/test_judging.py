@@ -219,6 +219,47 @@ def test_litellms_guardrail(start, judged) -> None:
         assert empty["action"] == "BLOCKED"
 
 
+CALL = {"id": "c", "type": "function", "function": {"name": "pay", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize("texts", [None, [], [RESPONSE]])
+@pytest.mark.parametrize("more", [{"tool_calls": [CALL]}, {"images": ["data:image/png;base64,AA=="]}])
+def test_litellms_guardrail_lets_out_nothing_that_cannot_be_judged(start, judged, texts, more) -> None:
+    known = {"question": QUESTION, "passages": PASSAGES}
+    body = {"texts": texts, "input_type": "response", "additional_provider_specific_params": known, **more}
+    with start(upstream=None, policy={"abstained": "mark"}) as client:
+        found = client.post(GUARDRAIL, json=body).json()
+        assert (found["action"], "judged" in found["blocked_reason"]) == ("BLOCKED", True)
+        assert client.post(GUARDRAIL, json={**body, "input_type": "request"}).json() == {"action": "NONE"}
+        none = {**body, **{name: [] for name in more}}
+        assert client.post(GUARDRAIL, json={**none, "texts": None}).json() == {"action": "NONE"}
+
+
+@pytest.mark.parametrize("route", ["/v1/judge", "/v1/judge/batch", "/v1/feedback", GUARDRAIL, CHAT])
+@pytest.mark.parametrize(
+    "body", ['{"response": "a", "response": "b"}', '{"x": {"y": 1, "y": 1}}', '{"x": NaN}', "{"]
+)
+def test_bodies_are_strict_json(start, route: str, body: str) -> None:
+    with start() as client:
+        reply = client.post(route, content=body, headers={"Content-Type": "application/json"})
+        assert reply.status_code == (400 if route == CHAT else 422)
+        if '"y"' in body:
+            assert "'y' stands twice" in reply.json()["detail"]
+
+
+@pytest.mark.parametrize("route", ["/v1/judge", "/v1/feedback", GUARDRAIL, CHAT])
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "", "application/x-www-form-urlencoded", "text/plain;application/json"]
+)
+def test_bodies_are_said_to_be_json(start, route: str, kind: str) -> None:
+    """What a browser sends to any server for any web site is none of it."""
+    with start() as client:
+        headers = {"Content-Type": kind} if kind else {}
+        assert client.post(route, content=json.dumps(ONE), headers=headers).status_code == 415
+        for good in ("application/json; charset=utf-8", "Application/problem+JSON"):
+            assert client.post(route, content="[]", headers={"Content-Type": good}).status_code == 422
+
+
 def test_litellm_may_bring_passages_in_headers(start, judged) -> None:
     headers = {
         "X-LRP4RAG-Passages": '["The lighthouse is 31 metres tall."]',
