@@ -331,6 +331,7 @@ async def _first(parts: AsyncGenerator[Part]) -> Part | None:
 
 HEADERS = {"x-lrp4rag-passages": "passages", "x-lrp4rag-question": "question"}
 """In JSON, which can be written in ASCII."""
+UNJUDGED = "calls of tools and images are no text that can be judged"
 
 
 class GuardrailRequest(BaseModel):
@@ -339,6 +340,8 @@ class GuardrailRequest(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     texts: Annotated[list[Text], Field(max_length=64)] | None = None
+    tool_calls: list[Any] | None = None
+    images: list[Any] | None = None
     input_type: Literal["request", "response"]
     request_headers: dict[str, str] | None = None
     additional_provider_specific_params: dict[str, Any] | None = None
@@ -375,8 +378,11 @@ def _add_guardrail(app: FastAPI) -> None:
     async def guardrail(
         given: GuardrailRequest, request: Request, server: Server, client: Client
     ) -> GuardrailReply:
-        """LiteLLM's generic guardrail: responses are judged, requests pass. The passages and the question are
+        """LiteLLM's generic guardrail: texts of responses are judged, calls of tools and images are blocked,
+        requests pass. The passages and the question are
         among the guardrail's parameters."""
+        if given.input_type == "response" and (given.tool_calls or given.images):
+            return GuardrailReply(action="BLOCKED", blocked_reason=UNJUDGED)
         if given.input_type == "request" or not given.texts:
             return GuardrailReply(action="NONE")
         policy = server.settings.policy
