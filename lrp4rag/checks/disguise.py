@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from lrp4rag.checks.check import CheckInput, Finding, Need
+from lrp4rag.checks.plain import LETTERS, is_latin, is_mixed
 from lrp4rag.text import one_line
 
 Trick = Literal["invisible", "reordered", "mixed", "wide"]
@@ -22,15 +23,6 @@ _INVISIBLE = re.compile(
 """Those that no writing needs; joiners between signs of ASCII only, for many scripts need them."""
 _WIDE = re.compile("[\uff01-\uff5e]")
 _WRITTEN_WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uff66-\uff9f]")
-_CYRILLIC = "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u04bb\u04cf\u0501\u051b\u051d"
-_CYRILLIC_CAPITALS = "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0405\u0406\u0408"
-_GREEK = "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf"
-_ALIKE = re.compile(f"[{_CYRILLIC}{_CYRILLIC_CAPITALS}{_GREEK}\u0585]")
-"""Letters that look like Latin ones."""
-_OTHER = re.compile(f"(?!{_ALIKE.pattern})[\u0370-\u03ff\u0400-\u052f\u0530-\u058f]")
-"""The other letters of their scripts."""
-_LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
-_LETTERS = re.compile(r"[^\W\d_]+")
 _WORDS: dict[Trick, str] = {
     "invisible": "has characters that cannot be seen",
     "reordered": "has marks that show it in another order",
@@ -71,7 +63,7 @@ class Disguise:
 
 def _tricks(text: str, tick: Callable[[], None]) -> Iterator[tuple[int, int, Trick]]:
     narrow = not _WRITTEN_WIDE.search(text)
-    latin = bool(_LATIN.search(text)) and not _OTHER.search(text)
+    latin = is_latin(text)
     for match in _WORD.finditer(text):
         tick()
         word = match[0]
@@ -83,13 +75,8 @@ def _tricks(text: str, tick: Callable[[], None]) -> Iterator[tuple[int, int, Tri
             yield *match.span(), "invisible"
         elif narrow and _WIDE.search(word):
             yield *match.span(), "wide"
-        elif any(_is_mixed(part[0], latin=latin) for part in _LETTERS.finditer(word)):
+        elif any(is_mixed(part[0], latin=latin) for part in LETTERS.finditer(word)):
             yield *match.span(), "mixed"
-
-
-def _is_mixed(letters: str, *, latin: bool) -> bool:
-    """Whether some letters only look Latin, among Latin ones or in a text in which all else is `latin`."""
-    return bool(_ALIKE.search(letters)) and (latin or bool(_LATIN.search(letters)))
 
 
 def _seen(word: str) -> str:

@@ -4,32 +4,69 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from lrp4rag.checks.check import CheckInput, Finding, Need
 from lrp4rag.checks.facts.clauses import Span
 from lrp4rag.checks.facts.whole import whole
+from lrp4rag.checks.plain import plain, squeezed
 from lrp4rag.checks.resting import resting_on
 from lrp4rag.sentences import split_sentences
 from lrp4rag.text import one_line
 
 _MODEL = r"(?:ai|llm|chatbot|(?:language |ai )model|ai assistant|guardrail|verifier|grader|detector)s?"
+_IGNORE = (
+    r"(?:ignore|disregard|forget|overr(?:ide|ule)|bypass|paynoattentionto"
+    r"|(?:donot|dont|stop|nolonger)(?:follow|obey|heed|listento|complywith)(?:ing)?)(?:about)?"
+)
+_ANY = "(?:all|any|every|each|the|your|of|my|our|its|these|those|this|that|both){0,5}"
+_EARLIER = "(?:previous|prior|above|earlier|preceding|foregoing|former|initial|system|safety)"
+_ORDER = "(?:instruction|prompt|rule|direction|directive|message|guideline|command|constraint|context)"
+_TEXT = rf"(?:{_ORDER}|text|content|passage|document|information)"
+_GIVEN = "(?:given|told|received|provided|stated|listed|written|shown|mentioned|issued|said|instructed|asked)"
+_BY_WHOM = "(?:that|which|what)?(?:(?:you|i|we)?(?:was|were|are|is|have|had|ve|re)?(?:been)?)"
+_BEFORE = "(?P<before>above|before|earlier|previously|sofar|untilnow|uptonow|priortothis)"
+_IGNORING = re.compile(
+    rf"{_IGNORE}{_ANY}(?:"
+    rf"(?:{_EARLIER}(?:ly)?{_GIVEN}?(?:and|or)?){{1,3}}{_ORDER}s?|other(?:instruction|prompt|rule|direction|guideline)s?"
+    rf"|(?:{_TEXT}s?|(?:every|any)?(?:thing)?(?:else)?){_BY_WHOM}(?:{_GIVEN}|came|comes)?"
+    rf"(?:toyou|todo|here)?{_BEFORE}"
+    rf"|(?:everything|anything|what)(?:that)?you(?:know|(?:were|are|have|had|vebeen|havebeen|hadbeen|re){_GIVEN})"
+    r")"
+)
+"""Among letters only, so that it does not matter how the words are spaced and set."""
+_OF_READERS = re.compile(
+    r"(?:\b(?:never|not|cannot|who|may|might|could|(?:if|when|unless) \w+)|n['\u2019]t"
+    r"|(?:^|[.!?:]\s)to"
+    r"|\b(?!(?:you|need|have|want|going|ordered|instructed|required|asked|model|assistant) )\w+ to)"
+    r"\W*$",
+    re.IGNORECASE,
+)
+"""Behind such words nobody is ordered to."""
+_IF = re.compile(r"\b(?:if|unless|when)\b(?! you are an? )", re.IGNORECASE)
+_GAP = r"[^\w.!?]{1,12}"
+_EVERY = re.compile(r"\b(?:all|any|every|everything|anything)\b", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?]\s|\n")
+_ENDS = re.compile(
+    r"[^\S\n]*(?:[^\s\w]|\n|$|(?:and|then|but|or|instead|please|now|as|because|completely|entirely)\b)"
+)
+"""What follows where it is all that came before, and not what stands above a line."""
 _ORDERS = re.compile(
-    r"\b(?:ignore|disregard|forget|override) (?:(?:all|any|every|the|your|of|my|these) ){0,3}"
-    r"(?:previous|prior|above|earlier|preceding|other|system|safety) "
-    r"(?:instruction|prompt|rule|direction|message|guideline)s?\b"
-    r"|\b(?:note|message|instructions?|order|hint) (?:to|for) (?:(?:any|the|all|every|an?) ){0,2}"
-    rf"{_MODEL}\b"
+    rf"\b(?:note|message|instructions?|order|hint) (?:to|for) (?:(?:any|the|all|every|an?) ){{0,2}}{_MODEL}\b"
     rf"|\b(?:you are|act as|pretend to be|behave like) (?:now )?(?:an? |the )?(?:\w+ ){{0,2}}{_MODEL}\b"
     r"|\b(?:reveal|print|repeat) (?:your|the) (?:system|hidden) prompt\b"
     rf"|\b{_MODEL} (?:must|shall|should|has to|is to) (?:always |only |now )?"
     r"(?:answer|say|reply|respond|state|serve|mark)\b"
-    r"|<\|(?:im_start|im_end|system|user|assistant|endoftext)\|>|\[/?INST\]|<</?SYS>>"
-    r"|^ *(?:system|assistant) ?(?:prompt|message)? ?: ?(?:you|ignore|always|never|from now)\b",
+    r"|<\|(?:im\s(?:start|end)|system|user|assistant|endoftext)\|>|\[/?INST\]|<</?SYS>>"
+    r"|^\W{0,12}(?:system|assistant)\W{0,6}(?:prompt|message)?\W{0,6}:\W{0,6}"
+    r"(?:you|ignore|always|never|from now)\b".replace(" ", f"(?:{_GAP})"),
     re.IGNORECASE | re.MULTILINE,
 )
 LONGEST = 100_000
 """Characters of a passage that are looked at."""
+CONTEXT = 100
+"""Characters around an order that say whose it is."""
 AFTER = 2
 """Sentences behind an order that count as part of it."""
 QUOTED = 60
@@ -51,9 +88,9 @@ class Planted:
         for number, source in enumerate(given.sources):
             given.tick()
             text = whole(source.text[:LONGEST])
-            if (match := _ORDERS.search(text)) is not None:
-                orders[number] = _reach(text, match)
-                quoted[number] = one_line(match[0], QUOTED)
+            if (order := _order_in(text)) is not None:
+                orders[number] = _reach(text, order)
+                quoted[number] = one_line(text[slice(*order)], QUOTED)
         if not orders:
             return []
         return [
@@ -69,7 +106,35 @@ class Planted:
         ]
 
 
-def _reach(text: str, order: re.Match[str]) -> Span:
+@lru_cache(256)
+def _order_in(text: str) -> Span | None:
+    """The first order to models, however it is disguised. It is asked again for each sentence of a stream."""
+    read = plain(text)
+    letters = squeezed(read.text)
+    found = [match.span() for match in [_ORDERS.search(read.text)] if match is not None]
+    for match in _IGNORING.finditer(letters.text):
+        start, end = letters.place(match.start()), letters.place(match.end() - 1) + 1
+        if _is_order(read.text, start, end, before=match["before"]):
+            found.append((start, end))
+            break
+    if not found:
+        return None
+    start, end = min(found)
+    return read.place(start), read.place(end - 1) + 1
+
+
+def _is_order(text: str, start: int, end: int, *, before: str | None) -> bool:
+    """Whether to ignore what came before is what a text demands, and not of its readers in some case."""
+    if _OF_READERS.search(text[max(start - CONTEXT, 0) : start]):
+        return False
+    if before in ("above", "before", "earlier") and not _ENDS.match(text, end):
+        return False
+    said = _SENTENCE_END.split(text[max(start - CONTEXT, 0) : start])[-1]
+    more = _SENTENCE_END.split(text[end : end + CONTEXT])[0]
+    return bool(_EVERY.search(text[start:end])) or not (_IF.search(said) or _IF.search(more))
+
+
+def _reach(text: str, order: Span) -> Span:
     """The characters of an order and of the sentences behind it."""
-    behind = [span for span in split_sentences(text) if span[1] > order.start()][: AFTER + 1]
-    return order.start(), (behind[-1][1] if behind else order.end())
+    behind = [span for span in split_sentences(text) if span[1] >= order[1]][: AFTER + 1]
+    return order[0], max(order[1], behind[-1][1] if behind else 0)

@@ -11,6 +11,7 @@ from lrp4rag.checks.check import CheckInput
 from lrp4rag.checks.facts.clauses import Span
 from lrp4rag.checks.facts.find import stated
 from lrp4rag.checks.facts.whole import whole
+from lrp4rag.checks.plain import plain
 from lrp4rag.sentences import split_sentences
 from lrp4rag.values import Value, agree, find_values
 from lrp4rag.values.words import stem
@@ -35,17 +36,17 @@ def resting_on(given: CheckInput, some: Mapping[int, Span]) -> Iterator[tuple[in
         for start, end in split_sentences(whole(source.text)):
             given.tick()
             among = ours if start < last and first < end else others
-            among.append(Stretch(number, whole(source.text[start:end][:LONG])))
+            among.append(Stretch(number, plain(whole(source.text[start:end][:LONG])).text))
     for start, end in stated(text, given.tick):
         given.tick()
-        passage = _resting(Stretch(-1, text[start:end][:LONG]), ours, others)
+        passage = _resting(Stretch(-1, plain(text[start:end][:LONG]).text), ours, others)
         if passage is not None:
             yield start, end, passage
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """A sentence of a passage, or of the answer."""
+    """A sentence of a passage, or of the answer, without its disguise."""
 
     passage: int
     text: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -119,7 +120,7 @@ class JudgedAnswer:
         started, silent = time.monotonic(), True
         until = started + self.settings.answer_seconds
         async with aclosing(deltas):
-            async for delta in deltas:
+            while (delta := await _next(deltas, until)) is not None:
                 if silent and delta.content:
                     silent = False
                     metrics.took("first token", "answer", time.monotonic() - started)
@@ -127,11 +128,11 @@ class JudgedAnswer:
                 self.usage = delta.usage or self.usage
                 if len(reading.text) + len(delta.content) > self.settings.longest_answer:
                     raise Problem(502, "The upstream failed", "its answer is longer than is allowed")
-                if time.monotonic() > until:
-                    raise Problem(504, "The upstream failed", "its answer takes longer than is allowed")
                 for piece in reading.ready(delta.content):
+                    _require_time(until)
                     yield piece
         for piece in reading.ready(None):
+            _require_time(until)
             yield piece
 
     def _begin(self, detector: Detector) -> ReadingAlong:
@@ -235,3 +236,22 @@ class JudgedAnswer:
             ),
             texts=texts_of(self.example, text),
         )
+
+
+async def _next(deltas: AsyncGenerator[Delta], until: float) -> Delta | None:
+    """None after the last; raises a problem (504) where it does not come by then."""
+    try:
+        async with asyncio.timeout(until - time.monotonic()) as timeout:
+            delta = await anext(deltas, None)
+    except TimeoutError:
+        if timeout.expired():
+            _require_time(0)
+        raise
+    _require_time(until)
+    return delta
+
+
+def _require_time(until: float) -> None:
+    """Also within one delta, which may hold many sentences."""
+    if time.monotonic() > until:
+        raise Problem(504, "The upstream failed", "its answer takes longer than is allowed")

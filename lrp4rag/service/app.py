@@ -20,6 +20,7 @@ from lrp4rag.policy.assess import record_finding
 from lrp4rag.service import chat, metrics, page, problems, retrieval
 from lrp4rag.service.answers import JudgedAnswer, Part
 from lrp4rag.service.audit import Entry
+from lrp4rag.service.bodies import StrictRoute, json_of
 from lrp4rag.service.door import CLIENT, Known, Limited
 from lrp4rag.service.labels import labels
 from lrp4rag.service.models import BatchRequest, JudgeReply, JudgeRequest, Name, Passages, Text, Topic
@@ -52,8 +53,11 @@ def create_app(settings: Settings, detector: Detector | None = None) -> FastAPI:
         title="lrp4rag",
         version=__version__,
         lifespan=lifespan,
+        docs_url=None,  # FastAPI's pages load scripts from elsewhere
+        redoc_url=None,
         description="Judges answers of retrieval-augmented generation, and lets out judged text only.",
     )
+    app.router.route_class = StrictRoute
     app.add_middleware(Known)
     app.add_middleware(Limited, largest=settings.largest_request)
     problems.register(app)
@@ -274,7 +278,7 @@ def _add_chat(app: FastAPI) -> None:
         """
         if server.upstream is None:
             raise Problem(501, "No upstream", "start the server with an upstream, or with --demo")
-        body, extension, example = chat.parse(await _json(request), server.settings.written)
+        body, extension, example = chat.parse(await json_of(request), server.settings.written)
         answer = JudgedAnswer(
             server.owner,
             server.recorder,
@@ -327,6 +331,7 @@ async def _first(parts: AsyncGenerator[Part]) -> Part | None:
 
 HEADERS = {"x-lrp4rag-passages": "passages", "x-lrp4rag-question": "question"}
 """In JSON, which can be written in ASCII."""
+UNJUDGED = "calls of tools and images are no text that can be judged"
 
 
 class GuardrailRequest(BaseModel):
@@ -335,6 +340,8 @@ class GuardrailRequest(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     texts: Annotated[list[Text], Field(max_length=64)] | None = None
+    tool_calls: list[Any] | None = None
+    images: list[Any] | None = None
     input_type: Literal["request", "response"]
     request_headers: dict[str, str] | None = None
     additional_provider_specific_params: dict[str, Any] | None = None
@@ -371,8 +378,11 @@ def _add_guardrail(app: FastAPI) -> None:
     async def guardrail(
         given: GuardrailRequest, request: Request, server: Server, client: Client
     ) -> GuardrailReply:
-        """LiteLLM's generic guardrail: responses are judged, requests pass. The passages and the question are
+        """LiteLLM's generic guardrail: texts of responses are judged, calls of tools and images are blocked,
+        requests pass. The passages and the question are
         among the guardrail's parameters."""
+        if given.input_type == "response" and (given.tool_calls or given.images):
+            return GuardrailReply(action="BLOCKED", blocked_reason=UNJUDGED)
         if given.input_type == "request" or not given.texts:
             return GuardrailReply(action="NONE")
         policy = server.settings.policy
@@ -409,7 +419,7 @@ def _add_watching(app: FastAPI) -> None:
 
     @app.get("/readyz", tags=["watch"])
     async def readyz(server: Server) -> dict[str, str]:
-        """Ready to judge: the reader is loaded, the audit log can be read, the upstream answers."""
+        """Ready to judge: the reader is loaded, the audit log can be written, the upstream answers."""
         await server.ready()
         return {"status": "ready"}
 
@@ -418,10 +428,3 @@ def _add_watching(app: FastAPI) -> None:
         """Prometheus."""
         found = await server.metrics()
         return PlainTextResponse(metrics.exposition(found), media_type=metrics.CONTENT_TYPE)
-
-
-async def _json(request: Request) -> Any:
-    try:
-        return parse(await request.body())
-    except (ValueError, RecursionError):
-        raise Problem(400, "Invalid request", "the body is no JSON") from None

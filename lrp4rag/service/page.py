@@ -46,6 +46,11 @@ def add(app: FastAPI, settings: Settings) -> None:
     async def index() -> HTMLResponse:
         return HTMLResponse(page, headers={**HEADERS, "Cache-Control": "no-cache"})
 
+    @app.get("/docs", include_in_schema=False)
+    async def routes() -> HTMLResponse:
+        found = html_template("web/routes.html.j2").render(style=style, api=app.openapi())
+        return HTMLResponse(found, headers={**HEADERS, "Cache-Control": "no-cache"})
+
     @app.get("/page/{name}", include_in_schema=False)
     async def file(name: str) -> Response:
         if name not in files:

@@ -108,6 +108,14 @@ class Recorder:
     async def find(self, id: str) -> Entry | None:
         return await run_in_threadpool(self._log.get, id)
 
+    async def require_writable(self) -> None:
+        """Raises a problem (503) where no decision could be recorded now."""
+        try:
+            await run_in_threadpool(self._log.require_writable)
+        except Exception as error:  # its message may tell where the log is
+            LOG.error("the audit log cannot be written: %s", type(error).__name__)
+            raise Problem(503, "Unavailable", "the audit log cannot be written") from None
+
     async def latest(self, *, before: int | None, limit: int) -> list[Entry]:
         """The last decisions on answers, or the last before a sequence number, the newest first."""
         return await run_in_threadpool(self._log.latest, KINDS, before=before, limit=limit)

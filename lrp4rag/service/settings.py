@@ -95,7 +95,7 @@ class Settings(BaseSettings):
         default=120.0, gt=0, le=3600, description="Of silence before it is given up."
     )
     answer_seconds: float = Field(
-        default=600.0, gt=0, le=86400, description="In which the upstream ends an answer."
+        default=600.0, gt=0, le=86400, description="In which an answer is written and judged."
     )
     most_answers: Positive = Field(default=16, description="That are written at a time for one token.")
     template: str | None = Field(

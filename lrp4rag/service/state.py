@@ -82,7 +82,7 @@ class State:
         )
 
     async def _check(self) -> None:
-        await self.recorder.find("")
+        await self.recorder.require_writable()
         if self.upstream is not None:
             async with asyncio.timeout(READY_IN):
                 await self.upstream.models()

@@ -21,6 +21,7 @@ from lrp4rag.policy import Policy
 from lrp4rag.reader import Reader
 from lrp4rag.sentence_stream import Piece
 from lrp4rag.service.app import create_app
+from lrp4rag.service.listening import BOUNDS
 from lrp4rag.service.settings import Settings
 from lrp4rag.values.nearest import Nearest
 from lrp4rag.values.stating import stating
@@ -129,7 +130,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @contextmanager
 def listening(app: FastAPI) -> Iterator[str]:
     """Where OpenAI's clients find a server, on a socket."""
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", **BOUNDS))
     socket = uvicorn.Config(app, port=0, log_level="error").bind_socket()
     socket.listen()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)

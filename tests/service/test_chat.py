@@ -25,6 +25,7 @@ from tests.service.scripted_upstream import Script, chunk, events
 
 ANSWER = ("It is 31 me", "tres tall. It is WR", "ONG. Fish is sold near", "by. It is OTH", "ER.")
 ROUTE = "/v1/chat/completions"
+JSON = {"Content-Type": "application/json"}
 
 
 def streamed(client: TestClient, **more: Any) -> list[dict[str, Any]]:
@@ -315,7 +316,7 @@ def test_an_answer_that_failed_is_recorded_as_failed(start, script: Script, judg
 def test_what_cannot_be_sent_on_is_the_clients_fault(start, script: Script, more: str) -> None:
     body = json.dumps(asked())[:-1] + f", {more}}}"
     with start() as client:
-        assert client.post(ROUTE, content=body).status_code == 400
+        assert client.post(ROUTE, content=body, headers=JSON).status_code == 400
 
 
 def test_a_log_that_cannot_be_written_is_the_servers_fault(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
+from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong
+from lrp4rag.sentence_stream import Piece
 from lrp4rag.service.access import Access, new_token
 from lrp4rag.service.problems import Problem
-from tests.service.conftest import asked
+from tests.service.conftest import asked, piece_of
 from tests.service.scripted_upstream import Script, events
 
 ROUTE = "/v1/chat/completions"
@@ -63,3 +66,37 @@ def test_an_answer_that_takes_too_long_is_given_up(start, script: Script, judged
     with start(answer_seconds=1e-6) as client:
         reply = client.post(ROUTE, json=asked())
     assert reply.status_code == 504
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_time_of_an_answer_holds_within_one_delta(
+    start, script: Script, monkeypatch, stream: bool
+) -> None:
+    """Its sentences take long to judge, though the upstream wrote them all at once."""
+
+    def judge(reading: ReadingAlong, piece: Piece, *, followed: bool = False) -> JudgedPiece:
+        time.sleep(0.2)
+        return piece_of(piece, "supported", 0.01)
+
+    monkeypatch.setattr(ReadingAlong, "judge", judge)
+    script.stream, script.longest = events("It is 31 metres tall. " * 100), 10_000
+    with start(answer_seconds=1) as client:
+        started = time.monotonic()
+        reply = client.post(ROUTE, json=asked(stream=stream))
+        assert time.monotonic() - started < 6
+    assert reply.status_code == (200 if stream else 504)
+    assert "longer than is allowed" in reply.text
+    assert "[DONE]" not in reply.text
+
+
+def test_the_time_of_an_answer_holds_where_nothing_is_said(start, script: Script, monkeypatch) -> None:
+    def alive(_: Script) -> Iterator[bytes]:
+        for _ in range(100):
+            yield b": still here\n\n"
+            time.sleep(0.1)
+
+    monkeypatch.setattr(Script, "pieces", alive)
+    with start(answer_seconds=0.5) as client:
+        started = time.monotonic()
+        assert client.post(ROUTE, json=asked()).status_code == 504
+        assert time.monotonic() - started < 5

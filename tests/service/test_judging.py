@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from lrp4rag.errors import InputError
 from lrp4rag.service import app as server
 from lrp4rag.service.access import new_token
+from lrp4rag.service.audit import AuditLog
+from lrp4rag.service.audit.database import Database
 from tests.service.conftest import PASSAGES, QUESTION, asked
 
 RESPONSE = "It is 31 metres tall."
 ONE = {"question": QUESTION, "passages": PASSAGES, "response": RESPONSE}
 GUARDRAIL = "/beta/litellm_basic_guardrail_api"
+CHAT = "/v1/chat/completions"
 
 
 def test_a_response_is_judged_and_the_decision_recorded(start, detector) -> None:
@@ -174,6 +177,25 @@ def test_a_decision_that_cannot_be_recorded_is_not_told(start, monkeypatch) -> N
         assert client.post(GUARDRAIL, json=body).status_code == 503
 
 
+def test_it_is_ready_while_the_log_can_be_written(start, tmp_path) -> None:
+    """Nothing is added to the log by asking."""
+    with start(upstream=None) as client:
+        assert client.get("/readyz").status_code == 200
+        assert client.get("/v1/decisions").json() == {"decisions": []}
+        assert AuditLog.open(tmp_path / "audit.db", read_only=True).verify().whole
+
+
+def test_it_is_not_ready_while_the_log_cannot_be_written(start, monkeypatch) -> None:
+    def full(self: Database) -> None:
+        raise InputError("no room is left", path="/srv/secret/audit.db")
+
+    with start(upstream=None) as client:
+        monkeypatch.setattr(Database, "writing", full)
+        reply = client.get("/readyz")
+        assert reply.status_code == 503
+        assert "secret" not in reply.text
+
+
 def test_litellms_guardrail(start, judged) -> None:
     with start(upstream=None, policy={"abstained": "mark"}) as client:
 
@@ -195,6 +217,47 @@ def test_litellms_guardrail(start, judged) -> None:
             assert given.get("texts", [RESPONSE]) == [reply["shown"]]
         empty = action(texts=[" "], input_type="response", additional_provider_specific_params=known)
         assert empty["action"] == "BLOCKED"
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "pay", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize("texts", [None, [], [RESPONSE]])
+@pytest.mark.parametrize("more", [{"tool_calls": [CALL]}, {"images": ["data:image/png;base64,AA=="]}])
+def test_litellms_guardrail_lets_out_nothing_that_cannot_be_judged(start, judged, texts, more) -> None:
+    known = {"question": QUESTION, "passages": PASSAGES}
+    body = {"texts": texts, "input_type": "response", "additional_provider_specific_params": known, **more}
+    with start(upstream=None, policy={"abstained": "mark"}) as client:
+        found = client.post(GUARDRAIL, json=body).json()
+        assert (found["action"], "judged" in found["blocked_reason"]) == ("BLOCKED", True)
+        assert client.post(GUARDRAIL, json={**body, "input_type": "request"}).json() == {"action": "NONE"}
+        none = {**body, **{name: [] for name in more}}
+        assert client.post(GUARDRAIL, json={**none, "texts": None}).json() == {"action": "NONE"}
+
+
+@pytest.mark.parametrize("route", ["/v1/judge", "/v1/judge/batch", "/v1/feedback", GUARDRAIL, CHAT])
+@pytest.mark.parametrize(
+    "body", ['{"response": "a", "response": "b"}', '{"x": {"y": 1, "y": 1}}', '{"x": NaN}', "{"]
+)
+def test_bodies_are_strict_json(start, route: str, body: str) -> None:
+    with start() as client:
+        reply = client.post(route, content=body, headers={"Content-Type": "application/json"})
+        assert reply.status_code == (400 if route == CHAT else 422)
+        if '"y"' in body:
+            assert "'y' stands twice" in reply.json()["detail"]
+
+
+@pytest.mark.parametrize("route", ["/v1/judge", "/v1/feedback", GUARDRAIL, CHAT])
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "", "application/x-www-form-urlencoded", "text/plain;application/json"]
+)
+def test_bodies_are_said_to_be_json(start, route: str, kind: str) -> None:
+    """What a browser sends to any server for any web site is none of it."""
+    with start() as client:
+        headers = {"Content-Type": kind} if kind else {}
+        assert client.post(route, content=json.dumps(ONE), headers=headers).status_code == 415
+        for good in ("application/json; charset=utf-8", "Application/problem+JSON"):
+            assert client.post(route, content="[]", headers={"Content-Type": good}).status_code == 422
 
 
 def test_litellm_may_bring_passages_in_headers(start, judged) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -87,6 +88,25 @@ def test_nothing_runs_or_loads_but_the_pages_own_files(start) -> None:
 
 
 # The log that the page draws.
+
+
+def test_the_list_of_routes_loads_nothing_from_elsewhere(start) -> None:
+    with start() as client:
+        reply, policy = client.get("/docs"), client.get("/").headers["Content-Security-Policy"]
+        assert reply.status_code == 200
+        assert reply.headers["Content-Security-Policy"] == policy
+        assert "<script" not in reply.text
+        loaded = re.findall(r'(?:src|href)="([^"]+)"', reply.text)
+        assert loaded
+        for name in loaded:
+            assert ":" not in name
+            assert not name.startswith("//")
+            assert client.get(f"/{name}").status_code == 200
+        schema = client.get("/openapi.json").json()
+        assert all(f" {path}</code>" in reply.text for path in schema["paths"])
+        assert "parental leave" in reply.text, "examples"
+        for gone in ("/redoc", "/docs/oauth2-redirect"):
+            assert client.get(gone).status_code in (401, 404)
 
 
 def test_decisions_are_told_the_newest_first_and_without_texts(start) -> None:

@@ -80,12 +80,19 @@ def open_database(url: str | Path, *, read_only: bool = False, create: bool = Tr
     try:
         with database.reading() if read_only else database.writing() as connection:
             require_ours(connection, place, create=create)
-            if not read_only:  # a lock does not show whether anything can be written
-                connection.execute(HEAD.update().values(version=VERSION))
+            if not read_only:
+                write_nothing(connection)
     except BaseException:
         database.close()
         raise
     return database
+
+
+def write_nothing(connection: Connection) -> None:
+    """Change the head there and back, which is written to disk: a lock does not show that anything can be,
+    and SQLite does not write what stays as it is."""
+    for step in (1, -1):
+        connection.execute(HEAD.update().values(version=HEAD.c.version + step))
 
 
 def _parsed(url: str | Path) -> URL:

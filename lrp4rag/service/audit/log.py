@@ -18,7 +18,7 @@ from lrp4rag.files import check_output, written_atomically
 from lrp4rag.service.audit.canonical import JSON
 from lrp4rag.service.audit.chain import add_checkpoint, add_entry
 from lrp4rag.service.audit.checkpoint import Checkpoint
-from lrp4rag.service.audit.database import Database, open_database
+from lrp4rag.service.audit.database import Database, open_database, write_nothing
 from lrp4rag.service.audit.entry import (
     ERASURE,
     EXPIRY,
@@ -97,6 +97,11 @@ class AuditLog:
             entry = self._add(connection, checked)
             add_texts(connection, entry.id, kept)
         return entry
+
+    def require_writable(self) -> None:
+        """Write to the log, to which nothing is added. Raises `LRP4RAGError` where that fails."""
+        with self._database.writing() as connection:
+            write_nothing(connection)
 
     def get(self, id: str) -> Entry | None:
         """The entry with this id, if there is one. Raises `LRP4RAGError` where it was damaged."""

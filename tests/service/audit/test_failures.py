@@ -54,6 +54,20 @@ def test_a_full_disk_loses_nothing(path):
         assert log.verify().whole
 
 
+def test_whether_it_can_be_written_is_found_by_writing(path):
+    log_ahead = path.with_name(f"{path.name}-wal")
+    with AuditLog.open(path) as log:
+        log.append(decision(4))
+        before = log_ahead.read_bytes()
+        log.require_writable()
+        assert log_ahead.read_bytes() != before, "it is on disk"
+        found = log.verify()
+        assert (found.problems, found.entries) == ([], 4)
+        sql(path, "CREATE TRIGGER full BEFORE UPDATE ON audit_head BEGIN SELECT RAISE(FAIL, 'no'); END")
+        with pytest.raises(LRP4RAGError):
+            log.require_writable()
+
+
 def test_a_read_only_database_is_told(path):
     with pytest.raises(InputError, match="cannot be written to"):
         AuditLog.open(f"sqlite:///file:{path}?mode=ro&uri=true")
