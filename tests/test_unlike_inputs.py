@@ -37,6 +37,17 @@ CASES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "seven passages": ({"passages": PASSAGES * 2 + PASSAGES[:1], "response": ANSWER}, set()),
     "a table": ({"passages": [TABLE] * 3, "response": TABLE}, {"tokens per word"}),
     "Japanese": ({"passages": [JAPANESE] * 3, "response": JAPANESE}, {"tokens per word"}),
+    "a large number": (
+        {
+            "passages": ["Brightwell's revenue was 15,000,000 US dollars."],
+            "response": "Brightwell's revenue was 15,000,000 US dollars.",
+        },
+        set(),
+    ),
+    "emoji": (
+        {"passages": PASSAGES, "response": f"{ANSWER} \U0001f389\U0001f389 Enjoy! \U0001f5fc\u2764\ufe0f"},
+        set(),
+    ),
     # What every response begins with is as short.
     "one word": ({"passages": PASSAGES, "response": "Yes"}, set()),
 }
