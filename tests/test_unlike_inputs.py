@@ -87,6 +87,22 @@ def test_another_european_language_is_no_clean_verdict(tmp_path: Path) -> None:
     assert row["abstained"] or row["hallucinated"]
 
 
+def test_passages_keep_their_numbers_beside_an_empty_one(tmp_path: Path) -> None:
+    """In values, citations and notes: they are those of the list that was given."""
+    given = {
+        "passages": ["Tickets cost four pounds.", " ", PASSAGES[0]],
+        "response": "Its tower is 41 metres tall [3].",
+    }
+    row = analysed(tmp_path, given)
+    told = [one for span in row["spans"] for one in span["contradictions"]]
+    assert [(one["passage"], one["passage_text"]) for one in told] == [(3, "31 metres")]
+    (sentence,) = row["sentences"]
+    assert (sentence["nearest"]["passage"], sentence["by_passage"][1]) == (3, 0)
+    findings = {one["check"]: one for one in row["decision"]["findings"]}
+    assert findings["retrieval"]["words"] == "Passage 2 has no text."
+    assert (findings["citations"]["kind"], findings["citations"]["passages"]) == ("misattributed", [3])
+
+
 def test_an_empty_response_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "one.json"
     path.write_text(json.dumps({"question": "When?", "passages": PASSAGES, "response": ""}))
