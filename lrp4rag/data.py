@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Annotated, Any, BinaryIO, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
-from lrp4rag.errors import InputError, first_line
+from lrp4rag.errors import InputError, LRP4RAGWarning, first_line
 from lrp4rag.example import DEFAULT_TEMPLATE, LONGEST_EXAMPLE, Example, Label, render
 from lrp4rag.files import is_local, place_at, read_bytes
 from lrp4rag.rows import is_parquet, parse_row, pieces_of, rows_of
@@ -208,11 +209,18 @@ def _from_text(content: bytes, path: str | Path, template: str | None) -> list[E
 
 
 def _from_rows(rows: Iterable[tuple[int, int, Any]], path: str | Path, template: str | None) -> list[Example]:
-    examples, seen = [], dict[str, int]()
+    examples, seen, empty = [], dict[str, int](), dict[int, int]()
     for line, number, row in rows:
         for one, place in examples_of(row, path, line, template=template, number=number):
             _refuse_duplicate(one.id, seen, path, line, f"{place}id")
             examples.append(one)
+            if one.empty:
+                empty[line] = one.empty[0]
+    if empty:
+        line, first = next(iter(empty.items()))
+        where = f"{path}, line {line}, field 'passages[{first}]'"
+        more = f"; {len(empty):,} rows have such" if len(empty) > 1 else ""
+        warnings.warn(f"{where}: the passage is empty and is left out{more}", LRP4RAGWarning, stacklevel=4)
     return _some(examples, path)
 
 

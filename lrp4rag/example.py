@@ -63,9 +63,11 @@ class Example:
     the response. A passage may be given as a `Source`, with what is known of it; `sources` are all of them,
     and `passages` what is read of them; given `sources` tell what is known of the passages that they have.
 
-    Raises `InputError` naming the argument for what is no text, an empty passage or response, an empty
-    question where the prompt is rendered, a label outside the response, a template without its two
-    placeholders, a part that the prompt lacks, text with half a character in it, or more text than
+    A passage without text is left out of the prompt, and the others keep their numbers.
+
+    Raises `InputError` naming the argument for what is no text, passages that are all empty, an empty
+    response, an empty question where the prompt is rendered, a label outside the response, a template without
+    its two placeholders, a part that the prompt lacks, text with half a character in it, or more text than
     `LONGEST_EXAMPLE`.
     """
 
@@ -124,9 +126,10 @@ class Example:
             raise InputError(
                 "the question is empty; only a given prompt can do without one", field="question"
             )
-        for k, passage in enumerate(self.passages):
-            if not passage.strip():
-                raise InputError("the passage is empty", field=f"passages[{k}]")
+        if len(self.empty) == len(self.passages):
+            few = len(self.passages) == 1
+            message, field = ("the passage is", "passages[0]") if few else ("all passages are", "passages")
+            raise InputError(f"{message} empty", field=field)
         if self.response is not None and not self.response.strip():
             raise InputError("the response is empty", field="response")
         if self.labels is not None and self.response is None:
@@ -139,6 +142,11 @@ class Example:
                     f"which has {length} characters",
                     field=f"labels[{k}]",
                 )
+
+    @property
+    def empty(self) -> tuple[int, ...]:
+        """The passages without text, from 0: the prompt has none of them; the others keep their numbers."""
+        return tuple(k for k, passage in enumerate(self.passages) if not passage.strip())
 
     @property
     def hallucinated(self) -> bool | None:
@@ -201,8 +209,9 @@ def render(template: str, question: str, passages: Sequence[str]) -> tuple[str, 
             spans.append(Span("question", 0, len(text), len(text) + len(question)))
             text += question
         elif piece == "{context}":
-            for k, passage in enumerate(passages):
-                text += f"{chr(10) * 2 if k else ''}passage {k + 1}:"
+            shown = [(k, passage) for k, passage in enumerate(passages) if passage.strip()]
+            for k, passage in shown:
+                text += f"{chr(10) * 2 if k > shown[0][0] else ''}passage {k + 1}:"
                 spans.append(Span("passage", k, len(text), len(text) + len(passage)))
                 text += passage
         else:
@@ -229,6 +238,8 @@ def locate(prompt: str, question: str, passages: Sequence[str]) -> tuple[Span, .
 def _locate_passages(prompt: str, passages: Sequence[str], cursor: int = 0) -> list[Span]:
     spans: list[Span] = []
     for k, passage in enumerate(passages):
+        if not passage.strip():
+            continue
         start = prompt.find(passage, cursor)
         if start < 0:
             raise InputError(

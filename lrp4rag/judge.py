@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -20,7 +21,7 @@ from lrp4rag.classifiers.detector import (
 )
 from lrp4rag.classifiers.prevalence import check_prevalence, require_enough
 from lrp4rag.classifiers.verdict import Verdict
-from lrp4rag.errors import InputError
+from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.example import Example, Span
 from lrp4rag.hashes import json_hash
 from lrp4rag.lrp.families import can_pull
@@ -205,6 +206,8 @@ class Detector:
             if passages is None:
                 raise InputError("at least one passage is needed", field="passages")
             example = Example(question, passages, response)
+            for k in example.empty:
+                warnings.warn(f"passage {k + 1} is empty and is left out", LRP4RAGWarning, stacklevel=2)
         return self.judge_many([example], evidence=evidence)[0]
 
     def judge_many(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lrp4rag.data import load_examples, select
-from lrp4rag.errors import InputError
+from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.example import Example, Label
 
 ROW = {"question": "When?", "passages": ["It was in 1901.", "Not later."], "response": "In 1901."}
@@ -99,6 +99,19 @@ def test_all_fields(tmp_path: Path) -> None:
     assert example.labels == (Label(0, 2, "conflict", True), Label(3, 7))
 
 
+def test_an_empty_passage_is_told_and_does_not_end_the_file(tmp_path: Path) -> None:
+    empty = ["It was in 1901.", {"text": " ", "id": "a"}, "Not later."]
+    path = write(tmp_path, jsonl(row(), row(passages=empty), row(passages=["", "Not later."])))
+    with pytest.warns(LRP4RAGWarning) as caught:
+        found = load_examples(path)
+    words = "line 2, field 'passages[1]': the passage is empty and is left out; 2 rows have such"
+    assert [str(one.message) for one in caught] == [f"{path}, {words}"]
+    assert [one.empty for one in found] == [(), (1,), (0,)]
+    assert found[1].sources[1].id == "a"
+    error = error_of(write(tmp_path, jsonl(row(), row(passages=["", " "]))))
+    assert (error.line, error.field) == (2, "passages")
+
+
 def test_labels_that_are_absent_and_labels_that_are_empty(tmp_path: Path) -> None:
     examples = load_examples(write(tmp_path, jsonl(*(row(labels=each) for each in (..., None, [])))))
     assert [example.labels for example in examples] == [None, None, ()]
@@ -131,7 +144,7 @@ def test_templates(tmp_path: Path) -> None:
         (row(passages=[]), "passages"),
         (row(passages="text"), "passages"),
         (row(passages=["one", 2]), "passages[1]"),
-        (row(passages=["one", " "]), "passages[1]"),
+        (row(passages=[" "]), "passages[0]"),
         (row(question=3), "question"),
         (row(question=None), "question"),
         (row(response=5), "response"),
@@ -457,7 +470,7 @@ SECOND = {"response": "In 1901."}
         (several(SECOND, SECOND | {"generator": "g" * 1001}), "responses[1].generator"),
         (several(SECOND, SECOND | {"id": "i" * 1001}), "responses[1].id"),
         (several(SECOND, SECOND, question=""), "question"),
-        (several(SECOND, SECOND, passages=["a", " "]), "passages[1]"),
+        (several(SECOND, SECOND, passages=["", " "]), "passages"),
         (several(SECOND, SECOND, prompt="When?"), "passages[0]"),
         (several(SECOND, SECOND, source_id="s" * 1001), "source_id"),
         (several(SECOND, SECOND, template="{context}"), "template"),

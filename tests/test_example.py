@@ -139,7 +139,8 @@ FAULTS: list[tuple[dict[str, object], str]] = [
         r"field 'passages\[1\]': .*after the passage before it",
     ),
     ({"passages": []}, "field 'passages': at least one"),
-    *(({"passages": ["one", text]}, r"field 'passages\[1\]': .*empty") for text in EMPTY),
+    *(({"passages": [text]}, r"field 'passages\[0\]': the passage is empty") for text in EMPTY),
+    ({"passages": EMPTY}, "field 'passages': all passages are empty"),
     *(({"response": text}, r"field 'response': .*empty") for text in EMPTY),
     *(({name: HALF}, rf"field '{name}': .*surrogate at character 5") for name in TEXTS),
     ({"passages": ["whole 🗼", HALF]}, r"field 'passages\[1\]': .*surrogate at character 5"),
@@ -155,6 +156,24 @@ FAULTS: list[tuple[dict[str, object], str]] = [
         for labels in ((), (Label(0, 1),))
     ),
 ]
+
+
+@pytest.mark.parametrize("text", EMPTY)
+@pytest.mark.parametrize("place", range(4))
+def test_an_empty_passage_is_no_part_of_the_prompt_and_the_others_keep_their_numbers(
+    text: str, place: int
+) -> None:
+    passages = [*PASSAGES, "It is of steel."]
+    passages.insert(place, text)
+    example = create(passages=passages)
+    assert (example.passages, example.empty) == (tuple(passages), (place,))
+    numbers = [k for k in range(4) if k != place]
+    context = "\n\n".join(f"passage {k + 1}:{passages[k]}" for k in numbers)
+    assert f"following passages:\n{context}\n\n" in example.prompt
+    located = create(passages=passages, prompt=example.prompt)
+    for one in (example, located):
+        found = texts(one.prompt, one.spans)
+        assert found == {("question", 0): QUESTION} | {("passage", k): passages[k] for k in numbers}
 
 
 @pytest.mark.parametrize(("change", "message"), FAULTS, ids=str)

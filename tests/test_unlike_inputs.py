@@ -37,6 +37,17 @@ CASES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "seven passages": ({"passages": PASSAGES * 2 + PASSAGES[:1], "response": ANSWER}, set()),
     "a table": ({"passages": [TABLE] * 3, "response": TABLE}, {"tokens per word"}),
     "Japanese": ({"passages": [JAPANESE] * 3, "response": JAPANESE}, {"tokens per word"}),
+    "a large number": (
+        {
+            "passages": ["Brightwell's revenue was 15,000,000 US dollars."],
+            "response": "Brightwell's revenue was 15,000,000 US dollars.",
+        },
+        set(),
+    ),
+    "emoji": (
+        {"passages": PASSAGES, "response": f"{ANSWER} \U0001f389\U0001f389 Enjoy! \U0001f5fc\u2764\ufe0f"},
+        set(),
+    ),
     # What every response begins with is as short.
     "one word": ({"passages": PASSAGES, "response": "Yes"}, set()),
 }
@@ -74,6 +85,22 @@ def test_another_european_language_is_no_clean_verdict(tmp_path: Path) -> None:
     """It may not show in the ranges: they are wide since short answers are learned from."""
     row = analysed(tmp_path, {"passages": PASSAGES, "response": GERMAN})
     assert row["abstained"] or row["hallucinated"]
+
+
+def test_passages_keep_their_numbers_beside_an_empty_one(tmp_path: Path) -> None:
+    """In values, citations and notes: they are those of the list that was given."""
+    given = {
+        "passages": ["Tickets cost four pounds.", " ", PASSAGES[0]],
+        "response": "Its tower is 41 metres tall [3].",
+    }
+    row = analysed(tmp_path, given)
+    told = [one for span in row["spans"] for one in span["contradictions"]]
+    assert [(one["passage"], one["passage_text"]) for one in told] == [(3, "31 metres")]
+    (sentence,) = row["sentences"]
+    assert (sentence["nearest"]["passage"], sentence["by_passage"][1]) == (3, 0)
+    findings = {one["check"]: one for one in row["decision"]["findings"]}
+    assert findings["retrieval"]["words"] == "Passage 2 has no text."
+    assert (findings["citations"]["kind"], findings["citations"]["passages"]) == ("misattributed", [3])
 
 
 def test_an_empty_response_is_refused(tmp_path: Path) -> None:

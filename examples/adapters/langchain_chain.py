@@ -8,7 +8,7 @@ from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnablePassthrough
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from lrp4rag.adapters.langchain import AnswerJudge
 
@@ -18,16 +18,17 @@ DOCUMENTS = [
 ]
 
 # Put your retriever and your model in the place of these two.
-retriever = RunnablePassthrough.assign(documents=lambda _: DOCUMENTS)
+retriever = RunnableLambda(lambda question: DOCUMENTS)
 model = FakeListChatModel(
     responses=["The tower is 31 metres tall. It was designed by Robert Stevenson in 1850."]
 )
 
 prompt = ChatPromptTemplate.from_template("{documents}\n\nQuestion: {question}")
 answer = prompt | model | StrOutputParser()
-chain = retriever | RunnablePassthrough.assign(answer=answer) | AnswerJudge()
+found = {"documents": retriever, "question": RunnablePassthrough()}
+chain = found | RunnablePassthrough.assign(answer=answer) | AnswerJudge()
 
-asked = {"question": "How tall is the tower of the Marlow lighthouse?"}
+asked = "How tall is the tower of the Marlow lighthouse?"
 
 message = chain.invoke(asked)
 decision = message.response_metadata["lrp4rag"]

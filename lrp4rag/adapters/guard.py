@@ -100,11 +100,12 @@ class Guard:
 
     def judge(self, question: str, passages: Sequence[str | Source], response: str) -> Guarded:
         """What is done with an answer. What cannot be judged has no verdict, and the policy says what is done
-        with that. Raises `InputError` for what is no text, an empty passage and an empty question."""
+        with that. A passage without text is left out, and the others keep their numbers. Raises `InputError`
+        for what is no text and an empty question."""
         require_text(question, "question")
         require_text(response, "response")
         sources = sources_of(passages)
-        if not sources or not response.strip():
+        if has_nothing(sources) or not response.strip():
             found = assess_unjudged(self.policy, question, sources)
             return Guarded(found.shown(response), found, why=NOTHING)
         example = example_of(question, sources, response)
@@ -145,6 +146,11 @@ def sources_of(passages: Sequence[str | Source]) -> tuple[Source, ...]:
     for number, one in enumerate(sources):
         require_text(one.text, f"passages[{number}]")
     return sources
+
+
+def has_nothing(sources: Sequence[Source]) -> bool:
+    """Whether there is no text to answer from."""
+    return not any(one.read.strip() for one in sources)
 
 
 def require_text(given: object, field: str) -> None:

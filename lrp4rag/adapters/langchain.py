@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from lrp4rag.adapters.guard import Guard
-from lrp4rag.adapters.langchain_inputs import KEYS, Coming, Keys, text_of
+from lrp4rag.adapters.langchain_inputs import KEYS, Coming, Keys, Known, require_mapping, text_of
 from lrp4rag.adapters.library import library
 from lrp4rag.adapters.stream import Part
 from lrp4rag.errors import InputError
@@ -20,7 +20,8 @@ EXTENSION = "lrp4rag"
 
 class AnswerJudge(Runnable[dict[str, Any], AIMessage]):
     """Judges the answer of a chain: of {"question", "documents", "answer"} it makes a message, with the
-    answer or what the policy has in its place, and the decision under "lrp4rag" in `response_metadata`.
+    answer or what the policy has in its place, and the decision under "lrp4rag" in `response_metadata`. Of an
+    answer that is a message, it has the id, the usage and the metadata, without what may hold its words.
 
     Where the chain is streamed, a sentence of its answer is handed on when it has ended and is judged;
     question and documents come before the answer begins. Documents are LangChain's, or texts; an answer is a
@@ -57,7 +58,7 @@ class AnswerJudge(Runnable[dict[str, Any], AIMessage]):
         coming = Coming(self.guard, self._keys)
 
         def messages(chunks: Iterator[dict[str, Any]]) -> Iterator[AIMessage]:
-            return map(_chunk, coming.parts(chunks))
+            return (_chunk(part, coming.known) for part in coming.parts(chunks))
 
         return self._transform_stream_with_config(coming.wanted(input), messages, config)
 
@@ -68,18 +69,29 @@ class AnswerJudge(Runnable[dict[str, Any], AIMessage]):
 
         async def messages(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[AIMessage]:
             async for part in coming.aparts(chunks):
-                yield _chunk(part)
+                yield _chunk(part, coming.known)
 
         async for message in self._atransform_stream_with_config(coming.awanted(input), messages, config):
             yield message
 
     def _whole(self, given: dict[str, Any]) -> AIMessage:
-        found = self.guard.judge(*self._keys.asked(given), text_of(self._keys.find(given, "answer")))
-        return AIMessage(found.shown, response_metadata={EXTENSION: found.record()})
+        answer = self._keys.find(require_mapping(given), "answer")
+        found = self.guard.judge(*self._keys.asked(given), text_of(answer))
+        known = Known.of(answer)
+        metadata = {**known.metadata, EXTENSION: found.record()}
+        return AIMessage(found.shown, id=known.id, usage_metadata=known.usage, response_metadata=metadata)
 
 
-def _chunk(part: Part) -> AIMessageChunk:
-    """Chunks add up to a message with the decision on the answer, and those on its sentences in a list."""
+def _chunk(part: Part, known: Known) -> AIMessageChunk:
+    """Chunks add up to a message with the decision on the answer, and those on its sentences in a list; the
+    last has the usage and the metadata of the answer's message."""
     told = part.record if part.whole else {"sentences": [part.record]}
     metadata = {EXTENSION: told} if part.record else {}
-    return AIMessageChunk(content=part.text, response_metadata=metadata)
+    if part.whole:
+        metadata = {**known.metadata, **metadata}
+    return AIMessageChunk(
+        content=part.text,
+        id=known.id,
+        usage_metadata=known.usage if part.whole else None,
+        response_metadata=metadata,
+    )

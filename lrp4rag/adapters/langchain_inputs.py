@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lrp4rag.adapters.guard import Guard
@@ -15,7 +15,8 @@ from lrp4rag.source import Source
 
 with library("langchain_core", "langchain"):
     from langchain_core.documents import Document
-    from langchain_core.messages import BaseMessage
+    from langchain_core.messages import AIMessage, BaseMessage
+    from langchain_core.messages.ai import UsageMetadata, add_usage
     from langchain_core.runnables.utils import AddableDict
 
 KEYS = {
@@ -25,6 +26,12 @@ KEYS = {
 }
 """Under which names a chain has each of them; the first that is there."""
 ASKED = ("question", "documents")
+NAMED = (
+    *("id", "object", "model", "model_id", "model_name", "model_provider", "provider", "service_tier"),
+    *("system_fingerprint", "finish_reason", "stop_reason", "done_reason", "created", "created_at"),
+)
+"""Under which names metadata of a message may have a text; others, such as log-probabilities, may hold words
+of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,51 @@ def text_of(given: object) -> str:
     raise InputError(f"a text or a message is needed, not {type(given).__name__}")
 
 
+def require_mapping(given: object) -> Mapping[str, Any]:
+    """Raise `InputError` for what is no output of a chain with several keys, such as an answer alone."""
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"a dict with question, documents and answer is needed, not {type(given).__name__}: begin the "
+            'chain with {"documents": retriever, "question": RunnablePassthrough()}, and let '
+            "RunnablePassthrough.assign(answer=…) add the answer"
+        )
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What there is of an answer's message beside its text, without a word of that."""
+
+    id: str | None = None
+    usage: UsageMetadata | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: object) -> Known:
+        """Nothing of what is no message."""
+        if not isinstance(given, BaseMessage):
+            return cls()
+        usage = given.usage_metadata if isinstance(given, AIMessage) else None
+        return cls(given.id, usage, _without_words(given.response_metadata))
+
+    def then(self, later: Known) -> Known:
+        """With that of the next chunk: usage adds up."""
+        usage = self.usage if later.usage is None else add_usage(self.usage, later.usage)
+        return Known(self.id or later.id, usage, {**self.metadata, **later.metadata})
+
+
+def _without_words(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers, and texts under names that are known to hold none of the answer."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if isinstance(value, Mapping):
+            if inside := _without_words(value):
+                found[name] = inside
+        elif isinstance(value, int | float) or (isinstance(value, str) and name in NAMED):
+            found[name] = value
+    return found
+
+
 def _source(given: object) -> Source:
     if isinstance(given, Document):
         return source_of(given.page_content, given.metadata)
@@ -71,6 +123,8 @@ class Coming:
         self._guard, self._keys = guard, keys
         self._known, self._waiting = AddableDict(), ""
         self._stream: GuardedStream | None = None
+        self.known = Known()
+        """Of the answer's message, as far as it has come."""
 
     def wanted(self, chunks: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """The chunks until the answer is over: what is withheld then is not asked for."""
@@ -98,11 +152,13 @@ class Coming:
             yield part
 
     def _add(self, chunk: dict[str, Any]) -> Iterator[Part]:
-        asked = {key for name in ASKED for key in self._keys.of[name]} & chunk.keys()
+        asked = {key for name in ASKED for key in self._keys.of[name]} & require_mapping(chunk).keys()
         if asked and self._stream is not None:
             raise InputError("it came after the answer began; let it come before", field=min(asked))
         self._known += AddableDict({key: chunk[key] for key in asked})
-        self._waiting += text_of(self._keys.find(chunk, "answer"))
+        answer = self._keys.find(chunk, "answer")
+        self._waiting += text_of(answer)
+        self.known = self.known.then(Known.of(answer))
         if self._waiting and all(self._keys.find(self._known, name) is not None for name in ASKED):
             yield from self._judged()
 

@@ -8,7 +8,16 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lrp4rag.adapters.guard import NOTHING, Guard, Guarded, example_of, require_text, sources_of, why_not
+from lrp4rag.adapters.guard import (
+    NOTHING,
+    Guard,
+    Guarded,
+    example_of,
+    has_nothing,
+    require_text,
+    sources_of,
+    why_not,
+)
 from lrp4rag.policy import Assessment, DecidingAlong
 from lrp4rag.policy.assess import assess_passages, assess_unjudged
 from lrp4rag.policy.notices import says_nothing
@@ -46,7 +55,7 @@ class GuardedStream:
         self._text, self._parts = "", list[Part]()
         self._why: str | None = None
         self._unfit = assess_passages(guard.policy, question, self._sources)
-        if self._unfit is None and not self._sources:
+        if self._unfit is None and has_nothing(self._sources):
             self._unfit = assess_unjudged(guard.policy, question, self._sources)
         if self._unfit is not None:
             self.over = self.stopped = self._unfit.withheld

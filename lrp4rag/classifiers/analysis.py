@@ -422,7 +422,8 @@ def _in_passages(verdict: Verdict, example: Example, encoded: Encoded) -> Verdic
 def _shifts(example: Example, encoded: Encoded) -> list[int]:
     """By how many characters each passage, as it was given, begins before the prompt's."""
     given = passage_starts(example, encoded)
-    return [start - given[number] for number, start in enumerate(context_of(encoded).starts)]
+    starts = context_of(encoded).starts
+    return [start - given.get(number, start) for number, start in enumerate(starts)]
 
 
 def with_nearest(verdict: Verdict, example: Example, encoded: Encoded) -> Verdict:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ FEWEST = 8
 """Tokens of a response from which on means of them tell that it is unlike others."""
 HELD = 0.99
 """A range holds this part of the training responses, and is then made wider by the facet's slack."""
+_LETTER = re.compile(r"[^\W\d_]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +39,21 @@ class Facet:
     whole: bool = False
 
 
-def _words(record: Record, ends: Numbers) -> Values:
+def _tokens_per_word(record: Record, ends: Numbers) -> Values:
+    """Of the words that have a letter, without their digits and emoji, whose tokens tell of no language; 1
+    where there are too few to tell."""
     text, offsets = record.encoded.response, record.encoded.response_offsets
-    return np.array([max(len(text[: offsets[end - 1][1]].split()), 1) for end in ends], dtype=np.float64)
+    tells = np.array([one.isalpha() or category(one).startswith("P") for one in text], dtype=bool)
+    found = []
+    for end in ends:
+        stop = offsets[end - 1][1]
+        words = [match.span() for match in re.finditer(r"\S+", text[:stop]) if _LETTER.search(match[0])]
+        within = np.zeros(len(text), dtype=bool)
+        for start, last in words:
+            within[start:last] = tells[start:last]
+        tokens = sum(bool(within[start:last].any()) for start, last in offsets[:end])
+        found.append(tokens / len(words) if tokens >= FEWEST else 1.0)
+    return np.array(found, dtype=np.float64)
 
 
 FACETS: dict[str, Facet] = {
@@ -62,7 +77,7 @@ FACETS: dict[str, Facet] = {
     # A tokenizer spends more tokens on a word of a language, or of code, that it was not made for.
     "tokens per word": Facet(
         "tokens in a word of the response (its language)",
-        lambda record, ends: ends / _words(record, ends),
+        _tokens_per_word,
     ),
     "surprise": Facet(
         "how unlikely the reader finds the response (nats a token)",

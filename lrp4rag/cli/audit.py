@@ -25,7 +25,7 @@ DATABASE = click.option(
     metavar="URL|PATH",
     help="The log: an SQLite file, or a URL such as postgresql+psycopg://user@host/name.",
 )
-KEY = file_option("--key", help="File of the key that signs checkpoints; it is made where there is none.")
+KEY = file_option("--key", help="File of the log's key, which signs checkpoints.")
 PUBLIC = file_option("--key", help="File of the public key, or of the key that it lies beside.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 

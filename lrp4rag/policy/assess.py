@@ -185,9 +185,10 @@ def measure(verdict: Verdict | None, checked: Checked, response: str) -> Measure
 
 
 def _closest(sources: tuple[Source, ...], verdict: Verdict | None) -> tuple[int, ...]:
-    """What sentences rest on, then the best scores; unscored passages in their order."""
+    """What sentences rest on, then the best scores; unscored passages in their order. None without text."""
     rests = [] if verdict is None else [one.passage for one in verdict.sentences if one.passage is not None]
-    order = sorted(range(len(sources)), key=lambda k: (-rests.count(k), -(sources[k].score or 0.0), k))
+    written = [k for k, source in enumerate(sources) if source.text.strip()]
+    order = sorted(written, key=lambda k: (-rests.count(k), -(sources[k].score or 0.0), k))
     return tuple(order[:MOST_SOURCES])
 
 

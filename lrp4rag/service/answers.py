@@ -53,7 +53,8 @@ class Part:
 class JudgedAnswer:
     """Holds each sentence of an answer until it is judged, decided on and recorded.
 
-    `finish_reason` and `usage` are the upstream's, known when `parts` has ended.
+    `finish_reason` and `usage` are the upstream's, known when `parts` has ended; `refused`: its text is a
+    refusal, which is judged like any other.
     """
 
     owner: Owner
@@ -67,6 +68,7 @@ class JudgedAnswer:
     id: str = field(default_factory=new_id)
     finish_reason: str | None = None
     usage: Mapping[str, Any] | None = None
+    refused: bool = False
     decision: Decision | None = None
     assessment: Assessment | None = None
     _along: DecidingAlong = field(init=False)
@@ -126,6 +128,7 @@ class JudgedAnswer:
                     metrics.took("first token", "answer", time.monotonic() - started)
                 self.finish_reason = delta.finish_reason or self.finish_reason
                 self.usage = delta.usage or self.usage
+                self.refused = self.refused or delta.refusal
                 if len(reading.text) + len(delta.content) > self.settings.longest_answer:
                     raise Problem(502, "The upstream failed", "its answer is longer than is allowed")
                 for piece in reading.ready(delta.content):

@@ -258,6 +258,8 @@ async def _said(
     entry = await server.recorder.find(given.decision)
     if entry is None or entry.kind not in KINDS:
         raise Problem(404, "Not found", "there is no answer with this id", field="decision")
+    if isinstance(given, ReviewRequest):
+        given.require_within(entry.record.get("characters"))
     told = given.model_dump(mode="json", exclude={"decision", "comment"})
     texts = {} if given.comment is None else {"comment": given.comment}
     id = await server.recorder.note(kind, by=client, of=given.decision, texts=texts, **told)

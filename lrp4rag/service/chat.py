@@ -111,12 +111,13 @@ def _question(messages: list[Any]) -> str:
 
 def completion(answer: JudgedAnswer, parts: list[Part], model: str) -> dict[str, Any]:
     """The whole answer, with the decisions under "lrp4rag"."""
-    text = "".join(part.text for part in parts)
+    text, refused = "".join(part.text for part in parts), answer.refused
     if answer.assessment is not None and answer.assessment.withheld:
-        text = answer.assessment.message
+        text, refused = answer.assessment.message, False
+    said = {"content": None, "refusal": text} if refused else {"content": text, "refusal": None}
     choice = {
         "index": 0,
-        "message": {"role": "assistant", "content": text, "refusal": None},
+        "message": {"role": "assistant", **said},
         "finish_reason": answer.finish_reason,
         "logprobs": None,
     }
@@ -155,7 +156,7 @@ async def events(
         async with aclosing(parts):
             async for part in parts:
                 more = {} if part.decision is None else {EXTENSION: part.extension()}
-                yield chunk({**role, "content": part.text}, more)
+                yield chunk({**role, "refusal" if answer.refused else "content": part.text}, more)
                 role = {}
     except Exception as error:  # whatever it was, the client is told that the answer is not whole
         yield failed(as_problem(error))

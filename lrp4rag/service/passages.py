@@ -133,10 +133,12 @@ def _result(text: str) -> Iterator[PassageRow]:
         given = next((given[name] for name in LISTS if isinstance(given.get(name), list)), [given])
     if isinstance(given, list) and given:
         try:
-            yield from _documents(given, "messages")
-            return
+            rows = list(_documents(given, "messages"))
         except Problem:
-            pass  # JSON of another form is a text like any other
+            rows = []  # JSON of another form is a text like any other
+        if any(row.text.strip() for row in rows):
+            yield from rows
+            return
     if text.strip():
         yield PassageRow(text=text)
 
@@ -165,4 +167,6 @@ def _fields(given: Any) -> dict[str, Any]:
     found = {name: known[name] for name in NAMES if known.get(name) is not None}
     # An id that is a number is a name too.
     found = {name: str(x) if type(x) is int and name != "score" else x for name, x in found.items()}
-    return found | {"text": next((known[name] for name in TEXTS if known.get(name)), None)}
+    # One without text is kept: the others are cited by their numbers.
+    named = [known[name] for name in TEXTS if name in known]
+    return found | {"text": next(filter(None, named), "" if named else None)}

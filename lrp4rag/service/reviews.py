@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from lrp4rag.example import Example, Label
 from lrp4rag.policy import Reason
 from lrp4rag.service.audit import AuditLog, Entry
 from lrp4rag.service.models import Name, Text
+from lrp4rag.service.problems import Problem
 
 Said = Literal["grounded", "hallucinated", "unclear"]
 KINDS = ("response", "answer")
@@ -32,6 +33,13 @@ class Span(BaseModel):
     start: Annotated[int, Field(ge=0)]
     end: Annotated[int, Field(ge=1)]
 
+    @field_validator("end")
+    @classmethod
+    def _after_start(cls, end: int, known: ValidationInfo) -> int:
+        if end <= known.data.get("start", 0):
+            raise ValueError("a span ends after it begins; end is exclusive")
+        return end
+
 
 class ReviewRequest(BaseModel):
     """A reviewer's decision on an answer."""
@@ -43,6 +51,22 @@ class ReviewRequest(BaseModel):
     said: Said
     spans: Annotated[list[Span], Field(max_length=1000)] = []
     comment: Text | None = None
+
+    @field_validator("spans")
+    @classmethod
+    def _of_hallucinated(cls, spans: list[Span], known: ValidationInfo) -> list[Span]:
+        if spans and known.data.get("said", "hallucinated") != "hallucinated":
+            raise ValueError("spans are what is hallucinated: leave them out, or say hallucinated")
+        return spans
+
+    def require_within(self, characters: int | None) -> None:
+        """Raise a problem (422) for a span beyond the end of an answer of so many characters, where known."""
+        for k, span in enumerate(self.spans):
+            if characters is not None and span.end > characters:
+                detail = (
+                    f"the span {span.start}..{span.end} ends after the answer, of {characters} characters"
+                )
+                raise Problem(422, "Invalid request", detail, field=f"spans.{k}.end")
 
 
 class FeedbackRequest(BaseModel):
@@ -116,15 +140,19 @@ def _example(id: str, texts: Mapping[str, str], record: Mapping[str, Any]) -> Ex
     passages, response = passages_of(texts), texts.get("response", "")
     if record["said"] == "unclear" or not passages or not response.strip():
         return None
-    labels = [Label(one["start"], min(one["end"], len(response))) for one in record.get("spans", ())]
-    if record["said"] == "grounded":
-        labels = []
-    elif not labels:
-        labels = [Label(0, len(response))]
     return Example(
         texts.get("question", ""),
         passages,
         response,
-        labels=tuple(one for one in labels if one.start < one.end),
+        labels=tuple(_labels(record, len(response))),
         id=id,
     )
+
+
+def _labels(record: Mapping[str, Any], length: int) -> list[Label]:
+    """What is hallucinated of a response: the marked spans as far as they lie in it, and all of it where none
+    does, so that it is never taken for faithful."""
+    if record["said"] == "grounded":
+        return []
+    clipped = [Label(one["start"], min(one["end"], length)) for one in record.get("spans", ())]
+    return [one for one in clipped if one.start < one.end] or [Label(0, length)]

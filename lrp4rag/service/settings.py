@@ -61,7 +61,7 @@ class Settings(BaseSettings):
         default="sqlite:///lrp4rag-audit.db", description="Path or SQLAlchemy URL of the audit log."
     )
     audit_key: Path | None = Field(
-        default=None, description="Ed25519 key that signs checkpoints; made if missing."
+        default=None, description="Ed25519 key that signs checkpoints; made with an empty log."
     )
     keep_texts: bool = Field(
         default=False, description="Keep questions, passages and answers beside the chain."

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import httpx
-from httpx_sse import SSEError, aconnect_sse
+from httpx_sse import EventSource, SSEError, aconnect_sse
 
 from lrp4rag.example import Example
 from lrp4rag.service.owner import Owner
@@ -21,15 +21,20 @@ LONGEST_EVENT = 2**20
 """Bytes."""
 FINISHED = ("stop", "length", "content_filter")
 COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+THINK, THOUGHT = "<think>", "</think>"
+MOST_BEFORE = 100
+"""Characters of white space that may stand before the reasoning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A part of an answer: text, why it ended, what it used (OpenAI's `usage`)."""
+    """A part of an answer: text, why it ended, what it used (OpenAI's `usage`), and whether the text is of a
+    refusal, which OpenAI tells in a field of its own."""
 
     content: str = ""
     finish_reason: str | None = None
     usage: Mapping[str, Any] | None = None
+    refusal: bool = False
 
 
 class Upstream(Protocol):
@@ -52,30 +57,31 @@ class HttpUpstream:
         self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
 
     async def answer(self, body: Mapping[str, Any], example: Example) -> AsyncGenerator[Delta]:
-        """Always streamed: so a sentence is judged while the next one is written."""
-        # Without being asked, OpenAI's server and vLLM's tell nothing of what a stream used.
-        sent = {**body, "stream": True, "stream_options": {"include_usage": True}}
+        """Always asked to stream: so a sentence is judged while the next one is written."""
+        sent = {**body, "stream": True}
+        sent.pop("stream_options", None)
+        if body.get("stream"):
+            # Without being asked, OpenAI's server and vLLM's tell nothing of what a stream used.
+            sent["stream_options"] = {"include_usage": True}
         sent |= {} if self._model is None else {"model": self._model}
-        finished, half = False, ""
+        finished, half, thinking = False, "", Thinking()
         try:
-            async with aconnect_sse(
-                self._client, "POST", f"{self._base}/chat/completions", json=sent, headers=self._headers
-            ) as source:
-                if source.response.status_code >= 400:
-                    await source.response.aread()
-                    raise _refused(source.response)
-                async with aclosing(source.aiter_sse()) as events:
-                    async for event in events:
-                        if event.data.strip() == "[DONE]":
-                            break
-                        delta = _delta(event.data)
-                        finished = finished or delta.finish_reason is not None
-                        text, half = _whole_characters(half + delta.content)
-                        yield replace(delta, content=text)
+            async with (
+                aconnect_sse(
+                    self._client, "POST", f"{self._base}/chat/completions", json=sent, headers=self._headers
+                ) as source,
+                aclosing(_parts(source)) as parts,
+            ):
+                async for part in parts:
+                    finished = finished or part.finish_reason is not None
+                    text, half = _whole_characters(half + part.content)
+                    yield replace(part, content=text if part.refusal else thinking.answer_in(text))
         except (httpx.HTTPError, httpx.StreamError, SSEError, UnicodeDecodeError) as error:
             raise _broken(f"the upstream failed: {type(error).__name__}") from None
         if not finished:
             raise _broken("the upstream's answer ended before it was finished")
+        if rest := thinking.rest():
+            yield Delta(rest)
 
     async def models(self) -> list[str]:
         try:
@@ -107,8 +113,65 @@ class ReaderUpstream:
         return [str(self._owner.detector.reader.identity.name)]
 
 
-def _delta(data: str) -> Delta:
-    """Of a chunk; raises a problem (502) for what is none."""
+class Thinking:
+    """Parts an answer from the reasoning before it, between <think> and </think>, where the model's server
+    leaves that in the answer."""
+
+    def __init__(self) -> None:
+        self._held, self._within, self._thought, self._over = "", False, False, False
+
+    def answer_in(self, text: str) -> str:
+        """What of one more text is the answer's; the tags may be cut anywhere."""
+        if self._over:
+            return text
+        self._held += text
+        while True:
+            if self._within:
+                _, ended, after = self._held.partition(THOUGHT)
+                self._within = not ended
+                self._held = after if ended else self._held[1 - len(THOUGHT) :]
+                if self._within:
+                    return ""
+            begun = self._held.lstrip()
+            if not begun.startswith(THINK):
+                break
+            self._held, self._within, self._thought = begun[len(THINK) :], True, True
+        if THINK.startswith(begun) and len(self._held) < MOST_BEFORE:
+            return ""  # it may still be one
+        self._over = True
+        return begun if self._thought else self._held
+
+    def rest(self) -> str:
+        """What is held at the end, and is the answer's after all."""
+        return "" if self._within or self._over else self._held
+
+
+async def _parts(source: EventSource) -> AsyncGenerator[Delta]:
+    """What the upstream writes, also where it does not stream though it was asked to."""
+    response = source.response
+    if response.status_code >= 400:
+        await response.aread()
+        raise _refused(response)
+    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if kind == "application/json":
+        yield _delta((await response.aread()).decode(), "message")
+        return
+    if kind != "text/event-stream":
+        raise _broken(
+            "the upstream answers neither by a stream of events nor by JSON: is its address that of an "
+            "OpenAI-compatible server (…/v1)?"
+        )
+    async with aclosing(source.aiter_sse()) as events:
+        async for event in events:
+            data = event.data.strip()
+            if data == "[DONE]":
+                return
+            if data:  # an event without data, such as a time to reconnect in, is none
+                yield _delta(event.data, "delta")
+
+
+def _delta(data: str, field: Literal["delta", "message"]) -> Delta:
+    """Of a chunk, or of an answer that is whole; raises a problem (502) for what is neither."""
     try:
         if len(data) > LONGEST_EVENT:
             raise ValueError
@@ -119,13 +182,16 @@ def _delta(data: str) -> Delta:
         choice = choices[0] if choices else {}
         if choice.get("index", 0) != 0 or len(choices) > 1:
             raise ValueError
-        delta = choice.get("delta") or {}
+        delta = choice.get(field) or {}
         if delta.get("tool_calls") or delta.get("function_call"):
             raise _broken("the upstream calls a tool, which was not asked for")
-        content = delta.get("content") or ""
-        if not isinstance(content, str):
+        content, refusal = delta.get("content") or "", delta.get("refusal") or ""
+        if not isinstance(content, str) or not isinstance(refusal, str):
             raise ValueError
-        return Delta(content, _finish(choice.get("finish_reason")), _usage(chunk.get("usage")))
+        finish = _finish(choice.get("finish_reason"))
+        if field == "message" and choice:
+            finish = finish or "stop"
+        return Delta(content + refusal, finish, _usage(chunk.get("usage")), bool(refusal))
     except (ValueError, AttributeError, TypeError, IndexError, RecursionError):
         raise _broken("the upstream sent what is no chunk of an answer") from None
 

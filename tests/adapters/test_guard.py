@@ -47,10 +47,18 @@ def test_what_cannot_be_judged_has_no_verdict(guard: Guard, answer: str) -> None
     assert "BROKEN" not in f"{found.shown}{found.record()}{found.words}", "an error may quote what it read"
 
 
-def test_without_passages_there_is_nothing_to_answer_from(guard: Guard) -> None:
-    found = guard.judge(QUESTION, [], GOOD)
+@pytest.mark.parametrize("passages", [[], [""], [" ", Source("\n")]], ids=["none", "empty", "all empty"])
+def test_without_passages_there_is_nothing_to_answer_from(guard: Guard, passages: list[Any]) -> None:
+    found = guard.judge(QUESTION, passages, GOOD)
     assert (found.assessment.decided.reason, found.why) == ("knowledge gap", "there is nothing to judge")
     assert found.shown == "The available documents do not answer this question."
+
+
+def test_an_empty_passage_among_others_is_told(guard: Guard) -> None:
+    found = guard.judge(QUESTION, ["", *PASSAGES], GOOD)
+    assert found.shown == GOOD
+    retrieval, fact = found.assessment.checked.every
+    assert (retrieval.words, fact.passages) == ("Passage 1 has no text.", (1,))
 
 
 def test_a_lenient_policy_shows_what_was_not_judged_and_says_so(detector: Detector, guard: Guard) -> None:
@@ -61,7 +69,7 @@ def test_a_lenient_policy_shows_what_was_not_judged_and_says_so(detector: Detect
 
 def test_bad_input_is_named(guard: Guard, tmp_path) -> None:
     with pytest.raises(InputError, match=r"passages\[1\]"):
-        guard.judge(QUESTION, ["One.", Source(" ")], GOOD)
+        guard.judge(QUESTION, ["One.", Source("\ud800")], GOOD)
     with pytest.raises(InputError, match="question"):
         guard.judge("", PASSAGES, GOOD)
     path = tmp_path / "policy.yaml"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -25,10 +26,11 @@ pytest.importorskip(
 )
 
 from langchain_core.documents import Document
-from langchain_core.language_models import FakeListChatModel
+from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableGenerator, RunnableLambda, RunnablePassthrough
 
 from lrp4rag.adapters.langchain import AnswerJudge
@@ -202,3 +204,99 @@ def test_an_error_upstream_is_an_error(guard: Guard) -> None:
     with pytest.raises(RuntimeError, match="no more"):
         found.extend(chunk.content for chunk in (RunnableGenerator(broken) | AnswerJudge(guard)).stream(None))
     assert "W" not in "".join(found)
+
+
+class Retriever(BaseRetriever):
+    """As vector stores have them: of a text it makes a list."""
+
+    def _get_relevant_documents(self, query: str, **_: object) -> list[Document]:
+        assert query == QUESTION
+        return DOCUMENTS
+
+
+def test_the_snippet_of_the_guide_runs_with_a_retriever_and_a_bare_question(guard: Guard, capsys) -> None:
+    """As the page has it, with the guard of the tests."""
+    page = Path(__file__).parents[2] / "docs" / "adapters.md"
+    snippet = page.read_text().partition("```python skip\n")[2].partition("```")[0]
+    names = {
+        "retriever": Retriever(),
+        "prompt": ChatPromptTemplate.from_template("{documents}\n\nQuestion: {question}"),
+        "model": FakeListChatModel(responses=[ANSWER]),
+    }
+    asked = "How tall is the tower of the Marlow lighthouse?"
+    assert asked in snippet
+    exec(
+        snippet.replace("AnswerJudge()", "AnswerJudge(guard)").replace(asked, QUESTION),
+        {**names, "guard": guard},
+    )
+    assert capsys.readouterr().out == "".join([*SENTENCES, f"\n\n{TOLD}"])
+
+
+@pytest.mark.parametrize("given", [ANSWER, AIMessage(ANSWER), DOCUMENTS, None], ids=type)
+def test_an_answer_alone_is_refused_with_what_to_do(guard: Guard, given: object) -> None:
+    judge = AnswerJudge(guard)
+
+    async def awaited() -> None:
+        await judge.ainvoke(given)
+
+    for ask in (judge.invoke, lambda one: list(judge.stream(one)), lambda _: asyncio.run(awaited())):
+        with pytest.raises(InputError, match=r"not \w+: begin the chain with .*RunnablePassthrough"):
+            ask(given)
+
+
+USAGE = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}
+METADATA = {
+    "model_name": "m-1",
+    "finish_reason": "stop",
+    "token_usage": {"prompt_tokens": 7, "details": {"reasoning_tokens": 0}},
+    "eval_duration": 0.5,
+    "logprobs": {"content": [{"token": "WRONG", "logprob": -0.1}]},
+    "message": {"role": "assistant", "content": "It is WRONG."},
+    "thinking": "WRONG",
+}
+KEPT = {name: METADATA[name] for name in ("model_name", "finish_reason", "token_usage", "eval_duration")}
+
+
+@pytest.mark.parametrize("answer", ["It is 31 metres tall.", "It is WRONG."])
+def test_the_message_keeps_its_id_its_usage_and_what_is_no_word_of_it(strict: Guard, answer: str) -> None:
+    given = AIMessage(answer, id="run-1", usage_metadata=USAGE, response_metadata=METADATA)
+    message = AnswerJudge(strict).invoke({**GIVEN, "answer": given})
+    assert (message.id, message.usage_metadata) == ("run-1", USAGE)
+    assert {**KEPT, "lrp4rag": message.response_metadata["lrp4rag"]} == message.response_metadata
+    assert "WRONG" not in f"{message!r}"
+    (text,) = {AnswerJudge(strict).invoke({**GIVEN, "answer": answer}).content}
+    assert text == message.content
+
+
+def test_chunks_of_a_stream_add_up_to_the_message_with_its_usage(guard: Guard) -> None:
+    """Usage may come in parts, and the metadata with the last chunk."""
+    half = {"input_tokens": 7, "output_tokens": 0, "total_tokens": 7}
+    rest = {"input_tokens": 0, "output_tokens": 5, "total_tokens": 5}
+
+    def texts(chunks: Iterator[object]) -> Iterator[dict[str, object]]:
+        for _ in chunks:
+            yield GIVEN
+            yield {"answer": AIMessageChunk("", id="run-1", usage_metadata=half)}
+            for word in ANSWER.split(" "):
+                yield {
+                    "answer": AIMessageChunk(f"{word} ", id="run-1", response_metadata={"model_name": "m-1"})
+                }
+            yield {"answer": AIMessageChunk("", id="run-1", usage_metadata=rest, response_metadata=METADATA)}
+
+    found = list((RunnableGenerator(texts) | AnswerJudge(guard)).stream(None))
+    assert {chunk.id for chunk in found} == {"run-1"}
+    whole = found[0]
+    for chunk in found[1:]:
+        whole = whole + chunk
+    assert whole.usage_metadata == USAGE
+    told = dict(whole.response_metadata)
+    assert [one["action"] for one in told.pop("lrp4rag")["sentences"]] == ACTIONS
+    assert told == KEPT
+
+
+def test_a_models_own_messages_keep_their_id(guard: Guard) -> None:
+    model = GenericFakeChatModel(messages=iter([AIMessage("It is 31 metres tall.", id="run-7")]))
+    chain = {"documents": Retriever(), "question": RunnablePassthrough()} | RunnablePassthrough.assign(
+        answer=ChatPromptTemplate.from_template("{documents} {question}") | model
+    )
+    assert (chain | AnswerJudge(guard)).invoke(QUESTION).id == "run-7"

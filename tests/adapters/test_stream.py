@@ -131,6 +131,17 @@ def test_where_no_passage_is_fit_no_answer_is_asked_for(guard: Guard) -> None:
         assert (taken, only.whole, only.record["reason"]) == ([], True, "knowledge gap")
 
 
+@pytest.mark.parametrize("empty", ["", " \n"])
+def test_an_empty_passage_is_passed_over_and_empty_ones_alone_are_none(
+    guard: Guard, judged: list[str], empty: str
+) -> None:
+    parts = list(GuardedStream(guard, QUESTION, [empty, *PASSAGES]).run([ANSWER]))
+    assert [part.text for part in parts][:4] == SENTENCES
+    judged.clear()
+    (only,) = GuardedStream(guard, QUESTION, [empty, empty]).run([ANSWER])
+    assert (only.record["reason"], judged) == ("knowledge gap", [])
+
+
 def test_an_answer_stops_where_the_policy_says(strict: Guard, judged: list[str]) -> None:
     taken: list[str] = []
     stream = started(strict)

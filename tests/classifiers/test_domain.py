@@ -56,6 +56,42 @@ def test_another_language_decides_and_another_number_of_passages_does_not(
     assert (found.facet, found.decides) == (facet, decides)
 
 
+def tokens_per_word(response: str) -> float:
+    """Of a response whose tokens are its characters."""
+    record = random_record(3)
+    offsets = tuple((k, k + 1) for k in range(len(response)))
+    encoded = replace(record.encoded, response=response, response_offsets=offsets)
+    whole = np.array([len(offsets)])
+    (value,) = FACETS["tokens per word"].of(
+        with_relevance(record, replace(record.relevance, encoded=encoded)), whole
+    )
+    return float(value)
+
+
+@pytest.mark.parametrize(
+    ("more", "same"),
+    [
+        (" 15,000,000", True),
+        (" $1,234,567.89 +1 (555) 010-9999", True),
+        (" \U0001f389\U0001f389 \u2764\ufe0f \U0001f469\u200d\U0001f466", True),
+        ("\U0001f389\U0001f44d\U0001f3fd", True),
+        (" | --- | 12 | 2021-11-27 |", True),
+        ("15000000", True),
+        (" \u706f\u53f0\u306f\u5efa\u3066\u3089\u308c\u305f\u706f\u53f0", False),
+        (" Gew\u00e4hrleistungsfrist", False),
+        (" \u092a\u094d\u0930\u0915\u093e\u0936\u0938\u094d\u0924\u0902\u092d", False),
+    ],
+)
+def test_numbers_and_emoji_are_no_language(more: str, same: bool) -> None:
+    words = "It was sold in May last year"
+    assert (tokens_per_word(words + more) == tokens_per_word(words)) is same
+
+
+@pytest.mark.parametrize("response", ["15,000,000", "Oslo: 15,000,000,000", "\U0001f389" * 20, "..." * 9])
+def test_of_few_letters_no_language_is_told(response: str) -> None:
+    assert tokens_per_word(response) == 1
+
+
 def test_a_facet_that_is_no_longer_known_is_passed_over(trained) -> None:
     assert not told({**trained, "colour": Range(low=0, high=1)}, random_record(30))
 

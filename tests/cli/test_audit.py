@@ -88,6 +88,16 @@ def test_erasing(command):
     command("verify", "--key", "key")
 
 
+@pytest.mark.parametrize("words", [("checkpoint",), ("erase", "d1")])
+def test_a_slip_in_the_key_leaves_the_log_whole(command, tmp_path, words):
+    assert "there is no key here" in command(*words, "--key", "kye", code=2).stderr
+    assert not (tmp_path / "kye").exists()
+    command("key", "--key", "kye")
+    assert "the log is signed by" in command(*words, "--key", "kye", code=2).stderr
+    command("verify", "--key", "key")
+    assert "question:" in command("show", "d1").stdout, "nothing was erased"
+
+
 def test_an_export(command, tmp_path):
     assert command("export", "log.jsonl").stdout == "3 entries written to log.jsonl\n"
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 3

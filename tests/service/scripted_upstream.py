@@ -27,11 +27,22 @@ def events(*texts: str, finish: str = "stop") -> bytes:
     return "".join([*parts, "data: [DONE]\n\n"]).encode()
 
 
+def whole(content: str | None, finish: str | None = "stop", **more: Any) -> bytes:
+    """An answer that is not streamed."""
+    message = {"role": "assistant", "content": content, **more}
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    found = {"id": "c", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
+    return json.dumps(found).encode()
+
+
 @dataclass
 class Script:
-    """`stream` is sent in pieces of random length; the connection ends after it, whatever it holds."""
+    """`stream` is sent in pieces of random length, as of this `kind`; the connection ends after it, whatever
+    it holds."""
 
     stream: bytes = b""
+    kind: str = "text/event-stream"
     status: int = 200
     error: dict[str, Any] | None = None
     seed: int = 0
@@ -74,7 +85,7 @@ def serving(script: Script, models: Sequence[str] = ("m",)) -> Iterator[str]:
                 self._reply(script.status, {"error": script.error or {"message": "no"}})
                 return
             self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Content-Type", script.kind)
             self.end_headers()
             try:
                 for piece in script.pieces():

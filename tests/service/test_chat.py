@@ -21,7 +21,7 @@ from tests.service.conftest import (
     WITHHOLDING,
     asked,
 )
-from tests.service.scripted_upstream import Script, chunk, events
+from tests.service.scripted_upstream import Script, chunk, events, whole
 
 ANSWER = ("It is 31 me", "tres tall. It is WR", "ONG. Fish is sold near", "by. It is OTH", "ER.")
 ROUTE = "/v1/chat/completions"
@@ -355,3 +355,121 @@ def test_without_a_passage_that_is_fit_no_answer_is_asked_for(
     assert text.startswith("The available documents do not answer this question.")
     assert (decision["action"], decision["reason"]) == ("withhold", "knowledge gap")
     assert {one["kind"] for one in decision["findings"]} >= {"expired"}
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    ["retry: 3000\n\n", "event: ping\n\n", "id: 7\n\n", "data:\n\n", "data\nid: 8\n\n",
+     "event: ping\ndata: \n\n", ": ping\n\n", "data:\ndata:\n\n", "id: 9\r\n\r\n"],
+)  # fmt: skip
+def test_events_without_data_are_none(start, script: Script, judged: list[str], nothing: str) -> None:
+    ends = [chunk("It is 31 me"), chunk("tres tall."), chunk(finish="stop"), "data: [DONE]\n\n"]
+    script.stream = (nothing + nothing.join(ends) + nothing).encode()
+    with start() as client:
+        assert text_of(streamed(client)) == "It is 31 metres tall."
+        assert client.post(ROUTE, json=asked()).status_code == 200
+
+
+@pytest.mark.parametrize("finish", ["length", None])
+def test_an_upstream_that_does_not_stream_is_judged_too(
+    start, script: Script, judged: list[str], finish: str | None
+) -> None:
+    script.stream, script.kind = whole("It is 31 metres tall. It is WRONG.", finish), "application/json"
+    with start() as client:
+        chunks = streamed(client)
+        reply = client.post(ROUTE, json=asked()).json()
+    assert text_of(chunks).startswith(f"It is 31 metres tall. It is WRONG.{MARK}")
+    assert chunks[-1]["choices"][0]["finish_reason"] == (finish or "stop")
+    assert reply["choices"][0]["message"]["content"] == text_of(chunks)
+    assert reply["usage"]["total_tokens"] == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "words"),
+    [
+        ("text/html", b"<html>SECRET</html>", "neither by a stream of events nor by JSON"),
+        ("", b"SECRET", "neither by a stream of events nor by JSON"),
+        ("application/json", b'{"error": {"message": "SECRET"}}', "reports an error"),
+        ("application/json; charset=utf-8", b'["SECRET"]', "no chunk of an answer"),
+        ("application/json", b'{"choices": []}', "ended before it was finished"),
+        ("application/json", whole(None, tool_calls=[{"id": "SECRET"}]), "calls a tool"),
+        ("application/json", b"\xff", "UnicodeDecodeError"),
+    ],
+)
+def test_an_upstream_that_answers_by_something_else_is_named(
+    start, script: Script, kind, body, words
+) -> None:
+    script.stream, script.kind = body, kind
+    with start() as client:
+        reply = client.post(ROUTE, json=asked(stream=True))
+    assert reply.status_code == 502
+    assert words in reply.text
+    assert "SECRET" not in reply.text
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+def test_a_refusal_reaches_the_client_judged(start, script: Script, judged: list[str], kind: str) -> None:
+    refusal = "I cannot help with that. It is WRONG."
+    script.kind, script.stream = kind, whole(None, refusal=refusal)
+    if kind == "text/event-stream":
+        deltas = [{"role": "assistant", "content": None}, {"refusal": refusal[:7]}, {"refusal": refusal[7:]}]
+        chunks = [chunk(choices=[{"index": 0, "delta": delta}]) for delta in deltas]
+        script.stream = "".join([*chunks, chunk(finish="stop"), "data: [DONE]\n\n"]).encode()
+    with start() as client:
+        deltas = [choice["delta"] for one in streamed(client) for choice in one["choices"]]
+        message = client.post(ROUTE, json=asked()).json()["choices"][0]["message"]
+    assert "".join(judged[: len(judged) // 2]) == refusal
+    assert "".join(delta.get("refusal", "") for delta in deltas) == message["refusal"]
+    assert message["refusal"].startswith(f"I cannot help with that. It is WRONG.{MARK}")
+    assert message["content"] is None
+    assert not any("content" in delta for delta in deltas)
+
+
+def test_a_refusal_that_is_withheld_is_told_as_any_answer(start, script: Script, judged: list[str]) -> None:
+    script.kind, script.stream = "application/json", whole(None, refusal="It is WRONG.")
+    with start(policy=WITHHOLDING) as client:
+        message = client.post(ROUTE, json=asked()).json()["choices"][0]["message"]
+    assert message["refusal"] is None
+    assert message["content"].startswith("The answer could not be confirmed")
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        ("<think>It is WRONG. No, <b>31</b>?</think>\n\nIt is 31 metres tall.", "It is 31 metres tall."),
+        ("\n <think>\nWRONG\n</think>It is tall.", "It is tall."),
+        ("<think></think><think>WRONG</think> It is tall.", "It is tall."),
+        (" It is tall.", " It is tall."),
+        ("<thin ice> It is tall.", "<thin ice> It is tall."),
+        (*["It is tall. It thinks in <think> and </think>."] * 2,),
+        ("<thi", "<thi"),
+    ],
+)  # fmt: skip
+def test_reasoning_is_no_part_of_the_answer(start, script: Script, judged: list[str], content, shown) -> None:
+    """However the upstream cuts it."""
+    with start() as client:
+        for parts in ([content], list(content), [content[:3], content[3:]]):
+            judged.clear()
+            script.stream = events(*parts)
+            assert text_of(streamed(client)) == shown
+            assert "".join(judged) == shown
+
+
+def test_reasoning_that_never_ends_is_no_answer(start, script: Script, judged: list[str]) -> None:
+    script.stream = events("<think>It is 31 metres", " tall.", finish="length")
+    with start() as client:
+        reply = client.post(ROUTE, json=asked()).json()
+    assert (reply["lrp4rag"]["action"], reply["lrp4rag"]["reason"]) == ("withhold", "unavailable")
+    assert not judged
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_options_of_a_stream_are_sent_where_the_client_streams(
+    start, script: Script, judged: list[str], stream: bool
+) -> None:
+    script.stream = events("It is tall.")
+    with start() as client:
+        assert client.post(ROUTE, json=asked(stream=stream, stream_options={})).status_code == 200
+    (sent,) = script.asked
+    assert sent["stream"] is True
+    assert sent.get("stream_options") == ({"include_usage": True} if stream else None)

@@ -38,6 +38,17 @@ def test_passages_may_have_titles_dates_and_scores(start) -> None:
         assert client.post("/v1/judge", json=ONE | {"passages": [passage, "Fish."]}).status_code == 200
 
 
+def test_an_empty_passage_is_told_and_the_others_keep_their_numbers(start, judged) -> None:
+    passages = [{"text": "", "id": "a"}, *PASSAGES]
+    with start(upstream=None, keep_texts=True) as client:
+        reply = client.post("/v1/judge", json=ONE | {"passages": passages}).json()
+        assert reply["findings"][0]["words"] == "Passage 1 (a) has no text."
+        assert 1 not in reply["closest"]
+        assert reply["verdict"]["sentences"][0]["nearest"]["passage"] == 2
+        refused = client.post("/v1/judge", json=ONE | {"passages": ["", " "]})
+        assert (refused.status_code, "all passages are empty" in refused.text) == (422, True)
+
+
 def test_a_batch_keeps_its_order_and_tells_what_failed(start) -> None:
     other = ONE | {"response": "Fish is sold nearby."}
     with start(upstream=None) as client:

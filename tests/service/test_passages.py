@@ -38,6 +38,7 @@ def tool(content: str) -> dict[str, Any]:
         ([{"page_content": "31 metres.", "metadata": {}}], ["31 metres."]),
         ([{"id": 7, "data": {"text": "31 metres.", "title": "Towers"}}], ["Towers\n31 metres."]),
         ([{"content": "31 metres.", "score": 0.7, "version": 2}], ["31 metres."]),
+        ([{"text": ""}, "", {"data": {"text": None}}, "31 metres."], ["", "", "", "31 metres."]),
     ],
 )
 def test_documents(documents: list[Any], passages: list[str]) -> None:
@@ -72,6 +73,11 @@ def test_what_is_no_document_is_named(documents: Any) -> None:
         (json.dumps([{"text": "31."}, {"text": "Fish."}]), ["31.", "Fish."]),
         (json.dumps({"results": [{"title": "Towers", "snippet": "31."}]}), ["Towers\n31."]),
         (json.dumps({"content": "31."}), ["31."]),
+        (
+            json.dumps([{"text": "31."}, {"text": ""}, {"text": None}, {"text": "Fish."}]),
+            ["31.", "", "", "Fish."],
+        ),
+        (json.dumps({"data": "31", "text": ""}), ['{"data": "31", "text": ""}']),
         ('{"height": 31}', ['{"height": 31}']),
         ("[1, 2]", ["[1, 2]"]),
         ("31", ["31"]),

@@ -11,6 +11,8 @@ from click.testing import CliRunner
 from lrp4rag.cli import main
 from lrp4rag.data import load_examples
 from lrp4rag.service.access import new_token
+from lrp4rag.service.audit import AuditLog
+from lrp4rag.service.reviews import labelled
 
 ONE = {
     "question": "How tall is it?",
@@ -109,3 +111,39 @@ def test_what_is_no_feedback_is_refused(start, body) -> None:
     with start(upstream=None) as client:
         content = json.dumps(body)
         assert client.post("/v1/feedback", content=content).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("said", "spans", "field"),
+    [
+        ("hallucinated", [(3, 3)], "spans.0.end"),
+        ("hallucinated", [(6, 15), (15, 6)], "spans.1.end"),
+        ("hallucinated", [(6, len(ONE["response"]) + 1)], "spans.0.end"),
+        ("hallucinated", [(6, 15), (500, 600)], "spans.1.end"),
+        ("grounded", [(6, 15)], "spans"),
+        ("unclear", [(6, 15)], "spans"),
+    ],
+)
+def test_spans_that_mark_no_hallucination_are_refused(start, said, spans, field) -> None:
+    with start(upstream=None, policy=ESCALATING) as client:
+        id = client.post("/v1/judge", json=ONE).json()["decision"]["id"]
+        marked = [dict(zip(("start", "end"), span, strict=True)) for span in spans]
+        body = {"decision": id, "reviewer": "Ann", "said": said, "spans": marked}
+        reply = client.post("/v1/reviews", json=body)
+        assert (reply.status_code, reply.json()["error"]["param"]) == (422, field)
+        assert len(client.get("/v1/reviews").json()["reviews"]) == 1, "it still waits"
+        whole = {"start": 0, "end": len(ONE["response"])}
+        assert client.post("/v1/reviews", json={**body, "said": "hallucinated", "spans": [whole]}).is_success
+
+
+@pytest.mark.parametrize("spans", [[], [(50, 60)], [(9, 6)], [(4, 4)], [(50, 60), (6, 15)]])
+def test_a_hallucinated_answer_is_never_exported_as_faithful(tmp_path: Path, spans) -> None:
+    """Logs of earlier versions have reviews whose spans lie outside the answer."""
+    with AuditLog.open(tmp_path / "audit.db", texts=True) as log:
+        texts = {"question": ONE["question"], "passage 1": ONE["passages"][0], "response": ONE["response"]}
+        log.append({"id": "a", "kind": "response"}, texts)
+        marked = [dict(zip(("start", "end"), span, strict=True)) for span in spans]
+        log.append({"id": "r", "kind": "review", "of": "a", "said": "hallucinated", "spans": marked})
+        (found,) = labelled(log)
+    expected = [(6, 15)] if (6, 15) in spans else [(0, len(ONE["response"]))]
+    assert [(one.start, one.end) for one in found.labels] == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -47,6 +48,34 @@ def add_checkpoint(connection: Connection, key: Ed25519PrivateKey) -> Checkpoint
     connection.execute(CHECKPOINTS.insert().values(number=checkpoint.number, checkpoint=checkpoint.text))
     connection.execute(HEAD.update().values(checkpoints=checkpoint.number))
     return checkpoint
+
+
+def require_key_of_log(connection: Connection, key: Ed25519PrivateKey) -> None:
+    """Raise `InputError` for another key than the one that signed the log's first checkpoint: a log has one
+    key, so that its checkpoints would count as forged. A checkpoint that is none any more names no key; that
+    it was changed is for `verify` to tell."""
+    first = connection.scalar(select(CHECKPOINTS.c.checkpoint).order_by(CHECKPOINTS.c.number).limit(1))
+    try:
+        named = None if first is None else Checkpoint.stored(first).key
+    except ValueError:
+        return
+    mine = key_hex(key.public_key())
+    if named not in (None, mine):
+        raise InputError(
+            f"this is key {mine[:16]}…, and the log is signed by {named[:16]}…: name the file of the log's "
+            "own key; for another key, start a new log",
+            field="key",
+        )
+
+
+def require_empty(connection: Connection, path: Path) -> None:
+    """Raise `InputError` where the log has entries: a key that is missing then is another's, or mistyped."""
+    if connection.scalar(select(ENTRIES.c.sequence).limit(1)) is not None:
+        raise InputError(
+            "there is no key here, and the log has entries already: name the file of its key, or, if it was "
+            f"never signed, make one with `lrp4rag audit key --key {path}`",
+            path=path,
+        )
 
 
 def _locked_head(connection: Connection) -> Row[Any]:

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 from lrp4rag.errors import InputError
 from lrp4rag.files import check_output, written_atomically
 from lrp4rag.service.audit.canonical import JSON
-from lrp4rag.service.audit.chain import add_checkpoint, add_entry
+from lrp4rag.service.audit.chain import add_checkpoint, add_entry, require_empty, require_key_of_log
 from lrp4rag.service.audit.checkpoint import Checkpoint
 from lrp4rag.service.audit.database import Database, open_database, write_nothing
 from lrp4rag.service.audit.entry import (
@@ -63,14 +63,22 @@ class AuditLog:
         """The log at an SQLAlchemy URL, or in an SQLite file; it is made where there is none, unless
         `create` is false.
 
-        `key` is the file of the Ed25519 key that signs checkpoints; it is made as well. With `texts`, the
-        texts given with records are kept. With `read_only`, nothing is made or written, not even a
-        checkpoint. Raises `InputError` for another program's or another version's database, for one that
-        cannot be opened or written, and for a key that others can read.
+        `key` is the file of the Ed25519 key that signs checkpoints; with an empty log, it is made as well.
+        With `texts`, the texts given with records are kept. With `read_only`, nothing is made or written, not
+        even a checkpoint. Raises `InputError` for another program's or another version's database, for one
+        that cannot be opened or written, for a key that others can read, and for one that is not the log's.
         """
-        signing = None if key is None or read_only else open_key(key)
-        database = open_database(url, read_only=read_only, create=create and not read_only)
-        return cls(database, signing, texts=texts)
+        wanted = None if read_only else key
+        if wanted is not None and wanted.exists():
+            open_key(wanted)  # a log is not made beside a key that is of no use
+        log = cls(open_database(url, read_only=read_only, create=create and not read_only), None, texts=texts)
+        if wanted is not None:
+            try:
+                log._key = log._key_in(wanted)
+            except BaseException:
+                log.close()
+                raise
+        return log
 
     @property
     def files(self) -> list[Path]:
@@ -193,7 +201,7 @@ class AuditLog:
         if self._key is None:
             raise InputError("a checkpoint is signed: the log needs a key", field="key")
         with self._database.writing() as connection:
-            return add_checkpoint(connection, self._key)
+            return _signed(connection, self._key)
 
     def sign(self) -> None:
         """Sign the head and store that, where there are a key and an entry."""
@@ -201,7 +209,7 @@ class AuditLog:
             return
         with self._database.writing() as connection:
             if connection.scalar(select(ENTRIES.c.sequence).limit(1)) is not None:
-                add_checkpoint(connection, self._key)
+                _signed(connection, self._key)
 
     def verify(
         self, public_key: Ed25519PublicKey | None = None, checkpoint: Checkpoint | None = None
@@ -238,8 +246,23 @@ class AuditLog:
     def _add(self, connection: Connection, record: dict[str, Any]) -> Entry:
         entry = add_entry(connection, record)
         if self._key is not None and entry.sequence % EVERY == 0:
-            add_checkpoint(connection, self._key)
+            _signed(connection, self._key)
         return entry
+
+    def _key_in(self, path: Path) -> Ed25519PrivateKey:
+        """The log's key, in a file that is made where log and file are new."""
+        with self._database.reading() as connection:
+            if not path.exists():
+                require_empty(connection, path)
+            key = open_key(path)
+            require_key_of_log(connection, key)
+        return key
+
+
+def _signed(connection: Connection, key: Ed25519PrivateKey) -> Checkpoint:
+    """A checkpoint of the head. Raises `InputError` where another key signed the log since it was opened."""
+    require_key_of_log(connection, key)
+    return add_checkpoint(connection, key)
 
 
 def _find(connection: Connection, id: str) -> Entry | None:

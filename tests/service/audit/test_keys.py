@@ -5,7 +5,9 @@ import stat
 import pytest
 
 from lrp4rag.errors import InputError
+from lrp4rag.service.audit import AuditLog
 from lrp4rag.service.audit.keys import key_hex, open_key, open_public_key
+from tests.service.audit.conftest import decision
 
 
 def test_a_key_is_made_once(key):
@@ -46,3 +48,48 @@ def test_the_public_half_of_another_key_is_refused(key, tmp_path):
     (tmp_path / "other.pub").replace(tmp_path / "audit.key.pub")
     with pytest.raises(InputError, match="of another key"):
         open_key(key)
+
+
+def test_another_key_than_the_logs_is_refused(log, key, tmp_path):
+    """One checkpoint of another key would make the log count as forged for ever."""
+    log.append(decision(1))
+    log.sign()
+    open_key(tmp_path / "other")
+    with pytest.raises(InputError, match="name the file of the log's own key"):
+        AuditLog.open(tmp_path / "audit.db", key=tmp_path / "other")
+    with AuditLog.open(tmp_path / "audit.db", key=key) as again:
+        again.append(decision(2))
+    with AuditLog.open(tmp_path / "audit.db") as unsigned:
+        unsigned.append(decision(3))
+    assert log.verify(open_public_key(key)).whole
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_a_key_is_not_made_for_a_log_with_entries(tmp_path, signed):
+    path, slip = tmp_path / "audit.db", tmp_path / "audti.key"
+    with AuditLog.open(path, key=tmp_path / "audit.key" if signed else None) as log:
+        log.append(decision(1))
+    with pytest.raises(InputError, match=r"audit key --key .*audti\.key"):
+        AuditLog.open(path, key=slip)
+    assert not slip.exists()
+    open_key(slip)  # as the message says
+    if signed:
+        with pytest.raises(InputError, match="the log is signed by"):
+            AuditLog.open(path, key=slip)
+    else:
+        AuditLog.open(path, key=slip).close()
+        with AuditLog.open(path, read_only=True) as log:
+            assert log.verify(open_public_key(slip)).unsigned == 0
+
+
+def test_of_two_keys_of_an_empty_log_the_first_that_signs_is_its_own(tmp_path):
+    path = tmp_path / "audit.db"
+    late = AuditLog.open(path, key=tmp_path / "late")
+    with AuditLog.open(path, key=tmp_path / "first") as first:
+        first.append(decision(1))
+    late.append(decision(2))
+    for sign in (late.checkpoint, late.sign, late.close):
+        with pytest.raises(InputError, match="the log is signed by"):
+            sign()
+    with AuditLog.open(path, read_only=True) as log:
+        assert log.verify(open_public_key(tmp_path / "first")).whole
