@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from lrp4rag.checks.check import CheckInput, Finding, Need
@@ -203,7 +204,7 @@ def _follows(text: str, subjects: frozenset[str]) -> bool:
     if _POINTS_BACK.match(text):
         return True
     words = re.findall(r"\w+", text[:60])
-    for word, after in zip(words, [*words[1:], ""], strict=True):
+    for word, after in pairwise([*words, ""]):
         if forms := _forms(word):
             return forms <= subjects and after[:1].islower()  # "level 5" is no other level
     return False

@@ -150,7 +150,7 @@ def test_a_check_has_its_budget_and_may_fail(monkeypatch: pytest.MonkeyPatch) ->
         def __call__(self, given: CheckInput) -> list[Finding]:
             raise RuntimeError("secret words")
 
-    for kind, words in ((Slow, "not done in 0.01 s"), (Broken, "RuntimeError")):
+    for kind, words in ((Slow, "not done in 0.01 s"), (Broken, "this check failed on this answer (RuntimeError)")):
         monkeypatch.setitem(registry.CHECKS, "facts", kind)
         found = shown([Source("It is.")], "It is.", policy=Policy(budget=0.01, checks={"facts": {}}))
         assert (found.decided.action, found.decided.rule) == ("withhold", "checks.facts")
