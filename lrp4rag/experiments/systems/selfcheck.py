@@ -26,8 +26,8 @@ from lrp4rag.experiments.systems.facts import SPANS, Facts
 from lrp4rag.experiments.systems.ngrams import NGrams
 from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.experiments.systems.scoring import PartScores, split
-from lrp4rag.features.text import words_of
 from lrp4rag.sentences import sentences_of, split_sentences
+from lrp4rag.text import words_of
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import key_of
 

@@ -19,8 +19,8 @@ from lrp4rag.experiments.systems.facts import optional
 from lrp4rag.experiments.systems.ngrams import NGrams, Words
 from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.experiments.systems.scoring import split
-from lrp4rag.features.text import words_of
 from lrp4rag.sentences import sentences_of, split_sentences
+from lrp4rag.text import words_of
 from lrp4rag.training.store import key_of
 
 FEATURES = (
