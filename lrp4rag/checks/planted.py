@@ -10,7 +10,7 @@ from lrp4rag.checks.check import CheckInput, Finding, Need
 from lrp4rag.checks.facts.clauses import Span
 from lrp4rag.checks.facts.whole import whole
 from lrp4rag.checks.resting import resting_on
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.text import one_line
 
 _MODEL = r"(?:ai|llm|chatbot|(?:language |ai )model|ai assistant|guardrail|verifier|grader|detector)s?"
@@ -71,5 +71,5 @@ class Planted:
 
 def _reach(text: str, order: re.Match[str]) -> Span:
     """The characters of an order and of the sentences behind it."""
-    behind = [span for span in split_sentences(text) if span[1] > order.start()][: AFTER + 1]
+    behind = [span for span in sentences_in(text) if span[1] > order.start()][: AFTER + 1]
     return order.start(), (behind[-1][1] if behind else order.end())
