@@ -122,7 +122,7 @@ def simulated(examples: Sequence[Example], seed: int) -> list[Simulated]:
         couple = couple_of[example.source]
         lender = couple[(couple.index(example.source) + 1) % len(couple)]
         texts = sentences_of(example.response)
-        # "2. Water it." is one sentence of a list, and two by itself.
+        # A line of code is one sentence, and may be two by itself.
         alone = [k for k, text in enumerate(texts) if sentences_of(text) == [text]]
         own = np.sort(generator.permutation(np.array(alone, dtype=np.intp))[:SENTENCES])
         while sentences_of(joined := BREAK.join(texts[k] for k in own)) != [texts[k] for k in own]:
