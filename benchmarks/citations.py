@@ -14,7 +14,7 @@ from benchmarks.command import Report, benchmark, count, table
 from lrp4rag.checks.check import CheckInput, Finding
 from lrp4rag.checks.citations import Citations
 from lrp4rag.data import load_examples
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 
 KINDS = ("verified", "misattributed", "fabricated")
 
@@ -72,7 +72,7 @@ def ragtruth(path: str) -> dict[str, Any]:
         found = Citations()(CheckInput(example.question, tuple(example.sources), example.response))
         answers += 1
         labels = [(one.start, one.end) for one in example.labels or ()]
-        spans = split_sentences(example.response or "")
+        spans = sentences_in(example.response or "")
         sentences += len(spans)
         marked_sentences += sum(_meets(span, labels) for span in spans)
         labelled += bool(found)

@@ -37,7 +37,7 @@ from lrp4rag.data import load_examples
 from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.reader.weights import _default_gguf
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.service.access import new_token
 from lrp4rag.service.settings import Settings
 from tests.service.scripted_upstream import Script, chunk, events, serving
@@ -647,7 +647,7 @@ def llama(python: str, folder: Path) -> Iterator[str]:
 
 def sentences_of(response: str) -> list[str]:
     """Each with the space after it."""
-    starts = [start for start, _ in split_sentences(response)]
+    starts = [start for start, _ in sentences_in(response)]
     return [response[a:b] for a, b in zip(starts, [*starts[1:], len(response)], strict=True)]
 
 

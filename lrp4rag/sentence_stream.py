@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
+
+from lrp4rag.abbreviations import goes_on, opens_sentences
+from lrp4rag.text import inside_sign
 
 Kind = Literal["sentence", "code", "table row", "item", "blank"]
 
@@ -34,18 +36,21 @@ _BREAK = re.compile(f"[{_BREAKS}]")
 _EVENT = re.compile(f"[{_BREAKS}{_MARKS}{_STOPS}{''.join(_QUOTES)}{_UNQUOTED}{_BRACKETS}`]")
 _ENDING = re.compile(
     rf"(?P<marks>[{_MARKS}]*+(?P<stop>[{_STOPS}][{_MARKS}{_STOPS}]*+)?)"
-    rf"(?P<closers>(?:[{_UNQUOTED}{re.escape(_CLOSING)}*_~`{_INVISIBLE}{_EMOJI}]|{_GAP}[»›])*+)"
+    rf"(?P<closers>(?:[{_UNQUOTED}{re.escape(_CLOSING)}*_~`{_INVISIBLE}{_EMOJI}]|{_GAP}[»›])*+"
+    rf"(?:(?:{_GAP}*+[{_INVISIBLE}{_EMOJI}]++)++(?={_GAP}*+(?:[{_BREAKS}]|\Z)))?)"  # that end the line
     rf"(?:{_GAP}?\[\^?\d{{1,3}}\])*+"  # the number of a source
     rf"(?P<gap>{_GAP}*+)"
 )
 _HALF_A_SOURCE = re.compile(r"\[\^?\d{0,3}")
 _TICKS = re.compile("`+")
 _WORD_CHARACTER = re.compile(r"\w")
+_LETTER = re.compile(r"[^\W\d_]")
 _LONGEST_WORD = 24
 _WORD = re.compile(rf"\S{{,{_LONGEST_WORD}}}")
 _CONTEXT = 80
 _NUMBER = re.compile(r"[\W_]*(?:\d{1,3}(?:\.\d{1,3})*|[^\W\d_]|[ivxlc]{2,5})")
 _QUOTED = rf"[{''.join(_QUOTES)}{_UNQUOTED}{_BRACKETS}<>*_`~#|\ud800-\udfff]"
+_UNSPACED = re.compile(r"(?:(?<=\s)|\A)[^\W\d_]*[^\W\d_A-Z]{2}\Z")
 _MARKUP = re.compile(rf"(?!\b['’]\b){_QUOTED}")
 _OPENED = re.compile(rf"(?<!\S)(?:{_QUOTED})+")
 _INDENT = re.compile(r"[ \t>]*")
@@ -85,13 +90,18 @@ class _Opener:
     """Whether words of the piece stand before it."""
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def sentences_in(text: str) -> tuple[tuple[int, int], ...]:
     """The places (start, end) of what `SentenceStream` cuts a text into, without the white space around it;
     kept, since a verdict asks for those of its response many times."""
     stream = SentenceStream()
     pieces = (*stream.feed(text), *stream.end())
     return tuple(one.stripped for one in pieces if one.text.strip())
+
+
+def sentences_of(text: str | None) -> list[str]:
+    """The sentences themselves; none of what is missing."""
+    return [(text or "")[start:end] for start, end in sentences_in(text or "")]
 
 
 class _MoreNeeded(Exception):  # noqa: N818 - no error: the next text decides
@@ -101,7 +111,7 @@ class _MoreNeeded(Exception):  # noqa: N818 - no error: the next text decides
 class SentenceStream:
     """Cuts a text into `Piece`s while it arrives; they depend on the text only, not on how it arrives.
 
-    Prose is cut where `split_sentences` cuts it, but what closes behind a full stop stays with its sentence,
+    Prose is cut where the splitter cuts it, but what closes behind a full stop stays with its sentence,
     and the number of an item with the item. A sentence that never ends is cut after `longest` characters. A
     quotation or a bracket that does not close before this or before the end of its line is read as none.
     """
@@ -265,16 +275,22 @@ class SentenceStream:
             return not numbered and self._is_border_before_word(ending)
         # "真的吗?是的", but "node.js" and "1.5"
         is_chinese = _CHINESE.match(self._buffer, max(self._start, begin - 1), begin)
-        return bool((is_chinese or ending["marks"][-1] in "!?") and _CHINESE.match(following))
+        if (is_chinese or ending["marks"][-1] in "!?") and _CHINESE.match(following):
+            return True
+        return following.isupper() and not ending["closers"] and self._is_border_without_space(ending)
+
+    def _is_border_without_space(self, ending: re.Match[str]) -> bool:
+        """ "It is done.Next, restart it.", but "System.Out" and "https://a.org/b?C"."""
+        before = self._buffer[max(self._start, ending.start() - _LONGEST_WORD) : ending.start()]
+        if not _UNSPACED.search(before):
+            return False
+        word = self._word_at(ending.end())
+        return word[1:2].islower() and (ending["marks"][-1] in "!?" or opens_sentences(word))
 
     def _is_border_before_word(self, ending: re.Match[str]) -> bool:
         from sentencex import get_sentence_boundaries
 
-        word = _WORD.match(self._buffer, ending.end())
-        assert word is not None
-        if len(word[0]) < _LONGEST_WORD:
-            self._known(word.end())
-        following = _MARKUP.sub(" ", word[0]).strip() or "-"
+        following = _MARKUP.sub(" ", self._word_at(ending.end())).strip() or "-"
         # '"Really?" he asked.'
         if (following[0].islower() or following[0].isdecimal()) and not set(_UNQUOTED).isdisjoint(
             ending["closers"]
@@ -284,9 +300,27 @@ class SentenceStream:
         # a sign for what closes, "(24 g)." is none.
         context = self._buffer[max(self._start, ending.start() - _CONTEXT) : ending.start()]
         head = _MARKUP.sub("”", _OPENED.sub(" ", context))
+        if set(ending["closers"]) <= set("*_~"):
+            if ending["marks"] == "." and (abbreviated := goes_on(head, following)) is not None:
+                return not abbreviated
+            # "Yahoo! is", but not of those who write without capitals
+            if ending["marks"] in "!?" and following.islower() and self._begins_with_capital():
+                return False
         marks = ending["marks"].replace("…", "...")
         boundaries = get_sentence_boundaries(self._language, f"{head}{marks} {following} ")
         return any(len(head) < boundary["start_index"] <= len(head + marks) + 1 for boundary in boundaries)
+
+    def _word_at(self, at: int) -> str:
+        """The first characters of a word, all of them where it is no longer than any that decides."""
+        word = _WORD.match(self._buffer, at)
+        assert word is not None
+        if len(word[0]) < _LONGEST_WORD:
+            self._known(word.end())
+        return word[0]
+
+    def _begins_with_capital(self) -> bool:
+        letter = _LETTER.search(self._buffer, self._start, self._at)
+        return letter is not None and letter[0].isupper()
 
     def _turn(self, opened: list[_Opener], at: int) -> int:
         """Opens or closes what the character at `at` opens or closes; returns where to read on."""
@@ -329,22 +363,6 @@ class SentenceStream:
         """Where to cut a piece that does not end: behind white space or a comma, if there is any."""
         soft = _SOFT.match(self._buffer, self._start, limit)
         cut = soft.end() if soft else limit
-        while cut > self._start and self._joined(cut):
+        while cut > self._start and inside_sign(self._buffer, cut, self._start):
             cut -= 1
         return cut if cut > self._start else limit
-
-    def _joined(self, at: int) -> bool:
-        """Whether the characters around a place make one sign, or part of one."""
-        before, after = self._buffer[at - 1], self._buffer[at]
-        if unicodedata.category(after) in ("Mn", "Mc", "Me", "Cf") or before == "\u200d":
-            return True
-        if "\U0001f1e6" <= before <= "\U0001f1ff" and "\U0001f1e6" <= after <= "\U0001f1ff":
-            flags = self._buffer[self._start : at]
-            return (len(flags) - len(flags.rstrip("".join(map(chr, range(0x1F1E6, 0x1F200)))))) % 2 == 1
-        return (
-            "\U0001f3fb" <= after <= "\U0001f3ff"  # the colour of a skin
-            or ("\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff")
-            or "\u1160" <= after <= "\u11ff"  # within a Korean syllable
-            or after in "\u0e33\u0eb3"
-            or before in "\u0e40\u0e41\u0e42\u0e43\u0e44\u0ec0\u0ec1\u0ec2\u0ec3\u0ec4"  # Thai and Lao vowels
-        )

@@ -1,8 +1,14 @@
-"""Text of users, safe to show: no control characters, and no longer than a person reads."""
+"""Text of users, safe to show: no control characters, no longer than a person reads, and never cut inside a
+word, a number or a sign."""
+
+# ruff: noqa: RUF001 - apostrophes of print look like those of typewriters
 
 from __future__ import annotations
 
 import re
+import unicodedata
+
+import regex
 
 # Explicit marks, embeddings, overrides and isolates: they reorder the text around them.
 _BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -17,6 +23,22 @@ _VISIBLE: dict[int, str] = {
     ord("\r"): " ",
 }
 del _VISIBLE[ord("\n")]
+WORD: re.Pattern[str] = regex.compile(
+    r"[\w\p{N}]+"
+)  # with its accents and vowel signs, which `re` leaves out
+_LONGEST_WORD = 100  # Unicode's normal form takes a time that is quadratic in a run of accents
+_FLAGS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
+_INSIDE: re.Pattern[str] = regex.compile(
+    r"""
+    (?<=[^\W_]|\p{N}) (?=[^\W_]|\p{N})
+    | (?<=\d) (?=[.,'’\u00a0\u202f]\d) | (?<=\d[.,'’\u00a0\u202f]) (?=\d)
+    | (?<=(?<!\d)\d{1,3}(?:[ ]\d{3}){0,4}) (?=[ ]\d{3}(?!\d))
+    | (?<=(?<!\d)\d{1,3}(?:[ ]\d{3}){0,4}[ ]) (?=\d{3}(?!\d))
+    | (?<=[^\W\d_]) (?=['’](?!s\b)[^\W\d_]) | (?<=[^\W\d_]['’]) (?!s\b) (?=[^\W\d_])
+    """,
+    regex.VERBOSE,
+)
+_NUMBER_AT_END = re.compile(r"(?:\A|\s)\S*\d\s*\Z")
 # Of a URL: what stands before "@" in its host's part, and the query.
 _SECRETS = re.compile(r"(?<=://)[^/?#]*@|\?.*", re.DOTALL)
 # What starts a formula; also as wide as a Chinese character, which some spreadsheets read alike.
@@ -32,11 +54,71 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str, limit: int | None = None) -> str:
-    """`visible` text on one line, cut off with an ellipsis after `limit` characters."""
+    """`visible` text on one line, cut off between words with an ellipsis after `limit` characters; never
+    between a number and what it counts."""
     if limit is not None:
         text = text[: 20 * limit]  # white space collapses, but a line is not made of megabytes
     line = " ".join(visible(text).split())
-    return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
+    if limit is None or len(line) <= limit:
+        return line
+    kept = line[: _border_before(line, limit - 1)]
+    counted = _NUMBER_AT_END.search(kept)
+    if counted and counted.start() >= limit // 2:
+        kept = kept[: counted.start()]
+    return kept.rstrip() + "…"
+
+
+def words_of(text: str) -> list[str]:
+    """The words in small letters, each in one form, however its accents are written."""
+    return [normal(word.lower()) for word in WORD.findall(text)]
+
+
+def normal(word: str) -> str:
+    """A word with its accents in one form: that of Unicode that composes them."""
+    return word if word.isascii() or len(word) > _LONGEST_WORD else unicodedata.normalize("NFC", word)
+
+
+def inside_sign(text: str, at: int, since: int = 0) -> bool:
+    """Whether the characters around a place make one sign, or part of one; `since`: where the text begins."""
+    before, after = text[at - 1], text[at]
+    if unicodedata.category(after) in ("Mn", "Mc", "Me", "Cf") or before == "\u200d":
+        return True
+    if before in _FLAGS and after in _FLAGS:
+        flags = text[since:at]
+        return (len(flags) - len(flags.rstrip(_FLAGS))) % 2 == 1
+    return (
+        "\U0001f3fb" <= after <= "\U0001f3ff"  # the colour of a skin
+        or ("\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff")
+        or "\u1160" <= after <= "\u11ff"  # within a Korean syllable
+        or after in "\u0e33\u0eb3"
+        or before in "\u0e40\u0e41\u0e42\u0e43\u0e44\u0ec0\u0ec1\u0ec2\u0ec3\u0ec4"  # Thai and Lao vowels
+    )
+
+
+def inside_word(text: str, at: int) -> bool:
+    """Whether a place is inside a word, a number or a sign."""
+    return 0 < at < len(text) and (inside_sign(text, at) or _INSIDE.match(text, at) is not None)
+
+
+def whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+    """The characters `start` to `end`, with all of the words, numbers and signs that they begin or end in."""
+    while inside_word(text, start):
+        start -= 1
+    while inside_word(text, end):
+        end += 1
+    return start, end
+
+
+def _border_before(text: str, at: int) -> int:
+    """The last border between words up to a place; between signs, where none is near."""
+    border = at
+    while border > at // 2 and inside_word(text, border):
+        border -= 1
+    if border > at // 2:
+        return border
+    while at > 1 and inside_sign(text, at):
+        at -= 1
+    return at
 
 
 def safe_cell(value: object) -> object:
@@ -57,8 +139,11 @@ def clipped(text: str, limit: int) -> str:
     """The text, its middle left out where it is longer than `limit` characters."""
     if len(text) <= limit:
         return text
-    kept = limit // 2
-    return f"{text[:kept]} … ({len(text) - 2 * kept:,} characters) … {text[len(text) - kept :]}"
+    kept = _border_before(text, limit // 2)
+    behind = len(text) - limit // 2
+    while behind < len(text) and inside_sign(text, behind):
+        behind += 1
+    return f"{text[:kept]} … ({behind - kept:,} characters) … {text[behind:]}"
 
 
 def surrogate_in(text: str) -> int | None:

@@ -11,7 +11,7 @@ import pytest
 
 from lrp4rag.data import load_examples
 from lrp4rag.example import Example
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 
 EXAMPLES = load_examples(Path(__file__).parent.parent / "examples" / "responses.jsonl")
 HALLUCINATED = [example for example in EXAMPLES if example.hallucinated]
@@ -50,7 +50,7 @@ def test_each_question_has_a_faithful_and_a_hallucinated_response() -> None:
 
 
 def test_responses_differ_in_length() -> None:
-    counts = [len(split_sentences(example.response or "")) for example in EXAMPLES]
+    counts = [len(sentences_in(example.response or "")) for example in EXAMPLES]
     assert set(counts) == {2, 3, 4, 5}
 
 

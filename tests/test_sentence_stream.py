@@ -1,14 +1,13 @@
 # ruff: noqa: RUF001 - the marks of many scripts look like those of ours
 import itertools
 import json
-from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lrp4rag.sentence_stream import Piece, SentenceStream
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import Piece, SentenceStream, sentences_in
 
 
 def streamed(text: str, *sizes: int, language: str = "en", longest: int = 600) -> list[Piece]:
@@ -298,18 +297,55 @@ def test_pieces_are_the_text_however_it_arrives(text, sizes, longest, language):
     assert streamed(text, 1, language=language, longest=longest) == pieces
 
 
-def test_prose_is_cut_as_sentences_of_the_whole_text_are():
-    rows = map(
-        json.loads, files("lrp4rag.training").joinpath("sets/everyday.jsonl").read_text("utf-8").splitlines()
-    )
-    lines = [
-        line for row in itertools.islice(rows, 150) for text in row["passages"] for line in text.splitlines()
-    ]
-    same = either = 0
-    for line in lines:
-        ours = {piece.end - len(piece.text) + len(piece.text.rstrip()) for piece in streamed(line, 1000)}
-        theirs = {end for _, end in split_sentences(line)}
-        same += len(ours & theirs)
-        either += len(ours | theirs)
-    assert either > 1000
-    assert same / either > 0.99
+TRICKY = [
+    json.loads(line)
+    for line in Path(__file__).with_name("tricky_sentences.jsonl").read_text("utf-8").splitlines()
+]
+"""Texts whose sentences were written down by hand, of many kinds; a few are cut otherwise on purpose: at each
+line break, and before an emoji."""
+AT_LEAST = 0.95
+
+
+def test_tricky_texts_are_cut_as_people_cut_them():
+    right = {kind: [] for kind in sorted({case["kind"] for case in TRICKY})}
+    for case in TRICKY:
+        cut = [case["text"][start:end] for start, end in sentences_in(case["text"])]
+        right[case["kind"]].append(cut == case["sentences"])
+    shares = {kind: sum(some) / len(some) for kind, some in right.items()}
+    every = [one for some in right.values() for one in some]
+    assert len(every) == 200
+    assert sum(every) / len(every) >= AT_LEAST, shares
+    assert all(share >= 0.8 for kind, share in shares.items() if kind.startswith("abbrev")), shares
+
+
+def test_tricky_texts_are_cut_alike_however_they_arrive():
+    for case in TRICKY:
+        for sizes in ([1], [3, 7, 2]):
+            pieces = [piece for piece in streamed(case["text"], *sizes) if piece.text.strip()]
+            assert tuple(piece.stripped for piece in pieces) == sentences_in(case["text"])
+
+
+ABBREVIATED = {
+    "a place": "Mark moved to St. Ives in 1975. |He left Ft. Worth.",
+    "a street": "He lives on Main St. |It is long.",
+    "an approximate amount": "It is 31 m tall, approx. 100 ft. in all. |It is old.",
+    "amounts": "Take max. 3, min. 1, avg. 2 a day, incl. tax. |That is all.",
+    "a volume": "See vol. 2, no. 3, pp. 4-5. |Then fig. 6.",
+    "a capital": "He lives in Washington, D.C. |Guests visit him.",
+    "days": "Open Mon.-Fri. from 9 to 5. |Closed on Sun. and Mon. |Ask.",
+    "a no": "May I? |No. |Dogs may not. |No. 5 may.",
+    "a unit": "It needs 6 mm. |Clean it. |It runs at 5 km/h. |Stop.",
+    "half of the day": "It opens at 9 a.m. Monday. |It closes at 9 p.m. |Tickets cost $5.",
+    "a roman number": "Friedrich II. regierte lange. |World War II. |Then peace.",
+    "an ordinal number": "Der Vertrag endet am 3. M\u00e4rz. |Der 2. Stock ist zu.",
+    "an item with a stop": "An adult may take 1. or 2 tablets. |No more.",
+    "a brand": "Yahoo! is a brand. |Jeopardy! started.",
+    "no space": "It is done.|Next, restart it. |Is it free?|Yes. |It is System.Out here.",
+    "an emoji that ends the line": "It is done! \U0001f389\n|So go.",
+    "no capitals": "it rains! |take a coat. |go.",
+}
+
+
+@pytest.mark.parametrize("marked", ABBREVIATED.values(), ids=ABBREVIATED)
+def test_an_abbreviation_ends_no_sentence_unless_a_new_one_begins(marked):
+    assert texts(streamed(marked.replace("|", ""))) == marked.split("|")

@@ -1,6 +1,6 @@
 import pytest
 
-from lrp4rag.sentences import sentences_of, split_sentences
+from lrp4rag.sentence_stream import sentences_in, sentences_of
 
 
 @pytest.mark.parametrize(
@@ -15,5 +15,5 @@ from lrp4rag.sentences import sentences_of, split_sentences
     ],
 )
 def test_spans_are_the_sentences(text, sentences):
-    assert [text[start:end] for start, end in split_sentences(text)] == sentences
+    assert [text[start:end] for start, end in sentences_in(text)] == sentences
     assert sentences_of(text) == sentences

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.elsewhere.judging import CONTROLS, OURS, Flags, Judged, Scores
 from benchmarks.elsewhere.sets import FREE, NEAR, RIGHT
 from lrp4rag.classifiers.card import Interval, Metrics
-from lrp4rag.features.text import words_of
+from lrp4rag.text import words_of
 from lrp4rag.training.localisation import TOKEN_RESAMPLES
 from lrp4rag.training.metrics import UNDEFINED, compare, intervals, share, token_intervals
 from lrp4rag.training.pair_evidence import Twin, pair_evidence

@@ -13,7 +13,7 @@ from lrp4rag.data import load_examples
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.reader import Reader
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def real_cases(path: Path, reader: Reader, count: int, limit: int = MAX_PROMPT) 
 def _cut(example: Example, reader: Reader, limit: int) -> Case | None:
     text = example.response or ""
     # A sentence that ends in a colon announces what follows and states nothing.
-    stated = [text[start:end] for start, end in split_sentences(text) if text[end - 1] != ":"]
+    stated = [text[start:end] for start, end in sentences_in(text) if text[end - 1] != ":"]
     if not stated:
         return None
     for words in range(48, 8, -4):

@@ -24,7 +24,7 @@ from lrp4rag.errors import RelevanceError
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.reader import Encoded, Reader
 from lrp4rag.reader.encoding import tokens_in
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 
 Array = NDArray[np.float64]
 Method = Callable[[Reader, Encoded, Tensor], Tensor]
@@ -115,7 +115,7 @@ def sentence_of(encoded: Encoded) -> Tensor:
         start, end = encoded.prompt_offsets[tokens[0]][0], encoded.prompt_offsets[tokens[-1]][1]
         # Every token of a segment has a sentence, also one between two: it keeps the one before.
         found[tokens] = count
-        for low, high in split_sentences(encoded.text[start:end]):
+        for low, high in sentences_in(encoded.text[start:end]):
             inside = torch.from_numpy(tokens_in(encoded.prompt_offsets, [(start + low, start + high)]))
             found[inside & (segments == segment)] = count
             count += 1

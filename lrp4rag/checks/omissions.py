@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from lrp4rag.checks.check import CheckInput, Finding, Need
@@ -14,7 +15,7 @@ from lrp4rag.checks.facts.conditions import Statement, grants, has_sign, stateme
 from lrp4rag.checks.facts.find import stated
 from lrp4rag.checks.facts.places import Places
 from lrp4rag.checks.facts.whole import whole
-from lrp4rag.text import one_line
+from lrp4rag.text import WORD, one_line, words_of
 from lrp4rag.values import Value, agree, comparable, find_values
 from lrp4rag.values.words import content_words, stop_words
 
@@ -202,8 +203,8 @@ def _follows(text: str, subjects: frozenset[str]) -> bool:
     """Whether a sentence goes on with what the one before it says: by a pronoun, or with one of its words."""
     if _POINTS_BACK.match(text):
         return True
-    words = re.findall(r"\w+", text[:60])
-    for word, after in zip(words, [*words[1:], ""], strict=True):
+    words = WORD.findall(text[:60])
+    for word, after in pairwise([*words, ""]):
         if forms := _forms(word):
             return forms <= subjects and after[:1].islower()  # "level 5" is no other level
     return False
@@ -224,7 +225,7 @@ def _stands_in(value: Value, condition: _Condition) -> bool:
 
 def _forms(text: str) -> frozenset[str]:
     """The beginnings of its content words, which words of one family share: "apply" and "applies"."""
-    words = (word for word in re.findall(r"\w+", text.lower()) if word not in stop_words())
+    words = (word for word in words_of(text) if word not in stop_words())
     begun = (
         word if len(word) < 4 else word.removesuffix("s") if len(word) <= SAME else word[:SAME]
         for word in words

@@ -12,7 +12,7 @@ from lrp4rag.checks.facts.clauses import Span
 from lrp4rag.checks.facts.whole import whole
 from lrp4rag.checks.plain import plain, squeezed
 from lrp4rag.checks.resting import resting_on
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.text import one_line
 
 _MODEL = r"(?:ai|llm|chatbot|(?:language |ai )model|ai assistant|guardrail|verifier|grader|detector)s?"
@@ -136,5 +136,5 @@ def _is_order(text: str, start: int, end: int, *, before: str | None) -> bool:
 
 def _reach(text: str, order: Span) -> Span:
     """The characters of an order and of the sentences behind it."""
-    behind = [span for span in split_sentences(text) if span[1] >= order[1]][: AFTER + 1]
+    behind = [span for span in sentences_in(text) if span[1] >= order[1]][: AFTER + 1]
     return order[0], max(order[1], behind[-1][1] if behind else 0)

@@ -85,7 +85,7 @@ def run_checks(checks: Mapping[str, Check], given: CheckInput, *, budget: float)
         except OverBudget:
             unavailable[name] = f"not done in {budget:g} s"
         except Exception as error:  # its message may hold what people wrote
-            unavailable[name] = f"failed: {type(error).__name__}"
+            unavailable[name] = f"this check failed on this answer ({type(error).__name__})"
         seconds[name] = time.monotonic() - started
     return Checked(findings, unavailable, seconds)
 

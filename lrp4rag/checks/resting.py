@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,8 @@ from lrp4rag.checks.facts.clauses import Span
 from lrp4rag.checks.facts.find import stated
 from lrp4rag.checks.facts.whole import whole
 from lrp4rag.checks.plain import plain
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.text import words_of
 from lrp4rag.values import Value, agree, find_values
 from lrp4rag.values.words import stem
 
@@ -33,7 +33,7 @@ def resting_on(given: CheckInput, some: Mapping[int, Span]) -> Iterator[tuple[in
     ours, others = list[Stretch](), list[Stretch]()
     for number, source in enumerate(given.sources):
         first, last = some.get(number, (0, 0))
-        for start, end in split_sentences(whole(source.text)):
+        for start, end in sentences_in(whole(source.text)):
             given.tick()
             among = ours if start < last and first < end else others
             among.append(Stretch(number, plain(whole(source.text[start:end][:LONG])).text))
@@ -54,7 +54,7 @@ class Stretch:
     @cached_property
     def words(self) -> frozenset[str]:
         """All of them, small ones too: "all" and "not" tell."""
-        return frozenset(stem(word) for word in re.findall(r"\w+", self.text.lower()))
+        return frozenset(stem(word) for word in words_of(self.text))
 
     @cached_property
     def values(self) -> tuple[Value, ...]:

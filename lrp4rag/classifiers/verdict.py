@@ -16,6 +16,7 @@ from lrp4rag.features.units import smoothed
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.text import whole_words
 from lrp4rag.values.arithmetic import Computed
 from lrp4rag.values.nearest import Nearest
 from lrp4rag.values.stating import Stating, stating_of
@@ -412,9 +413,4 @@ def _whole_words(start: int, end: int, text: str) -> tuple[int, int]:
     piece = text[start:end]
     if not piece.strip():
         return start, start
-    start, end = end - len(piece.lstrip()), start + len(piece.rstrip())
-    while start and text[start].isalnum() and text[start - 1].isalnum():
-        start -= 1
-    while end < len(text) and text[end - 1].isalnum() and text[end].isalnum():
-        end += 1
-    return start, end
+    return whole_words(text, end - len(piece.lstrip()), start + len(piece.rstrip()))

@@ -8,7 +8,6 @@ its features: they are the same while the response is being written.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,9 +17,9 @@ from numpy.typing import NDArray
 from lrp4rag.features.context import Context, context_of
 from lrp4rag.features.record import Record, Values
 from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.text import WORD, normal
 from lrp4rag.values.words import content_words, stem, stop_words
 
-_WORD = re.compile(r"\w+")
 _SCOPE = frozenset(
     map(
         stem,
@@ -109,7 +108,7 @@ def alignment(record: Record) -> Values:
     """(`FEATURES`, t); a token has the values of the first word that it shares a character with."""
     encoded = record.encoded
     context = context_of(encoded)
-    words = [(match.start(), match.end(), match[0]) for match in _WORD.finditer(encoded.response)]
+    words = [(match.start(), match.end(), match[0]) for match in WORD.finditer(encoded.response)]
     rows = np.zeros((len(words) + 1, len(FEATURES)))
     if context.index.places and words:
         for number, row in _rows(context, encoded.response, words):
@@ -129,7 +128,7 @@ def _rows(
     passage = np.array([place.passage for place in index.places])
     count = int(passage.max()) + 1
     by_passage = np.array([asked[passage == k].max(initial=0.0) for k in range(count)])
-    stems = [stem(word.lower()) for *_, word in words]
+    stems = [stem(normal(word.lower())) for *_, word in words]
     so_far = np.zeros(len(passage))
     for number, (start, end) in enumerate(sentences_in(response)):
         inside = [k for k, (at, *_) in enumerate(words) if start <= at < end]

@@ -4,16 +4,15 @@ question."""
 from __future__ import annotations
 
 import itertools
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 
 from lrp4rag.reader.encoding import Encoded
+from lrp4rag.text import words_of
 from lrp4rag.values.index import Index
 from lrp4rag.values.words import content_words, stem
 
 Gram = str | tuple[str, ...]
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +63,7 @@ def _context(
 
 
 def _stems(text: str) -> list[str]:
-    return [stem(word) for word in _WORD.findall(text.lower())]
+    return [stem(word) for word in words_of(text)]
 
 
 def _part(offsets: tuple[tuple[int, int], ...], segments: tuple[int, ...], number: int) -> tuple[int, int]:

@@ -5,15 +5,13 @@ The bundled detector does not read them: they are the baseline that detectors ar
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 
 import numpy as np
 
 from lrp4rag.features.record import Record, Values
 from lrp4rag.features.tokens import TokenFeature
-
-_WORD = re.compile(r"\w+")
+from lrp4rag.text import WORD, words_of
 
 
 def passages_of(record: Record) -> list[str]:
@@ -56,10 +54,6 @@ def length(record: Record) -> Values:
     return np.full(len(record), np.log1p(len(record)))
 
 
-def words_of(text: str) -> list[str]:
-    return [match.group().lower() for match in _WORD.finditer(text)]
-
-
 def _novel_pairs(record: Record) -> list[bool]:
     """Of each word of the response: that no passage has it after the word before; the first is."""
     pairs = {pair for passage in passages_of(record) for pair in pairwise(words_of(passage))}
@@ -71,7 +65,7 @@ def _by_token(record: Record, values: list[bool] | Values) -> Values:
     """The largest value of the words that a token has characters of; 0 for none."""
     encoded = record.encoded
     places = np.full(len(encoded.response) + 1, -1)
-    for k, match in enumerate(_WORD.finditer(encoded.response)):
+    for k, match in enumerate(WORD.finditer(encoded.response)):
         places[match.start() : match.end()] = k
     given = np.append(np.asarray(values, dtype=np.float64), 0.0)  # the last one stands for no word
     return np.array([given[places[start:end]].max(initial=0.0) for start, end in encoded.response_offsets])

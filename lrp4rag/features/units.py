@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lrp4rag.features.record import Record
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.text import WORD
 from lrp4rag.values.words import stop_words
 
 TOKEN_WINDOW = 17
@@ -56,6 +55,6 @@ def content_tokens(record: Record) -> NDArray[np.bool_]:
     """Which tokens are of content words (t,): words that are no English stop words. Function words are
     predicted from grammar rather than from the passages (fragments of SIRG: arXiv 2601.03052)."""
     response = record.encoded.response
-    words = [match.span() for match in re.finditer(r"\w+", response) if match[0].lower() not in stop_words()]
+    words = [match.span() for match in WORD.finditer(response) if match[0].lower() not in stop_words()]
     inside: NDArray[np.bool_] = tokens_in(record.encoded.response_offsets, words)
     return inside

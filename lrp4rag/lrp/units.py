@@ -19,7 +19,7 @@ from lrp4rag.lrp.families import can_pull
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.relevance import Array
 from lrp4rag.reader.encoding import Encoded, Offsets
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 
 Granularity = Literal["token", "word", "sentence", "passage"]
 
@@ -137,7 +137,7 @@ def _units(text: str, offsets: Offsets, granularity: Granularity) -> list[Unit]:
     if granularity == "word":
         spans = [match.span() for match in re.finditer(r"\S+", text)]
     elif granularity == "sentence":
-        spans = split_sentences(text)
+        spans = list(sentences_in(text))
     else:
         raise InputError(
             f"unknown granularity '{granularity}'; choose from {', '.join(get_args(Granularity))}"

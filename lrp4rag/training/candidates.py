@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from lrp4rag.classifiers.calibration import Candidate, candidates_on
 from lrp4rag.example import Example
 from lrp4rag.features.response import response_features
-from lrp4rag.features.text import words_of
+from lrp4rag.text import words_of
 from lrp4rag.training.rows import Rows
 
 Candidates = tuple[Candidate, ...]

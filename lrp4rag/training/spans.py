@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.example import Example
 from lrp4rag.reader.encoding import tokens_in
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.training.metrics import RESAMPLES, ratios
 
 Spans = Sequence[tuple[int, int]]
@@ -39,10 +39,10 @@ def sentences(marked: Flags, annotated: Flags) -> Overlap:
 
 
 def annotated_sentences(example: Example, sentences: Spans | None = None) -> Flags:
-    """Which of the response's `sentences`, by default those of `split_sentences`, share a character with an
+    """Which of the response's `sentences`, by default those of `sentences_in`, share a character with an
     annotated span."""
     spans = [(label.start, label.end) for label in example.labels or ()]
-    return tokens_in(split_sentences(example.response or "") if sentences is None else sentences, spans)
+    return tokens_in(sentences_in(example.response or "") if sentences is None else sentences, spans)
 
 
 def overlap_metrics(

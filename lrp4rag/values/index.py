@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.values.find import find_values
 from lrp4rag.values.value import Value, agree, comparable
 from lrp4rag.values.words import content_words
@@ -45,7 +45,7 @@ class Index:
         self.places = [
             _place(number, passage, span, context)
             for number, passage in enumerate(passages)
-            for span in split_sentences(passage)
+            for span in sentences_in(passage)
         ]
         self._frequency = Counter(word for place in self.places for word in place.words)
 

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.values.numerals import ORDINALS, number_of_roman
 from lrp4rag.values.polarity import OPPOSITES
 from lrp4rag.values.quantities import UNIT
@@ -97,7 +97,7 @@ def find_names(text: str, context: str = "") -> Iterator[Value]:
     """
     known = (_written(text), _written(context))
     whole = text.strip(" .\n")
-    begins = {start for start, _ in split_sentences(text)}
+    begins = {start for start, _ in sentences_in(text)}
     for match in _NAME.finditer(text):
         opens = match.start() in begins or _opens(text, match.start())
         labelled = not re.match(r"[ -][a-z]", text[match.end() : match.end() + 2])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lrp4rag.text import WORD, normal
 from lrp4rag.values.index import Index
 from lrp4rag.values.words import content_words, stem
-
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ def nearest(index: Index, passages: Sequence[str], statement: str) -> Nearest | 
     place = index.places[best]
     words = tuple(
         match.span()
-        for match in _WORD.finditer(passages[place.passage], place.start, place.end)
-        if stem(match[0].lower()) in wanted
+        for match in WORD.finditer(passages[place.passage], place.start, place.end)
+        if stem(normal(match[0].lower())) in wanted
     )
     return Nearest(place.passage, place.start, place.end, similarities[best], words)

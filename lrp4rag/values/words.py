@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import re
 
+from lrp4rag.text import words_of
+
 
 def content_words(text: str) -> frozenset[str]:
     """Stems of the words that are no English stop words."""
-    return frozenset(stem(word) for word in re.findall(r"\w+", text.lower()) if word not in stop_words())
+    return frozenset(stem(word) for word in words_of(text) if word not in stop_words())
 
 
 def stem(word: str) -> str:

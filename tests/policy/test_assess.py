@@ -13,7 +13,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.policy import Policy, assess
 from lrp4rag.policy.assess import assess_unjudged
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.source import Source
 
 QUESTION = "How long is parental leave?"
@@ -24,7 +24,7 @@ def verdict_on(response: str, *wrong: str, instead: str | None = None) -> Verdic
     """Sentences and spans that hold one of some words are unsupported, or contradicted by the first passage,
     which has something `instead`."""
     sentences = []
-    for start, end in split_sentences(response):
+    for start, end in sentences_in(response):
         bad = any(word in response[start:end] for word in wrong)
         status = "supported" if not bad else "unsupported" if instead is None else "contradicted"
         score = 0.9 if bad else 0.05
@@ -150,7 +150,10 @@ def test_a_check_has_its_budget_and_may_fail(monkeypatch: pytest.MonkeyPatch) ->
         def __call__(self, given: CheckInput) -> list[Finding]:
             raise RuntimeError("secret words")
 
-    for kind, words in ((Slow, "not done in 0.01 s"), (Broken, "RuntimeError")):
+    for kind, words in (
+        (Slow, "not done in 0.01 s"),
+        (Broken, "this check failed on this answer (RuntimeError)"),
+    ):
         monkeypatch.setitem(registry.CHECKS, "facts", kind)
         found = shown([Source("It is.")], "It is.", policy=Policy(budget=0.01, checks={"facts": {}}))
         assert (found.decided.action, found.decided.rule) == ("withhold", "checks.facts")

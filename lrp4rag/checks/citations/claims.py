@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lrp4rag.checks.citations.citation import Citation
 from lrp4rag.checks.citations.context import is_announced, speaks
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.values.words import content_words
 
 _CITING = content_words(
@@ -63,7 +63,7 @@ def _sentences(text: str, citations: Sequence[Citation]) -> list[Span]:
     """Sentences, no border within a citation; marks behind the full stop belong to the sentence before."""
     found: list[Span] = []
     at = 0
-    for start, end in split_sentences(text):
+    for start, end in sentences_in(text):
         while at < len(citations) and citations[at].end <= start:
             at += 1
         if found and at < len(citations) and citations[at].start < start:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.values.numerals import number_of_roman
 
 _FAMILIES = {
@@ -91,7 +91,7 @@ def parts_of(text: str) -> list[tuple[Label, int, int]]:
     about its sentence; where a sentence has several, about what follows it, or in brackets about what is
     before it.
     """
-    sentences = split_sentences(text)
+    sentences = sentences_in(text)
     begins = {start for start, _ in sentences}
     labels = sorted([*find_labels(text), *find_headings(text)], key=lambda one: one.start)
     heads = [one for one in labels if one.start in begins or text[: one.start].rstrip(" \t#*")[-1:] == "\n"]

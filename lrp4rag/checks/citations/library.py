@@ -9,7 +9,7 @@ from functools import cached_property
 from lrp4rag.checks.citations.citation import Part
 from lrp4rag.checks.citations.labels import Label, parts_of, same_standard, within
 from lrp4rag.source import Source
-from lrp4rag.text import visible
+from lrp4rag.text import normal, visible, words_of
 from lrp4rag.values import Value, find_values
 from lrp4rag.values.words import content_words
 
@@ -197,11 +197,11 @@ def _known_of(source: Source) -> str:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
+    return " ".join(map(normal, text.casefold().split()))
 
 
 def _words(name: str) -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", _without_version(name).casefold())) - _SMALL
+    return frozenset(words_of(_without_version(name))) - _SMALL
 
 
 def _version(name: str) -> str:

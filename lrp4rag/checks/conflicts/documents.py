@@ -6,10 +6,9 @@ import re
 from datetime import UTC, datetime
 
 from lrp4rag.source import Source
-from lrp4rag.text import one_line
+from lrp4rag.text import WORD, normal, one_line, words_of
 from lrp4rag.values.names import find_names
 
-_WORD = re.compile(r"\w+")
 _VERSION = re.compile(r"v?\d+")
 
 
@@ -36,14 +35,12 @@ def names_one(question: str, one: Source, other: Source) -> bool:
     """Whether the question names something that only one of them names, where the other names something else:
     they are about different things, and do not contradict each other."""
     texts = [f"{source.title or ''} {source.text}" for source in (one, other)]
-    known = [{word.casefold() for word in _WORD.findall(text)} for text in texts]
+    known = [_folded(text) for text in texts]
     for name in find_names(question, " ".join(texts)):
-        words = {word.casefold() for word in _WORD.findall(name.text)}
+        words = _folded(name.text)
         if (words <= known[0]) != (words <= known[1]):
             without = int(words <= known[0])
-            others = (
-                {word.casefold() for word in _WORD.findall(one.text)} for one in find_names(texts[without])
-            )
+            others = (_folded(one.text) for one in find_names(texts[without]))
             return any(not other <= known[1 - without] for other in others)
     return False
 
@@ -80,7 +77,11 @@ def _same_version(one: Source, other: Source) -> bool:
 
 
 def _words(text: str | None) -> list[str]:
-    return _WORD.findall((text or "")[:500].lower())
+    return words_of((text or "")[:500])
+
+
+def _folded(text: str) -> set[str]:
+    return {normal(word.casefold()) for word in WORD.findall(text)}
 
 
 def _date(written: str | None) -> datetime | None:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.source import Source
+from lrp4rag.text import WORD, normal
 from lrp4rag.values.dates import MONTHS
 from lrp4rag.values.find import find_values
 from lrp4rag.values.value import Value, without_overlaps
@@ -21,7 +22,6 @@ CONTEXT = 20_000
 
 _HALF = re.compile("[\ud800-\udfff]")
 """Lone surrogates, which no sentence splitter reads; what replaces them is as long."""
-_TOKEN = re.compile(r"\w+")
 _LABEL = re.compile(r"[A-Z]|[IVX]+")
 _ONCE = re.compile(r"\bonce(?= only\b|[.;,)]|\Z)", re.IGNORECASE)
 _ORDINALS_WORDS = """
@@ -109,7 +109,7 @@ def _of_passage(number: int, text: str, tick: Callable[[], None]) -> Iterator[St
     context = text[:CONTEXT]
     heading = before = ""
     tick()
-    for start, end in split_sentences(text):
+    for start, end in sentences_in(text):
         tick()
         sentence = text[start : min(end, start + LONGEST)]
         if _is_heading(text, start, end):
@@ -129,8 +129,8 @@ def _is_heading(text: str, start: int, end: int) -> bool:
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    for match in _TOKEN.finditer(text):
-        written, word = match[0], match[0].lower()
+    for match in WORD.finditer(text):
+        written, word = match[0], normal(match[0].lower())
         if match.start() and _LABEL.fullmatch(written):
             yield Token(*match.span(), word, f"#{written}")
         else:

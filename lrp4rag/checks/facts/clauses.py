@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+
+import regex
 
 from lrp4rag.checks.facts.verbs import ADVERBS, CONJUNCTIONS, finite_verbs
 from lrp4rag.values import Value
@@ -15,7 +18,11 @@ Span = tuple[int, int]
 ITEM = 6
 """Words of an item of a list in a sentence, at most; between longer ones stand clauses."""
 
-_TOKEN = re.compile(r"[^\W_]+(?:['\u2019.-][^\W_]+)*|[^\w\s]")
+_LETTERS = r"(?:[^\W_]|\p{N})+"
+_TOKEN: re.Pattern[str] = regex.compile(
+    rf"(?:[^\W\d_]{{1,3}}\.){{2,}}(?!\w)|{_LETTERS}(?:['\u2019.-]{_LETTERS})*|[^\w\s]"
+)
+"""Words with their accents, acronyms with all of their full stops, and signs."""
 _RELATIVE = frozenset(["which", "who", "whose", "whom", "where"])
 _STRONG = frozenset(
     [
@@ -121,6 +128,7 @@ _INTERJECTIONS = frozenset(
     ]
 )
 _RANGES = re.compile(r"(?i)\s*(?:to|-|\u2013|until|till|through|or|of|out of|in|/|x|\u00d7|per|by)?\s*")
+_MORE = re.compile(r"(?i)\s*[,.]?\s*(?:and|or|to|[-\u2013])?\s*")
 _DATED = re.compile(r"(?i)\s*,?\s*(?:at|on|in|of)?\s*")
 
 
@@ -171,6 +179,9 @@ class _Words:
     def at(self, k: int) -> str:
         return self.words[k] if 0 <= k < len(self.words) else ""
 
+    def is_word(self, k: int) -> bool:
+        return self.at(k)[:1].isalnum()
+
     def phrase(self, k: int) -> bool:
         return (self.at(k), self.at(k + 1)) in _PHRASES
 
@@ -209,6 +220,9 @@ def clauses(text: str, values: Sequence[Value], tick: Callable[[], None] = lambd
         return []
     cuts = _predicates(words, _lists(words), tick)
     cuts |= _amounts(text, words, cuts, tick)
+    for (one, k), (other, m) in pairwise(words.amounts):
+        if _are_one(text, one, other):
+            cuts.difference_update(range(k + 1, m + 1))
     return _between(text, words, sorted(cuts))
 
 
@@ -243,9 +257,6 @@ def _predicates(words: _Words, listed: set[int], tick: Callable[[], None]) -> se
                 since, verb, value = cut, verb and k in listed, False
             elif words.at(k) == ":":
                 verb = value = False
-        elif _sentence_ends(words, k):
-            cuts.add(k + 1)
-            since, verb, value, relative = k + 1, False, False, False
         verb = verb or words.verb[k]
         value = value or words.starts_value[k]
     return cuts
@@ -295,11 +306,6 @@ def _past_adverbs(words: _Words, k: int) -> int:
 
 def _continues(words: _Words, k: int) -> bool:
     return words.at(k) in CONJUNCTIONS or words.at(k) in _RELATIVE
-
-
-def _sentence_ends(words: _Words, k: int) -> bool:
-    """A full stop inside: sentences of an item of a list are not told apart before."""
-    return words.at(k) in {".", "!"} and not words.inside[k] and k + 2 < len(words)
 
 
 def _lists(words: _Words) -> set[int]:
@@ -357,9 +363,16 @@ def _are_one(text: str, one: Value, other: Value) -> bool:
     between = text[one.end : other.start]
     if one.kind != other.kind and "quantity" not in (one.kind, other.kind):
         return _DATED.fullmatch(between) is not None
+    if _is_bare(one) and _MORE.fullmatch(between):
+        return True
     if between.strip().lower() == "and":
         return text[max(one.start - 8, 0) : one.start].lower() == "between "
     return _RANGES.fullmatch(between) is not None
+
+
+def _is_bare(value: Value) -> bool:
+    """Whether it is a number alone: what it counts stands behind the next one."""
+    return value.kind == "quantity" and not value.unit and not value.noun
 
 
 def _phrase_of(words: _Words, k: int, m: int) -> int | None:
@@ -404,13 +417,22 @@ def _between(text: str, words: _Words, cuts: list[int]) -> list[Clause]:
 
 
 def _trimmed(words: _Words, first: int, last: int) -> Span | None:
-    """Without commas, brackets and conjunctions at its ends; None where no word is left."""
-    while first < last and (words.at(first) in CONJUNCTIONS or not words.at(first)[:1].isalnum()):
-        if words.at(first) in {"$", "\u20ac", "\u00a3", "+", "-"} and words.at(first + 1)[:1].isdigit():
+    """Without commas, brackets and conjunctions at its ends; None where no word is left. Signs of an amount
+    stay: "5 \u20ac", "\u00b15", "C++"."""
+    while first < last and (words.at(first) in CONJUNCTIONS or not words.is_word(first)):
+        if _is_of_amount(words.at(first), before=True) and words.at(first + 1)[:1].isdigit():
             break
         first += 1
-    while (
-        last > first and not words.at(last - 1)[-1:].isalnum() and words.at(last - 1) not in {"%", "\u00b0"}
-    ):
+    while last > first and not words.is_word(last - 1):
+        attached = words.spans[last - 2][1] == words.spans[last - 1][0]
+        if _is_of_amount(words.at(last - 1)) or (attached and words.at(last - 1) in {"+", "#"}):
+            break
         last -= 1
     return (first, last) if first < last else None
+
+
+def _is_of_amount(sign: str, *, before: bool = False) -> bool:
+    if sign in ("-#~" if before else "%\u2030\u00b0\u2032\u2033"):
+        return True
+    category = unicodedata.category(sign) if len(sign) == 1 else ""
+    return category == "Sc" or (before and category == "Sm" and sign != "|")

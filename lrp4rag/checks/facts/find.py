@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lrp4rag.checks.facts.clauses import Clause, Span, clauses
 from lrp4rag.checks.facts.whole import whole
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.text import blanked
 from lrp4rag.values import Value, find_values
 from lrp4rag.values.stating import is_heading, states_nothing, without_marker
@@ -25,7 +25,7 @@ _RULER = re.compile(r"\|?[\s|:-]*-[\s|:-]*")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One claim of a response, in its sentence number `sentence` (from 0, of `split_sentences`).
+    """One claim of a response, in its sentence number `sentence` (from 0, of `sentences_in`).
 
     Characters `start` to `end` (exclusive) tell it from the other claims, and read `text`. `stretches` are
     all that it is made of: these, and before them the subject, where it stands apart from them.
@@ -42,7 +42,7 @@ def facts_of(response: str, tick: Callable[[], None] = lambda: None) -> list[Fac
     """The claims of a response, in its order; a sentence that states nothing has none. `tick` is called in
     every loop, and may raise."""
     text = whole(response)
-    sentences = split_sentences(text)
+    sentences = sentences_in(text)
     text = blanked(text, _CITED)  # is no part of what is stated
     found: list[Fact] = []
     for number, (sentence, values) in enumerate(zip(sentences, _by_sentence(text, sentences), strict=True)):
@@ -61,7 +61,7 @@ def facts_of(response: str, tick: Callable[[], None] = lambda: None) -> list[Fac
 
 def stated(response: str, tick: Callable[[], None] = lambda: None) -> list[Span]:
     """(start, end) of the sentences that state something: those that have a fact."""
-    sentences = split_sentences(whole(response))
+    sentences = sentences_in(whole(response))
     return [sentences[number] for number in sorted({fact.sentence for fact in facts_of(response, tick)})]
 
 

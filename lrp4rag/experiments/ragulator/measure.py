@@ -29,7 +29,7 @@ from lrp4rag.experiments.systems.ragulator.sentences import (
 from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.experiments.systems.scoring import PartScores
 from lrp4rag.progress import track
-from lrp4rag.sentences import sentences_of, split_sentences
+from lrp4rag.sentence_stream import sentences_in, sentences_of
 from lrp4rag.training.metrics import bootstrap, compare_tokens, ratios, token_intervals
 from lrp4rag.training.rows import Rows
 
@@ -223,7 +223,7 @@ CONTROLS: dict[str, Scorer] = {
 
 
 def _parts(example: Example, scores: Sequence[float]) -> PartScores:
-    return PartScores(np.array(split_sentences(example.response or "")), np.array(scores))
+    return PartScores(np.array(sentences_in(example.response or "")), np.array(scores))
 
 
 class Judged(NamedTuple):

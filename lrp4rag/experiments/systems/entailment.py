@@ -28,7 +28,7 @@ from lrp4rag.experiments.systems.facts import SPANS, Facts
 from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.experiments.systems.scoring import NO_PARTS, PartScores, split
 from lrp4rag.experiments.systems.trained import model_of_fold, train_encoder
-from lrp4rag.sentences import sentences_of, split_sentences
+from lrp4rag.sentence_stream import sentences_in, sentences_of
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.spans import annotated_sentences
 
@@ -112,7 +112,7 @@ def training_pairs(examples: list[Example], embedder: Embedder, seed: int) -> li
 def sentences_with_flags(example: Example) -> list[tuple[str, bool]]:
     """The response's sentences, and whether an annotated span touches them; very short ones are left out."""
     text = example.response or ""
-    pairs = zip(split_sentences(text), annotated_sentences(example), strict=True)
+    pairs = zip(sentences_in(text), annotated_sentences(example), strict=True)
     return [
         (text[start:end], bool(flag))
         for (start, end), flag in pairs
@@ -146,7 +146,7 @@ def measure_group(group: Sequence[Example], model: Entailment) -> list[Measureme
     doubts = (1 - support.reshape(-1, len(windows))).min(axis=1)
     made = []
     for example, part in zip(group, split(doubts, texts), strict=True):
-        spans = np.array(split_sentences(example.response or ""))
+        spans = np.array(sentences_in(example.response or ""))
         made.append(Measurement(np.array([part.max()]), PartScores(spans, part)))
     return made
 

@@ -24,8 +24,8 @@ from lrp4rag.experiments.systems.facts import LABELS, SPANS
 from lrp4rag.experiments.systems.grounded_chunks import Chunker, Starts
 from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.experiments.systems.scoring import PartScores, split
-from lrp4rag.features.text import words_of
-from lrp4rag.sentences import sentences_of
+from lrp4rag.sentence_stream import sentences_of
+from lrp4rag.text import words_of
 from lrp4rag.training.rows import Rows
 
 CLAIM_TOKENS, CLAIM_OVERLAP = 60, 15

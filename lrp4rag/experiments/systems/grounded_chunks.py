@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 
 Span = tuple[int, int]
 Starts = Callable[[str], Sequence[int]]
@@ -29,7 +29,7 @@ def _between(pattern: str) -> Callable[[str], list[int]]:
 CUTS: tuple[Callable[[str], list[int]], ...] = (
     _between(r"\n\s*\n"),  # paragraphs
     _between(r"\n"),  # lines
-    lambda text: [start for start, _ in split_sentences(text)],
+    lambda text: [start for start, _ in sentences_in(text)],
     _between(r"[,;:)]\s+|\s[-\u2013\u2014]\s"),  # clauses
     _between(r"\s+"),  # words
 )

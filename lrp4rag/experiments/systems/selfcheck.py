@@ -26,8 +26,8 @@ from lrp4rag.experiments.systems.facts import SPANS, Facts
 from lrp4rag.experiments.systems.ngrams import NGrams
 from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.experiments.systems.scoring import PartScores, split
-from lrp4rag.features.text import words_of
-from lrp4rag.sentences import sentences_of, split_sentences
+from lrp4rag.sentence_stream import sentences_in, sentences_of
+from lrp4rag.text import words_of
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import key_of
 
@@ -93,7 +93,7 @@ def _drawn(prompts: list[Example], resources: Resources) -> list[Samples]:
 def checked(examples: Sequence[Example], samples: Sequence[Samples], doubt: Doubt) -> list[Measurement]:
     """A sentence's score is the mean doubt over samples, a response's the mean over its sentences. All pairs
     are judged together."""
-    spans = [split_sentences(example.response or "") for example in examples]
+    spans = [sentences_in(example.response or "") for example in examples]
     pairs = [
         [(text, sentence) for sentence in sentences_of(example.response) for text in own.texts]
         for example, own in zip(examples, samples, strict=True)
@@ -144,7 +144,7 @@ def surprising(example: Example, samples: Samples) -> Measurement:
     others = [words_of(sentence) for text in samples.texts for sentence in sentences_of(text)]
     models = [NGrams.of([*sentences, *others], order) for order in ORDERS]
     scores = np.array([_statistics(words, models) for words in sentences])
-    spans = np.array(split_sentences(response), dtype=np.intp)
+    spans = np.array(sentences_in(response), dtype=np.intp)
     return Measurement(scores.mean(axis=0), PartScores(spans, scores[:, MARKING]))
 
 

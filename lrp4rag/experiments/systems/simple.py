@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lrp4rag.experiments.systems.baseline import BestClassifier
 from lrp4rag.experiments.systems.facts import LABELS, Facts
-from lrp4rag.features.text import words_of
+from lrp4rag.text import words_of
 from lrp4rag.training import candidates
 
 LENGTH = BestClassifier(

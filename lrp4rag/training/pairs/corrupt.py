@@ -11,7 +11,7 @@ from random import Random
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Label
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.training.pairs.edit import GROUNDED, Draft, Edit, apply, index_of
 from lrp4rag.training.pairs.harmful import HARMFUL
 from lrp4rag.training.pairs.harmless import HARMLESS
@@ -173,7 +173,7 @@ def refused(example: Example, other: Example, random: Random) -> Example:
 def cut(example: Example, random: Random, most: int = 4) -> Example:
     """One to `most` sentences in a row of a faithful response."""
     response = example.response or ""
-    spans = split_sentences(response)
+    spans = sentences_in(response)
     length = min(random.randint(1, most), len(spans))
     first = random.randint(0, len(spans) - length)
     text = response[spans[first][0] : spans[first + length - 1][1]]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 
 from lrp4rag.example import Example
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.values.find import find_values
 from lrp4rag.values.index import Index, Occurrence, support
 from lrp4rag.values.value import Value
@@ -54,7 +54,7 @@ class Draft:
         self.response = example.response or ""
         self.index = index_of(tuple(example.passages))
         self.context = " ".join(example.passages)
-        self.sentences = split_sentences(self.response)
+        self.sentences = sentences_in(self.response)
         self.values = find_values(self.response, self.context)
         self.asked = find_values(example.question)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from random import Random
 
 from lrp4rag.example import Example
-from lrp4rag.sentences import sentences_of
+from lrp4rag.sentence_stream import sentences_of
 from lrp4rag.training.pairs.edit import SUPPORTED, Draft, Edit, apply, index_of
 from lrp4rag.training.pairs.other_values import TEMPERATURE_SCALES, is_common, is_wrong, name_of_another
 from lrp4rag.training.pairs.wording import is_label, other_numbers

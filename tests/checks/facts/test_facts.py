@@ -10,7 +10,7 @@ from lrp4rag.checks.check import CheckInput, Finding
 from lrp4rag.checks.facts import Facts, fact_score, facts_of, score
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.verdict import Contradiction, Sentence, Status, SuspectSpan, Verdict
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.source import Source
 
 PASSAGE = (
@@ -46,7 +46,7 @@ def verdict_of(
 ) -> Verdict:
     sentences = tuple(
         Sentence(start, end, answer[start:end], None, (), passage, *(WRONG if k in suspect else RIGHT))
-        for k, (start, end) in enumerate(split_sentences(answer))
+        for k, (start, end) in enumerate(sentences_in(answer))
     )
     return Verdict(0.9 if spans or suspect else 0.1, 0.5, None, None, spans, sentences)
 

@@ -16,7 +16,7 @@ from lrp4rag.example import Example, Label
 from lrp4rag.experiments.systems import trained
 from lrp4rag.experiments.systems.redeep_scores import RedeepScores
 from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.features.text import words_of
+from lrp4rag.text import words_of
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Configuration, Store
 from tests.classifiers.samples import READER

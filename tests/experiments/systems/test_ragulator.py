@@ -20,7 +20,7 @@ from lrp4rag.experiments.systems.ragulator.sentences import (
     RAGULATOR_LIGHTGBM,
     RAGULATOR_PROMPTED,
 )
-from lrp4rag.sentences import sentences_of
+from lrp4rag.sentence_stream import sentences_of
 from tests.experiments.systems.stand_ins import ScriptedChat, no_training, rows_of, stand_in, towns
 from tests.tiny import bridge_example
 
@@ -157,9 +157,9 @@ def test_sentences_go_to_other_sources_of_those_given_only(count):
         assert len(one.own) == min(SENTENCES, 2)
 
 
-def test_sentences_of_a_list_keep_their_places():
-    """What is one sentence of a list and two by itself is not drawn: it would count as its number."""
-    said = "Water it daily.\n1. Keep the soil moist.\n2. Give it light.\nIt likes warm rooms."
+def test_lines_of_code_keep_their_places():
+    """What is one line of code and two sentences by itself is not drawn: it would count as its number."""
+    said = "Water it daily.\n```\nKeep it moist. Give it light.\n```\nIt likes warm rooms."
     given = [town.with_response(said) for town in towns(4)]
     split = [text for text in sentences_of(said) if sentences_of(text) != [text]]
     assert split

@@ -28,7 +28,7 @@ from lrp4rag.experiments.systems.redeep_scores import (
     trace_of,
 )
 from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 from tests.experiments.systems import stand_ins
 from tests.experiments.systems.stand_ins import rows_of, towns
 from tests.tiny import bridge_example
@@ -94,7 +94,7 @@ def test_scores_are_those_of_a_plain_computation(measured):
 
 def test_chunks_are_paired_by_mean_attention(measured):
     encoded, (attention, _, knowledge), scores = measured
-    assert scores.spans.tolist() == [list(span) for span in split_sentences(RESPONSE)]
+    assert scores.spans.tolist() == [list(span) for span in sentences_in(RESPONSE)]
     sources = passage_sentences(encoded)
     for k, (start, end) in enumerate(scores.spans):
         # A token is its last character's: what is white space alone is that of the sentence before.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.sentences import split_sentences
+from lrp4rag.sentence_stream import sentences_in
 
 TOKENS_A_BATCH = 4096
 
@@ -18,7 +18,7 @@ def chunk_spans(text: str, words: int) -> list[tuple[int, int]]:
     """Characters of runs of whole sentences with at most `words` words, or of a single longer sentence."""
     found: list[tuple[int, int]] = []
     count = 0
-    for start, end in split_sentences(text):
+    for start, end in sentences_in(text):
         own = len(text[start:end].split())
         if found and count + own <= words:
             found[-1] = (found[-1][0], end)

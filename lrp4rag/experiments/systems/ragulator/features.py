@@ -19,8 +19,8 @@ from lrp4rag.experiments.systems.facts import optional
 from lrp4rag.experiments.systems.ngrams import NGrams, Words
 from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.experiments.systems.scoring import split
-from lrp4rag.features.text import words_of
-from lrp4rag.sentences import sentences_of, split_sentences
+from lrp4rag.sentence_stream import sentences_in, sentences_of
+from lrp4rag.text import words_of
 from lrp4rag.training.store import key_of
 
 FEATURES = (
@@ -135,7 +135,7 @@ def compare(group: Sequence[Example], resources: Resources) -> list[Compared]:
     known, wider, rest = np.split(vectors, [len(context), len(context) + len(chunks)])
     made = []
     for example, own, queries in zip(group, texts, split(rest, texts), strict=True):
-        spans = np.array(split_sentences(example.response or ""))
+        spans = np.array(sentences_in(example.response or ""))
         numbers = [
             (counts.precision(words), counts.unigram_perplexity(words), counts.bigram_perplexity(words))
             for words in map(stems, own)

@@ -26,7 +26,7 @@ from lrp4rag.experiments.systems.judge import RETRY_TEMPERATURE, TRIES, asked_un
 from lrp4rag.experiments.systems.ragulator.features import Features, context_sentences, features_of
 from lrp4rag.experiments.systems.resources import Resources
 from lrp4rag.experiments.systems.scoring import split
-from lrp4rag.sentences import sentences_of
+from lrp4rag.sentence_stream import sentences_of
 from lrp4rag.training.spans import annotated_sentences
 
 SENTENCES = 4  # drawn of each response for a simulated one, at most
@@ -122,7 +122,7 @@ def simulated(examples: Sequence[Example], seed: int) -> list[Simulated]:
         couple = couple_of[example.source]
         lender = couple[(couple.index(example.source) + 1) % len(couple)]
         texts = sentences_of(example.response)
-        # "2. Water it." is one sentence of a list, and two by itself.
+        # A line of code is one sentence, and may be two by itself.
         alone = [k for k, text in enumerate(texts) if sentences_of(text) == [text]]
         own = np.sort(generator.permutation(np.array(alone, dtype=np.intp))[:SENTENCES])
         while sentences_of(joined := BREAK.join(texts[k] for k in own)) != [texts[k] for k in own]:
