@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+
+from tests.browser import Open, browsing, faults_of, needs_browser, overflows
 
 ROOT = Path(__file__).parent.parent
 
@@ -100,3 +106,93 @@ def test_examples_of_commands_are_code() -> None:
     assert hooks("commands").as_markdown(help_text) == (
         "Judge.\n\nExamples:\n\n      lrp4rag a b\n      lrp4rag c\n\nMore text."
     )
+
+
+# A small site of the same making, in a real browser and from a disk.
+
+HEADS = " | ".join(f"a_long_head_{k}" for k in range(30))
+PAGE = """# Small
+
+A [link](other.md) in a text with `code` and [`code` that leads](other.md) on.
+
+```console
+$ lrp4rag analyse --question "How tall is it?" --passage "It is 31 metres tall." --response "It is 41 metres."
+```
+
+```python
+value = {"a": 1.5, "b": None}  # a comment
+for name, one in value.items():
+    print(f"{name}: {one!r}", len("text"), sep="\\n")
+```
+
+```yaml
+policy: strict # a comment
+bands: [{least: 0.5}]
+```
+
+| | HEADS |
+|---|RULE
+| a | HEADS |
+
+## Again
+
+### Parts
+
+## Twice
+
+### Parts
+""".replace("HEADS", HEADS).replace("RULE", "---|" * 30)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("mkdocs", reason="the site's tools are missing: pip install '.[docs]'")
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "docs").mkdir()
+    (folder / "docs/index.md").write_text(PAGE)
+    (folder / "docs/other.md").write_text("# Other\n\nLighthouses are here.\n")
+    hooks = ", ".join(str(ROOT / f"website/{name}.py") for name in ("accessible", "elsewhere"))
+    (folder / "mkdocs.yml").write_text(
+        f"INHERIT: {ROOT / 'website/mkdocs.yml'}\ndocs_dir: docs\nsite_dir: built\nhooks: [{hooks}]\n"
+        f"theme: {{custom_dir: {ROOT / 'website/theme'}}}\n"
+    )
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--config-file", "mkdocs.yml"]
+    built = subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder / "built"
+
+
+@pytest.fixture(scope="module")
+def open_page() -> Iterator[Open]:
+    with browsing() as opened:
+        yield opened
+
+
+@needs_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+def test_nobody_is_left_out_of_the_site(open_page, site: Path, scheme: str, narrow: bool) -> None:
+    page = open_page((site / "index.html").as_uri(), quiet=True, narrow=narrow, color_scheme=scheme)
+    page.locator(".md-typeset__scrollwrap[tabindex]").wait_for()
+    assert faults_of(page) == []
+    assert not overflows(page)
+    command = page.locator(".language-console code").first
+    assert command.evaluate("(one) => one.scrollWidth <= one.clientWidth"), "a command is not cut"
+
+
+@needs_browser
+@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+def test_search_works_from_a_disk(open_page, site: Path, narrow: bool) -> None:
+    page = open_page((site / "index.html").as_uri(), narrow=narrow)
+    if narrow:
+        page.locator("label.md-header__button[for=__search]").click()
+    page.locator(".md-search__input").click()
+    page.keyboard.type("lighthouses", delay=20)
+    assert "other.html" in page.locator(".md-search-result__link").first.get_attribute("href")

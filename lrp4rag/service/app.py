@@ -30,6 +30,7 @@ from lrp4rag.service.reviews import KINDS, FeedbackRequest, ReviewRequest, corre
 from lrp4rag.service.settings import Settings
 from lrp4rag.service.state import State, running
 from lrp4rag.strict_json import parse
+from lrp4rag.text import clipped
 
 LOOKS_EVERY = 0.05
 """Seconds between looks at whether a client is still there."""
@@ -37,6 +38,8 @@ MOST_WAITING = 100
 """Answers that wait for a reviewer are told at a time."""
 MOST_TOLD = 1000
 """Decisions are told at a time."""
+LONGEST_QUESTION = 300
+"""Characters that are told of a question beside its decision."""
 T = TypeVar("T")
 
 
@@ -209,11 +212,14 @@ def _add_judging(app: FastAPI) -> None:
         client: Client,
         limit: Annotated[int, Query(ge=1, le=MOST_TOLD)] = 100,
         before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+        questions: bool = False,
     ) -> dict[str, list[Any]]:
-        """The last decisions on answers, the newest first, without texts; `before` is the sequence number of
-        the last that is known."""
+        """The last decisions on answers, the newest first; `before` is the sequence number of the last that
+        is known. Without texts; with `questions`, each has its question, shortened, where that is kept."""
         entries = await server.recorder.latest(before=before, limit=limit)
-        return {"decisions": [told(entry) for entry in entries]}
+        asked = await server.recorder.questions(entries) if questions else {}
+        short = {id: {"question": clipped(text, LONGEST_QUESTION)} for id, text in asked.items()}
+        return {"decisions": [told(entry) | short.get(entry.id, {}) for entry in entries]}
 
     @app.get("/v1/decisions/{id}", tags=["judge"])
     async def decision(id: str, server: Server, client: Client) -> dict[str, Any]:

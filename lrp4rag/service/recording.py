@@ -105,6 +105,10 @@ class Recorder:
         """What people wrote, where it is kept."""
         return await run_in_threadpool(self._log.texts, id)
 
+    async def questions(self, entries: Iterable[Entry]) -> dict[str, str]:
+        """What was asked, by the ids of entries, where it is kept."""
+        return await run_in_threadpool(self._log.texts_named, "question", entries)
+
     async def find(self, id: str) -> Entry | None:
         return await run_in_threadpool(self._log.get, id)
 

@@ -3,12 +3,16 @@ and choosing one shades the prompt."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lrp4rag.policy import Policy, assess
 from lrp4rag.report.html import html_page
 from lrp4rag.text import visible
 from tests.browser import Open, browsing, faults_of, needs_browser, overflows
@@ -54,7 +58,7 @@ def owned(page: Any) -> str | None:
 
 def test_the_word_that_is_wrong_is_joined_with_the_passages(show) -> None:
     page = show(html_page(contradicted()))
-    assert page.locator("h1").inner_text() == "Likely hallucinated"
+    assert page.locator("h1").inner_text() == "Passage 2 says 2 weeks, not 4 weeks"
     assert page.locator("mark.wrong").inner_text() == "4 weeks"
     assert page.locator("mark.instead").first.inner_text() == "2 weeks"
     assert page.locator(".joins path").count() == 1
@@ -87,9 +91,10 @@ def test_each_status_has_its_words_and_colours(show) -> None:
     assert doubtful.locator(".issue").count() == 0
     flagged = show(html_page(judged(claims=(0.45, 0.55))))
     assert (
-        flagged.locator(".banner .reason").inner_text()
-        == "Not all that it says looks supported by the passages."
+        flagged.locator("h1").inner_text()
+        == "Nothing in the passages supports “Aliens built it from cheese.”"
     )
+    assert flagged.locator(".banner .reason").inner_text() == "The detector's verdict: likely hallucinated."
 
     page = show(html_page(judged(claims=(0.9, 0.78), stating=("nothing", "a claim"))))
     first, second = page.locator(".sentence").all()
@@ -115,13 +120,80 @@ def test_an_answer_that_states_nothing_has_no_verdict(show) -> None:
 
 def test_a_contradicted_answer_says_that_a_passage_says_something_else(show) -> None:
     page = show(html_page(contradicted()))
-    assert page.locator(".banner .reason").inner_text() == "A passage says something else."
+    assert page.locator("h1").inner_text() == "Passage 2 says 2 weeks, not 4 weeks"
     assert "contradicted" in page.locator(".sentence").first.get_attribute("class")
     page.get_by_role("button", name="Expert view").click()
     moved = (
         page.get_by_role("heading", name="What moved the verdict most").locator("+ ul li").all_inner_texts()
     )
     assert moved == ['the response: "4 weeks": passage 2 has "2 weeks"']
+
+
+@pytest.mark.parametrize(
+    ("reason", "action", "headline"),
+    [
+        ("contradicted", "withhold", "Passage 2 says 2 weeks, not 4 weeks"),
+        ("contradicted", "escalate", "Passage 2 says 2 weeks, not 4 weeks"),
+        ("suspect", "mark", "Passage 2 says 2 weeks, not 4 weeks"),
+        ("fabricated citation", "withhold", "It cites a document that is not among the passages"),
+        ("conflict", "disclose", "The passages contradict each other on what it says"),
+        ("grounded", "serve", "Looks supported"),
+        ("unlike training data", "withhold", "No verdict"),
+    ],
+)
+def test_a_file_says_what_is_wrong_and_not_what_was_done(
+    show, reason: str, action: str, headline: str
+) -> None:
+    """Nothing was done with its answer."""
+    analysis = contradicted()
+    if reason not in ("contradicted", "suspect"):
+        unlike = ((LONG,), (LONG,)) if reason == "unlike training data" else ((), ())
+        analysis = judged(claims=(0.05, 0.05), unlike=unlike)
+    found = assess(Policy(), analysis.example, analysis.verdict)
+    decision = replace(found, decided=replace(found.decided, action=action, reason=reason))
+    page = show(html_page(analysis, decision=decision))
+    assert page.locator("h1").inner_text() == headline
+    would = page.locator(".would").inner_text()
+    assert would.startswith("The policy would ")
+    text = page.locator("body").inner_text()
+    for words in ("Withheld", "Served", "Held for"):
+        assert words not in text
+
+
+@pytest.mark.parametrize("rows", ["one row of text", "a row for each"])
+def test_lines_from_several_words_can_be_told_apart(show, rows: str) -> None:
+    page = show(html_page(contradicted("4 weeks", "2 weeks")))
+    page.evaluate(
+        """(between) => {
+          const { view, ofVerdict } = lrp4rag;
+          const values = [0, 1, 2, 3, 4];
+          const response = values.map((k) => `W${k}`).join(between);
+          const passage = values.map((k) => `P${k}`).join(between);
+          const contradictions = values.map((k) => ({
+            start: response.indexOf(`W${k}`), end: response.indexOf(`W${k}`) + 2, passage: 1,
+            passage_start: passage.indexOf(`P${k}`), passage_end: passage.indexOf(`P${k}`) + 2,
+          }));
+          const sentence = { start: 0, end: response.length, probability: .9, status: "contradicted" };
+          const spans = [{ start: 0, end: 0, contradictions }];
+          const shown = view(ofVerdict("", [passage], { response, sentences: [sentence], spans }));
+          document.getElementById("view").replaceChildren(shown.root);
+          shown.redraw();
+        }""",
+        " " if rows == "one row of text" else "\n",
+    )
+    lines = page.locator(".join").all()
+    assert len(lines) == 5
+    dashes = [one.evaluate("(line) => getComputedStyle(line).strokeDasharray") for one in lines]
+    assert all(one != other for one, other in pairwise(dashes))
+    assert page.locator(".join-number").all_text_contents() == ["1", "2", "3", "4", "5"]
+    # The stretches beside text, of either side, lie on no other line's.
+    runs = [
+        one.evaluate("(line) => line.getAttribute('d').match(/V([\\d.]+)H|([\\d.]+)H[\\d.]+V/g)")
+        for one in lines
+    ]
+    for k in (0, 1):
+        heights = [float(re.search(r"[\d.]+", run[k])[0]) for run in runs]
+        assert len(set(heights)) == 5, heights
 
 
 def test_the_keyboard_does_all_that_the_mouse_does(show) -> None:

@@ -19,6 +19,7 @@ from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong
 from lrp4rag.classifiers.verdict import Contradiction, Sentence, Status, SuspectSpan, Verdict
 from lrp4rag.judge import ExplainedVerdict
 from lrp4rag.sentence_stream import Piece, sentences_in
+from lrp4rag.service import app as service
 from lrp4rag.service.access import new_token
 from lrp4rag.service.app import create_app
 from lrp4rag.service.settings import Settings
@@ -122,8 +123,26 @@ def test_decisions_are_told_the_newest_first_and_without_texts(start) -> None:
         before = found[-1]["sequence"]
         rest = client.get(f"/v1/decisions?before={before}").json()["decisions"]
         assert [row["id"] for row in rest] == [ids[0]]
+        assert {"question"}.isdisjoint(found[0])
+        asked = client.get("/v1/decisions?questions=true&limit=2").json()["decisions"]
+        assert asked == [row | {"question": QUESTION} for row in found]
         for wrong in ("limit=0", "limit=5000", "before=0", "before=x", f"before={2**70}"):
             assert client.get(f"/v1/decisions?{wrong}").status_code == 422, wrong
+
+
+def test_questions_are_told_shortened_and_only_where_they_are_kept(
+    start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "LONGEST_QUESTION", 12)
+    one = {"question": QUESTION, "passages": PASSAGES, "response": RESPONSE}
+    with start(upstream=None, keep_texts=True) as client:
+        client.post("/v1/judge", json=one)
+        (row,) = client.get("/v1/decisions?questions=true").json()["decisions"]
+        assert row["question"].startswith("How lo … (")
+        assert "Partners" not in json.dumps(row), "no other text"
+    with start(upstream=None, keep_texts=False) as client:
+        client.post("/v1/judge", json=one)
+        assert "question" not in client.get("/v1/decisions?questions=true").json()["decisions"][0]
 
 
 def test_a_record_has_where_an_answer_is_suspect_and_no_word_of_it(start, judged, script) -> None:
@@ -380,6 +399,87 @@ def test_decisions_are_drawn_over_time(open_page, server) -> None:
         )
         assert sum(found) == 3
         assert len(found) <= 31
+
+
+@needs_browser
+def test_history_has_questions_and_is_filtered(open_page, server) -> None:
+    asked = {QUESTION: RESPONSE, "Where do <b>requests</b> go?": PASSAGES[1]}
+    with server(keep_texts=True) as url:
+        page = open_page(url)
+        for question, response in asked.items():
+            body = {"question": question, "passages": PASSAGES, "response": response}
+            page.evaluate("(body) => lrp4rag.call('v1/judge', { body })", body)
+        page.get_by_role("link", name="History").click()
+        lines = page.locator(".decisions li")
+        lines.first.wait_for()
+        known = page.evaluate("lrp4rag.call('v1/decisions')")["decisions"]
+        for line, (question, _), row in zip(lines.all(), reversed(asked.items()), known, strict=True):
+            assert f"Asked: {question}" in line.inner_text()
+            assert row["id"] in line.inner_text()
+        find, which = page.get_by_label("Question, id or reason"), page.get_by_label("What was done")
+        for words in ("LEAVE how", known[1]["id"], known[1]["id"][:9], "something else"):
+            find.fill(words)
+            assert known[1]["id"] in lines.inner_text(), words
+            assert page.get_by_text("1 of 2 decisions.").is_visible()
+        find.fill("nothing like it")
+        assert lines.count() == 0
+        find.fill("")
+        assert known[0]["action"] != known[1]["action"], known[0]
+        which.select_option(known[0]["action"])
+        assert known[0]["id"] in lines.inner_text()
+        page.get_by_role("button", name="Look again").last.click()
+        page.get_by_text("The last 2 decisions").wait_for()
+        assert lines.count() == 1, "the filter stays"
+
+
+@needs_browser
+def test_history_says_why_it_has_no_questions(open_page, server) -> None:
+    with server() as url:
+        page = open_page(url)
+        body = {"question": QUESTION, "passages": PASSAGES, "response": RESPONSE}
+        page.evaluate("(body) => lrp4rag.call('v1/judge', { body })", body)
+        page.get_by_role("link", name="History").click()
+        page.get_by_text("where the server keeps texts").wait_for()
+        assert "Id: " in page.locator(".decisions").inner_text()
+        assert "Asked" not in page.locator(".decisions").inner_text()
+
+
+def covered(page: Any, below: str) -> bool:
+    """Whether the card of the sentence at hand lies over an element, or over what of it is in the window."""
+    return page.evaluate(
+        """(below) => {
+          const { top, bottom } = document.querySelector(".at-hand-box").getBoundingClientRect();
+          const lines = [...document.querySelectorAll(below)].flatMap((one) => [...one.getClientRects()]);
+          return lines.some((line) => line.bottom > top + 1 && line.top < bottom - 1);
+        }""",
+        below,
+    )
+
+
+@needs_browser
+@pytest.mark.parametrize("height", [844, 460])
+def test_nothing_hides_an_answer_on_arrival(open_page, server, height: int) -> None:
+    with server(policy=ESCALATING, keep_texts=True) as url:
+        page = open_page(url, narrow=True)
+        page.set_viewport_size({"width": 390, "height": height})
+        fill(page)
+        page.get_by_role("button", name="Check the answer").click()
+        page.locator("#result .sentence").first.wait_for()
+        for part in ("#result", "#queue"):
+            assert page.locator(f"{part} .why").inner_text().startswith("Passage 1 says")
+            for below in (".sentence", ".legend", ".found"):
+                assert not covered(page, f"{part} {below}"), (part, below)
+            last = page.locator(f"{part} .sentence").last
+            last.tap()
+            assert page.locator(f"{part} .why").inner_text() != ""
+            assert page.locator(f"{part} .at-hand-box").evaluate(
+                "(card) => card.getBoundingClientRect().top < innerHeight - 40"
+            ), "what is picked is explained in view"
+            assert not covered(page, f"{part} .sentence:last-of-type")
+            if part == "#result":
+                page.evaluate("document.getElementById('result').replaceChildren()")
+                page.get_by_role("link", name="Review").click()
+                page.locator("#queue .sentence").first.wait_for()
 
 
 @needs_browser

@@ -1,12 +1,21 @@
 "use strict";
 // What is done with the answer, and why, in a sentence; and the numbers behind it, for experts.
 (() => {
-  const { el, percent, clipped, decisionWords, verdictWords, news, foundWords } = window.lrp4rag;
+  const { el, percent, clipped, decisionWords, wouldWords, verdictWords, faultOf, news, foundWords } = window.lrp4rag;
 
-  // `told`: decision { action, reason } or null, verdict, findings, message, unavailable; all of them optional.
-  function banner(told, { level = "h2", whole = false } = {}) {
+  // Of an answer with which nothing was done: its fault, or else the verdict.
+  function faultWords(model, verdict, decision) {
+    const [title, reason] = verdictWords(verdict);
+    const fault = faultOf(model, verdict, decision);
+    const found = verdict.hallucinated === null ? reason : `The detector's verdict: ${title.toLowerCase()}.`;
+    return fault === null ? [title, reason] : [fault, found];
+  }
+
+  // `told`: decision { action, reason } or null, verdict, findings, message, unavailable; all of them optional. With
+  // `undone`, a model of the answer: nothing was done with it, and the decision is what would be.
+  function banner(told, { level = "h2", whole = false, undone = null } = {}) {
     const { decision, verdict } = told;
-    const [title, reason] = decision ? decisionWords(decision) : verdictWords(verdict ?? {});
+    const [title, reason] = undone ? faultWords(undone, verdict, decision) : decision ? decisionWords(decision) : verdictWords(verdict ?? {});
     const outcome = decision?.action ?? (verdict?.hallucinated ? "withhold" : verdict?.hallucinated === false ? "serve" : "mark");
     const found = news(told.findings ?? []);
     const unlike = (verdict?.unlike ?? []).map((one) => one.words);
@@ -15,11 +24,12 @@
       { class: `banner ${outcome}` },
       el(level, { class: "done", tabindex: -1 }, whole ? "As a whole: " : "", title),
       el("p", { class: "reason" }, reason),
+      undone && decision ? el("p", { class: "soft would" }, wouldWords(decision)) : null,
       unlike.length ? el("ul", { class: "found-list" }, ...unlike.map((one) => el("li", {}, one))) : null,
       found.length ? el("ul", { class: "found-list" }, ...found.map((one) => el("li", {}, el("bdi", {}, foundWords(one))))) : null,
       Object.keys(told.unavailable ?? {}).map((name) => el("p", { class: "soft" }, `The check “${name}” did not finish.`)),
       told.message
-        ? el("details", {}, el("summary", {}, "What the reader of the answer is told"), el("blockquote", { class: "text", dir: "auto" }, told.message))
+        ? el("details", {}, el("summary", {}, `What the reader of the answer ${undone ? "would be" : "is"} told`), el("blockquote", { class: "text", dir: "auto" }, told.message))
         : null,
     );
   }

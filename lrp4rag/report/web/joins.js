@@ -3,7 +3,9 @@
 (() => {
   const { el } = window.lrp4rag;
   const NARROW = 760;
-  const GAP = 40; // between the columns
+  const GAP = 60; // between the columns
+  const LANES = 4; // in it
+  const KINDS = 4; // of lines: view.css has their dashes
 
   function joins(root) {
     const drawing = el("svg", { class: "joins", "aria-hidden": "true", focusable: "false" });
@@ -16,28 +18,44 @@
       return box ? { x: box.left + box.width / 2 - frame.left, y: box.bottom - frame.top + 1 } : null;
     }
 
-    const gap = (frame) => root.querySelector(".side:last-of-type").getBoundingClientRect().left - frame.left - GAP / 2 - 6;
+    // The distance of each end from its word, so that lines of one row of text run beside each other: ends that are
+    // `nearer` to the gap run closer to the text.
+    function apart(ends, least, room, nearer) {
+      const rows = new Map();
+      for (const end of ends) rows.set(Math.round(end.y), [...(rows.get(Math.round(end.y)) ?? []), end]);
+      for (const row of rows.values()) {
+        const step = Math.min(4, room / row.length);
+        row.sort(nearer).forEach((end, k) => { end.run = end.y + least + k * step; });
+      }
+    }
 
     function draw(numbers = atHand) {
       atHand = numbers;
       const frame = root.getBoundingClientRect();
-      const paths = [];
+      const found = [];
       if (frame.width >= NARROW) {
-        for (const from of root.querySelectorAll("mark.wrong[data-number]")) {
-          const number = from.dataset.join;
-          const to = root.querySelector(`mark.instead[data-join~="${CSS.escape(number)}"]`);
-          const [one, other] = [under(from, frame, -1), to && under(to, frame, 0)];
-          if (!one || !other) continue;
-          const between = gap(frame) + (GAP * (((number * 2) % 7) - 3)) / 10;
-          const [low, lower] = [one.y + 3, other.y + 2];
-          const d = `M${one.x} ${one.y}V${low}H${between - 8}C${between + 4} ${low} ${between - 4} ${lower} ${between + 8} ${lower}H${other.x}V${other.y}`;
-          const state = atHand === null ? "" : atHand.has(Number(number)) ? " at-hand" : " away";
-          const weak = from.closest(".sentence.unsupported") ? " weak" : "";
-          paths.push(el("path", { d, class: `join${state}${weak}` }));
+        for (const word of root.querySelectorAll("mark.wrong[data-number]")) {
+          const number = Number(word.dataset.join);
+          const instead = root.querySelector(`mark.instead[data-join~="${number}"]`);
+          const [from, to] = [under(word, frame, -1), instead && under(instead, frame, 0)];
+          if (from && to) found.push({ number, from, to, weak: word.closest(".sentence.unsupported") });
         }
+        apart(found.map((one) => one.from), 3, 10, (one, other) => other.x - one.x);
+        apart(found.map((one) => one.to), 2, 7, (one, other) => one.x - other.x);
       }
+      const right = root.querySelector(".side:last-of-type").getBoundingClientRect().left - frame.left;
       drawing.setAttribute("viewBox", `0 0 ${frame.width} ${frame.height}`);
-      drawing.replaceChildren(...paths);
+      drawing.replaceChildren(...found.flatMap((one, k) => line(one, right - GAP + ((k % LANES) + 0.5) * (GAP / LANES))));
+    }
+
+    // A line goes up or down in its lane between the columns, and has its number there.
+    function line({ number, from, to, weak }, lane) {
+      const state = atHand === null ? "" : atHand.has(number) ? " at-hand" : " away";
+      const d = `M${from.x} ${from.y}V${from.run}H${lane - 6}C${lane + 3} ${from.run} ${lane - 3} ${to.run} ${lane + 6} ${to.run}H${to.x}V${to.y}`;
+      return [
+        el("path", { d, class: `join${state}${weak ? " weak" : ""}`, "data-kind": (number - 1) % KINDS }),
+        el("text", { x: lane, y: (from.run + to.run) / 2 + 4, class: `join-number${state}` }, number),
+      ];
     }
 
     if (window.ResizeObserver) new ResizeObserver(() => draw()).observe(root);

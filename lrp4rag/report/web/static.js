@@ -9,7 +9,8 @@
     faithfulness: decision?.faithfulness, fact_score: decision?.fact_score,
   };
   document.documentElement.classList.add("scripted");
-  document.getElementById("head").append(banner(told, { level: "h1" }), expertButton());
-  document.getElementById("view").append(view(ofVerdict(question, passages, verdict)).root);
+  const model = ofVerdict(question, passages, verdict);
+  document.getElementById("head").append(banner(told, { level: "h1", undone: model }), expertButton());
+  document.getElementById("view").append(view(model).root);
   document.getElementById("figures").append(figures(told, { brief: true }));
 })();

@@ -17,6 +17,7 @@
     });
     const status = el("div", { class: "why", role: "status" });
     const quote = el("div", { class: "quote" });
+    const card = el("div", { class: "at-hand-box", tabindex: 0, role: "group", "aria-label": "Why" }, status, quote);
     const passages = el("div", { class: "passages" });
     const issues = el("ul", { class: "issues" }), others = el("details", { hidden: true });
     const summary = el("p", { class: "summary" });
@@ -30,18 +31,19 @@
         model.question ? el("p", { class: "asked" }, el("span", { class: "soft" }, "Asked: "), el("bdi", {}, model.question)) : null,
         answer,
         legend(),
-        el("div", { class: "at-hand-box", tabindex: 0, role: "group", "aria-label": "Why" }, status, quote),
+        card,
         el("div", { class: "found" }, summary, issues, others),
       ),
       el("section", { class: "side", "aria-labelledby": `${id}-passages` }, el("h2", { id: `${id}-passages` }, "Passages"), passages),
     );
     const lines = joins(root);
-    let hovered = null, focused = null, chosen = null, shown = 0, last = 0;
+    let hovered = null, focused = null, chosen = null, suggested = false, shown = 0, last = 0;
     const elements = [];
 
     function paint() {
       const k = hovered ?? focused ?? chosen;
       const sentence = k === null ? null : model.sentences[k];
+      card.classList.toggle("picked", focused !== null || (chosen !== null && !suggested));
       elements.forEach((element, number) => {
         element.classList.toggle("at-hand", number === k);
         element.setAttribute("aria-pressed", String(number === chosen));
@@ -75,14 +77,12 @@
       const element = event.target.closest?.(".sentence");
       return element ? elements.indexOf(element) : null;
     };
-    function choose(k, { scroll = false } = {}) {
-      chosen = k;
-      if (k !== null && scroll) {
-        move(k);
-        elements[k].scrollIntoView({ block: "nearest" });
-      }
+    function choose(k) {
+      [chosen, suggested] = [k, false];
       paint();
+      if (k !== null) elements[k].scrollIntoView({ block: "nearest" });
     }
+    const toggle = (k) => choose(chosen === k && !suggested ? null : k);
     // One sentence is a tab stop; arrow keys go on from there.
     function move(k) {
       if (!elements[k]) return;
@@ -95,7 +95,7 @@
     answer.addEventListener("focusout", () => { focused = null; paint(); });
     answer.addEventListener("click", (event) => {
       const k = pick(event);
-      if (k !== null) choose(chosen === k ? null : k);
+      if (k !== null) toggle(k);
     });
     answer.addEventListener("keydown", (event) => {
       const k = pick(event);
@@ -103,7 +103,7 @@
       if (event.key === "Escape") {
         hovered = null;
         choose(null);
-      } else if (event.key === "Enter" || event.key === " ") choose(chosen === k ? null : k);
+      } else if (event.key === "Enter" || event.key === " ") toggle(k);
       else if (event.key in to && !event.ctrlKey && !event.altKey && !event.metaKey) move(to[event.key]);
       else return;
       event.preventDefault();
@@ -146,7 +146,7 @@
       const of = (state) => wrong.filter(([, , one]) => one === state);
       const [contradicted, unsupported, unjudged] = ["contradicted", "unsupported", "unjudged"].map(of);
       const items = [...contradicted, ...unsupported, ...unjudged].map(([sentence, k, state]) =>
-        el("li", { class: state }, el("button", { type: "button", class: "issue", onclick: () => choose(k, { scroll: true }) }, issue(model, sentence, state))),
+        el("li", { class: state }, el("button", { type: "button", class: "issue", onclick: () => { move(k); choose(k); } }, issue(model, sentence, state))),
       );
       const rest = items.splice(MOST);
       issues.replaceChildren(...items);
@@ -166,7 +166,9 @@
     function first() {
       const states = model.sentences.map((sentence) => stateOf(model, sentence));
       const wrong = ["contradicted", "unsupported", "unjudged"].map((one) => states.indexOf(one)).find((k) => k >= 0);
-      if (wrong !== undefined && chosen === null) choose(wrong);
+      if (wrong === undefined || chosen !== null) return;
+      [chosen, suggested] = [wrong, true];
+      paint();
     }
 
     more();

@@ -1,8 +1,10 @@
 "use strict";
 // In words, why a sentence of an answer is coloured as it is, and what of it is wrong.
 (() => {
-  const { el, clipped, percent, WHY, textOf, quoteOf, contradictionsIn, spansIn, stateOf, restsOn } = window.lrp4rag;
+  const { el, clipped, percent, WHY, reasonOf, textOf, quoteOf, contradictionsIn, spansIn, stateOf, restsOn } = window.lrp4rag;
   const SEEN = new Set(["grounded", "states nothing", "contradicted", "unsupported", "suspect", "insufficient evidence"]); // reasons that the sentence itself tells better
+
+  const UNJUDGED = new Set(["unlike training data", "unavailable"]); // those that are no fault of the answer
 
   // In words, why a sentence is coloured as it is.
   function why(model, sentence) {
@@ -65,5 +67,19 @@
     return parts.join("; ");
   }
 
-  Object.assign(window.lrp4rag, { why, issue, figuresOf });
+  // What is wrong with an answer, as a headline; null where the detector and the policy found no fault.
+  function faultOf(model, verdict, decision) {
+    const of = (state) => (verdict.hallucinated ? model.sentences.filter((one) => stateOf(model, one) === state) : []);
+    const [first, ...others] = of("contradicted").flatMap((one) => contradictionsIn(model, one));
+    if (first) {
+      const more = others.length ? ` (and ${others.length} more)` : "";
+      return `Passage ${first.passage} says ${clipped(quoteOf(model, first), 60)}, not ${clipped(textOf(model, first.start, first.end), 60)}${more}`;
+    }
+    if (decision && !SEEN.has(decision.reason) && !UNJUDGED.has(decision.reason)) return reasonOf(decision).replace(/\.$/, "");
+    const unsupported = of("unsupported");
+    if (unsupported.length > 1) return `Nothing in the passages supports ${unsupported.length} of ${model.sentences.length} sentences`;
+    return unsupported.length ? `Nothing in the passages supports “${clipped(textOf(model, unsupported[0].start, unsupported[0].end))}”` : null;
+  }
+
+  Object.assign(window.lrp4rag, { why, issue, figuresOf, faultOf });
 })();

@@ -8,6 +8,13 @@
     escalate: "Held for a reviewer",
     withhold: "Withheld",
   };
+  const WOULD = {
+    serve: "serve it",
+    mark: "serve it with a warning",
+    disclose: "serve it with what the passages say",
+    escalate: "hold it for a reviewer",
+    withhold: "withhold it",
+  };
   const WHY = {
     grounded: "All that it says looks supported by the passages.",
     "states nothing": "It states nothing that a passage could support.",
@@ -72,11 +79,13 @@
     return ["Looks supported", WHY.grounded];
   }
 
+  const reasonOf = (decision) => (decision.rule === "rules.null" ? "No passage is fit to answer from." : WHY[decision.reason] ?? decision.reason);
+
   // Title and reason of what is done with an answer.
-  function decisionWords(decision) {
-    const why = decision.rule === "rules.null" ? "No passage is fit to answer from." : WHY[decision.reason];
-    return [DONE[decision.action] ?? decision.action, why ?? decision.reason];
-  }
+  const decisionWords = (decision) => [DONE[decision.action] ?? decision.action, reasonOf(decision)];
+
+  // What a policy would do with an answer that it has not been asked about yet.
+  const wouldWords = (decision) => `The policy would ${WOULD[decision.action] ?? decision.action}: ${reasonOf(decision).replace(/^./u, (char) => char.toLowerCase())}`;
 
   const news = (findings) => findings.filter((one) => !QUIET.has(one.kind) && !TOLD.has(one.check));
 
@@ -95,5 +104,5 @@
       return { check, kind };
     });
 
-  Object.assign(window.lrp4rag, { DONE, WHY, FOUND, foundWords, findingsOf, DOUBT, STEPS, step, stepOf, verdictWords, decisionWords, news });
+  Object.assign(window.lrp4rag, { DONE, WHY, FOUND, foundWords, findingsOf, DOUBT, STEPS, step, stepOf, verdictWords, reasonOf, decisionWords, wouldWords, news });
 })();

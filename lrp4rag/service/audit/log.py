@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -32,7 +32,14 @@ from lrp4rag.service.audit.entry import (
 from lrp4rag.service.audit.keys import key_hex, open_key
 from lrp4rag.service.audit.salted import salted
 from lrp4rag.service.audit.tables import ENTRIES, TEXTS
-from lrp4rag.service.audit.texts import add_texts, delete_texts, is_erased, named_texts, read_texts
+from lrp4rag.service.audit.texts import (
+    add_texts,
+    delete_texts,
+    is_erased,
+    named_texts,
+    read_named,
+    read_texts,
+)
 from lrp4rag.service.audit.verification import Verification
 from lrp4rag.service.audit.verify import verify
 
@@ -123,6 +130,11 @@ class AuditLog:
         with self._database.reading() as connection:
             entry = _find(connection, id)
             return {} if entry is None else read_texts(connection, entry)
+
+    def texts_named(self, name: str, entries: Iterable[Entry]) -> dict[str, str]:
+        """The text of one name of several entries, by their ids, where it is kept. Raises as `texts`."""
+        with self._database.reading() as connection:
+            return read_named(connection, entries, name)
 
     def entries(
         self,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, exists, or_, select
 
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.service.audit.canonical import read_canonical
@@ -34,10 +34,20 @@ def add_texts(connection: Connection, id: str, texts: Mapping[str, Salted]) -> N
 def read_texts(connection: Connection, entry: Entry) -> dict[str, str]:
     """The texts by name. Raises `LRP4RAGError` for one that does not have its hash in the record."""
     rows = connection.execute(select(TEXTS).where(TEXTS.c.id == entry.id).order_by(TEXTS.c.name)).all()
-    named = entry.record.get("texts", {})
-    if any(row.name not in named or salted_hash(row.salt, row.text) != named[row.name] for row in rows):
+    return {row.name: _checked(row, entry) for row in rows}
+
+
+def read_named(connection: Connection, entries: Iterable[Entry], name: str) -> dict[str, str]:
+    """The text of one name of several entries, by their ids. Raises as `read_texts` does."""
+    known = {entry.id: entry for entry in entries}
+    rows = connection.execute(select(TEXTS).where(TEXTS.c.name == name, TEXTS.c.id.in_(known)))
+    return {row.id: _checked(row, known[row.id]) for row in rows}
+
+
+def _checked(row: Row[Any], entry: Entry) -> str:
+    if salted_hash(row.salt, row.text) != entry.record.get("texts", {}).get(row.name):
         raise LRP4RAGError("a text of this entry was changed: run lrp4rag audit verify")
-    return {row.name: read_canonical(row.text) for row in rows}
+    return str(read_canonical(row.text))
 
 
 def delete_texts(connection: Connection, which: ColumnElement[bool]) -> int:
