@@ -21,6 +21,8 @@ from lrp4rag.values.words import content_words
 ALIKE = 0.5
 """Similarity of its surroundings from which another value contradicts one that no passage supports,
 whatever the reader finds likelier."""
+FAR = 0.25
+"""Up to here a place is about something else: it contradicts no value that a passage has."""
 _DENIED = re.compile(
     r"\b(?:not|rather than|instead of|never)\s+(?:(?:by|in|on|at|the|a|an)\s+)?$", re.IGNORECASE
 )
@@ -74,7 +76,7 @@ def _contradiction(
         return None  # no place has what is computed from several
     stands = _stands(claim, context)
     for occurrence, margin in _others(claim, scored, context, record):
-        if stands and occurrence.similarity <= stands:
+        if stands and occurrence.similarity <= max(stands, FAR):
             continue  # what a passage says of something else contradicts nothing
         if margin > 0 or (not claim.support and occurrence.similarity >= ALIKE):
             found = Contradiction(
@@ -107,7 +109,13 @@ def computed_of(claim: Claim, context: Context, sentence: str) -> Computed | Non
     """How a quantity that no passage has follows from those that one has."""
     if claim.support or claim.value.kind != "quantity":
         return None
-    return computed(claim.value, sentence, context.index, context.index.similarities(content_words(sentence)))
+    return computed(
+        claim.value,
+        sentence,
+        context.passages,
+        context.index,
+        context.index.similarities(content_words(sentence)),
+    )
 
 
 def _others(

@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lrp4rag.values.index import Index, Place
+from lrp4rag.values.index import Index
 from lrp4rag.values.quantities import find_quantities
 from lrp4rag.values.value import Precision, Value, close, comparable
 from lrp4rag.values.written import number_of
 
 _TOTAL = re.compile(
-    r"\b(?:in total|total(?:s|ling|led)?|altogether|combined|together|in all|all in all|sum|overall|in sum"
-    r"|(?:on|an|the) average|averages?)\b",
+    r"\b(?:in total|total(?:s|ling|led)?|altogether|combined|together|in all|all in all|sum|overall)\b",
     re.IGNORECASE,
 )
 _APART = re.compile(
@@ -25,7 +24,8 @@ _APART = re.compile(
     re.IGNORECASE,
 )
 _EACH = re.compile(
-    r"\b(?:each|per|an?|every|times|twice|apiece|daily|weekly|monthly|sets? of|packs? of|boxes of|both)\b",
+    r"\b(?:each|per|every|(?:times|once|twice) (?:a|per|every)|apiece|daily|weekly|monthly|both"
+    r"|a (?:day|night|week|month|year|hour|person)|(?:set|pack|box)(?:e?s)? of)\b",
     re.IGNORECASE,
 )
 _SHARED = re.compile(
@@ -61,99 +61,123 @@ def is_arithmetic(sentence: str) -> bool:
     return bool(_TOTAL.search(sentence))
 
 
-def computed(value: Value, sentence: str, index: Index, similarities: Sequence[float]) -> Computed | None:
-    """How a quantity of a `sentence` follows from values of the place that says most of it and the places
-    beside that; None where it does not. `similarities` are those of the places of the `index`."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A `value` of a `sentence`, and the place of a passage that says most of it: its text (`said`), its
+    quantities (`own`), and those and the dates of the places beside it too."""
+
+    value: Value
+    sentence: str
+    said: str
+    own: tuple[Value, ...]
+    quantities: tuple[Value, ...]
+    dates: tuple[Value, ...]
+
+    @property
+    def alike(self) -> list[Value]:
+        """Those that the value could be a sum of."""
+        return [one for one in self.quantities if comparable(one, self.value)]
+
+    @property
+    def is_small(self) -> bool:
+        """Whether its number may well be a chance hit of two others."""
+        return abs(number_of(self.value) or 0) < _LARGE
+
+    def counts(self) -> list[float]:
+        """Numbers of times or things beside the value in its own sentence: "for four days"."""
+        others = [one for one in find_quantities(self.sentence) if self.value.text not in one.text]
+        plain = [number_of(one) for one in others if one.unit in ("", "second")]
+        return [number for number in plain if number is not None and number > 1]
+
+
+Result = tuple[str, tuple[Value, ...]]
+
+
+def computed(
+    value: Value, sentence: str, passages: Sequence[str], index: Index, similarities: Sequence[float]
+) -> Computed | None:
+    """How a quantity of a `sentence` follows from values of a place of the `passages` that says most of it,
+    and of the places beside that; None where it does not. `similarities` are those of the places of the
+    `index`."""
     if value.kind != "quantity" or not math.isfinite(value.amount):
         return None
     ranked = sorted(range(len(similarities)), key=lambda k: -similarities[k])
-    for best in ranked[:2]:
-        if similarities[best] <= 0:
-            return None
-        places = [
-            index.places[k]
-            for k in (best, best - 1, best + 1)
-            if 0 <= k < len(index.places) and index.places[k].passage == index.places[best].passage
-        ]
-        for words, parts in _results(value, sentence, places):
+    for best in (k for k in ranked[:2] if similarities[k] > 0):
+        place = _around(value, sentence, passages, index, best)
+        ways = (_sums, _differences, _products, _shares, _years)
+        for words, parts in itertools.chain.from_iterable(way(place) for way in ways):
             spans = tuple((one.start, one.end) for one in parts)
             return Computed(value.start, value.end, value.text, words, index.places[best].passage, spans)
     return None
 
 
-def _results(value: Value, sentence: str, places: Sequence[Place]) -> Iterator[tuple[str, tuple[Value, ...]]]:
-    near = [one for place in places for one in place.values][: 2 * _MOST]
-    amounts = [one for one in near if one.kind == "quantity" and math.isfinite(one.amount)][:_MOST]
-    same = [one for one in amounts if comparable(one, value)]
-    others = (one for one in find_quantities(sentence) if value.text not in one.text)
-    counts = [number for one in others if (number := number_of(one)) is not None]
-    own = [one for one in places[0].values if one in same] if places else []
-    for sign, parts in itertools.chain(
-        _sums(value, sentence, own, same), _differences(value, sentence, same)
-    ):
-        yield sign.join(one.text for one in parts), parts
-    for words, parts in itertools.chain(
-        _products(value, sentence, amounts, counts), _shares(value, sentence, amounts), _years(value, near)
-    ):
-        yield words, parts
+def _around(value: Value, sentence: str, passages: Sequence[str], index: Index, best: int) -> _Place:
+    own = index.places[best]
+    beside = [index.places[k] for k in (best - 1, best + 1) if 0 <= k < len(index.places)]
+    near = [own, *(place for place in beside if place.passage == own.passage)]
+    values = [one for place in near for one in place.values]
+    quantities = [one for one in values if one.kind == "quantity" and math.isfinite(one.amount)][:_MOST]
+    dates = [one for one in values if one.kind == "date" and isinstance(one.key[0], int) and not one.unit]
+    inside = tuple(one for one in quantities if own.start <= one.start < own.end)
+    said = passages[own.passage][own.start : own.end]
+    return _Place(value, sentence, said, inside, tuple(quantities), tuple(dates[:_MOST]))
 
 
-def _sums(
-    value: Value, sentence: str, own: Sequence[Value], same: Sequence[Value]
-) -> Iterator[tuple[str, tuple[Value, ...]]]:
-    pool = same if _TOTAL.search(sentence) else own if abs(value.amount) >= _LARGE else ()
+def _sums(place: _Place) -> Iterator[Result]:
+    if is_arithmetic(place.sentence):
+        pool = place.alike
+    else:
+        pool = [one for one in place.alike if one in place.own]
+        pool = pool if len(pool) == 2 or not place.is_small else []
     for size in range(2, min(len(pool), 5) + 1):
         for parts in itertools.combinations(pool, size):
-            if _is(value, math.fsum(one.amount for one in parts)):
-                yield " + ", parts
+            if _is(place.value, math.fsum(one.amount for one in parts)):
+                yield " + ".join(one.text for one in parts), parts
 
 
-def _differences(
-    value: Value, sentence: str, same: Sequence[Value]
-) -> Iterator[tuple[str, tuple[Value, ...]]]:
-    if _APART.search(sentence):
-        for parts in itertools.permutations(same, 2):
-            if parts[0].amount > parts[1].amount and _is(value, parts[0].amount - parts[1].amount):
-                yield " - ", parts
+def _differences(place: _Place) -> Iterator[Result]:
+    if _APART.search(place.sentence):
+        for one, other in itertools.permutations(place.alike, 2):
+            if one.amount > other.amount and _is(place.value, one.amount - other.amount):
+                yield f"{one.text} - {other.text}", (one, other)
 
 
-def _products(
-    value: Value, sentence: str, amounts: Sequence[Value], counts: Sequence[float]
-) -> Iterator[tuple[str, tuple[Value, ...]]]:
-    """`counts` are numbers beside the value in its own sentence: "for four days"."""
-    if value.amount < _LARGE and not (_EACH.search(sentence) or _TOTAL.search(sentence)):
+def _products(place: _Place) -> Iterator[Result]:
+    if not _EACH.search(f"{place.said} {place.sentence}"):
         return
-    for one in (one for one in amounts if comparable(one, value)):
-        for other in amounts:
+    for one in (one for one in place.own if comparable(one, place.value)):
+        for other in place.own:
             counts_it = not other.unit and other.amount > 1 and one is not other
-            if counts_it and _is(value, one.amount * other.amount):
+            if counts_it and _is(place.value, one.amount * other.amount):
                 yield f"{one.text} \u00d7 {other.text}", (one, other)
-        for count in counts:
-            if count > 1 and _is(value, one.amount * count):
+        for count in place.counts():
+            if _is(place.value, one.amount * count):
                 yield f"{one.text} \u00d7 {count:g}", (one,)
 
 
-def _shares(value: Value, sentence: str, amounts: Sequence[Value]) -> Iterator[tuple[str, tuple[Value, ...]]]:
-    if not _SHARED.search(sentence):
+def _shares(place: _Place) -> Iterator[Result]:
+    value = place.value
+    if not _SHARED.search(place.sentence):
         return
-    for one, other in itertools.permutations(amounts, 2):
+    for one, other in itertools.permutations(place.own, 2):
+        words = f"{one.text} / {other.text}"
         if not other.amount:
             continue
         if value.unit == "%" and comparable(one, other) and _is(value, 100 * one.amount / other.amount):
-            yield f"{one.text} / {other.text}", (one, other)
+            yield words, (one, other)
         shared = comparable(one, value) and not other.unit and other.amount > 1
         if shared and _is(value, one.amount / other.amount):
-            yield f"{one.text} / {other.text}", (one, other)
+            yield words, (one, other)
 
 
-def _years(value: Value, near: Sequence[Value]) -> Iterator[tuple[str, tuple[Value, ...]]]:
-    if value.unit != "second" or value.precision.factor < _YEAR / 2:
+def _years(place: _Place) -> Iterator[Result]:
+    if place.value.unit != "second" or place.value.precision.factor < _YEAR / 2:
         return
-    dates = [one for one in near if one.kind == "date" and isinstance(one.key[0], int) and not one.unit]
-    for one, other in itertools.permutations(dates, 2):
-        if _is(value, _YEAR * (int(one.key[0] or 0) - int(other.key[0] or 0))):
+    for one, other in itertools.permutations(place.dates, 2):
+        if _is(place.value, _YEAR * (int(one.key[0] or 0) - int(other.key[0] or 0))):
             yield f"{one.text} - {other.text}", (one, other)
 
 
 def _is(value: Value, amount: float) -> bool:
+    """Whether an amount is the value's, exactly but for its last written place."""
     return amount != 0 and close(value, replace(value, amount=amount, precision=Precision()))

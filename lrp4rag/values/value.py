@@ -30,6 +30,9 @@ HEDGED, FREELY = 0.05, 0.1
 """The same with "about" or "nearly", whatever is written, and as far as the zeros of the amount reach."""
 CONVERTED, ZEROS = 0.01, 0.03
 """The same of two units of measure: 8 km and 5 miles, 61.4 m and 200 feet."""
+NEAR = 1.5
+"""Times by which a source may be more than what a claim has with "more than": nobody says "at least 8 hours"
+of 7 days."""
 SAME_MONTHS = 0.035
 """The same of durations in months or years and in days: 6 months, 180 days."""
 DEGREES = 0.6
@@ -128,7 +131,9 @@ def _follows(claim: Value, source: Value) -> bool:
     bound = "" if source.precision.bound else claim.precision.bound
     if not bound or not _count_alike(claim, source):
         return False
-    return source.amount > claim.amount if bound == "least" else source.amount < claim.amount
+    low, high = sorted((claim.amount, source.amount))
+    near = low > 0 and high <= NEAR * low
+    return near and (source.amount > claim.amount if bound == "least" else source.amount < claim.amount)
 
 
 def _count_alike(one: Value, other: Value) -> bool:

@@ -25,10 +25,10 @@ PAIRS = [json.loads(line) for line in (Path(__file__).parent / "pairs.jsonl").re
 def differing(claim: str, passage: str) -> list[Value]:
     """Values of a claim that the passage has otherwise, and nowhere as the claim has them."""
     index = Index([passage])
-    return [value for value in find_values(claim, passage) if _differs(value, claim, index)]
+    return [value for value in find_values(claim, passage) if _differs(value, claim, passage, index)]
 
 
-def _differs(value: Value, claim: str, index: Index) -> bool:
+def _differs(value: Value, claim: str, passage: str, index: Index) -> bool:
     if value.kind in ("absence", "reference"):
         return False
     similarities = index.similarities(content_words(claim))
@@ -38,7 +38,7 @@ def _differs(value: Value, claim: str, index: Index) -> bool:
         return any(opposed(value, one) for one in others) and not any(agree(value, one) for one in others)
     if support(value, occurrences) or not rivals(value, occurrences):
         return False
-    return not (is_arithmetic(claim) or computed(value, claim, index, similarities))
+    return not (is_arithmetic(claim) or computed(value, claim, [passage], index, similarities))
 
 
 def share(pairs: list[dict[str, Any]]) -> int:
