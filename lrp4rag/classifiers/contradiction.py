@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,8 +115,14 @@ def computed_of(claim: Claim, context: Context, sentence: str) -> Computed | Non
         sentence,
         context.passages,
         context.index,
-        context.index.similarities(content_words(sentence)),
+        _similarities(context, sentence),
     )
+
+
+@lru_cache(maxsize=8)
+def _similarities(context: Context, sentence: str) -> list[float]:
+    """Kept for the other values of the sentence."""
+    return context.index.similarities(content_words(sentence))
 
 
 def _others(

@@ -18,7 +18,7 @@ _TOTAL = re.compile(
     re.IGNORECASE,
 )
 _APART = re.compile(
-    r"\b(?:by|more|less|fewer|higher|lower|taller|longer|shorter|older|younger|heavier|lighter|bigger|difference"
+    r"\b(?:by|more|less|fewer|rest|higher|lower|taller|longer|shorter|older|younger|heavier|lighter|bigger|difference"
     r"|still|remain\w*|left|owes?|lasted|lasts|for|apart|gap|margin|saved?|saves|saving|cheaper|aged?"
     r"|years old)\b",
     re.IGNORECASE,
@@ -32,7 +32,7 @@ _SHARED = re.compile(
     r"\b(?:each|per|split|shared?|divided|equally|average|of|half|quarter|third|percent|doubled|tripled)\b|%",
     re.IGNORECASE,
 )
-_MOST = 12
+_MOST = 8
 """Values of a passage that are tried, the nearest first."""
 _LARGE = 10.0
 """From here on a number is no chance hit of two others in one sentence."""
@@ -129,7 +129,7 @@ def _sums(place: _Place) -> Iterator[Result]:
     else:
         pool = [one for one in place.alike if one in place.own]
         pool = pool if len(pool) == 2 or not place.is_small else []
-    for size in range(2, min(len(pool), 5) + 1):
+    for size in range(2, min(len(pool), 4) + 1):
         for parts in itertools.combinations(pool, size):
             if _is(place.value, math.fsum(one.amount for one in parts)):
                 yield " + ".join(one.text for one in parts), parts

@@ -9,14 +9,15 @@ from lrp4rag.values.value import Bound, Value
 
 _LEAST = re.compile(
     r"\b(?:at least|(?:a )?minimum(?: of)?|(?:no|not) (?:less|fewer) than|over|above|in excess of|upwards? of"
-    r"|(?:greater|higher|longer|larger|more|older|heavier|better) than|exceed(?:s|ed|ing)?|surpass(?:es|ed)?"
-    r"|top(?:s|ped)|beyond|past) (?:the |an? )?\Z",
+    r"|(?:greater|higher|longer|larger|more|older|heavier|better|hotter|warmer|dearer) than"
+    r"|exceed(?:s|ed|ing)?|surpass(?:es|ed)?|top(?:s|ped)|beyond|past"
+    r"|minimum(?: \w+){0,4} (?:is|are|was)) (?:the |an? )?\Z",
     re.IGNORECASE,
 )
 _MOST = re.compile(
     r"\b(?:up to|at most|limited to|(?:a )?maximum(?: of)?|(?:no|not) (?:more|longer|later|greater) than"
-    r"|(?:less|fewer|lower|shorter|smaller|younger|lighter) than|under|below|not exceeding"
-    r"|as (?:much|many) as) (?:the |an? )?\Z",
+    r"|(?:less|fewer|lower|shorter|smaller|younger|lighter|colder|cooler|cheaper) than"
+    r"|under|below|not exceeding|as (?:much|many) as|maximum(?: \w+){0,4} (?:is|are|was)) (?:the |an? )?\Z",
     re.IGNORECASE,
 )
 _LEAST_AFTER = re.compile(
@@ -44,7 +45,7 @@ _LOSS = re.compile(
     r"(?: \w+){0,3} \Z",
     re.IGNORECASE,
 )
-_BEFORE = 30
+_BEFORE = 40
 
 
 def qualified(text: str, value: Value) -> Value:

@@ -72,7 +72,7 @@ _CENTURY = re.compile(
 )
 _QUARTER = re.compile(
     r"\b(?:(?:fiscal )?Q(?P<number>[1-4])|(?P<word>first|second|third|fourth) (?:fiscal )?quarter)\b"
-    rf"(?!-?finals?)(?:,? (?:of )?(?:the )?(?:fiscal )?(?:year )?{_YEAR}\b)?"
+    r"(?!-?finals?)"
 )
 _HOURS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _PART_OF_DAY = r"(?: (?:in the|this|at) (?P<{0}>morning|afternoon|evening|night))"
@@ -172,7 +172,7 @@ def _spans_of_years(text: str) -> Iterator[Value]:
             *match.span(),
             match[0],
             unit="quarter",
-            key=(int(match["year"]) if match["year"] else None, number, None, None),
+            key=(None, number, None, None),
         )
 
 

@@ -12,6 +12,8 @@ from lrp4rag.values.find import find_values
 from lrp4rag.values.value import Value, agree, comparable
 from lrp4rag.values.words import content_words
 
+_COMPARED = 200
+"""With so many rivals a further one is compared."""
 NEIGHBOUR = 0.5
 """What a word counts that stands in the sentence before or after."""
 
@@ -94,8 +96,16 @@ def support(value: Value, occurrences: Sequence[Occurrence]) -> float:
 def rivals(value: Value, occurrences: Sequence[Occurrence]) -> list[Occurrence]:
     """Occurrences that do not agree, each value once, the most similar first."""
     found: list[Occurrence] = []
+    amounts = set[str]()
     for one in occurrences:
-        if not agree(value, one.value) and not any(agree(one.value, other.value) for other in found):
+        if agree(value, one.value):
+            continue
+        if value.kind == "quantity":  # of which a table may have thousands
+            amount = f"{one.value.unit} {one.value.amount:.4g}"
+            if amount not in amounts:
+                amounts.add(amount)
+                found.append(one)
+        elif not any(agree(one.value, other.value) for other in found[:_COMPARED]):
             found.append(one)
     return found
 

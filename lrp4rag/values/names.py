@@ -41,14 +41,15 @@ _SUFFIXES = {"K", "M", "B", "ST", "ND", "RD", "TH", "AM", "PM"}
 _ACRONYMS = {"US", "UN", "WHO", "IT"}
 _TITLE_WORDS = """
 mr mrs ms miss dr doctor prof professor sir dame lord lady capt captain col colonel gen general lt lieutenant
-sgt sergeant rev reverend hon saint the st of de del della da das dos do di du la le van von der den y e & no
-nr number
+sgt sergeant rev reverend hon saint president senator chancellor queen king prince princess pope judge justice
+prime minister governor mayor the st of de del della da das dos do di du la le van von der den y e & no nr
+number
 """
 _TITLES = frozenset(_TITLE_WORDS.split())
 _NO_NAMES = """
 i a an ok okay yes no based note however additionally passage passages according overall therefore finally
 unable step steps monday tuesday wednesday thursday friday saturday sunday january february march april may
-june july august september october november december
+june july august september october november december bc bce ad ce
 """
 _SIGNS = str.maketrans({"\u2019": "'", "\u2010": "-", "\u2011": "-"})
 _ALSO = """
@@ -148,7 +149,7 @@ def _without_common_words(words: str, known: tuple[_Written, ...], opens: bool, 
 
 def _is_common(word: str, known: tuple[_Written, ...], opens: bool) -> bool:
     plain = re.split(r"['\u2019]", word.lower())[0]
-    if word in _ACRONYMS:
+    if word in _ACRONYMS or (plain in ORDINALS and word[0].isupper() and not opens):  # "First World War"
         return False
     common_here = plain in OPPOSITES or any(plain in one.small for one in known)
     return word.islower() or plain in _no_names() or (opens and common_here)

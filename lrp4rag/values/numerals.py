@@ -21,7 +21,7 @@ _SIGNS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 _LABELS = (
     "chapter|section|part|phase|type|stage|class|grade|level|tier|annex|appendix|article|volume|vol|act|book|"
     "category|group|zone|schedule|title|paragraph|clause|rule|unit|module|lesson|platform|gate|room|floor|pier|"
-    "terminal|route|line|bus|tram|form|exercise|shelter"
+    "terminal|route|line|bus|tram|form|exercise|shelter|source|document|page"
 )
 _LABEL = re.compile(
     rf"\b(?P<label>{_LABELS})(?:\.|\.? (?:no\.?|nr\.?|number|#))? ?"
@@ -44,7 +44,12 @@ def find_labels(text: str) -> Iterator[Value]:
     """What is told from its likes by a number: "Chapter IV", "type 2", "phase III". The unit is its word:
     chapters are compared with chapters. At the beginning of a line with a colon it is a heading."""
     for match in _LABEL.finditer(text):
-        if _LINE.search(text[: match.start()]) and text[match.end() : match.end() + 1] in (":", ")"):
+        line = text[max(match.start() - 20, 0) : match.start()]
+        if (
+            (match.start() < 20 or "\n" in line)
+            and _LINE.search(line)
+            and text[match.end() : match.end() + 1] in (":", ")")
+        ):
             continue
         label, written = match["label"].lower(), match["number"]
         number = number_of_roman(written)

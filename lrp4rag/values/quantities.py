@@ -129,11 +129,16 @@ _FEET = re.compile(
 )
 _CLOCKED = re.compile(r"(?<![\w.,])(?P<hours>\d{1,2}) ?h ?(?P<minutes>[0-5]\d)(?: ?m(?:in)?)?(?!\w)")
 
-# Marks that cite, and no numbers: [^1], 【1†source】, (7), **1**.
+# Marks that cite, and no numbers: [^1], \[2\], [1, p. 4], 【1†source】, {1}, (7), (1, 2), (ref. 2), **1**.
+_CITED = r"(?:sources?|refs?|docs?|documents?|passages?|contexts?|pages?|see|no|pp?|s)?[:.#^ ]*"
+_LISTED = r"\d{1,3}(?: ?[,;\u2013-] ?(?:pp?\. ?)?\d{1,4})"
 _MARK = re.compile(
-    r"\[\^?\d{1,3}\]|\u3010[^\u3010\u3011\n]{0,80}\u3011|(?<=[^\W\d])\s?\((?P<bracket>\d{1,2})\)"
-    r"|(?<=[\w.,!?]) ?\*\*(?P<bold>\d{1,2})\*\*(?=\s*(?:[.,;:!?]|$))|\^\d{1,2}(?!\w)",
-    re.MULTILINE,
+    rf"\[{_CITED}{_LISTED}{{0,9}}\\?\]|\{{\d{{1,2}}\}}|<sup>\[?{_LISTED}{{0,9}}\]?</sup>|\^\d{{1,2}}(?!\w)"
+    r"|\u3010[^\u3010\u3011\n]{0,80}\u3011|(?<=[^\W\d])\s?\((?P<bracket>\d{1,2})\)"
+    rf"|(?<=[\w.]) ?\((?:{_LISTED}{{1,9}}|(?=[a-z]){_CITED}{_LISTED}{{0,9}})\)"
+    r"|(?<=[\w.,!?]) ?\*\*(?P<bold>\d{1,2})\*\*(?=\s*(?:[.,;:!?]|$))"
+    r"|(?<=\d{4}[\u2013-])\d\d(?!\d)",  # 1914-18
+    re.MULTILINE | re.IGNORECASE,
 )
 
 
@@ -148,7 +153,7 @@ def find_quantities(text: str, context: str = "") -> Iterator[Value]:
         (one for one in found if math.isfinite(one.amount)), key=lambda one: (one.start, -one.end)
     )
     whole = _joined_units(text, list(_with_units_of_ranges(text, without_overlaps(finite), purse)))
-    for one in whole:
+    for one in _with_bounds_of_ranges(text, whole):
         yield qualified(text, one)
 
 
@@ -178,7 +183,7 @@ def _cites(text: str, match: re.Match[str]) -> bool:
     """Whether a number in brackets, or in bold, is a mark: "five (5)" repeats a word, "(5) wash" counts."""
     if match["bracket"] is None:
         return True
-    word = re.search(r"[^\W\d]+\Z", text[: match.start()].rstrip())
+    word = re.search(r"[^\W\d]+\Z", text[max(match.start() - 20, 0) : match.start()].rstrip())
     return not (word and re.fullmatch(rf"(?:{_BELOW_100}|hundred|thousand|million)", word[0], re.IGNORECASE))
 
 
@@ -319,6 +324,17 @@ def _with_scales_of_ranges(text: str, found: list[Value]) -> Iterator[Value]:
                 amount=one.amount * factor,
                 precision=replace(exact, step=exact.step * factor, zeros=exact.zeros * factor),
             )
+
+
+def _with_bounds_of_ranges(text: str, found: list[Value]) -> list[Value]:
+    """The same with the ends of "10 to 20 days" as half lines: 15 days are within."""
+    ends = list(found)
+    for k, (one, other) in enumerate(pairwise(found)):
+        joint = text[one.end : other.start].strip().lower()
+        if joint not in ("or", "x", "\u00d7") and one.amount < other.amount and _joined(text, one, other):
+            ends[k] = replace(ends[k], precision=replace(ends[k].precision, bound="least"))
+            ends[k + 1] = replace(other, precision=replace(other.precision, bound="most"))
+    return ends
 
 
 def _with_units_of_ranges(text: str, found: list[Value], purse: Purse) -> Iterator[Value]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -169,12 +170,16 @@ class Purse:
     def of(cls, *texts: str) -> Purse:
         """By the signs of currencies in these texts; cents are euro cents where only euros are written."""
         euros, dollars = (any(sign in text for text in texts for sign in signs) for signs in _SIGNS)
+        paid = bool(_PAID.search(texts[0])) and not dollars
         return cls(
-            any(sign in text for text in texts for sign in _STERLING),
+            paid or any(sign in text for text in texts for sign in _STERLING),
             "EUR" if euros and not dollars else "USD",
         )
 
 
+_PAID = re.compile(
+    r"\b(?:costs?|paid|pays?|prices?d?|fees?|fares?|salary|worth|(?:m|b)illion pounds)\b", re.IGNORECASE
+)
 _STERLING = ("\u00a3", "sterling", "pence", "GBP")
 _SIGNS = (("\u20ac", "euro", "EUR"), ("$", "dollar", "USD"))
 

@@ -30,6 +30,8 @@ HEDGED, FREELY = 0.05, 0.1
 """The same with "about" or "nearly", whatever is written, and as far as the zeros of the amount reach."""
 CONVERTED, ZEROS = 0.01, 0.03
 """The same of two units of measure: 8 km and 5 miles, 61.4 m and 200 feet."""
+WORDS, FEW = 0.125, 20.0
+"""The same of "about an hour" and "nearly half", and up to which count "about" means one more or less."""
 NEAR = 1.5
 """Times by which a source may be more than what a claim has with "more than": nobody says "at least 8 hours"
 of 7 days."""
@@ -129,17 +131,11 @@ def _follows(claim: Value, source: Value) -> bool:
     if close(claim, source):
         return True
     bound = "" if source.precision.bound else claim.precision.bound
-    if not bound or not _count_alike(claim, source):
+    if not bound:
         return False
     low, high = sorted((claim.amount, source.amount))
     near = low > 0 and high <= NEAR * low
     return near and (source.amount > claim.amount if bound == "least" else source.amount < claim.amount)
-
-
-def _count_alike(one: Value, other: Value) -> bool:
-    """Whether plain counts may count the same: half lines are long."""
-    nouns = set(one.noun.split()), set(other.noun.split())
-    return not all(nouns) or bool(nouns[0] & nouns[1])
 
 
 def close(claim: Value, source: Value) -> bool:
@@ -161,6 +157,10 @@ def close(claim: Value, source: Value) -> bool:
         room = max(room, min(own.zeros, EXACT * size))
     if own.hedged or other.hedged:
         room = max(room, HEDGED * size, min(own.zeros, FREELY * size))
+        if own.digits == 1 and own.step < _SMALL**0.5 * own.factor:  # "about an hour", "nearly half"
+            room = max(room, WORDS * size)
+        elif own.step == 0.5 and size <= FEW:
+            room = max(room, 1.0)
     if own.factor != other.factor:
         room = max(room, CONVERTED * size, min(max(own.zeros, other.zeros), ZEROS * size))
         if claim.unit == "second" and (own.factor > 28 * _DAY) != (other.factor > 28 * _DAY):
