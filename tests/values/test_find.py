@@ -127,6 +127,8 @@ def test_numbers_of_any_length_are_read(digits: str, around: str) -> None:
         "The ",
         "half ",
         " ",
+        "five (5) ",
+        "Chapter 1: ",
     ],
 )
 def test_long_texts_take_linear_time(piece: str) -> None:
