@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from pathlib import Path
@@ -78,7 +78,8 @@ class Detector:
     """A fitted detector together with the reader whose internals it reads.
 
     `with detector:` holds the reader in relevance mode between judgements, as a server wants it; without it
-    each call enters and leaves that mode. One instance judges one response at a time.
+    each call enters and leaves that mode. Threads may share it: the reader judges one response at a time, and
+    what cannot go on beside another use of the reader is refused.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class Detector:
         self.fitted, self.reader, self.name = fitted, reader, name
         self.truncation: Truncation = truncation
         self.max_memory, self.prompt_bytes = max_memory, prompt_bytes
-        self._held: ExitStack | None = None
+        self._held, self._users = ExitStack(), 0
         self._analyser: Analyser | None = None
 
     @classmethod
@@ -328,22 +329,26 @@ class Detector:
         return self._analyser is not None
 
     def __enter__(self) -> Self:
-        self._held = ExitStack()
-        self._analyser = self._held.enter_context(self._analysing())
+        with self.reader.lock:
+            if self._analyser is None:
+                self._analyser = self._held.enter_context(self._analysing())
+            self._users += 1
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._analyser = None
-        if self._held is not None:
-            self._held.close()
+        with self.reader.lock:
+            self._users -= 1
+            if not self._users:
+                self._analyser = None
+                self._held.close()
 
     def _analysing(self) -> Any:
         return analysing(self.reader, self.fitted, max_memory=self.max_memory, prompt_bytes=self.prompt_bytes)
 
     @contextmanager
     def _open(self) -> Iterator[Analyser]:
-        if self._analyser is not None:
-            yield self._analyser
-        else:
-            with self._analysing() as analyser:
-                yield analyser
+        with (
+            self.reader.lock,
+            nullcontext(self._analyser) if self._analyser else self._analysing() as analyser,
+        ):
+            yield analyser
