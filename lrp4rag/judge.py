@@ -23,7 +23,7 @@ from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Span
 from lrp4rag.hashes import json_hash
-from lrp4rag.lrp.families import can_pull
+from lrp4rag.lrp.families import can_pull, family_of
 from lrp4rag.lrp.interrupt import interruptible
 from lrp4rag.reader.encoding import Truncation
 from lrp4rag.reader.reader import Reader, load_reader
@@ -96,9 +96,11 @@ class Detector:
         exceeds the reader's window; `max_memory` (bytes) makes passes small enough to fit. While it is open,
         prompts stay read as far as they fit into `prompt_bytes`, beside the last one.
 
-        Raises `InputError` where the detector was trained with another reader.
+        Raises `InputError` for a reader without relevance rules, and where the detector was trained with
+        another one.
         """
         card = fitted.card
+        _ = family_of(reader.model)
         fitted.require(reader.identity.as_dict(), card.composite, card.target)
         self.fitted, self.reader, self.name = fitted, reader, name
         self.truncation: Truncation = truncation

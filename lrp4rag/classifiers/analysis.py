@@ -33,7 +33,7 @@ from lrp4rag.features.record import Record
 from lrp4rag.features.replay import PlainReplay, RelevanceReplay, Replay
 from lrp4rag.lrp.attribute import attribute, span_weights
 from lrp4rag.lrp.composites import Composite, composite_named
-from lrp4rag.lrp.families import can_pull, require_pull
+from lrp4rag.lrp.families import can_pull, family_of, require_pull
 from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
@@ -329,6 +329,7 @@ def analysing(
     relevance.
     """
     chosen = composite_named(composite or (detector.card.composite if detector else "attnlrp"))
+    _ = family_of(reader.model)  # before a detector is asked for that no reader of its kind can have
     if detector is not None:
         read = None if detector.model.plain else chosen.name
         detector.require(reader.identity.as_dict(), read, detector.card.target)

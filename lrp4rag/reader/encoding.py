@@ -253,7 +253,7 @@ def _fit(encoded: Encoded, window: int | None, truncation: Truncation) -> Encode
         return encoded
     lengths = f"prompt of {n} and response of {t} tokens exceed the reader's window of {window}"
     if truncation == "error":
-        raise InputError(f"{lengths}; shorten them, or drop the ends of passages (truncation passages)")
+        raise InputError(f"{lengths}; shorten them, or drop the ends of passages (truncation='passages')")
     droppable = [i for i in range(n) if encoded.segments[i] >= 2]
     if len(droppable) <= excess:
         raise InputError(f"{lengths}, even without the passages")

@@ -119,7 +119,7 @@ class PromptReading:
         final = self._final = torch.cat(rows)
         self._response = given
         if not torch.isfinite(final).all():
-            raise RelevanceError(f"NaN or Inf in the reader's logits in {final.dtype}; try dtype float32")
+            raise RelevanceError(f"NaN or Inf in the reader's logits in {final.dtype}; try dtype='float32'")
         found = self._measured(final, known, watched)
         if before is not None and known:
             found = _joined(before, found, known)
