@@ -239,7 +239,8 @@ class Flow:
     ) -> Tensor:
         """`sum_j weights[:, j] R[j, i]` for every prompt token i: (C, t) -> (C, n).
 
-        Without weights, one cotangent per response token: the full R*, (t, n). With
+        Without weights, one cotangent per response token: the full R*, (t, n). Each cotangent takes about one
+        forward pass, so that takes a pass a token; a row for a sentence (`span_weights`) takes one. With
         `all_columns`, (C, N): earlier response tokens too. `visit` sees the cotangents on their way.
         `target` explains other logits than the mode's, by the same replay.
         """
