@@ -123,15 +123,16 @@ def generate(
     One tangent per segment: (2 + passages) rows beside the reader's own. Raises `InputError` for a
     prompt that leaves no room, and `LRP4RAGError` for an empty response.
     """
-    tokens = generating(example, reader, **options)
-    while True:
-        try:
-            token = next(tokens)
-        except StopIteration as end:
-            generation: Generation = end.value
-            return generation
-        if follow is not None:
-            follow(token)
+    with reader.lock:
+        tokens = generating(example, reader, **options)
+        while True:
+            try:
+                token = next(tokens)
+            except StopIteration as end:
+                generation: Generation = end.value
+                return generation
+            if follow is not None:
+                follow(token)
 
 
 def generating(
@@ -147,7 +148,8 @@ def generating(
 ) -> Generator[GeneratedToken, None, Generation]:
     """`generate` as an iterator of tokens, whose return value is the `Generation`.
 
-    The reader's model is in relevance mode until the iterator has ended, or was closed.
+    The reader's model is in relevance mode until the iterator has ended, or was closed: relevance and
+    verdicts that are asked of it in between, also by other threads, are refused.
     """
     prompt = reader.encode_prompt(example, max_new_tokens=max_new_tokens, truncation=truncation)
     room = reader.room(prompt, max_new_tokens)

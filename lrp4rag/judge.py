@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from pathlib import Path
@@ -24,7 +24,7 @@ from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.example import Example, Span
 from lrp4rag.hashes import json_hash
-from lrp4rag.lrp.families import can_pull
+from lrp4rag.lrp.families import can_pull, family_of
 from lrp4rag.lrp.interrupt import interruptible
 from lrp4rag.reader.encoding import Truncation
 from lrp4rag.reader.reader import Reader, load_reader
@@ -79,7 +79,8 @@ class Detector:
     """A fitted detector together with the reader whose internals it reads.
 
     `with detector:` holds the reader in relevance mode between judgements, as a server wants it; without it
-    each call enters and leaves that mode. One instance judges one response at a time.
+    each call enters and leaves that mode. Threads may share it: the reader judges one response at a time, and
+    what cannot go on beside another use of the reader is refused.
     """
 
     def __init__(
@@ -96,14 +97,16 @@ class Detector:
         exceeds the reader's window; `max_memory` (bytes) makes passes small enough to fit. While it is open,
         prompts stay read as far as they fit into `prompt_bytes`, beside the last one.
 
-        Raises `InputError` where the detector was trained with another reader.
+        Raises `InputError` for a reader without relevance rules, and where the detector was trained with
+        another one.
         """
         card = fitted.card
+        _ = family_of(reader.model)
         fitted.require(reader.identity.as_dict(), card.composite, card.target)
         self.fitted, self.reader, self.name = fitted, reader, name
         self.truncation: Truncation = truncation
         self.max_memory, self.prompt_bytes = max_memory, prompt_bytes
-        self._held: ExitStack | None = None
+        self._held, self._users = ExitStack(), 0
         self._analyser: Analyser | None = None
 
     @classmethod
@@ -331,22 +334,26 @@ class Detector:
         return self._analyser is not None
 
     def __enter__(self) -> Self:
-        self._held = ExitStack()
-        self._analyser = self._held.enter_context(self._analysing())
+        with self.reader.lock:
+            if self._analyser is None:
+                self._analyser = self._held.enter_context(self._analysing())
+            self._users += 1
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._analyser = None
-        if self._held is not None:
-            self._held.close()
+        with self.reader.lock:
+            self._users -= 1
+            if not self._users:
+                self._analyser = None
+                self._held.close()
 
     def _analysing(self) -> Any:
         return analysing(self.reader, self.fitted, max_memory=self.max_memory, prompt_bytes=self.prompt_bytes)
 
     @contextmanager
     def _open(self) -> Iterator[Analyser]:
-        if self._analyser is not None:
-            yield self._analyser
-        else:
-            with self._analysing() as analyser:
-                yield analyser
+        with (
+            self.reader.lock,
+            nullcontext(self._analyser) if self._analyser else self._analysing() as analyser,
+        ):
+            yield analyser

@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+_OPTIONS = {
+    "chat_template=False": "--no-chat-template",
+    "chat_template=True": "--chat-template",
+    "detector=None": "--detector none",
+    "dtype='float32'": "--dtype float32",
+    "raise max_memory": "raise --max-memory",
+    "truncation='passages'": "--truncate passages",
+}
+"""What messages of the library name, as options of the command line."""
+
+
 def say(text: str, *, err: bool = False, end: bool = True) -> None:
     """Print text, its control characters made visible."""
     import click
@@ -24,9 +35,12 @@ def say(text: str, *, err: bool = False, end: bool = True) -> None:
 
 
 def tell(kind: Literal["Error", "Warning"], message: object) -> None:
-    """Print a message on standard error. Its further lines are indented, so that none of them can pose as a
-    message of its own."""
-    say(f"{kind}: {clipped(str(message), LONGEST)}".replace("\n", "\n  "), err=True)
+    """Print a message on standard error, with options in place of the library's arguments. Its further lines
+    are indented, so that none of them can pose as a message of its own."""
+    text = str(message)
+    for argument, option in _OPTIONS.items():
+        text = text.replace(argument, option)
+    say(f"{kind}: {clipped(text, LONGEST)}".replace("\n", "\n  "), err=True)
 
 
 def say_json(record: Any, *, indent: int | None = None) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
@@ -25,7 +24,6 @@ NOTHING = "there is nothing to judge"
 PROMPT_BYTES = 2**29
 """Of prompts that stay read between the sentences of answers that are written at a time."""
 
-_LOCKS: WeakKeyDictionary[Detector, threading.RLock] = WeakKeyDictionary()
 _LOADING = threading.Lock()
 
 
@@ -88,7 +86,6 @@ class Guard:
         with _LOADING:
             given = self._given
             found = given if isinstance(given, Detector) else _loaded(str(given))
-            _LOCKS.setdefault(found, threading.RLock())
             if not found.is_open:
                 found.__enter__()
             return found
@@ -96,7 +93,7 @@ class Guard:
     @property
     def lock(self) -> threading.RLock:
         """Whoever uses the detector holds it."""
-        return _LOCKS[self.detector]
+        return self.detector.reader.lock
 
     def judge(self, question: str, passages: Sequence[str | Source], response: str) -> Guarded:
         """What is done with an answer. What cannot be judged has no verdict, and the policy says what is done

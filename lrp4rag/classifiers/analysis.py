@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -33,7 +34,7 @@ from lrp4rag.features.record import Record
 from lrp4rag.features.replay import PlainReplay, RelevanceReplay, Replay
 from lrp4rag.lrp.attribute import attribute, span_weights
 from lrp4rag.lrp.composites import Composite, composite_named
-from lrp4rag.lrp.families import can_pull, require_pull
+from lrp4rag.lrp.families import can_pull, family_of, require_pull
 from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
@@ -78,12 +79,32 @@ Follow = Callable[[Iterable[int], int, str], Iterable[int]]
 TOKEN_CHUNK = 8
 
 
+A = TypeVar("A", bound="Analyser")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _in_turn(method: Callable[Concatenate[A, P], R]) -> Callable[Concatenate[A, P], R]:
+    """A method for one thread at a time. After it, the reader of a detector of plain passes is as it was."""
+
+    @wraps(method)
+    def call(self: A, /, *args: P.args, **options: P.kwargs) -> R:
+        with self.reader.lock:
+            try:
+                return method(self, *args, **options)
+            finally:
+                if self.plain:
+                    self.close()
+
+    return call
+
+
 class Analyser:
     """A reader and a detector, which judge one response after another; made by `analysing`.
 
     The reader is in relevance mode while relevance is computed, and outside of it for a detector that reads
-    plain passes. A prompt that equals the one before it is not read again, where the detector reads no
-    relevance, or signals.
+    plain passes, and after it. Threads take turns. A prompt that equals the one before it is not read again,
+    where the detector reads no relevance, or signals.
     """
 
     def __init__(
@@ -98,9 +119,9 @@ class Analyser:
         self._max_memory, self._stack = max_memory, ExitStack()
         self._flow: Flow | None = None
         self._replay: Replay | None = None
-        plain = detector is not None and detector.model.plain
-        self._plain = PlainReplay(reader, prompt_bytes) if plain else None
-        self._supposing = PlainReplay(reader) if plain else None  # else it would put other prompts out
+        self.plain = detector is not None and detector.model.plain
+        self._plain = PlainReplay(reader, prompt_bytes) if self.plain else None
+        self._supposing = PlainReplay(reader) if self.plain else None  # else it would put other prompts out
 
     @property
     def flow(self) -> Flow:
@@ -115,6 +136,7 @@ class Analyser:
         self._stack.close()
         self._flow = self._replay = None
 
+    @_in_turn
     def __call__(
         self,
         example: Example,
@@ -192,13 +214,14 @@ class Analyser:
         after = self.detector.assess(replace(other, generator=record.generator))
         return with_premise(found, after, premise.sentences, record.encoded)
 
+    @_in_turn
     def read_prompt(self, example: Example, *, truncation: Truncation = "error") -> None:
         """Read an example's prompt now, where the detector reads plain passes: what is judged next goes on
         from it. Raises `InputError` for what the reader cannot read."""
         if self._plain is not None:
-            self.close()
             self._plain.prompt(self.reader.encode_prompt(example, max_new_tokens=1, truncation=truncation))
 
+    @_in_turn
     def with_evidence(self, analysis: Analysis) -> Analysis:
         """Relevance of the passages for each suspect sentence, and contrastive relevance of each contradicted
         value: what its passage speaks for the other value, less what it speaks for the response's."""
@@ -245,6 +268,7 @@ class Analyser:
                 found[number] = float(row[segments == 2 + told[number].passage].sum())
         return [found.get(number) for number in range(len(told))]
 
+    @_in_turn
     def with_rows(
         self, analysis: Analysis, *, tokens: bool = False, follow: Follow | None = None
     ) -> Analysis:
@@ -266,7 +290,6 @@ class Analyser:
 
     def _record(self, encoded: Encoded, *, keep: bool) -> Record:
         if self._plain is not None:
-            self.close()
             return self._plain(encoded)
         if self._replay is None:
             self._replay = (
@@ -308,12 +331,13 @@ def analysing(
     relevance.
     """
     chosen = composite_named(composite or (detector.card.composite if detector else "attnlrp"))
+    _ = family_of(reader.model)  # before a detector is asked for that no reader of its kind can have
     if detector is not None:
         read = None if detector.model.plain else chosen.name
         detector.require(reader.identity.as_dict(), read, detector.card.target)
     analyser = Analyser(reader, detector, chosen, max_memory, prompt_bytes)
     try:
-        if detector is None or not detector.model.plain:
+        if not analyser.plain:
             _ = analyser.flow  # what cannot be patched is refused now
         yield analyser
     finally:
@@ -330,7 +354,8 @@ def analyse(
     **options: Any,
 ) -> Analysis:
     """One example; see `analysing`, and `Analyser` for `options`."""
-    with analysing(reader, detector, composite=composite, max_memory=max_memory) as analyser:
+    mode = analysing(reader, detector, composite=composite, max_memory=max_memory)
+    with reader.lock, mode as analyser:
         return analyser(example, **options)
 
 

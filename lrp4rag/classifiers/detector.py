@@ -189,13 +189,14 @@ class FittedDetector:
         framing = (
             ""
             if known["chat_template"] == reader["chat_template"]
-            else (f" (chat_template={known['chat_template']})")
+            else f" (chat_template={known['chat_template']})"
         )
         for what, (trained, given) in pairs.items():
             if trained != given:
                 raise InputError(
                     f"the detector was trained with {what} {trained}, and this is {what} {given}; use that "
-                    f"{what}{framing}, train a detector for this one, or ask for evidence without a detector"
+                    f"{what}{framing}, train a detector for this one, or analyse with detector=None, for "
+                    "evidence without a verdict"
                 )
         if known["dtype"] != reader["dtype"] and self.model.dtype_matters:
             message = f"the detector was trained in {known['dtype']}, this is {reader['dtype']}"

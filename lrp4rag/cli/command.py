@@ -12,6 +12,21 @@ MOST = 12
 _ALL = "lrp4rag.help_all"
 
 
+SYNONYMS = {
+    **dict.fromkeys(("--model", "--llm"), ("--reader",)),
+    **dict.fromkeys(("--context", "--contexts", "--document", "--source"), ("--passage",)),
+    "--answer": ("--response",),
+    "--query": ("--question",),
+    "--classifier": ("--detector",),
+    "--threshold": ("--operating-point", "--false-positive-rate"),
+    "--rules": ("--composite",),
+    "--precision": ("--dtype",),
+    "--truncation": ("--truncate",),
+    "--gpu": ("--device",),
+}
+"""What others call an option: no spelling tells what is meant."""
+
+
 class Advanced(click.Option):
     """An option that few need: a command with more than a dozen options shows it with `--help-all` only."""
 
@@ -29,6 +44,15 @@ class Command(click.Command):
             self.params.append(
                 help_all(["--help-all"], callback=_show_all, help="Show all options and exit.")
             )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            known = {name for one in self.params for name in one.opts}
+            if meant := [name for name in SYNONYMS.get(error.option_name, ()) if name in known]:
+                vars(error)["possibilities"] = meant
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         hidden = [] if ctx.meta.get(_ALL) else self.hidden_options

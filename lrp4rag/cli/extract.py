@@ -128,11 +128,13 @@ def _here(
     engine: EngineChoice,
     detector: FittedDetector | None,
 ) -> Extraction:
+    from lrp4rag.lrp.families import family_of
     from lrp4rag.training.extract import extract as run
 
     assert not isinstance(examples, str)
     reader = choice.open(detector)
     composite = choice.rules
+    _ = family_of(reader.model)
     if detector is not None:  # before the expensive part
         composite = choice.composite or detector.card.composite
         detector.require(reader.identity.as_dict(), composite, detector.card.target)

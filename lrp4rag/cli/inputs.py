@@ -49,15 +49,20 @@ class Source:
             examples = load_examples(self.data, template=template)
             return examples if self.id_ is None else [select(examples, self.id_, self.data)]
         assert self.question is not None
-        return [
-            Example(
-                question=self.question,
-                passages=tuple(_passage(given) for given in self.passages),
-                response=self.response,
-                template=template,
-                id=self.id_ or "example",
-            )
-        ]
+        passages = tuple(_passage(given) for given in self.passages)
+        try:
+            return [
+                Example(
+                    question=self.question,
+                    passages=passages,
+                    response=self.response,
+                    template=template,
+                    id=self.id_ or "example",
+                )
+            ]
+        except InputError as error:
+            name = (error.field or "").partition("[")[0]
+            raise InputError(error.reason, field=f"--{name.removesuffix('s')}") from None
 
     @property
     def files(self) -> list[Path]:

@@ -190,11 +190,8 @@ class ReaderChoice:
 
     def open(self, detector: FittedDetector | None = None) -> Reader:
         """The reader; unless the options say how prompts are framed, as the detector's were."""
-        from transformers.utils import logging
-
         from lrp4rag.reader import load_reader
 
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         framing = self.framed_as(detector).chat_template
         return load_reader(
             self.reader_name,

@@ -20,6 +20,7 @@ from lrp4rag.errors import InputError
 from lrp4rag.features.context import Context, context_of
 from lrp4rag.features.record import Record
 from lrp4rag.reader.encoding import Encoded, tokens_in
+from lrp4rag.reader.lock import lock_of
 from lrp4rag.reader.reading import Branch, PromptReading
 from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.values.find import find_values
@@ -214,13 +215,14 @@ def _with_other(
     many are as before. All of it is cut into tokens: a tokenizer may join a value with what stands before
     it."""
     response, known = encoded.response, encoded.response_ids
-    found = tokenizer(
-        response[:start] + other + response[end:until],
-        add_special_tokens=False,
-        split_special_tokens=True,
-        return_offsets_mapping=True,
-        verbose=False,
-    )
+    with lock_of(tokenizer):
+        found = tokenizer(
+            response[:start] + other + response[end:until],
+            add_special_tokens=False,
+            split_special_tokens=True,
+            return_offsets_mapping=True,
+            verbose=False,
+        )
     ids, first = found["input_ids"], 0
     while first < min(len(ids), len(known)) and ids[first] == known[first]:
         first += 1

@@ -47,8 +47,8 @@ def attribute(
     """
     if not encoded.response_ids:
         raise InputError("the response has no tokens", field="response")
-    opened = nullcontext(flow) if flow is not None else None
-    with opened or relevance_mode(reader.model, composite, target=target, max_memory=max_memory) as active:
+    opening = relevance_mode(reader.model, composite, target=target, max_memory=max_memory)
+    with reader.lock, opening if flow is None else nullcontext(flow) as active:
         pulls = prompt or matrix or (resampled is not None and resampled[0] < resampled[1])
         if pulls:  # before the push, which is not cheap either
             require_pull(reader.model)

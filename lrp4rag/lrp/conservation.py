@@ -14,6 +14,7 @@ from lrp4rag.lrp.composites import ATTNLRP, Composite
 from lrp4rag.lrp.flow import relevance_mode
 from lrp4rag.lrp.replay import Tokens
 from lrp4rag.lrp.rules import accumulate
+from lrp4rag.reader.lock import lock_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def check_conservation(
         tokens = _Probe(tuple(ids[:16]), tuple(ids[16:]))
     rows = torch.full((1, len(tokens.response_ids)), 1 / len(tokens.response_ids))
     arrived: list[float] = []
-    with relevance_mode(model, composite) as flow:
+    with lock_of(model), relevance_mode(model, composite) as flow:
         states = _residual_states(flow.replayer.blocks, flow.pull, tokens)
 
         def visit(layer: int, part: str, c: Tensor) -> None:

@@ -6,8 +6,9 @@ transpose (Gradient x Input form of LRP: Arras et al., arXiv 2502.15886).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -27,6 +28,7 @@ from lrp4rag.lrp.readout import Target, target_named
 from lrp4rag.lrp.replay import Replayer, Tape, Tokens, check_weights, lengths_of, pad_columns, power_of_two
 from lrp4rag.lrp.rules import accumulate
 from lrp4rag.lrp.stack import Observer
+from lrp4rag.reader.lock import lock_of, locked, require_plain
 from lrp4rag.reader.placement import input_device
 
 
@@ -41,20 +43,28 @@ def relevance_mode(
 ) -> Iterator[Flow]:
     """Put one model instance in relevance mode; it is restored on exit, also after an exception.
 
+    Passes of several threads wait for each other; a second mode at a time is refused.
     `sizes` says how much is computed at once; with `max_memory`, in bytes of the whole process (or GPU), they
     are chosen to fit. Raises `InputError` for an unsupported architecture and `RelevanceError` when the
     patched model's logits differ from the model's own.
     """
     target, composite = target_named(target), composite_named(composite)
-    checked = _CHECKED.setdefault(model, set())
-    expected = None if composite.name in checked else _probe_logits(model)
-    with patched(model, composite) as (family, stack):
-        if expected is not None:
-            _check_logits(model, _probe_logits(model), expected)
-            stack.reset()
-            checked.add(composite.name)
-        budget = Budget(model, sizes, max_memory)
+    lock, undo = lock_of(model), ExitStack()
+    try:
+        with lock:
+            require_plain(model)
+            checked = _CHECKED.setdefault(model, set())
+            expected = None if composite.name in checked else _probe_logits(model)
+            family, stack = undo.enter_context(patched(model, composite))
+            if expected is not None:
+                _check_logits(model, _probe_logits(model), expected)
+                stack.reset()
+                checked.add(composite.name)
+            budget = Budget(model, sizes, max_memory)
         yield Flow(Replayer(model, family, stack, composite, target, budget))
+    finally:
+        with lock:
+            undo.close()
 
 
 HALF_TOLERANCE = 0.1
@@ -99,6 +109,11 @@ class Flow:
         self._tape: Tape | None = None
 
     @property
+    def lock(self) -> threading.RLock:
+        """That of the model, for what is asked in several steps while other threads use it."""
+        return lock_of(self.model)
+
+    @property
     def target(self) -> str:
         """The name of what is explained."""
         return self.replayer.target.name
@@ -110,6 +125,7 @@ class Flow:
             raise LRP4RAGError("nothing was replayed yet")
         return self.replayer.explained.logits
 
+    @locked
     @torch.no_grad()
     def push(self, tokens: Tokens, weights: Tensor, *, keep: bool = False, layer: int = 0) -> Tensor:
         """`sum_i weights[:, i] R[j, i]` for every response token j: (T, n) or (T, N) -> (T, t).
@@ -119,6 +135,7 @@ class Flow:
         """
         return self.read(tokens, weights, [self.replayer.target], keep=keep, layer=layer)[0]
 
+    @locked
     @torch.no_grad()
     def read(
         self,
@@ -152,6 +169,7 @@ class Flow:
 
         return self._budget.fitting(attempt, needs)
 
+    @locked
     @torch.no_grad()
     def push_batch(
         self, batch: Sequence[Tokens], weights: Sequence[Tensor], *, at_once: int = 8
@@ -175,6 +193,7 @@ class Flow:
             results.update(zip(chosen, rows, strict=True))
         return [results[k] for k in range(len(batch))]
 
+    @locked
     def push_shared(self, batch: Sequence[Tokens], weights: Tensor) -> list[Tensor]:
         """`push` for several responses to one prompt, whose part of the work is done once."""
         prompts = {tuple(tokens.prompt_ids) for tokens in batch}
@@ -184,6 +203,7 @@ class Flow:
         prefixes = [self.prefix(batch[0].prompt_ids, part) for part in parts]
         return [torch.cat([prefix.push(tokens.response_ids) for prefix in prefixes]) for tokens in batch]
 
+    @locked
     def prefix(
         self,
         ids: Sequence[int],
@@ -205,6 +225,7 @@ class Flow:
             self.replayer, ids, weights, composites=composites, observer=observer, staged=staged, after=after
         )
 
+    @locked
     @torch.no_grad()
     def pull(
         self,
@@ -218,7 +239,8 @@ class Flow:
     ) -> Tensor:
         """`sum_j weights[:, j] R[j, i]` for every prompt token i: (C, t) -> (C, n).
 
-        Without weights, one cotangent per response token: the full R*, (t, n). With
+        Without weights, one cotangent per response token: the full R*, (t, n). Each cotangent takes about one
+        forward pass, so that takes a pass a token; a row for a sentence (`span_weights`) takes one. With
         `all_columns`, (C, N): earlier response tokens too. `visit` sees the cotangents on their way.
         `target` explains other logits than the mode's, by the same replay.
         """

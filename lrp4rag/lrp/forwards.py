@@ -17,9 +17,10 @@ from lrp4rag.lrp.experts import Experts, ExpertsRule
 from lrp4rag.lrp.families.family import Block, Family
 from lrp4rag.lrp.rules import AttentionRule, GateRule, NormRule, accumulate, runs
 from lrp4rag.lrp.stack import Stack
+from lrp4rag.reader.lock import ATTENTION_HOOK
 
 ATTENTION = "lrp4rag"
-HOOK = "_lrp4rag_attention"
+HOOK = ATTENTION_HOOK
 
 Forward = Callable[[Tensor], Tensor]
 

@@ -31,6 +31,7 @@ from lrp4rag.lrp.forwards import (
 )
 from lrp4rag.lrp.stack import Stack
 from lrp4rag.reader.caching import given_cache
+from lrp4rag.reader.lock import require_plain
 from lrp4rag.reader.placement import forward_name
 
 _ABSENT = object()
@@ -45,8 +46,7 @@ def patched(model: Any, composite: Composite) -> Iterator[tuple[Family, Stack]]:
     is replaced.
     """
     family, stack = family_of(model), Stack()
-    if any(HOOK in module.__dict__ for module in model.modules()):
-        raise LRP4RAGError("this model is in relevance mode already; leave it before entering again")
+    require_plain(model)
     with ExitStack() as undo:
 
         def replace(module: nn.Module, name: str, value: object) -> None:

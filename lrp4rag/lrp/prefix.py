@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from lrp4rag.lrp.families import one_stack
 from lrp4rag.lrp.memory import Sizes, push_bytes
 from lrp4rag.lrp.replay import FinalState, Replayer, check_weights, power_of_two
 from lrp4rag.lrp.stack import Observer
+from lrp4rag.reader.lock import lock_of, locked
 from lrp4rag.reader.placement import input_device
 
 STAGE = 96
@@ -86,6 +88,11 @@ class Prefix:
 
         replayer.budget.fitting(attempt, needs)
 
+    @property
+    def lock(self) -> threading.RLock:
+        return lock_of(self._replayer.model)
+
+    @locked
     @torch.no_grad()
     def extend(
         self, ids: Sequence[int], weights: Tensor | None = None, *, observer: Observer | None = None
@@ -121,6 +128,7 @@ class Prefix:
         other._cache = fork(self._cache)
         return other
 
+    @locked
     @torch.no_grad()
     def states(
         self,
@@ -142,6 +150,7 @@ class Prefix:
         tangents = torch.cat([state.tangents for state in states], 2)
         return FinalState(primal, tangents, self.state.scale)
 
+    @locked
     @torch.no_grad()
     def push(self, response_ids: Sequence[int], weights: Tensor | None = None) -> Tensor:
         """Relevance (T, t), in logits, of a response that follows; `weights` as in `states`."""

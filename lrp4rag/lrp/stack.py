@@ -99,6 +99,6 @@ class Stack:
 
 
 def raise_not_finite(direction: str, layer: int, dtype: torch.dtype) -> None:
-    hint = "; try dtype float32" if dtype in (torch.float16, torch.bfloat16) else ""
+    hint = "; try dtype='float32'" if dtype in (torch.float16, torch.bfloat16) else ""
     name = str(dtype).removeprefix("torch.")
     raise RelevanceError(f"NaN or Inf at layer {layer} during {direction} in {name}{hint}")

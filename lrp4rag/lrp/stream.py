@@ -100,16 +100,17 @@ def stream(
     head, prefix = flow.model.get_output_embeddings(), flow.prefix(prompt_ids, weights)
     tokens: list[StreamedToken] = []
     while len(tokens) < max_new_tokens:
-        hidden = prefix.state.primal[0, -1:]
-        scores = flow.readout.capped(head(hidden).float())
-        if not torch.isfinite(scores).all():
-            raise RelevanceError("the reader's logits hold NaN or Inf")
-        ids = torch.tensor([[*prompt_ids, *(one.id for one in tokens)]], device=scores.device)
-        token = draw(processors(ids, scores))  # type: ignore[arg-type]
-        if token in ends:
-            return
-        explained = flow.replayer.explain(prefix.state, 0, slice(-1, None), [token])
-        relevance = explained.read(prefix.state.tangents[:, 0, -1:])[:, 0] * prefix.state.scale[:, 0]
+        with flow.lock:
+            hidden = prefix.state.primal[0, -1:]
+            scores = flow.readout.capped(head(hidden).float())
+            if not torch.isfinite(scores).all():
+                raise RelevanceError("the reader's logits hold NaN or Inf")
+            ids = torch.tensor([[*prompt_ids, *(one.id for one in tokens)]], device=scores.device)
+            token = draw(processors(ids, scores))  # type: ignore[arg-type]
+            if token in ends:
+                return
+            explained = flow.replayer.explain(prefix.state, 0, slice(-1, None), [token])
+            relevance = explained.read(prefix.state.tangents[:, 0, -1:])[:, 0] * prefix.state.scale[:, 0]
         tokens.append(StreamedToken(token, as_array(relevance), float(explained.logits[0])))
         yield tokens[-1]
         if stop is not None and stop(tokens):
@@ -207,11 +208,12 @@ def recording(
     """
     stack = flow.replayer.stack
     record = Recording(flow, weights, stop, end_ids(flow.model) if stop_ids is None else stop_ids)
-    try:
-        stack.source = record.source
-        yield record
-    finally:
-        stack.reset()
+    with flow.lock:  # what other threads ask of this flow waits until the recording ends
+        try:
+            stack.source = record.source
+            yield record
+        finally:
+            stack.reset()
 
 
 def end_ids(model: Any) -> list[int]:

@@ -12,6 +12,7 @@ from tokenizers.decoders import DecodeStream
 
 from lrp4rag.errors import InputError, first_line
 from lrp4rag.example import Example
+from lrp4rag.reader.lock import lock_of
 
 Truncation = Literal["error", "passages"]
 """What to do with a prompt that exceeds the window: refuse it, or drop the ends of passages."""
@@ -225,13 +226,14 @@ def _encode_text(
 ) -> tuple[list[int], list[tuple[int, int]]]:
     if not text:
         return [], []
-    encoding = tokenizer(
-        text,
-        add_special_tokens=add_special_tokens,
-        split_special_tokens=controls_are_text,
-        return_offsets_mapping=True,
-        verbose=False,
-    )
+    with lock_of(tokenizer):  # how control tokens are read is a setting of the tokenizer
+        encoding = tokenizer(
+            text,
+            add_special_tokens=add_special_tokens,
+            split_special_tokens=controls_are_text,
+            return_offsets_mapping=True,
+            verbose=False,
+        )
     return encoding["input_ids"], [(start, end) for start, end in encoding["offset_mapping"]]
 
 
@@ -251,7 +253,7 @@ def _fit(encoded: Encoded, window: int | None, truncation: Truncation) -> Encode
         return encoded
     lengths = f"prompt of {n} and response of {t} tokens exceed the reader's window of {window}"
     if truncation == "error":
-        raise InputError(f"{lengths}; shorten them, or drop the ends of passages (truncation passages)")
+        raise InputError(f"{lengths}; shorten them, or drop the ends of passages (truncation='passages')")
     droppable = [i for i in range(n) if encoded.segments[i] >= 2]
     if len(droppable) <= excess:
         raise InputError(f"{lengths}, even without the passages")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from torch import Tensor
 from lrp4rag.errors import InputError
 from lrp4rag.hashes import hash_of
 from lrp4rag.reader.caching import cache_option, given_cache
+from lrp4rag.reader.lock import locked
 from lrp4rag.reader.placement import input_device, weight_of
 from lrp4rag.reader.reader import Reader
 
@@ -37,10 +39,15 @@ class Prompted:
         self._reader, self._ids = reader, list(ids)
         self._cache: Any = None
         if len(ids) > 1:  # the last token is read with what follows it: its logits are needed then
-            with torch.no_grad():
+            with reader.lock, torch.no_grad():
                 output = reader.model(self._tensor([self._ids[:-1]]), use_cache=True, logits_to_keep=1)
             self._cache = given_cache(output)
 
+    @property
+    def lock(self) -> threading.RLock:
+        return self._reader.lock
+
+    @locked
     @torch.no_grad()
     def logits_after(self, continuations: Sequence[Sequence[int]]) -> Tensor:
         """The next token's logits after each continuation, (continuations, vocabulary); one may be empty.
@@ -67,6 +74,7 @@ class Prompted:
         cap = getattr(model.config, "final_logit_softcapping", None)
         return found if cap is None else cap * torch.tanh(found / cap)
 
+    @locked
     @torch.no_grad()
     def sample(
         self,

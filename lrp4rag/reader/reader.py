@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ from lrp4rag.example import Example
 from lrp4rag.hashes import json_hash
 from lrp4rag.reader.encoding import Encoded, Truncation, encode, encode_message
 from lrp4rag.reader.identity import ReaderIdentity
+from lrp4rag.reader.lock import lock_of, locked
 from lrp4rag.reader.placement import AUTO, input_device, room_for_weights
 from lrp4rag.reader.weights import (
     DEFAULT_READER,
@@ -65,6 +67,11 @@ class Reader:
         """The longest prompt plus response, in tokens."""
         return getattr(self.model.config, "max_position_embeddings", None)
 
+    @property
+    def lock(self) -> threading.RLock:
+        """That of the model: whoever calls it beside this package, and in several threads, holds it."""
+        return lock_of(self.model)
+
     @cached_property
     def _longest_token(self) -> int:
         """In characters: a byte of text is one character of a token, or more."""
@@ -105,6 +112,7 @@ class Reader:
             return max_new_tokens
         return min(max_new_tokens, self.window - len(encoded.prompt_ids))
 
+    @locked
     @torch.no_grad()
     def generate(
         self,

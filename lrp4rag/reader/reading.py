@@ -7,6 +7,7 @@ Nothing is patched and no tangent is pushed: this is what the reader itself comp
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -20,6 +21,7 @@ from transformers import DynamicCache
 from lrp4rag.errors import InputError, RelevanceError
 from lrp4rag.reader.caching import cache_option
 from lrp4rag.reader.encoding import Encoded
+from lrp4rag.reader.lock import lock_of, locked, require_plain
 from lrp4rag.reader.placement import input_device
 from lrp4rag.reader.reader import Reader
 
@@ -83,12 +85,17 @@ class PromptReading:
                 self._go_on(self._prompt[:-1], logits_to_keep=1)
 
     @property
+    def lock(self) -> threading.RLock:
+        return lock_of(self._model)
+
+    @property
     def bytes(self) -> int:
         """Of the cache, and of what is kept of the response that was read last."""
         layers: list[Any] = list(self._cache.layers)
         held = [self._final, *(one for layer in layers for one in (layer.keys, layer.values))]
         return sum(one.nbytes for one in held if one is not None)
 
+    @locked
     @torch.no_grad()
     def read(self, response_ids: Sequence[int]) -> Reading:
         """A response that begins as the one read last costs its further tokens only: so one is read while it
@@ -112,7 +119,7 @@ class PromptReading:
         final = self._final = torch.cat(rows)
         self._response = given
         if not torch.isfinite(final).all():
-            raise RelevanceError(f"NaN or Inf in the reader's logits in {final.dtype}; try dtype float32")
+            raise RelevanceError(f"NaN or Inf in the reader's logits in {final.dtype}; try dtype='float32'")
         found = self._measured(final, known, watched)
         if before is not None and known:
             found = _joined(before, found, known)
@@ -130,6 +137,7 @@ class PromptReading:
         joined = (torch.cat(part).float().cpu().numpy() for part in zip(*parts, strict=True))
         return Reading(**dict(zip(names, joined, strict=True)), states=watched.states())
 
+    @locked
     @torch.no_grad()
     def branches(self, branches: Sequence[Branch]) -> list[list[float]]:
         """The log-probability of each branch's tokens, after the prompt and the response before it.
@@ -210,8 +218,10 @@ class PromptReading:
         if extra > 0:
             self._cache.crop(-extra)
 
-    def _go_on(self, ids: Sequence[int], **options: Any) -> Any:
+    @locked
+    def _go_on(self, ids: Sequence[int], /, **options: Any) -> Any:
         """What the model says of further tokens, after those in the cache, which grows by them."""
+        require_plain(self._model)
         given = torch.tensor([list(ids)], device=self._device)
         return self._model(given, use_cache=True, **cache_option(self._model.forward, self._cache), **options)
 

@@ -10,6 +10,7 @@ import re
 import secrets
 import shutil
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from platformdirs import user_cache_path
 from lrp4rag.errors import InputError, LRP4RAGWarning, first_line
 from lrp4rag.files import folder_written_whole, opened, remove_leftovers, require_regular, write_atomically
 from lrp4rag.hashes import hash_of
+from lrp4rag.quiet import quietly
+from lrp4rag.reader.copies import known_as
 from lrp4rag.strict_json import read_record, require_seal, sealed
 from lrp4rag.text import one_line
 
@@ -81,16 +84,17 @@ def resolve(name: str) -> Path:
 
 
 def weights_hash(folder: Path) -> str:
-    """SHA-256 of the weights: of the GGUF file that a folder was converted from, else of its files."""
+    """SHA-256 of the weights: of the GGUF file that a folder was converted from, else of its files. An exact
+    copy of the default reader's weights has the hash of these."""
     if folder.parent == cache_dir() / "readers" and (folder / _SOURCE_NOTE).is_file():  # converted here
         note = _whole(folder)
         if note is None:
             raise InputError("this converted reader is damaged; delete the folder", path=folder)
         return str(note["gguf"])
     files = _weight_files(folder)
-    if len(files) == 1:
-        return file_hash(files[0])
-    return hash_of("".join(file_hash(file) for file in files))
+    hashes = [file_hash(file) for file in files]
+    digest = hashes[0] if len(hashes) == 1 else hash_of("".join(hashes))
+    return _remembered(f"known as|{digest}", lambda: known_as(files, digest))
 
 
 def _weight_files(folder: Path) -> list[Path]:
@@ -141,11 +145,20 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file, remembered by path, inode, size and times of change (weights can be gigabytes)."""
     stat = path.stat()
     key = f"{path.resolve()}|{stat.st_ino}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ctime_ns}"
+
+    def digest() -> str:
+        with opened(path) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    return _remembered(key, digest)
+
+
+def _remembered(key: str, make: Callable[[], str]) -> str:
+    """The SHA-256 that was made of a key, or is made now."""
     memo = cache_dir() / "hashes" / f"{hash_of(os.fsencode(key))[:24]}.txt"
     if memo.is_file() and re.fullmatch("[0-9a-f]{64}", known := memo.read_text(errors="replace")):
         return known
-    with opened(path) as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    digest = make()
     memo.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(memo, digest)
     return digest
@@ -224,7 +237,8 @@ def _facts(path: Path) -> dict[str, Any]:
 def pretrained(kind: Any, place: Any, **options: Any) -> Any:
     """What a class of transformers makes of a place. Nothing else in the package calls `from_pretrained`:
     where remote code is not refused, transformers asks on standard input whether to run it."""
-    return kind.from_pretrained(place, trust_remote_code=False, **options)
+    with quietly():
+        return kind.from_pretrained(place, trust_remote_code=False, **options)
 
 
 def quantisation_words(config: Any) -> str:
@@ -287,8 +301,9 @@ def _convert(gguf: Path, folder: Path) -> None:
     model.load_state_dict(loaded.state_dict())
     if loaded.generation_config is not None:
         model.generation_config = loaded.generation_config
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    with quietly():
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
 
 
 def _from_hub(name: str) -> Path:

@@ -90,7 +90,7 @@ def test_several_examples_and_one_that_fails(run, reader_folder, tmp_path):
 
 def test_memory_that_is_too_little_is_told(run, reader_folder, example_file):
     result = run("attribute", example_file, "--reader", reader_folder, "--max-memory", "1MB", code=1)
-    assert "raise max_memory by" in result.stderr
+    assert "raise --max-memory by" in result.stderr
     same = row_of(run, reader_folder, example_file, "--max-memory", "100GB")
     assert same == row_of(run, reader_folder, example_file)
 

@@ -56,6 +56,14 @@ def test_bad_rows(run, tmp_path, content, messages):
         ("analyse --question Q --passage @", "field '--passage': no file is named after the @"),
         ("analyse --question Q --passage ' '", "field '--passage': the passage is empty"),
         ("analyse --question Q --passage x --passage @{tmp}/blank.txt", "blank.txt, field '--passage'"),
+        ("analyse --question '' --passage x", "field '--question': the question is empty"),
+        ("analyse --question Q --passage x --response ' '", "field '--response': the response is empty"),
+        ("analyse {example} --model x", "Did you mean '--reader'?"),
+        ("attribute {example} --llm x", "Did you mean '--reader'?"),
+        ("analyse --query Q", "Did you mean '--question'?"),
+        ("analyse --question Q --context x", "Did you mean '--passage'?"),
+        ("analyse --threshold 0.5", "(Did you mean one of: '--false-positive-rate', '--operating-point'?)"),
+        ("attribute --threshold 0.5", "No such option '--threshold'.\n"),
         ("analyse --question Q --passage @{tmp}/latin1.txt", "latin1.txt, line 1: invalid UTF-8"),
         ("analyse {example} --html {tmp}/no/page.html", "its folder does not exist"),
         ("analyse {example} --html /proc/page.html", "/proc/page.html: cannot write here"),
@@ -88,7 +96,18 @@ def test_bad_usage(run, reader_folder, example_file, tmp_path, words, message):
     assert result.stdout == ""
 
 
-def test_unsupported_architecture_is_named_with_the_supported_ones(run, example_file, tmp_path):
+@pytest.mark.parametrize(
+    "words",
+    [
+        "analyse {example} --detector none",
+        "analyse {example}",
+        "route {example}",
+        "generate {example} --judge",
+        "evaluate {labelled}",
+        "attribute {example}",
+    ],
+)
+def test_an_unsupported_architecture_is_told_before_anything_else(run, example_file, tmp_path, words):
     from transformers import GPT2Config, GPT2LMHeadModel
 
     from tests.tiny import tiny_tokenizer
@@ -98,8 +117,10 @@ def test_unsupported_architecture_is_named_with_the_supported_ones(run, example_
     with torch.no_grad():
         GPT2LMHeadModel(config).save_pretrained(tmp_path / "gpt2")
     tokenizer.save_pretrained(tmp_path / "gpt2")
-    stderr = run("analyse", example_file, "--reader", tmp_path / "gpt2", "--detector", "none", code=2).stderr
-    assert "unsupported architecture 'GPT2LMHeadModel'; supported: LlamaForCausalLM" in stderr
+    labelled = write_jsonl(examples(4), tmp_path / "labelled.jsonl")
+    given = (word.format(example=example_file, labelled=labelled) for word in words.split())
+    stderr = run(*given, "--reader", tmp_path / "gpt2", code=2).stderr
+    assert stderr.startswith("Error: unsupported architecture 'GPT2LMHeadModel'; supported: LlamaForCausalLM")
 
 
 def test_a_detector_of_another_reader_composite_or_framing_is_refused(
@@ -109,13 +130,27 @@ def test_a_detector_of_another_reader_composite_or_framing_is_refused(
     stderr = run(*common, other_reader, code=2).stderr
     assert "trained with reader tiny (chat template, " in stderr
     assert "this is reader other (chat template, " in stderr
+    assert "or analyse with --detector none" in stderr
     stderr = run(*common, reader_folder, "--composite", "cp_lrp", code=2).stderr
     assert "composite attnlrp, and this is composite cp_lrp" in stderr
-    assert "raw prompt" in run(*common, reader_folder, "--no-chat-template", code=2).stderr
+    stderr = run(*common, reader_folder, "--no-chat-template", code=2).stderr
+    assert "raw prompt" in stderr
+    assert "use that reader (--chat-template)" in stderr
     unseen = write_jsonl(examples(4, first=100), tmp_path / "test.jsonl")
     stderr = run("evaluate", unseen, "--reader", other_reader, "--detector", detector, code=2).stderr
     assert "reader tiny" in stderr
     assert "reader other" in stderr
+
+
+def test_messages_of_the_library_name_options_here(run, example_file, tmp_path):
+    from tests.tiny import save_tiny_reader, tiny_tokenizer
+
+    plain = save_tiny_reader(tmp_path / "raw", tokenizer=tiny_tokenizer(None))
+    small = save_tiny_reader(tmp_path / "small", window=64)
+    for reader, option in ((plain, "--no-chat-template"), (small, "--truncate passages")):
+        stderr = run("attribute", example_file, "--reader", reader, code=2).stderr
+        assert f"({option})" in stderr
+        assert "=" not in stderr
 
 
 def test_corrupt_and_missing_detectors(run, detector, reader_folder, example_file, tmp_path):

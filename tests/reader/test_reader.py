@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +18,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from lrp4rag import Detector
+from lrp4rag.classifiers import FittedDetector
 from lrp4rag.classifiers.analysis import analyse
 from lrp4rag.errors import InputError
 from lrp4rag.reader import DEFAULT_READER, Reader, encode, load_reader
@@ -245,6 +250,26 @@ def test_a_reader_of_another_architecture_loads_and_is_refused_by_relevance(tmp_
     encoded = reader.encode(bridge_example())
     with pytest.raises(InputError, match="GPT2LMHeadModel"):
         attribute(reader, encoded)
+    with pytest.raises(InputError, match="GPT2LMHeadModel"):  # rather than that another detector is needed
+        Detector(FittedDetector.load(), reader)
+
+
+def test_loading_is_quiet_and_leaves_the_programs_settings(reader_folder: Path) -> None:
+    code = """
+import logging, sys, warnings
+from transformers.utils import logging as transformers
+from lrp4rag import load_reader
+load_reader(sys.argv[1], device="cpu")
+assert transformers.is_progress_bar_enabled()
+assert transformers.get_verbosity() == logging.WARNING
+assert logging.getLogger("torch.utils._pytree").level == logging.NOTSET
+assert ("ignore", None, Warning, None, 0) not in warnings.filters
+"""
+    ours = ("LRP4RAG_QUIET", "TRANSFORMERS_VERBOSITY", "HF_HUB_DISABLE_PROGRESS_BARS", "TQDM_DISABLE")
+    program = {name: value for name, value in os.environ.items() if name not in ours}
+    command = [sys.executable, "-c", code, str(reader_folder)]
+    found = subprocess.run(command, env=program, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
 
 
 # The real one.

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from lrp4rag.errors import InputError
-from lrp4rag.reader import DEFAULT_READER, load_reader, weights
+from lrp4rag.reader import DEFAULT_READER, Reader, copies, load_reader, weights
 from lrp4rag.reader.weights import file_hash, resolve, weights_hash
 from tests.tiny import bridge_example, save_tiny_gguf, tiny_config, tiny_llama, tiny_tokenizer
 
@@ -145,6 +146,44 @@ def test_weights_in_several_files(cache: Path, tmp_path: Path) -> None:
         hashes.append(weights_hash(tmp_path / folder))
     assert hashes[0] == hashes[1]
     assert len(set(hashes)) == 3
+
+
+def test_an_exact_copy_of_the_default_reader_is_that_reader(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In other files, with the tied output layer or without it, in a precision that loses nothing."""
+    weights = {
+        "model.embed_tokens.weight": torch.arange(6.0).reshape(2, 3),
+        "model.norm.weight": torch.tensor([1.5, 1 + 2.0**-20, 3.0]),
+    }
+    output = {"lm_head.weight": weights["model.embed_tokens.weight"].clone()}
+    changed = {**weights, "model.norm.weight": torch.tensor([1.5, 1.0, 3.0])}
+    original = tmp_path / "original.safetensors"
+    save_file(weights, original)
+    monkeypatch.setattr(copies, "_NUMBER", 9)
+    monkeypatch.setattr(copies, "_VALUES", copies._values([original]))
+
+    def known(name: str, *files: dict[str, torch.Tensor]) -> bool:
+        (tmp_path / name).mkdir()
+        for number, tensors in enumerate(files):
+            save_file(tensors, tmp_path / name / f"model-{number}.safetensors")
+        return weights_hash(tmp_path / name) == copies.GGUF
+
+    assert known("alike", weights)
+    assert known("tied", weights | output)
+    assert known("split", *({name: tensor} for name, tensor in weights.items()))
+    assert known("double", {name: tensor.double() for name, tensor in weights.items()})
+    assert not known("changed", changed)
+    assert not known("half", {name: tensor.bfloat16() for name, tensor in weights.items()})
+    assert not known("renamed", {name.replace("norm", "other"): one for name, one in weights.items()})
+    assert not known("untied", weights | {"lm_head.weight": output["lm_head.weight"] + 1})
+    assert not known("finer", {name: tensor.double() + 1e-12 for name, tensor in weights.items()})
+
+
+def test_the_default_readers_values_are_known(default_reader: Reader) -> None:
+    folder = resolve(DEFAULT_READER)
+    assert weights_hash(folder) == copies.GGUF == default_reader.identity.weights
+    assert copies.known_as([folder / "model.safetensors"], "another") == copies.GGUF
 
 
 def test_a_folder_without_safetensors_has_no_hash(cache: Path, tmp_path: Path) -> None:

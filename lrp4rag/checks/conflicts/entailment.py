@@ -35,6 +35,7 @@ def scorer(model: str) -> Scorer:
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+    from lrp4rag.reader.lock import lock_of
     from lrp4rag.reader.weights import pretrained, reason
 
     try:
@@ -54,7 +55,8 @@ def scorer(model: str) -> Scorer:
 
     @torch.no_grad()
     def score(one: str, other: str) -> float:
-        encoded = tokenizer(one, other, return_tensors="pt", truncation=True, max_length=256)
+        with lock_of(tokenizer):
+            encoded = tokenizer(one, other, return_tensors="pt", truncation=True, max_length=256)
         return float(classifier(**encoded).logits[0].softmax(-1)[labels["contradiction"]])
 
     return score

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import Environment
@@ -16,6 +17,7 @@ from lrp4rag.experiments.paper.manifest import BASELINES, Beside, Known
 from lrp4rag.experiments.paper.verdicts import worded
 from lrp4rag.features.parts import MATRIX, PROMPT
 from lrp4rag.report import numbers
+from lrp4rag.report.markdown import Markdown
 from lrp4rag.report.templates import markdown_templates
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -31,9 +33,20 @@ def render(
     command: str,
     beside: Sequence[Beside] = (),
     *,
+    out: Path = Path(),
+    extractions: Sequence[str] = (),
+    empty: Mapping[str, str] = MappingProxyType({}),
     whole: bool = True,
 ) -> str:
-    """`results` by section, in reading order, all of them if `whole`; `shown` has the tables in Markdown."""
+    """`results` by section, in reading order, all of them if `whole`; `shown` has the tables in Markdown.
+    `extractions` are the commands that make the stores; `empty` says why a section has nothing to show. The
+    page in `out` links to pages of the documentation where they stand beside it.
+    """
+
+    def docs(title: str, page: str, place: str = "") -> Markdown:
+        there = (out.resolve().parent.parent / page).is_file()
+        return Markdown(f"[{title}](../../{page}{place})" if there else f"{title}, docs/{page} of lrp4rag")
+
     store = next(iter(context.subsets.values())).rows.store
     # What was left out anywhere, each once, and what would add it.
     notes = [note for result in results.values() for note in getattr(result, "left_out", ())]
@@ -45,6 +58,9 @@ def render(
             whole=whole,
             shown=shown,
             command=command,
+            extractions=extractions,
+            docs=docs,
+            empty=empty,
             subsets=context.subsets,
             sources={name: len(set(subset.groups)) for name, subset in context.subsets.items()},
             settings=context.settings,

@@ -24,6 +24,7 @@ from lrp4rag.experiments.paper import (
     transfer,
 )
 from lrp4rag.experiments.paper.context import Context, Exhibit
+from lrp4rag.experiments.paper.extraction import extractions
 from lrp4rag.experiments.paper.manifest import claim_results, link_to, manifest, write
 from lrp4rag.experiments.paper.page import render
 from lrp4rag.files import write_atomically
@@ -35,7 +36,8 @@ from lrp4rag.training.cache import Cell
 class Section:
     """`measure` computes a result of type `kind`, `show` makes figures and tables of it.
 
-    `honest` sections have the honest protocol only. `more` is what a result depends on that others do not;
+    `honest` sections have the honest protocol only. Where a result is `empty`, the page has what is `lacking`
+    in its place. `more` is what a result depends on that others do not;
     `version` is raised whenever the same settings give another result.
     """
 
@@ -46,6 +48,8 @@ class Section:
     honest: bool = True
     more: Callable[[Context], dict[str, Any]] = lambda _: {}
     version: int = 2
+    empty: Callable[[Any], bool] = lambda _: False
+    lacking: str = ""
 
     def cell(self, context: Context) -> Cell:
         """The whole result, under everything that it depends on."""
@@ -59,6 +63,9 @@ class Section:
         return Cell(key, self.kind, lambda: partial(self.measure, context))
 
 
+FEWEST_GENERATORS = 2
+"""Between which there is transfer."""
+
 SECTIONS = {
     section.name: section
     for section in (
@@ -71,6 +78,7 @@ SECTIONS = {
             honest=False,
             more=baselines.depends_on,
             version=3,
+            empty=lambda found: not found.generators,
         ),
         Section("thresholds", thresholds.Thresholds, thresholds.measure, thresholds.show, honest=False),
         Section("length", length.Lengths, length.measure, length.show, honest=False),
@@ -81,10 +89,31 @@ SECTIONS = {
             distributions.show,
             honest=False,
         ),
-        Section("ablations", ablations.Ablations, ablations.measure, ablations.show),
-        Section("implicit", implicit.Implicit, implicit.measure, implicit.show),
+        Section(
+            "ablations",
+            ablations.Ablations,
+            ablations.measure,
+            ablations.show,
+            empty=lambda found: not found.changes,
+            lacking="One change at a time: this store admits none.",
+        ),
+        Section(
+            "implicit",
+            implicit.Implicit,
+            implicit.measure,
+            implicit.show,
+            empty=lambda found: not any(one.changed for one in found.generators.values()),
+            lacking="Spans that are true, though no passage says so: too few responses have such, or others.",
+        ),
         Section("reliability", reliability.Diagrams, reliability.measure, reliability.show),
-        Section("transfer", transfer.Transfer, transfer.measure, transfer.show),
+        Section(
+            "transfer",
+            transfer.Transfer,
+            transfer.measure,
+            transfer.show,
+            empty=lambda found: len(found.tests) < FEWEST_GENERATORS,
+            lacking="Transfer between generators: these are responses of one.",
+        ),
         Section("findings", findings.Findings, findings.measure, findings.show, version=3),
     )
 }
@@ -135,13 +164,29 @@ def reproduce(
             seconds[section.name] = context.cache.seconds([cell])
     files: list[Path] = []
     shown: dict[str, str] = {}
+    empty = {name: SECTIONS[name].lacking for name, one in results.items() if SECTIONS[name].empty(one)}
     for name, result in results.items():
+        if name in empty:
+            continue
         exhibit = SECTIONS[name].show(result)
         files += _write(exhibit, out)
         shown |= {title: markdown(table) for title, table in exhibit.shown.items()}
     page = out / PAGE
     whole = len(results) == len(SECTIONS)
-    write_atomically(page, render(context, results, shown, command, others, whole=whole))
+    write_atomically(
+        page,
+        render(
+            context,
+            results,
+            shown,
+            command,
+            others,
+            out=out,
+            extractions=list(extractions(context)),
+            empty=empty,
+            whole=whole,
+        ),
+    )
     files.append(page)
     write(out, manifest(context, command, seconds, files, out), earlier)
     return Reproduction(page, tuple(files))

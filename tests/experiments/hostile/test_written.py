@@ -130,7 +130,7 @@ def test_the_page_of_a_reproduction(name: str) -> None:
             for title, table in SECTIONS[section].show(result).shown.items()
         }
         assert all("/" not in title and len(title) < 100 for title in shown)
-        return render(context_named(called), results, shown, called)
+        return render(context_named(called), results, shown, called, extractions=[called])
 
     made = page(name)
     assert structure(made) == known("reproduction", page, harmless(name))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -18,10 +19,12 @@ from click.testing import CliRunner
 
 from lrp4rag.cli import main
 from lrp4rag.errors import InputError
+from lrp4rag.example import Label
 from lrp4rag.experiments.cli.reproduce import SECTIONS as NAMES
+from lrp4rag.experiments.paper.extraction import extraction
 from lrp4rag.experiments.paper.manifest import KIND, read
 from lrp4rag.experiments.paper.run import SECTIONS
-from tests.experiments.paper.stores import LARGE, SMALL, store
+from tests.experiments.paper.stores import LARGE, SMALL, examples, store
 
 OPTIONS = ["--bootstrap", "20", "--length-step", "125", "--workers", "1"]
 
@@ -55,7 +58,6 @@ def test_the_page_shows_everything_and_every_link_leads_somewhere(made):
     out = made[0] / "out"
     page = (out / "README.md").read_text()
     links = {link for link in re.findall(r"\]\(([^)#]+)\)", page) if not link.startswith("http")}
-    links -= {"../../confounds.md", "../../baselines/README.md"}
     assert [link for link in links if not (out / link).is_file()] == []
     shown = {path.name for path in out.iterdir()} - {"README.md", "manifest.json"}
     assert {name for name in shown if not name.endswith(".md")} <= links
@@ -71,6 +73,64 @@ def test_the_page_shows_everything_and_every_link_leads_somewhere(made):
     for word in ("nan", "None", "undefined", "{{", "{%"):
         assert word not in page
     assert "\n\n\n\n" not in page
+    assert (
+        "lrp4rag extract DATA --store full --reader tiny --parts relevance,signals,prompt --matrix 64x16\n"
+        in page
+    )
+    assert "lrp4rag extract DATA --store Variant --reader tiny --composite cp_lrp --parts relevance\n" in page
+
+
+def test_a_page_of_ones_own_data_has_no_empty_section_and_no_dead_link(tmp_path, cache):
+    """One generator that the paper does not have, no span that is true, no baseline, and no other store."""
+    rows = [
+        replace(one, labels=tuple(Label(one.start, one.end) for one in one.labels or ()))
+        for one in examples(generators=("ours",))
+    ]
+    mine, out = store(tmp_path / "mine", rows, parts=()), tmp_path / "out"
+    arguments = ["--store", mine, "--out", out, "--cache", cache, *OPTIONS]
+    run(*arguments, "--section", "table2")
+    assert "## In short" not in (out / "README.md").read_text()
+    run(*arguments)
+    page = (out / "README.md").read_text()
+    links = {link for link in re.findall(r"\]\(([^)#]+)\)", page) if not link.startswith("http")}
+    assert [link for link in links if not (out / link).is_file()] == []
+    places = set(re.findall(r"\]\(#([^)]+)\)", page))
+    titles = re.findall(r"^#+ (.+)$", page, flags=re.MULTILINE)
+    assert places <= {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+    for title in ("the paper's baselines", "Transfer between generators", "Spans that are true"):
+        assert not [one for one in titles if title in one]
+    assert not re.search(r"^(#+) .+\n\s*(\1 |\Z)", page, flags=re.MULTILINE), "a title without a text"
+    assert "* Transfer between generators: these are responses of one." in page
+    assert "The paper has no figures for these generators." in page
+    assert not list(out.glob("transfer*"))
+    # Where the documentation stands beside it, it is linked.
+    beside = tmp_path / "docs" / "results" / "ours"
+    (tmp_path / "docs" / "confounds.md").parent.mkdir()
+    (tmp_path / "docs" / "confounds.md").write_text("# Confounds\n")
+    run("--store", mine, "--out", beside, "--cache", cache, *OPTIONS, "--section", "table2")
+    assert "[Confounds](../../confounds.md)" in (beside / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changed", "extras", "generators", "words"),
+    [
+        ({}, (), (), "--parts relevance"),
+        ({"composite": "paper"}, ("prompt",), (), "--composite paper --parts relevance,prompt"),
+        ({"truncation": "passages"}, (), ("a b",), "--truncate passages --parts relevance --generator 'a b'"),
+        ({"reader": {"chat_template": False}}, (), (), "--no-chat-template --parts relevance"),
+        (
+            {"reader": {"name": "/x/mine", "dtype": "bfloat16"}},
+            (),
+            (),
+            "--reader mine --dtype bfloat16 --parts relevance",
+        ),
+        ({}, ("matrix-64x16",), (), "--parts relevance --matrix 64x16"),
+    ],
+)
+def test_the_command_that_makes_a_store_is_told_from_it(changed, extras, generators, words):
+    reader = {"name": "smollm2-135m", "dtype": "float32", "chat_template": True} | changed.pop("reader", {})
+    made = {"composite": "attnlrp", "truncation": "error", "reader": reader} | changed
+    assert extraction("s", made, extras, generators) == f"lrp4rag extract DATA --store s {words}"
 
 
 def test_tables_of_the_page_are_also_files_of_their_own(made):
