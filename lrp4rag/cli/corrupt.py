@@ -9,9 +9,9 @@ import click
 
 from lrp4rag.cli.command import command
 from lrp4rag.cli.inputs import data_files, load_data
-from lrp4rag.cli.options import GENERATOR, LIMIT, count, file_option, repeatable
+from lrp4rag.cli.options import GENERATOR, LIMIT, check_written, count, file_option, repeatable
 from lrp4rag.errors import InputError
-from lrp4rag.files import check_output, written_atomically
+from lrp4rag.files import written_atomically
 from lrp4rag.terminal import say
 
 # As options write them; the harmful edits are imported late.
@@ -79,7 +79,7 @@ def corrupt(
     from lrp4rag.training.pairs.corrupt import families_of
     from lrp4rag.training.train import labelled
 
-    check_output(out, data_files(data))
+    check_written(out, data_files(data))
     examples = labelled(load_data(data, generator, limit), data)
     faithful = sum(example.labels == () for example in examples)
     if not faithful:
