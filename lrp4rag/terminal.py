@@ -12,6 +12,9 @@ from lrp4rag.errors import LONGEST
 from lrp4rag.strict_json import finite_or_none
 from lrp4rag.text import clipped, visible
 
+NARROWEST = 40
+"""Columns: what is written for a narrower terminal is wrapped by it."""
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -48,4 +51,6 @@ def open_console(*, stderr: bool = False, **options: Any) -> Console:
                 else:
                     yield Segment(shown, segment.style)
 
-    return Plain(stderr=stderr, markup=False, emoji=False, highlight=False, **options)
+    console = Plain(stderr=stderr, markup=False, emoji=False, highlight=False, **options)
+    console.width = max(console.width, NARROWEST)  # COLUMNS can be anything, and at 0 nothing is printed
+    return console
