@@ -38,7 +38,12 @@ KINDS = (
     help=f"Make only faults of this kind: {', '.join(KINDS)}; repeatable.  [default: all]",
 )
 @count("--faults", default=1, help="Most faults of a copy.")
-@count("--each", default=1, help="Most copies with faults of a response, and as many harmless ones.")
+@click.option(
+    "--each",
+    default=1,
+    type=click.IntRange(1, 1000),
+    help="Most copies with faults of a response, and as many harmless ones.",
+)
 @click.option("--no-harmless", is_flag=True, help="Make no harmless copies.")
 @click.option("--seed", default=0, type=click.IntRange(0), help="Another seed gives other pairs.")
 @GENERATOR
