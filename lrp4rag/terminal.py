@@ -104,12 +104,16 @@ def _fitting(table: Table, console: Console, options: ConsoleOptions) -> Table |
             more = max(0, min(most[k] - least[k], spare // narrow)) if least[k] < most[k] else 0
             spare, narrow = spare - more, narrow - (least[k] < most[k])
             cut = console.is_terminal and table.columns[k].no_wrap and most[k] > LONGEST_FIGURE
-            shape = {
-                "width": max(least[k] + more, 1),
-                "no_wrap": cut,
-                "overflow": "ellipsis" if cut else "fold",
-            }
-            columns.append(replace(table.columns[k], ratio=None, _index=place, **shape))
+            columns.append(
+                replace(
+                    table.columns[k],
+                    width=max(least[k] + more, 1),
+                    ratio=None,
+                    no_wrap=cut,
+                    overflow="ellipsis" if cut else "fold",
+                    _index=place,
+                )
+            )
         made = copy(table)
         made.columns, made.title, made.expand = columns, title, False
         return made
