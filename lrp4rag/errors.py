@@ -48,8 +48,11 @@ class RelevanceError(LRP4RAGError):
 
 
 def first_line(error: BaseException) -> str:
-    """What another library's error says, in a line: some bring pages of advice."""
-    lines = str(error).strip().splitlines()
+    """What another library's error says, in a line: some bring pages of advice. A line that ends with a colon
+    says nothing without the one after it."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    while len(lines) > 1 and lines[0].rstrip().endswith(":"):
+        lines[:2] = [" ".join(lines[:2])]
     return one_line(lines[0], 300) if lines else type(error).__name__
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, InitVar, dataclass, replace
-from typing import Any, Literal
+from dataclasses import KW_ONLY, InitVar, dataclass, fields, replace
+from itertools import pairwise
+from numbers import Real
+from typing import Any, Literal, TypeVar
 
 from lrp4rag.errors import InputError
 from lrp4rag.hashes import json_hash
 from lrp4rag.source import Source
-from lrp4rag.text import surrogate_in
+from lrp4rag.text import exact, surrogate_in
+from lrp4rag.types import require_whole
 
 # The wording of RAGTruth's question-answering prompts, so that what users render looks like what
 # the bundled detector was trained on.
@@ -60,8 +64,9 @@ class Example:
     the same text stands in several places. `labels` is None when nobody annotated the response, and empty
     when it was found faithful. `source` groups the examples that share a question and passages
     (cross-validation never splits a group); it defaults to their hash. `generator` names the model that wrote
-    the response. A passage may be given as a `Source`, with what is known of it; `sources` are all of them,
-    and `passages` what is read of them; given `sources` tell what is known of the passages that they have.
+    the response. A passage may be given as a `Source`, or an object with its fields; `sources` are all of
+    them, and `passages` what is read of them; given `sources` tell what is known of the passages that they
+    have.
 
     A passage without text is left out of the prompt, and the others keep their numbers.
 
@@ -85,13 +90,21 @@ class Example:
     template: InitVar[str | None] = None
 
     def __post_init__(self, template: str | None) -> None:
+        for name in ("question", "response", "prompt", "id", "source", "generator"):
+            if isinstance(text := getattr(self, name), str):
+                self._set(**{name: exact(text)})
         given: object = self.passages
-        if isinstance(given, str) or not isinstance(given, Sequence):
+        if isinstance(given, str | bytes) or not isinstance(given, Sequence):
             raise InputError("give a list of texts, one for each passage", field="passages")
-        parts: tuple[Any, ...] = tuple(given)
+        parts = tuple(_passage(one, f"passages[{k}]") for k, one in enumerate(given))
         self._set(passages=tuple(one.read if isinstance(one, Source) else one for one in parts))
         known = {one.read: one for one in (*self.sources, *parts) if isinstance(one, Source)}
         self._set(sources=tuple(known.get(text) or Source(text) for text in self.passages))
+        self._set(passages=tuple(one.read for one in self.sources))
+        if self.labels is not None:
+            self._set(labels=_exact_all(self.labels, Label, "labels"))
+        self._set(spans=_exact_all(self.spans, Span, "spans"))
+        _require_scores(self.sources)
         self._require(template)
         if not self.source:
             self._set(source=self.content_hash)
@@ -101,6 +114,8 @@ class Example:
             self._set(prompt=prompt, spans=spans)
         elif not self.spans:
             self._set(spans=locate(self.prompt, self.question, self.passages))
+        else:
+            _require_places(self.spans, len(self.prompt), len(self.passages))
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
@@ -161,6 +176,71 @@ class Example:
     def with_response(self, response: str) -> Example:
         """The same example with another (unlabelled) response."""
         return replace(self, response=response, labels=None)
+
+
+def _passage(given: object, field: str) -> str | Source:
+    """One that is given as an object with a text, as in JSON, is a `Source`."""
+    if isinstance(given, str | Source):
+        return given
+    if not isinstance(given, Mapping):
+        raise InputError(f"a text is needed, not {type(given).__name__}", field=field)
+    known = {one.name for one in fields(Source)}
+    if unknown := [name for name in given if name not in known]:
+        raise InputError(
+            f"a passage has no field {unknown[0]!r}; it has {', '.join(sorted(known))}", field=field
+        )
+    if "text" not in given:
+        raise InputError("a passage needs a text", field=f"{field}.text")
+    return Source(**given)
+
+
+def _require_scores(sources: Sequence[Source]) -> None:
+    for k, one in enumerate(sources):
+        score: object = one.score
+        if score is not None and (
+            isinstance(score, bool) or not isinstance(score, Real) or not math.isfinite(score)
+        ):
+            raise InputError("a number is needed", field=f"passages[{k}].score")
+
+
+Marked = TypeVar("Marked", Label, Span)
+
+
+def _exact_all(given: object, kind: type[Marked], field: str) -> tuple[Marked, ...]:
+    """Labels or spans with plain texts and numbers; raises `InputError` for what is none."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError(f"give a list of {kind.__name__}s", field=field)
+    found = []
+    for k, one in enumerate(given):
+        if not isinstance(one, kind):
+            raise InputError(f"a {kind.__name__} is needed, not {type(one).__name__}", field=f"{field}[{k}]")
+        exactly: dict[str, Any] = {}
+        for name, value in ((part.name, getattr(one, part.name)) for part in fields(one)):
+            if name in ("start", "end", "index"):
+                require_whole(value, f"{field}[{k}].{name}")
+            exactly[name] = exact(value) if isinstance(value, str) else value
+        found.append(replace(one, **exactly))
+    return tuple(found)
+
+
+def _require_places(spans: Sequence[Span], length: int, passages: int) -> None:
+    """Raise `InputError` for spans outside the prompt, of parts that there are not, or with characters in
+    common."""
+    for k, one in enumerate(spans):
+        if not 0 <= one.start < one.end <= length:
+            raise InputError(
+                f"span {one.start}..{one.end} lies outside the prompt, which has {length} characters",
+                field=f"spans[{k}]",
+            )
+        if one.kind not in ("passage", "question") or not 0 <= one.index < (
+            passages if one.kind == "passage" else 1
+        ):
+            raise InputError(f"there is no {one.kind} {one.index} (counted from 0)", field=f"spans[{k}]")
+    for before, after in pairwise(sorted(spans, key=lambda one: one.start)):
+        if after.start < before.end:
+            raise InputError(
+                f"{before.start}..{before.end} and {after.start}..{after.end} overlap", field="spans"
+            )
 
 
 def _names_of(sources: Sequence[Source]) -> dict[str, str]:

@@ -159,7 +159,7 @@ def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
     _require_replaceable(path)
     if path.exists():
         for given in inputs:
-            if Path(given).exists() and path.samefile(given):
+            if os.path.exists(given) and path.samefile(given):
                 raise InputError("this is read as input; name another file for the output", path=path)
         if path.name in _KEPT_NAMES or path.suffix in _KEPT_ENDINGS or path.name.endswith(".index.json"):
             raise InputError("this file is part of a store, a detector or a model; name another", path=path)

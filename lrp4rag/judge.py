@@ -26,12 +26,13 @@ from lrp4rag.example import Example, Span
 from lrp4rag.hashes import json_hash
 from lrp4rag.lrp.families import can_pull, family_of
 from lrp4rag.lrp.interrupt import interruptible
-from lrp4rag.reader.encoding import Truncation
+from lrp4rag.reader.encoding import Truncation, require_truncation
 from lrp4rag.reader.reader import Reader, load_reader
 from lrp4rag.report.html import html_page
 from lrp4rag.report.record import record
 from lrp4rag.report.summary import html_summary
 from lrp4rag.report.words import reasons_of, verdict_words
+from lrp4rag.types import require_whole
 
 Prevalence = float | Literal["estimate"]
 
@@ -100,6 +101,10 @@ class Detector:
         Raises `InputError` for a reader without relevance rules, and where the detector was trained with
         another one.
         """
+        require_truncation(truncation)
+        if max_memory is not None:
+            require_whole(max_memory, "max_memory", 1)
+        require_whole(prompt_bytes, "prompt_bytes", 0)
         card = fitted.card
         _ = family_of(reader.model)
         fitted.require(reader.identity.as_dict(), card.composite, card.target)
@@ -224,7 +229,12 @@ class Detector:
         flagged. Raises `InputError` naming the first example that cannot be judged, for a prevalence that the
         detector cannot shift to, and for too few responses to estimate it from.
         """
+        if isinstance(examples, str | Example) or not isinstance(examples, Iterable):
+            raise InputError("give a list of Examples", field="examples")
         given = list(examples)
+        for k, one in enumerate[object](given):
+            if not isinstance(one, Example):
+                raise InputError(f"an Example is needed, not {type(one).__name__}", field=f"examples[{k}]")
         self._check_prevalence(prevalence, len(given))
         for k, example in enumerate(given):
             if example.response is None:
@@ -247,7 +257,7 @@ class Detector:
         _ = self.fitted.assumed_prevalence
         if prevalence == "estimate":
             require_enough(responses)
-        elif isinstance(prevalence, Real):
+        elif not isinstance(prevalence, bool) and isinstance(prevalence, Real):
             check_prevalence(float(prevalence))
         else:
             raise InputError(f"give a number or 'estimate', not {prevalence!r}", field="prevalence")

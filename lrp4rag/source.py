@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lrp4rag.text import exact
+
 NAMES = ("id", "title", "version", "effective", "expires", "topic")
 
 
@@ -21,6 +23,11 @@ class Source:
     expires: str | None = None
     topic: str | None = None
     score: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("text", *NAMES):
+            if isinstance(given := getattr(self, name), str):
+                object.__setattr__(self, name, exact(given))
 
     @property
     def read(self) -> str:

@@ -6,14 +6,24 @@ Nothing else in the package prints (a test looks). Rich and click are imported l
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from lrp4rag.errors import LONGEST
 from lrp4rag.strict_json import finite_or_none
 from lrp4rag.text import clipped, visible
 
+NARROWEST = 40
+"""Columns: what is written for a narrower terminal is wrapped by it."""
+LONGEST_FIGURE, LEAST_TEXT = 24, 16
+"""Columns of a cell that is printed whole, and those that a longer one has at least."""
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, Group
+    from rich.table import Table
+    from rich.text import TextType
 
 
 _OPTIONS = {
@@ -49,17 +59,77 @@ def say_json(record: Any, *, indent: int | None = None) -> None:
 
 
 def open_console(*, stderr: bool = False, **options: Any) -> Console:
-    """A console that reads no markup, and shows control characters of what it is given to print."""
+    """A console that reads no markup, shows control characters of what it is given to print, and cuts no
+    figures: tables that are too wide wrap."""
     from rich.console import Console
     from rich.segment import Segment
+    from rich.table import Table
 
     class Plain(Console):
-        def render(self, *args: Any, **kwargs: Any) -> Any:
-            for segment in super().render(*args, **kwargs):
+        def render(self, renderable: Any, options: Any = None) -> Any:
+            if isinstance(renderable, Table):
+                renderable = _fitting(renderable, self, options or self.options)
+            for segment in super().render(renderable, options):
                 shown = visible(segment.text)
                 if segment.control or shown == segment.text:
                     yield segment
                 else:
                     yield Segment(shown, segment.style)
 
-    return Plain(stderr=stderr, markup=False, emoji=False, highlight=False, **options)
+    console = Plain(stderr=stderr, markup=False, emoji=False, highlight=False, **options)
+    console.width = max(console.width, NARROWEST)  # COLUMNS can be anything, and at 0 nothing is printed
+    return console
+
+
+def _fitting(table: Table, console: Console, options: ConsoleOptions) -> Table | Group:
+    """The table where it fits; else its columns in as many tables below each other as it takes, each with the
+    first column. Names and long texts wrap; on a terminal, long texts are cut where their column says so."""
+    from rich.console import Group
+    from rich.measure import Measurement
+
+    if all(column.width is not None for column in table.columns):
+        return table  # as it comes from here
+    wide = options.update(width=10_000)
+    _, right, _, left = table.padding
+    between, edges = right + left + bool(table.box), (1 if table.show_edge else -1) if table.box else 0
+    room = options.max_width - edges + (0 if table.pad_edge else right + left)
+    least, most, whole = [], [], []
+    for k, column in enumerate(table.columns):
+        heading = Measurement.get(console, wide, column.header)
+        cells = [Measurement.get(console, wide, cell) for cell in column.cells]
+        most.append(max([heading.minimum, *(cell.maximum for cell in cells)]))
+        whole.append(max(most[-1], heading.maximum))
+        word = max([heading.minimum, *(cell.minimum for cell in cells)])
+        name = k == 0 and not column.no_wrap and word <= LONGEST_FIGURE
+        least.append(word if name else most[-1] if most[-1] <= LONGEST_FIGURE else LEAST_TEXT)
+    if sum(whole) + between * len(whole) <= room:
+        return table
+    parts = [[0]]
+    for k in range(1, len(least)):
+        if len(parts[-1]) > 1 and sum(least[j] + between for j in [*parts[-1], k]) > room:
+            parts.append([0])
+        parts[-1].append(k)
+
+    def part(numbers: Sequence[int], title: TextType | None) -> Table:
+        spare = room - sum(least[k] + between for k in numbers)
+        narrow = sum(least[k] < most[k] for k in numbers)
+        columns = []
+        for place, k in enumerate(numbers):
+            more = max(0, min(most[k] - least[k], spare // narrow)) if least[k] < most[k] else 0
+            spare, narrow = spare - more, narrow - (least[k] < most[k])
+            cut = console.is_terminal and table.columns[k].no_wrap and most[k] > LONGEST_FIGURE
+            columns.append(
+                replace(
+                    table.columns[k],
+                    width=max(least[k] + more, 1),
+                    ratio=None,
+                    no_wrap=cut,
+                    overflow="ellipsis" if cut else "fold",
+                    _index=place,
+                )
+            )
+        made = copy(table)
+        made.columns, made.title, made.expand = columns, title, False
+        return made
+
+    return Group(*(part(numbers, None if place else table.title) for place, numbers in enumerate(parts)))

@@ -146,6 +146,12 @@ def clipped(text: str, limit: int) -> str:
     return f"{text[:kept]} … ({behind - kept:,} characters) … {text[behind:]}"
 
 
+def exact(text: str) -> str:
+    """The same characters as a plain str: subclasses can have methods of their own, such as markup that
+    nothing escapes."""
+    return str.__str__(text)
+
+
 def surrogate_in(text: str) -> int | None:
     """Where a lone surrogate is, half a character, which no file and no tokenizer can hold; None for none."""
     try:

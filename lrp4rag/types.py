@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Annotated, Any, Protocol, TypeVar
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
+from lrp4rag.errors import InputError
 from lrp4rag.text import one_line
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Bounded = Annotated[float, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
+
+def _no_truth(given: Any) -> Any:
+    """Python, and pydantic, take true for 1."""
+    if isinstance(given, bool):
+        raise ValueError("a number is needed, not true or false")
+    return given
+
+
+Whole = Annotated[int, BeforeValidator(_no_truth)]
+Number = Annotated[float, BeforeValidator(_no_truth)]
+Finite = Annotated[Number, Field(allow_inf_nan=False)]
+Bounded = Annotated[Number, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
 """Slopes, offsets and logits: what is larger overflows in the arithmetic after it."""
-Probability = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1)]
-Count = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
+Probability = Annotated[Number, Field(allow_inf_nan=False, ge=0, le=1)]
+Count = Annotated[Whole, Field(ge=0)]
+Positive = Annotated[Whole, Field(ge=1)]
 
 
 class _Named(Protocol):
@@ -41,6 +53,13 @@ def first_fault(error: ValidationError) -> tuple[str, str | None]:
     first = error.errors()[0]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
     return first["msg"].removeprefix("Value error, "), place.lstrip(".") or None
+
+
+def require_whole(given: object, field: str, least: int | None = None) -> None:
+    """Raise `InputError` where an argument is no whole number of at least `least`."""
+    if isinstance(given, bool) or not isinstance(given, Integral) or (least is not None and given < least):
+        wanted = "a whole number" if least is None else f"a whole number from {least}"
+        raise InputError(f"{wanted} is needed, not {one_line(repr(given), 60)}", field=field)
 
 
 def not_finite(arrays: Mapping[str, Any]) -> str | None:

@@ -18,6 +18,7 @@ from lrp4rag.example import (
     locate,
     render,
 )
+from lrp4rag.source import Source
 
 QUESTION = "When was it opened?"
 PASSAGES = ["The bridge was opened in 1901.", "The river runs under it."]
@@ -155,6 +156,38 @@ FAULTS: list[tuple[dict[str, object], str]] = [
         ({"response": None, "labels": labels}, r"field 'labels': .*need a response")
         for labels in ((), (Label(0, 1),))
     ),
+    *(({"labels": labels}, "field 'labels': give a list of Labels") for labels in ("all", 3)),
+    *(
+        ({"labels": [label]}, r"field 'labels\[0\]': a Label is needed")
+        for label in ((0, 2), {"start": 0, "end": 2}, "0..2", Span("passage", 0, 0, 2))
+    ),
+    *(({"labels": [Label(0, end)]}, r"field 'labels\[0\].end': a whole number") for end in (True, 2.0, "2")),
+    ({"labels": [Label(0, 2, kind=3)]}, r"field 'labels\[0\].kind': a text is needed"),
+    *(
+        ({"prompt": "Q P1", "spans": spans}, rf"field 'spans.*{message}")
+        for spans, message in (
+            ([Span("passage", 0, 2, 9)], "outside the prompt, which has 4 characters"),
+            ([Span("passage", 0, -2, 2)], "outside the prompt"),
+            ([Span("passage", 0, 2, 2)], "outside the prompt"),
+            ([Span("passage", 7, 2, 4)], "there is no passage 7"),
+            ([Span("passage", -1, 2, 4)], "there is no passage -1"),
+            ([Span("answer", 0, 2, 4)], "there is no answer 0"),
+            ([Span("passage", 0, 1, 4), Span("question", 0, 0, 2)], r"0\.\.2 and 1\.\.4 overlap"),
+            ([(0, 2)], "a Span is needed"),
+            ([Span("passage", 0, 0, True)], "a whole number"),
+        )
+    ),
+    *(
+        ({"passages": [passage]}, rf"field 'passages\[0\]{message}")
+        for passage, message in (
+            ({"txt": "P"}, "': a passage has no field 'txt'"),
+            ({"title": "T"}, ".text': a passage needs a text"),
+            ({"text": 3}, "': a text is needed"),
+            ({"text": "P", "title": 3}, ".title': a text is needed"),
+            ({"text": "P", "score": True}, ".score': a number is needed"),
+            (["P"], "': a text is needed, not list"),
+        )
+    ),
 ]
 
 
@@ -180,6 +213,46 @@ def test_an_empty_passage_is_no_part_of_the_prompt_and_the_others_keep_their_num
 def test_what_is_wrong_is_named(change: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         create(**change)
+
+
+def test_a_passage_may_be_an_object() -> None:
+    given = {"text": "In 1874.", "title": "Bridge", "score": 0.5}
+    assert create(passages=[given, "P"]) == create(passages=[Source(**given), "P"])
+
+
+class Loud(str):
+    """What it says of itself is not what it holds."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "<b>loud</b>"
+
+    __html__ = __repr__ = __str__
+
+    def __format__(self, _: str) -> str:
+        return "<b>loud</b>"
+
+    def strip(self, _: object = None) -> str:
+        return "loud"
+
+
+def test_no_text_brings_methods_of_its_own() -> None:
+    """Such as markup, which pages would not escape."""
+    names = {"id": "a", "source": "s", "generator": "g"}
+    texts = {"question": "Q?", "response": "R."} | names
+    passages = [Source(Loud("P"), title=Loud("T")), Loud("N"), {Loud("text"): Loud("M")}]
+    loud = create(
+        **{name: Loud(text) for name, text in texts.items()},
+        passages=passages,
+        labels=[Label(0, 1, Loud("k"))],
+    )
+    plain = create(**texts, passages=[Source("P", title="T"), "N", "M"], labels=(Label(0, 1, "k"),))
+    assert loud == plain
+    held = [getattr(loud, name) for name in (*texts, "prompt")] + list(loud.passages)
+    held += [text for one in loud.sources for text in (one.text, one.title) if text is not None]
+    held += [label.kind for label in loud.labels or ()]
+    assert {type(text) for text in held} == {str}
 
 
 def test_another_response_is_checked_too() -> None:

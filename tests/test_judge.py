@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from lrp4rag import Detector, Example, InputError, attribute
 from lrp4rag.classifiers import Features
+from lrp4rag.classifiers.analysis import Analyser
+from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.prevalence import FEWEST, at_prevalence, estimated_prevalence
 from lrp4rag.features import replay
 from lrp4rag.judge import grouped_by_prompt
@@ -198,6 +201,68 @@ def test_it_holds_its_reader_in_relevance_mode_and_lets_it_go(detector: Detector
 def test_what_cannot_be_judged_is_named(detector: Detector, given: tuple[object, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         detector.judge(*given)
+
+
+@pytest.mark.parametrize(
+    ("examples", "message"),
+    [
+        (["a"], r"field 'examples\[0\]': an Example is needed, not str"),
+        ([Example(QUESTION, PASSAGES, RESPONSE), None], r"field 'examples\[1\]': an Example is needed"),
+        ("abc", "field 'examples': give a list"),
+        (Example(QUESTION, PASSAGES, RESPONSE), "field 'examples': give a list"),
+        (7, "field 'examples': give a list"),
+    ],
+)
+def test_what_is_no_example_is_named(detector: Detector, examples: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        detector.judge_many(examples)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("truncation", value) for value in ("yes", None, True, "Passages")),
+        *(("max_memory", value) for value in (-1, 0, True, 2.5, "4GB")),
+        *(("prompt_bytes", value) for value in (-1, False, None)),
+    ],
+)
+def test_an_argument_that_is_none_is_named(detector: Detector, name: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"field '{name}'"):
+        Detector(detector.fitted, detector.reader, **{name: value})
+
+
+def test_other_ways_in_check_their_arguments_too(tiny_reader: Reader) -> None:
+    example = Example(QUESTION, PASSAGES, RESPONSE)
+    with pytest.raises(InputError, match="field 'truncation'"):
+        tiny_reader.encode(example, truncation="yes")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="field 'max_new_tokens'"):
+        tiny_reader.generate(example, max_new_tokens=0)
+    with pytest.raises(InputError, match="field 'max_memory'"):
+        attribute(tiny_reader, tiny_reader.encode(example), max_memory=-1)
+
+
+def test_no_evidence_is_computed_without_a_verdict(plain: Detector, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes minutes on a long prompt, and none is shown."""
+    asked: list[bool] = []
+    monkeypatch.setattr(Analyser, "with_evidence", lambda self, analysis: asked.append(True) or analysis)
+    assert plain.judge(QUESTION, PASSAGES, RESPONSE).hallucinated is not None
+    assert asked == [True]
+    strange = Unlike("prompt tokens", "longer than any", decides=True)
+    monkeypatch.setattr("lrp4rag.classifiers.detector.unlike", lambda *_: ((strange,),))
+    verdict = plain.judge(QUESTION, PASSAGES, RESPONSE)
+    assert verdict.hallucinated is None
+    assert verdict.probability is not None
+    assert asked == [True]
+
+
+def test_a_page_escapes_what_calls_itself_markup(plain: Detector) -> None:
+    markup = pytest.importorskip("markupsafe").Markup
+    live = "<img src=x onerror=alert(1)>"
+    example = Example(QUESTION, [markup(f"P {live}")], markup(f"It was 1874. {live}"), id=markup(live))
+    verdict = plain.judge(example)
+    for page in (verdict.to_html(), verdict._repr_html_()):
+        assert live not in page
+        assert "&lt;img src=x" in page
 
 
 def test_a_detector_is_refused_another_reader(detector: Detector, bundled: Detector) -> None:

@@ -195,7 +195,12 @@ class Analyser:
             self.detector.card.target if self.detector else "response",
             passages_only="passages" in record.signals,
         )
-        if evidence and record.relevance is None and can_pull(self.reader.model):
+        if (
+            evidence
+            and verdict.hallucinated is not None
+            and record.relevance is None
+            and can_pull(self.reader.model)
+        ):
             with _timed(seconds, "pull evidence"):
                 analysis = self.with_evidence(analysis)
         if rows or tokens:

@@ -27,7 +27,7 @@ from lrp4rag.features.table import TokenTable
 from lrp4rag.lrp.composites import composite_named
 from lrp4rag.lrp.resample import Mode
 from lrp4rag.reader.identity import require_identity
-from lrp4rag.types import Count, Finite, Positive, Probability
+from lrp4rag.types import Count, Finite, Positive, Probability, Whole
 
 
 class _Frozen(BaseModel):
@@ -38,9 +38,9 @@ class _Frozen(BaseModel):
 class Interval(_Frozen):
     """A value and its 95 % bootstrap interval over sources; None where it is undefined."""
 
-    value: float | None
-    low: float | None
-    high: float | None
+    value: Finite | None
+    low: Finite | None
+    high: Finite | None
 
 
 Metrics = dict[str, Interval]
@@ -298,14 +298,14 @@ class Card(_Frozen):
     that was hallucinated where probabilities were fitted) come with token detectors.
     """
 
-    format: int
+    format: Whole
     classifier: str
     settings: str
     reader: dict[str, Any]
     composite: str
     target: str
     input: Annotated[SerializeAsAny[ModelInput], BeforeValidator(_of_its_kind)]
-    feature_version: int
+    feature_version: Whole
     threshold: Probability
     rows: Count
     hallucinated: Count

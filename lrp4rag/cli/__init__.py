@@ -89,7 +89,8 @@ class _Group(click.Group):
         except OSError as error:  # files: permissions, full disks, folders where files should be
             if error.errno == errno.EPIPE:
                 raise
-            tell("Error", error)
+            named = error.filename and error.strerror
+            tell("Error", f"{error.filename}: {error.strerror}" if named else error)
             ctx.exit(1)
         except (click.exceptions.Exit, click.exceptions.Abort):
             raise
@@ -123,6 +124,8 @@ def main() -> None:
     Start with:
       lrp4rag analyse examples/hallucinated.json --html page.html
     """
+    if sys.stdout is None:
+        raise LRP4RAGError("standard output is closed, and what is printed would be lost; redirect it")
     os.environ[QUIET] = "1"  # for the processes that this one starts
     quiet_libraries()
     # A response may hold what the terminal's encoding lacks; that must not end the work.

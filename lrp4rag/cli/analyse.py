@@ -22,13 +22,14 @@ from lrp4rag.cli.options import (
     PLACE,
     DetectorChoice,
     ReaderChoice,
+    check_written,
     detector_options,
     detector_reader_options,
     file_option,
     policy_option,
 )
 from lrp4rag.errors import InputError
-from lrp4rag.files import absolute, absolute_name, check_folder, check_output, write_atomically
+from lrp4rag.files import absolute, absolute_name, check_folder, write_atomically
 from lrp4rag.terminal import open_console, say, say_json, tell
 from lrp4rag.text import one_line
 
@@ -97,12 +98,11 @@ def analyse(
     generator got it), "template", "labels", "source_id" and "generator".
     """
     outputs = [path for path in (html_path, png_path) if path is not None]
-    for path in outputs:  # before the expensive part
-        check_output(path, source.files)
-    if len({path.resolve() for path in outputs}) < len(outputs):
-        raise InputError("--html and --png name the same file")
+    _check_outputs(outputs, source)  # before the expensive part
     if fail_on_hallucination and choice.detector_name == "none":
         raise InputError("--fail-on-hallucination needs a detector")
+    if policy_path not in (None, NO_POLICY) and choice.detector_name == "none":
+        raise InputError("--policy decides on a verdict, and needs a detector")
     if tokens and html_path is None:
         raise InputError("--tokens is for the page; add --html FILE")
     engine.require_possible(reader)
@@ -169,6 +169,13 @@ def analyse(
                 examples, analysed, decided, as_json, detector, estimate=choice.estimates
             )
     ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
+
+
+def _check_outputs(outputs: Sequence[Path], source: Source) -> None:
+    if len({path.resolve() for path in outputs}) < len(outputs):
+        raise InputError("--html and --png name the same file")
+    for path in outputs:
+        check_written(path, source.files)
 
 
 def _write_files(

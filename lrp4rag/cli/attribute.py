@@ -9,9 +9,8 @@ import click
 
 from lrp4rag.cli.command import advanced, command
 from lrp4rag.cli.inputs import Source, example_options, work_through
-from lrp4rag.cli.options import JSON_LINES, ReaderChoice, file_option, reader_options
+from lrp4rag.cli.options import JSON_LINES, ReaderChoice, check_written, file_option, reader_options
 from lrp4rag.errors import InputError
-from lrp4rag.files import check_output
 from lrp4rag.terminal import open_console, say, say_json
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def attribute(
       lrp4rag attribute examples/grounded.json --layer 20 --response-granularity token
     """
     if png_path is not None:  # before the expensive part
-        check_output(png_path, source.files)
+        check_written(png_path, source.files)
     if rather_than is not None and target != "response":
         raise InputError("--rather-than sets the target; leave --target out")
     examples = source.read()

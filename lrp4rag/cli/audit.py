@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrp4rag.cli.options import PATH, file_option, together
+from lrp4rag.cli.options import PATH, check_written, file_option, together
 from lrp4rag.errors import InputError
 from lrp4rag.terminal import say, say_json
 from lrp4rag.text import one_line
@@ -85,6 +85,7 @@ def export(file: Path, database: str, as_json: bool) -> None:
     """
     from lrp4rag.service.audit import AuditLog
 
+    check_written(file)
     with AuditLog.open(database, read_only=True) as log:
         count = log.export(file)
     _print(as_json, f"{count} entries written to {file}", entries=count, file=str(file))

@@ -9,9 +9,9 @@ import click
 
 from lrp4rag.cli.command import command
 from lrp4rag.cli.inputs import data_files, load_data
-from lrp4rag.cli.options import GENERATOR, LIMIT, count, file_option, repeatable
+from lrp4rag.cli.options import GENERATOR, LIMIT, check_written, count, file_option, repeatable
 from lrp4rag.errors import InputError
-from lrp4rag.files import check_output, written_atomically
+from lrp4rag.files import written_atomically
 from lrp4rag.terminal import say
 
 # As options write them; the harmful edits are imported late.
@@ -38,7 +38,12 @@ KINDS = (
     help=f"Make only faults of this kind: {', '.join(KINDS)}; repeatable.  [default: all]",
 )
 @count("--faults", default=1, help="Most faults of a copy.")
-@count("--each", default=1, help="Most copies with faults of a response, and as many harmless ones.")
+@click.option(
+    "--each",
+    default=1,
+    type=click.IntRange(1, 1000),
+    help="Most copies with faults of a response, and as many harmless ones.",
+)
 @click.option("--no-harmless", is_flag=True, help="Make no harmless copies.")
 @click.option("--seed", default=0, type=click.IntRange(0), help="Another seed gives other pairs.")
 @GENERATOR
@@ -79,7 +84,7 @@ def corrupt(
     from lrp4rag.training.pairs.corrupt import families_of
     from lrp4rag.training.train import labelled
 
-    check_output(out, data_files(data))
+    check_written(out, data_files(data))
     examples = labelled(load_data(data, generator, limit), data)
     faithful = sum(example.labels == () for example in examples)
     if not faithful:

@@ -9,8 +9,8 @@ import click
 
 from lrp4rag.cli.audit import DATABASE, JSON
 from lrp4rag.cli.command import command
-from lrp4rag.cli.options import Number, file_option, shown_command
-from lrp4rag.files import check_output, write_atomically
+from lrp4rag.cli.options import Number, check_written, file_option, shown_command
+from lrp4rag.files import write_atomically
 from lrp4rag.terminal import open_console, say, say_json
 
 DRIFT = 3
@@ -82,7 +82,7 @@ def drift(
         early = period(baseline, now, end=late.start, field="baseline")
     with AuditLog.open(database, read_only=True) as log:
         if html_path is not None:
-            check_output(html_path, log.files)
+            check_written(html_path, log.files)
         from lrp4rag.watching.drift import compare
         from lrp4rag.watching.windows import read_window
 

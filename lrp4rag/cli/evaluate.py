@@ -20,12 +20,13 @@ from lrp4rag.cli.options import (
     DetectorChoice,
     Number,
     ReaderChoice,
+    check_written,
     detector_options,
     detector_reader_options,
     file_option,
 )
 from lrp4rag.errors import InputError
-from lrp4rag.files import check_output, write_atomically
+from lrp4rag.files import write_atomically
 from lrp4rag.terminal import open_console, say, say_json
 
 WORSE = 4
@@ -106,8 +107,7 @@ def evaluate(
     if baseline is None and (max_drop is not None or gated):
         raise InputError("--max-drop and --measure are for a comparison; add --baseline FILE")
     if out is not None:  # before the expensive part
-        inputs = [path for path in (baseline, policy_path) if path is not None]
-        check_output(out, [*data_files(data), *inputs])
+        check_written(out, data_files(data))
 
     from lrp4rag.evaluation.evaluate import evaluate as run
     from lrp4rag.evaluation.measures import found_by_kind, measures_of

@@ -8,7 +8,7 @@ import click
 
 from lrp4rag.cli.audit import DATABASE
 from lrp4rag.cli.command import Command
-from lrp4rag.cli.options import PATH
+from lrp4rag.cli.options import PATH, check_written
 from lrp4rag.terminal import say
 
 
@@ -32,12 +32,12 @@ def export(file: Path, database: str) -> None:
       lrp4rag evaluate labels.jsonl
     """
     from lrp4rag.data import json_line
-    from lrp4rag.files import check_output, write_atomically
+    from lrp4rag.files import write_atomically
     from lrp4rag.service.audit import AuditLog
     from lrp4rag.service.reviews import labelled
 
     with AuditLog.open(database, read_only=True) as log:
-        path = check_output(file, log.files)
+        path = check_written(file, log.files)
         lines = [json_line(one) for one in labelled(log)]
     write_atomically(path, "".join(f"{line}\n" for line in lines))
     say(f"wrote {len(lines)} labelled answers to {file}", err=True)

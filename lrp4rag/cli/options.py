@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import partial, wraps
 from pathlib import Path
@@ -15,7 +15,7 @@ import click
 
 from lrp4rag.cli.command import advanced
 from lrp4rag.errors import InputError
-from lrp4rag.files import absolute_name, place_at
+from lrp4rag.files import absolute_name, check_output, is_local, place_at
 from lrp4rag.text import one_line, without_secrets
 
 if TYPE_CHECKING:
@@ -96,18 +96,43 @@ def gathered(kind: type, name: str, *options: Decorator) -> Decorator:
     return decorate
 
 
+def _refuse_dash(
+    value: Any,
+    kind: click.ParamType,  # type: ignore[type-arg]
+    param: click.Parameter | None,
+    ctx: click.Context | None,
+) -> None:
+    """Elsewhere "-" is a stream, and nobody looks for a file of that name."""
+    if value == "-":
+        kind.fail("'-' is no file or folder here; for one of that name, give ./-", param, ctx)
+
+
 class Here(click.Path):
     """A file or folder of this machine. Without this, a URL would be taken for a folder's name."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and "://" in value:
             self.fail(f"{without_secrets(value)} is a URL, and here it must be a file or folder", param, ctx)
+        _refuse_dash(value, self, param, ctx)
         return super().convert(value, param, ctx)
 
 
 PATH = Here(path_type=Path)
 file_option = partial(click.option, metavar="FILE", type=PATH)
 repeatable = partial(click.option, multiple=True)
+
+
+def check_written(path: Path, more: Iterable[str | Path] = ()) -> Path:
+    """The path, where a file can be written to it that is none of those that this command is given, nor of
+    `more` that it reads; raises `InputError` as `check_output` does."""
+    given: list[str | Path] = []
+    for value in click.get_current_context().params.values():
+        for one in value if isinstance(value, tuple) else (value,):
+            if is_local(one) and one is not path:
+                given.append(one)
+    return check_output(path, [*given, *more])
+
+
 count = partial(click.option, type=click.IntRange(1))
 
 NO_POLICY = Path("none")
@@ -165,6 +190,7 @@ class Place(click.ParamType):  # type: ignore[type-arg]
     name = "FOLDER|URL"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        _refuse_dash(value, self, param, ctx)
         return place_at(value)
 
 

@@ -16,6 +16,7 @@ from lrp4rag.cli.options import (
     DetectorChoice,
     Number,
     ReaderChoice,
+    check_written,
     detector_options,
     detector_reader_options,
     file_option,
@@ -101,7 +102,7 @@ def redteam(
     cases = load_cases(cases_path, kinds=kinds)
     last = None if last_path is None else read(last_path)
     if out is not None:  # before the expensive part
-        _check(out, [path for path in (cases_path, policy_path, last_path) if path is not None])
+        _check(out)
     started = time.monotonic()
     with _opened(target, token, policy_path, choice, reader) as asked:
         results = list(track(run(cases, asked), len(cases), "cases"))
@@ -155,13 +156,13 @@ def _opened(
         yield local
 
 
-def _check(out: Path, inputs: list[Path]) -> None:
+def _check(out: Path) -> None:
     """Raise `InputError` where the two files cannot be written into the folder, or one of them is read."""
-    from lrp4rag.files import check_folder, check_output
+    from lrp4rag.files import check_folder
 
     if check_folder(out).is_dir():
         for name in (RECORD, PAGE):
-            check_output(out / name, inputs)
+            check_written(out / name)
 
 
 def _write(out: Path, results: list[Result], found: Record, since: Changes | None) -> None:

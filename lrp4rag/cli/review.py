@@ -10,8 +10,8 @@ import click
 from lrp4rag.cli.audit import DATABASE, JSON
 from lrp4rag.cli.command import command
 from lrp4rag.cli.drift import SINCE
-from lrp4rag.cli.options import file_option
-from lrp4rag.files import check_output, write_atomically
+from lrp4rag.cli.options import check_written, file_option
+from lrp4rag.files import write_atomically
 from lrp4rag.terminal import open_console, say, say_json
 
 
@@ -59,7 +59,7 @@ def review(
     when = period(since, datetime.now(UTC), field="since")
     with AuditLog.open(database, read_only=True) as log:
         if out_path is not None:
-            check_output(out_path, log.files)
+            check_written(out_path, log.files)
         from lrp4rag.watching.review import review_list
         from lrp4rag.watching.review_shown import content, record, render, require_known
 

@@ -89,7 +89,7 @@ def serve(
         from lrp4rag.service.access import new_token as make_token
         from lrp4rag.service.app import create_app
         from lrp4rag.service.audit import AuditLog
-        from lrp4rag.service.listening import listen
+        from lrp4rag.service.listening import bind, listen
         from lrp4rag.service.settings import Settings
         from lrp4rag.service.state import load_detector
     except ImportError as error:
@@ -110,8 +110,9 @@ def serve(
         if ray:
             say(f"replicas   {replicas or DEFAULT_REPLICAS}, by Ray at {address or 'this machine'}")
         return
-    # What cannot be written to is told before anything is loaded.
+    # A log that cannot be written to, and an address that is taken, are told before anything is loaded.
     AuditLog.open(settings.audit, key=settings.audit_key, texts=settings.keep_texts).close()
+    bound = bind(settings)
     of_run: str | None = None
     if not settings.tokens and not settings.open:
         of_run, hash = make_token()
@@ -123,7 +124,7 @@ def serve(
                 say(line)
             sys.stdout.flush()  # a log file, or a unit's journal, has it now
 
-        listen(app, settings, told)
+        listen(app, settings, bound, told)
 
     if not ray:
         listening(create_app(settings, load_detector(settings)))

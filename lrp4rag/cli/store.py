@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from lrp4rag.cli.options import PATH, PLACE, repeatable
-from lrp4rag.files import check_output
+from lrp4rag.cli.options import PATH, PLACE, check_written, repeatable
 from lrp4rag.terminal import say
 from lrp4rag.text import without_secrets
 
@@ -72,6 +71,6 @@ def export(folder: Path, out: Path, arrays: tuple[str, ...], features: bool) -> 
     from lrp4rag.training.export import export as run
     from lrp4rag.training.store import EXAMPLES, MANIFEST
 
-    check_output(out, (folder / MANIFEST, folder / EXAMPLES))
+    check_written(out, (folder / MANIFEST, folder / EXAMPLES))
     written = run(folder, out, arrays, features=features)
     say(f"{written} rows written to {out}")

@@ -157,7 +157,7 @@ def train(
     from lrp4rag.training.corpus import ANNOTATED, Corpus
     from lrp4rag.training.former_evidence import Former
     from lrp4rag.training.sets import set_path
-    from lrp4rag.training.train import TokenRecipe, labelled
+    from lrp4rag.training.train import TokenRecipe, labelled, require_enough
     from lrp4rag.training.train import train as fit
 
     check_target(out)  # before the expensive part
@@ -183,6 +183,7 @@ def train(
         pairs=plain and not no_pairs,
         pairs_every=pairs_every,
     )
+    require_enough(corpus, reads)  # before the expensive part
     former, needs = None, reads.needs
     if compare_with is not None:
         former = Former(Path(compare_with).name, FittedDetector.load(compare_with))

@@ -42,7 +42,7 @@ def context_of(encoded: Encoded) -> Context:
 def _context(
     text: str, offsets: tuple[tuple[int, int], ...], segments: tuple[int, ...], count: int
 ) -> Context:
-    parts = [_part(offsets, segments, k) for k in range(1, count)]
+    parts = _parts(offsets, segments, count)[1:]
     starts = tuple(start for start, _ in parts[1:])
     question, *passages = (text[start:end] for start, end in parts)
     index = Index(passages)
@@ -66,7 +66,12 @@ def _stems(text: str) -> list[str]:
     return [stem(word) for word in words_of(text)]
 
 
-def _part(offsets: tuple[tuple[int, int], ...], segments: tuple[int, ...], number: int) -> tuple[int, int]:
-    """The characters from the first to the last token of a segment."""
-    places = [place for place, segment in zip(offsets, segments, strict=True) if segment == number]
-    return (min(start for start, _ in places), max(end for _, end in places)) if places else (0, 0)
+def _parts(
+    offsets: tuple[tuple[int, int], ...], segments: tuple[int, ...], count: int
+) -> list[tuple[int, int]]:
+    """The characters from the first to the last token of each segment; none of one without tokens."""
+    parts: list[tuple[int, int] | None] = [None] * count
+    for (start, end), number in zip(offsets, segments, strict=True):
+        first, last = parts[number] or (start, end)
+        parts[number] = min(first, start), max(last, end)
+    return [part or (0, 0) for part in parts]

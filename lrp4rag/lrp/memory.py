@@ -14,6 +14,7 @@ import torch
 from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp.rules import QUERY_BLOCK
 from lrp4rag.reader.placement import devices_of, visiting_bytes
+from lrp4rag.types import require_whole
 
 Result = TypeVar("Result")
 
@@ -149,6 +150,8 @@ class Budget:
     """
 
     def __init__(self, model: Any, sizes: Sizes | None = None, max_memory: int | None = None) -> None:
+        if max_memory is not None:
+            require_whole(max_memory, "max_memory", 1)
         self.shape, self.sizes, self._max_memory = Shape.of(model), sizes or Sizes(), max_memory
         self._gpus = [device for device in devices_of(model) if device.type == "cuda"]
         self._visiting = visiting_bytes(model)

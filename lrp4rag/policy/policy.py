@@ -13,7 +13,7 @@ from lrp4rag.checks.registry import CHECKS, make_check
 from lrp4rag.errors import InputError
 from lrp4rag.hashes import json_hash
 from lrp4rag.policy.texts import Texts
-from lrp4rag.types import Positive, Probability, first_fault
+from lrp4rag.types import Number, Positive, Probability, first_fault
 from lrp4rag.yaml_file import line_of, read_yaml
 
 Action = Literal["serve", "mark", "disclose", "escalate", "withhold"]
@@ -135,7 +135,7 @@ class Policy(_Strict):
     checks: dict[str, dict[str, Any]] = Field(
         default={name: {} for name in CHECKS}, description="The checks that run, and their settings."
     )
-    budget: float = Field(default=2.0, gt=0, le=60, description="Seconds of a check.")
+    budget: Number = Field(default=2.0, gt=0, le=60, description="Seconds of a check.")
     texts: Texts = Field(default=Texts(), description="What readers of an answer are told.")
 
     @model_validator(mode="before")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,18 +78,20 @@ def encode(
     """Encode prompt and response (which may be absent) separately, as generation does.
 
     Control tokens are recognised only where the chat template wrote them: their text inside the
-    prompt or the response stays text. Raises `InputError` where the tokens exceed `window`.
+    prompt or the response stays text. Raises `InputError` where the tokens exceed `window`, and for a
+    truncation that there is not.
     """
+    require_truncation(truncation)
     before, after = ("", "")
     shift, content = 0, example.prompt
     if chat_template:
         before, content, after = _chat_frame(tokenizer, example.prompt)
         shift = len(before) - example.prompt.index(content)
     ids, offsets = _encode_framed(tokenizer, before, content, after, raw=not chat_template)
-    spans = sorted(
+    spans = [
         (span.start + shift, span.end + shift, 1 if span.kind == "question" else 2 + span.index)
         for span in example.spans
-    )
+    ]
     response = example.response or ""
     response_ids, response_offsets = _encode_text(tokenizer, response)
     encoded = Encoded(
@@ -98,7 +101,7 @@ def encode(
         response=response,
         prompt_offsets=tuple(offsets),
         response_offsets=tuple(response_offsets),
-        segments=tuple(_segment(start, end, spans) for start, end in offsets),
+        segments=_segments(offsets, spans),
         segment_names=(
             "template",
             "question",
@@ -106,6 +109,12 @@ def encode(
         ),
     )
     return _fit(encoded, window, truncation)
+
+
+def require_truncation(given: object) -> None:
+    """Raise `InputError` for what is none."""
+    if given not in get_args(Truncation):
+        raise InputError(f"choose from {', '.join(get_args(Truncation))}", field="truncation")
 
 
 def encode_message(text: str, tokenizer: Any, *, chat_template: bool = True) -> list[int]:
@@ -237,13 +246,20 @@ def _encode_text(
     return encoding["input_ids"], [(start, end) for start, end in encoding["offset_mapping"]]
 
 
-def _segment(start: int, end: int, spans: list[tuple[int, int, int]]) -> int:
-    """The segment that shares most characters with a token; the template where none does."""
-    overlap, segment = max(
-        ((min(end, stop) - max(start, begin), segment) for begin, stop, segment in spans),
-        default=(0, 0),
-    )
-    return segment if overlap > 0 else 0
+def _segments(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int, int]]) -> tuple[int, ...]:
+    """For each token the segment that shares most characters with it; the template where none does. Spans
+    share no characters."""
+    ordered = sorted(spans)
+    starts, stops = ([span[k] for span in ordered] for k in (0, 1))
+
+    def one(start: int, end: int) -> int:
+        # Only those of its characters: there can be thousands of passages.
+        near = ordered[bisect_right(stops, start) : bisect_left(starts, end)]
+        shared = ((min(end, stop) - max(start, begin), segment) for begin, stop, segment in near)
+        overlap, segment = max(shared, default=(0, 0))
+        return segment if overlap > 0 else 0
+
+    return tuple(one(start, end) for start, end in offsets)
 
 
 def _fit(encoded: Encoded, window: int | None, truncation: Truncation) -> Encoded:

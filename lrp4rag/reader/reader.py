@@ -30,6 +30,7 @@ from lrp4rag.reader.weights import (
     weights_hash,
 )
 from lrp4rag.text import one_line
+from lrp4rag.types import require_whole
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -91,6 +92,7 @@ class Reader:
         A chosen truncation makes room for `max_new_tokens`. Raises `InputError` for a prompt that leaves
         no room for a response.
         """
+        require_whole(max_new_tokens, "max_new_tokens", 1)
         window = self.window
         if window is not None and truncation == "passages":
             window = max(window - max_new_tokens, 1)
@@ -201,6 +203,8 @@ def load_reader(
     device or dtype; an architecture without relevance rules is refused later, by `relevance_mode`.
     """
     device = check_device(device)
+    if max_memory is not None:
+        require_whole(max_memory, "max_memory", 1)
     if dtype == "auto":
         dtype = fastest_dtype(device)
     if dtype not in DTYPES:

@@ -11,12 +11,13 @@ import secrets
 import shutil
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from platformdirs import user_cache_path
 
-from lrp4rag.errors import InputError, LRP4RAGWarning, first_line
+from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning, first_line
 from lrp4rag.files import folder_written_whole, opened, remove_leftovers, require_regular, write_atomically
 from lrp4rag.hashes import hash_of
 from lrp4rag.quiet import quietly
@@ -156,11 +157,12 @@ def file_hash(path: Path) -> str:
 def _remembered(key: str, make: Callable[[], str]) -> str:
     """The SHA-256 that was made of a key, or is made now."""
     memo = cache_dir() / "hashes" / f"{hash_of(os.fsencode(key))[:24]}.txt"
-    if memo.is_file() and re.fullmatch("[0-9a-f]{64}", known := memo.read_text(errors="replace")):
+    if os.path.isfile(memo) and re.fullmatch("[0-9a-f]{64}", known := memo.read_text(errors="replace")):
         return known
     digest = make()
-    memo.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(memo, digest)
+    with suppress(OSError, InputError):  # without a cache, the hash is computed each time
+        memo.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(memo, digest)
     return digest
 
 
@@ -183,21 +185,24 @@ def _converted(gguf: Path) -> Path:
     as it was written is made again."""
     digest = file_hash(gguf)
     folder = cache_dir() / "readers" / f"{gguf.stem}-{digest[:16]}"
-    if folder.is_dir():
+    if os.path.isdir(folder):
         if _whole(folder) is not None:
             return folder
         _put_aside(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(folder.parent)
     try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(folder.parent)
         with folder_written_whole(folder) as partial:
             _convert(gguf, partial)
             files = {path.name: _facts(path) for path in sorted(partial.iterdir())}
             note = sealed({"name": gguf.name, "gguf": digest, "files": files})
             (partial / _SOURCE_NOTE).write_text(json.dumps(note, indent=2) + "\n")
-    except OSError:
+    except OSError as error:
         if _whole(folder) is None:  # else another process was faster
-            raise
+            raise LRP4RAGError(
+                f"a reader cannot be kept in {folder.parent}: {error.strerror}; set LRP4RAG_CACHE to a "
+                "folder that can be written to and has room"
+            ) from error
     return folder
 
 

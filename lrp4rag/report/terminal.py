@@ -71,12 +71,12 @@ def render(
 def render_line(analysis: Analysis) -> Text:
     """One example of many: id, probability, verdict, and what is most suspect: a contradicted value, or
     else the likeliest sentence to be hallucinated (the one with the lowest relevance, of a detector without
-    tokens)."""
+    tokens). Terminals cut the line, pipes have all of it."""
     verdict = analysis.verdict
     word, style = _outcome(verdict)
     probability = "   -" if verdict.probability is None else f"{verdict.probability:4.2f}"
     line = Text(no_wrap=True, overflow="ellipsis")
-    line.append(one_line(analysis.example.id, 24).ljust(24), style="bold")
+    line.append(one_line(analysis.example.id).ljust(24), style="bold")
     line.append(f"  {probability}  ")
     line.append(word.ljust(12), style=style)
     told = [span for span in verdict.spans if span.contradictions]
@@ -86,7 +86,7 @@ def render_line(analysis: Analysis) -> Text:
         most = max(verdict.sentences, key=_suspicion_of)
         number = most.relevance if most.probability is None else most.probability
         line.append("  " if number is None else f"  {number:+.2f} ", style="dim")
-        line.append(one_line(most.text, 60))
+        line.append(one_line(most.text))
     return line
 
 

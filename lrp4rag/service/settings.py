@@ -14,7 +14,7 @@ from sqlalchemy.exc import ArgumentError
 from lrp4rag.errors import InputError
 from lrp4rag.policy import Policy, load_policy
 from lrp4rag.service.passages import Template
-from lrp4rag.types import Positive, Probability, first_fault
+from lrp4rag.types import Number, Positive, Probability, Whole, first_fault
 from lrp4rag.yaml_file import line_of, read_yaml
 
 OTHERS = {"LRP4RAG_QUIET", "LRP4RAG_CACHE", "LRP4RAG_TRACEBACK"}
@@ -35,7 +35,7 @@ class Settings(BaseSettings):
     )
 
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
-    port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    port: Whole = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     detector: str = Field(default="default", description="A bundled detector, or the folder of one.")
     reader: str | None = Field(
         default=None, description="Hub id or folder of the reader (default: the detector's)."
@@ -55,7 +55,7 @@ class Settings(BaseSettings):
     judge_share: Probability = Field(
         default=0.05, description="It is asked about all escalated answers, and this share of the others."
     )
-    judge_seconds: float = Field(default=30.0, gt=0, le=600, description="In which it answers.")
+    judge_seconds: Number = Field(default=30.0, gt=0, le=600, description="In which it answers.")
     model: str | None = Field(default=None, description="Model to ask it for (default: the client's).")
     audit: str = Field(
         default="sqlite:///lrp4rag-audit.db", description="Path or SQLAlchemy URL of the audit log."
@@ -88,13 +88,13 @@ class Settings(BaseSettings):
     policy: Policy = Field(
         default=Policy(), description="What is done with answers: a policy, or the path of its file."
     )
-    seconds: float = Field(
+    seconds: Number = Field(
         default=30.0, gt=0, le=600, description="In which a response or a sentence is judged."
     )
-    upstream_seconds: float = Field(
+    upstream_seconds: Number = Field(
         default=120.0, gt=0, le=3600, description="Of silence before it is given up."
     )
-    answer_seconds: float = Field(
+    answer_seconds: Number = Field(
         default=600.0, gt=0, le=86400, description="In which an answer is written and judged."
     )
     most_answers: Positive = Field(default=16, description="That are written at a time for one token.")
@@ -107,9 +107,9 @@ class Settings(BaseSettings):
     separator: str = Field(default="\n\n", max_length=100, description="Between the passages of a template.")
     most_waiting: Positive = Field(default=32, description="Jobs that wait for the reader.")
     per_minute: Positive = Field(default=600, description="Requests of one token.")
-    largest_request: int = Field(default=2**21, ge=1024, le=2**26, description="Bytes of a request's body.")
-    longest_answer: int = Field(default=100_000, ge=100, description="Characters of an upstream's answer.")
-    prompt_bytes: int = Field(
+    largest_request: Whole = Field(default=2**21, ge=1024, le=2**26, description="Bytes of a request's body.")
+    longest_answer: Whole = Field(default=100_000, ge=100, description="Characters of an upstream's answer.")
+    prompt_bytes: Whole = Field(
         default=2**29, ge=0, description="Bytes of prompts that stay read between sentences."
     )
 

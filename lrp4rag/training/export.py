@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -10,19 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from lrp4rag.errors import InputError, LRP4RAGError
+from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning
 from lrp4rag.example import Example
-from lrp4rag.features.parts import SENTENCES, SIGNALS
+from lrp4rag.features.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS
 from lrp4rag.features.response import RESPONSE_FEATURES, response_features
 from lrp4rag.features.tokens import TOKEN_FEATURES
 from lrp4rag.files import written_atomically
 from lrp4rag.progress import track
+from lrp4rag.text import one_line
 from lrp4rag.training.rows import record_of, token_flags
 from lrp4rag.training.store import Store, key_of
 
 TEXTS = ("id", "source", "generator", "question", "prompt", "response")
 PER_TOKEN = ("logprob", "entropy", "rank", "logprob_without_passages", "logprob_other_passages")
 ROWS_AT_ONCE = 256
+SHOWN = 5
+"""Rows that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,8 @@ def export(folder: str | Path, out: Path, arrays: Sequence[str] = (), *, feature
 
     `arrays` are further arrays of the signals or the sentences, flattened, with `NAME_shape` beside
     them; where NAME is a column already, the part's name comes before it. `features` adds those of each
-    token (a list) and of the response (a number). What a row lacks is null.
+    token (a list) and of the response (a number). What a row lacks is null; a warning names rows
+    that lack what others have.
     Raises `InputError` for a name that the store lacks, for what is damaged in it and where `out` is no plain
     file, and `LRP4RAGError` without pyarrow.
     """
@@ -50,12 +55,14 @@ def export(folder: str | Path, out: Path, arrays: Sequence[str] = (), *, feature
     except ImportError as error:
         raise LRP4RAGError("export needs pyarrow: pip install 'lrp4rag[parquet]'") from error
     store = Store.existing(folder)
-    examples = [example for example in store.examples() if store.has(example)]
+    listed = store.examples()
+    examples = [example for example in listed if store.has(example)]
     if not examples:
         raise InputError("this store holds no relevance", path=folder)
     if features and not any(store.has(example, SIGNALS) for example in examples):
         raise InputError("features need signals; extract them (parts relevance,signals)", path=folder)
     extras = _extras(store, examples, arrays, _schema(pa, ()).names)
+    _warn_of_missing(store, listed, extras)
     schema = _schema(pa, extras, features=features)
     with (
         written_atomically(out) as stream,
@@ -66,6 +73,23 @@ def export(folder: str | Path, out: Path, arrays: Sequence[str] = (), *, feature
         while batch := list(islice(rows, ROWS_AT_ONCE)):
             writer.write_table(pa.Table.from_pylist(batch, schema=schema))
     return len(examples)
+
+
+def _warn_of_missing(store: Store, examples: Sequence[Example], extras: Sequence[_Extra]) -> None:
+    """Name the rows that lack a part which others have: its file may be gone. Failures are known."""
+    failed = store.failures()
+    known = [example for example in examples if example.id not in failed]
+    for part in dict.fromkeys((RELEVANCE, SIGNALS, PROMPT, *(extra.part for extra in extras))):
+        ids = [one_line(one.id, 60) for one in known if not store.has(one, part)]
+        if 0 < len(ids) < len(known):
+            more = ", ..." if len(ids) > SHOWN else ""
+            warnings.warn(
+                f"{len(ids)} of {len(known)} responses have no file of {part}, and "
+                f"{'are no rows' if part == RELEVANCE else 'are null in its columns'}; run lrp4rag extract "
+                f"again: {', '.join(ids[:SHOWN])}{more}",
+                LRP4RAGWarning,
+                stacklevel=3,
+            )
 
 
 def _schema(pa: Any, extras: Sequence[_Extra], *, features: bool = False) -> Any:

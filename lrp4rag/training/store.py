@@ -79,16 +79,17 @@ class Store:
         store = cls(place_at(folder), configuration)
         folder, manifest = store.folder, store.folder / MANIFEST
         check_folder(folder)
-        entries = list(folder.iterdir()) if folder.is_dir() else []
-        if manifest.is_file():
-            Manifest.read(manifest).configuration.require(configuration, manifest)
-        elif not all(map(_left_behind, entries)):
-            raise InputError("this folder has files but is no store; name another", path=folder)
-        for place in entries:
-            if _is_part(place.name) and (place.is_symlink() or not place.is_dir()):
-                raise InputError("this is no folder of its own; a part of the store belongs here", path=place)
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone_in(folder):
+        with _alone_in(folder):  # of two that make it, the second finds it made
+            entries = list(folder.iterdir())
+            if manifest.is_file():
+                Manifest.read(manifest).configuration.require(configuration, manifest)
+            elif not all(map(_left_behind, entries)):
+                raise InputError("this folder has files but is no store; name another", path=folder)
+            for place in entries:
+                if _is_part(place.name) and (place.is_symlink() or not place.is_dir()):
+                    what = "this is no folder of its own; a part of the store belongs here"
+                    raise InputError(what, path=place)
             if not manifest.is_file():
                 Manifest(configuration).write(manifest)
         # What a killed run left half written was never renamed into place.

@@ -133,11 +133,13 @@ class Tokens:
     def require_sources(self) -> None:
         """Raise `InputError` where too few sources have annotated tokens for folds within folds."""
         for flagged, what in ((self.flags, "annotated"), (~self.flags, "other")):
-            count = len(set(self.groups[self.owner[flagged]]))
-            if count < FEWEST_SOURCES:
-                raise InputError(
-                    f"{FEWEST_SOURCES} sources with {what} tokens are needed, and there are {count}"
-                )
+            require_sources(len(set(self.groups[self.owner[flagged]])), what)
+
+
+def require_sources(count: int, what: str) -> None:
+    """Raise `InputError` where so many sources have no folds within folds."""
+    if count < FEWEST_SOURCES:
+        raise InputError(f"{FEWEST_SOURCES} sources with {what} tokens are needed, and there are {count}")
 
 
 def lean(states: Table) -> NDArray[np.float16]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.classifiers.calibration import grouped_folds
 from lrp4rag.classifiers.card import Evidence, Training
 from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.features import Features
@@ -26,7 +27,7 @@ from lrp4rag.training.calibration_evidence import alarms_by_length, calibration
 from lrp4rag.training.corpus import ANNOTATED, Corpus
 from lrp4rag.training.evidence import cross_validate, located_evidence
 from lrp4rag.training.extract import Extraction
-from lrp4rag.training.folds import HALVES, Protocol
+from lrp4rag.training.folds import HALVES, HONEST, Protocol, groups_of, labels_of
 from lrp4rag.training.former_evidence import Former, former_evidence
 from lrp4rag.training.kind_evidence import kind_evidence
 from lrp4rag.training.localisation import CLASSIFIER, localisation
@@ -36,7 +37,7 @@ from lrp4rag.training.pairs import KINDS
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_detector import fit_detector
 from lrp4rag.training.token_folds import TokenPredictions
-from lrp4rag.training.tokens import Tokens
+from lrp4rag.training.tokens import Tokens, require_sources
 from lrp4rag.training.trials import CrossValidation, Trial
 from lrp4rag.training.validation import Outcome
 from lrp4rag.training.vector_detector import fit_vector_detector
@@ -223,6 +224,19 @@ def labelled(examples: Sequence[Example], path: str | Path) -> list[Example]:
                 field="labels",
             )
     return list(examples)
+
+
+def require_enough(corpus: Corpus, reads: VectorRecipe | TokenRecipe) -> None:
+    """Raise `InputError` where no folds can be made of these rows, before they are read for it."""
+    examples = corpus.examples
+    if isinstance(reads, VectorRecipe):
+        _ = grouped_folds(labels_of(examples), groups_of(examples), HONEST.folds, HONEST.seed)
+        return
+    for what, sources in (
+        ("annotated", {one.source for one in examples if one.labels}),
+        ("other", {one.source for one in examples}),
+    ):
+        require_sources(len(sources), what)
 
 
 def train(

@@ -75,6 +75,7 @@ def test_bad_rows(run, tmp_path, content, messages):
         ("analyse {example} --tokens", "--tokens is for the page"),
         ("analyse {example} --detector none --fail-on-hallucination", "needs a detector"),
         ("analyse {example} --detector none --operating-point balanced", "needs a detector"),
+        ("analyse {example} --detector none --policy {tmp}/p.yaml", "needs a detector"),
         ("evaluate {example} --detector none", "needs a detector"),
         ("analyse {example} --operating-point balanced --false-positive-rate 0.1", "give one"),
         ("analyse {example} --false-positive-rate 1.5", "--false-positive-rate"),

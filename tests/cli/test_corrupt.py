@@ -21,6 +21,12 @@ def write(examples, path):
     return path
 
 
+def test_no_more_copies_are_asked_for_than_anyone_reads(run, tmp_path):
+    data = tmp_path / "data.jsonl"
+    result = run("corrupt", data, "--out", tmp_path / "out", "--each", 10**12, code=2)
+    assert "is not in the range 1<=x<=1000" in result.stderr
+
+
 def test_what_is_written_reads_back_as_what_was_made(run, data, tmp_path):
     out = tmp_path / "pairs.jsonl"
     result = run("corrupt", data, "--out", out, "--each", 9, "--seed", 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
 
@@ -73,6 +74,20 @@ def test_an_audit_log_that_cannot_be_opened_is_told_before_anything_is_loaded(
     found = serve("--demo", "--audit", "sqlite:////no/such/folder/a.db")
     assert found.exit_code == 2
     assert "/no/such/folder" in found.output
+    assert "Traceback" not in found.output
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "taken.invalid"])
+def test_an_address_that_cannot_be_had_is_told_before_anything_is_loaded(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lrp4rag.service.state.load_detector", lambda settings: pytest.fail("it was loaded"))
+    monkeypatch.setenv("LRP4RAG_OPEN", "true")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        found = serve("--demo", "--host", host, "--port", port)
+    assert found.exit_code == 1
+    assert f"cannot listen at {host}, port {port}: " in found.output
     assert "Traceback" not in found.output
 
 

@@ -108,10 +108,12 @@ def test_data_that_cannot_be_trained_on(run, reader_folder, tmp_path):
     for options, message in (
         (["--length", 9], "5 folds need at least 5 sources"),
         (["--block", "signals"], "10 sources with annotated tokens are needed, and there are 3"),
-        (["--block", "state"], "too few layers"),  # the reader has two
         ([], "10 sources with annotated tokens are needed, and there are 3"),
     ):
         assert message in run("train", path, *common, *options, code=2).stderr
+    assert not (tmp_path / "s").exists(), "nothing was read"
+    path = write_jsonl(examples(24), tmp_path / "more.jsonl")
+    assert "too few layers" in run("train", path, *common, "--block", "state", code=2).stderr  # it has two
     assert not (tmp_path / "d").exists()
 
 

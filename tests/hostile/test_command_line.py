@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from lrp4rag.cli import main
-from lrp4rag.errors import LONGEST, InputError, LRP4RAGError
+from lrp4rag.errors import LONGEST, InputError, LRP4RAGError, first_line
 from lrp4rag.quiet import QUIET
 from lrp4rag.terminal import open_console, say, say_json, tell
 from lrp4rag.training.cache import Cache
@@ -262,6 +262,60 @@ def test_passages_and_templates_are_inputs_too(run: Any, tmp_path: Path) -> None
     assert (tmp_path / "p.txt").read_text() == "In 1874."
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "analyse DATA --policy FILE --html FILE",
+        "analyse DATA --policy FILE --png ./x/../FILE",
+        "attribute DATA --reader FILE --png FILE",
+        "evaluate DATA --baseline FILE --out FILE",
+        "evaluate DATA --policy FILE --out FILE",
+        "evaluate DATA --detector FILE --out FILE",
+        "corrupt FILE --out FILE",
+    ],
+)
+def test_nothing_that_a_command_is_given_is_written_over(
+    words: str, run: Any, example_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x").mkdir()
+    (tmp_path / "FILE").write_text("name: mine\n")
+    given = [str(example_file) if word == "DATA" else word for word in words.split()]
+    assert "read as input" in run(*given, code=2).stderr
+    assert (tmp_path / "FILE").read_text() == "name: mine\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "analyse DATA --html -",
+        "attribute DATA --png -",
+        "evaluate DATA --out -",
+        "extract DATA --store -",
+        "train DATA --store s --out -",
+        "store merge s --out -",
+        "store export s --out -",
+        "corrupt DATA --out -",
+        "redteam --out -",
+        "drift --html -",
+        "review --out -",
+        "feedback export -",
+        "audit export -",
+        "audit key --key -",
+        "experiments entailment --out -",
+    ],
+)
+def test_no_output_is_called_dash(
+    words: str, run: Any, example_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = [str(example_file) if word == "DATA" else word for word in words.split()]
+    before = set(tmp_path.iterdir())
+    result = run(*given, code=2)
+    assert "'-' is no file or folder here" in result.stderr
+    assert set(tmp_path.iterdir()) == before
+
+
 def test_two_outputs_of_one_name(run: Any, example_file: Path, tmp_path: Path) -> None:
     for other in (tmp_path / "x", tmp_path / "." / "x", tmp_path / "y" / ".." / "x"):
         (tmp_path / "y").mkdir(exist_ok=True)
@@ -369,6 +423,43 @@ def test_a_closed_standard_input_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(InputError, match="standard input: it is closed"):
         load_examples("-")
+
+
+def test_a_closed_standard_output_is_a_failure() -> None:
+    """What is printed would be lost."""
+    done = subprocess.run(
+        f"{sys.executable} -m lrp4rag policy list >&-",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: standard output is closed")
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "7"])
+def test_no_width_hides_what_is_printed(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    console = open_console()
+    with console.capture() as capture:
+        console.print("hallucinated")
+    assert capture.get() == "hallucinated\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("Class validation error for validator 'x':\n    ValueError: 3 layers", "Class validation error for "
+         "validator 'x': ValueError: 3 layers"),
+        ("Several:\n\n  deep:\n  and wide\nadvice", "Several: deep: and wide"),
+        ("nothing after:", "nothing after:"),
+        ("what\nadvice", "what"),
+        ("\n", "OSError"),
+    ],
+)  # fmt: skip
+def test_a_message_does_not_end_where_it_begins(message: str, line: str) -> None:
+    assert first_line(OSError(message)) == line
 
 
 def test_what_nobody_expected_is_an_error_in_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:

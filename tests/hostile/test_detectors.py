@@ -34,7 +34,7 @@ from tests.hostile.damage import BYTES, NO_RECORD, PLACES, replaced
 from tests.hostile.damage import put as place
 from tests.hostile.strings import CONTROLS, MARKUP, obeyed
 
-NUMBERS = [float("nan"), float("inf"), float("-inf"), 2, -1, 1e308, "0.5", None, [], {}]
+NUMBERS = [float("nan"), float("inf"), float("-inf"), 2, -1, 1e308, True, False, "0.5", None, [], {}]
 BLOCK = TokenTable(("entropy",), (), (1,))
 
 

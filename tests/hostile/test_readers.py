@@ -112,6 +112,7 @@ def test_a_yes_on_standard_input_runs_nothing(run: Any, folder: Path, tmp_path: 
         '{"model_type": "llama", "rope_theta": 1e999}',
         '{"model_type": "llama", "model_type": "llama"}',
         '{"model_type": "no such"}',
+        '{"model_type": "qwen3", "num_hidden_layers": 2, "layer_types": ["none", "such"]}',
     ],
 )
 def test_a_configuration_that_is_none(content: str, folder: Path) -> None:
@@ -119,6 +120,7 @@ def test_a_configuration_that_is_none(content: str, folder: Path) -> None:
     with pytest.raises(InputError, match=str(folder)) as caught:
         load_reader(str(folder))
     assert "\n" not in str(caught.value)
+    assert not str(caught.value).endswith(":")
 
 
 def test_a_link_to_nothing_beside_a_reader_does_not_matter(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -10,6 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 from lrp4rag.errors import InputError
 from lrp4rag.example import Example
+from lrp4rag.features.context import context_of
 from lrp4rag.reader import Encoded, encode
 from tests.tiny import BOS, CHATML, CONTROLS, CORPUS, END, START, bridge_example, tiny_tokenizer
 
@@ -316,3 +318,25 @@ def test_a_template_that_writes_the_date_writes_the_same_every_day() -> None:
     today = "{% if not date_string is defined %}{% set date_string = strftime_now('%d %b %Y') %}{% endif %}"
     dated = today + "{{ date_string }} " + CHATML
     assert "26 Jul 2024 <|im_start|>" in encode(bridge_example(), tiny_tokenizer(dated)).text
+
+
+# Many passages.
+
+
+def test_thousands_of_passages_take_no_longer_than_their_tokens(tokenizer: PreTrainedTokenizerFast) -> None:
+    """They once took a look at each passage for each token: minutes."""
+    example = Example("Which?", [f"No {k} is {k + 1}." for k in range(5000)], "It is 3.")
+    started = time.perf_counter()
+    encoded = encode(example, tokenizer, chat_template=False)
+    found = context_of(encoded)
+    assert time.perf_counter() - started < 20
+    assert found.passages[4321] == "No 4321 is 4322."
+    for start, end, segment in [
+        *zip(*zip(*encoded.prompt_offsets, strict=True), encoded.segments, strict=True)
+    ][::99]:
+        shared = {
+            (1 if span.kind == "question" else 2 + span.index): min(end, span.end) - max(start, span.start)
+            for span in example.spans
+        }
+        most = max(shared.values())
+        assert segment == 0 if most <= 0 else shared[segment] == most

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from lrp4rag.errors import InputError
+from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.reader import DEFAULT_READER, Reader, copies, load_reader, weights
 from lrp4rag.reader.weights import file_hash, resolve, weights_hash
 from tests.tiny import bridge_example, save_tiny_gguf, tiny_config, tiny_llama, tiny_tokenizer
@@ -78,6 +78,19 @@ def test_a_failed_conversion_leaves_nothing_and_is_repeated(
             resolve(str(gguf))
     assert list((cache / "readers").iterdir()) == []
     assert (resolve(str(gguf)) / "model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("name", ["file", "file/below", "/proc/nobody/cache"])
+def test_a_cache_that_cannot_be_written_is_told(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hashes do without it."""
+    gguf = save_tiny_gguf(tmp_path / "tiny.gguf")
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("LRP4RAG_CACHE", str(tmp_path / name))
+    assert file_hash(gguf) == hashlib.sha256(gguf.read_bytes()).hexdigest()
+    with pytest.raises(LRP4RAGError, match="set LRP4RAG_CACHE to a folder that can be written"):
+        resolve(str(gguf))
 
 
 @pytest.mark.parametrize(

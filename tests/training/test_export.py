@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError, LRP4RAGError
-from lrp4rag.features.parts import PROMPT, SENTENCES, SIGNALS
+from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning
+from lrp4rag.features.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS
 from lrp4rag.features.response import RESPONSE_FEATURES
 from lrp4rag.features.tokens import TOKEN_FEATURES
 from lrp4rag.training import export as module
@@ -36,6 +36,7 @@ def exported(store: Store, *arrays: str, features: bool = False) -> list[dict]:
     return pq.read_table(out).to_pylist()
 
 
+@pytest.mark.filterwarnings("ignore:.*have no file of")
 def test_one_row_for_each_response(tmp_path: Path) -> None:
     store = store_of(tmp_path, ROWS, [SIGNALS, PROMPT])
     store.add_examples(examples(2, first=4))  # without relevance
@@ -55,6 +56,7 @@ def test_one_row_for_each_response(tmp_path: Path) -> None:
         assert row["rank"] == list(range(len(words)))
 
 
+@pytest.mark.filterwarnings("ignore:.*have no file of")
 def test_features_of_tokens_and_responses(tmp_path: Path) -> None:
     store = store_of(tmp_path, ROWS[:2], [SIGNALS, PROMPT])
     store.add_examples(ROWS[2:])
@@ -71,6 +73,16 @@ def test_features_of_tokens_and_responses(tmp_path: Path) -> None:
     assert rows[3]["token: passages"] is rows[3]["passages: mean"] is None
 
 
+@pytest.mark.parametrize("part", [RELEVANCE, SIGNALS, PROMPT, SENTENCES])
+def test_a_row_whose_file_is_gone_is_named(part: str, tmp_path: Path) -> None:
+    store = store_of(tmp_path, ROWS, [SIGNALS, PROMPT, SENTENCES])
+    store.path(ROWS[2], part).unlink()
+    with pytest.warns(LRP4RAGWarning, match=f"1 of 4 responses have no file of {part}.*: {ROWS[2].id}$"):
+        exported(store, "sentences")
+    store.log_failures({ROWS[2].id: "it is too long"})  # which is known
+    exported(store, "sentences")
+
+
 @pytest.mark.parametrize("at_once", [1, 2, 256])
 def test_parts_that_rows_lack_are_null(at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the first rows lack them, and later batches do not."""
@@ -81,7 +93,8 @@ def test_parts_that_rows_lack_are_null(at_once: int, tmp_path: Path, monkeypatch
     store.add_examples(ROWS[2:])
     fill(store, ROWS[2], [SIGNALS], 3.0)
     fill(store, ROWS[3], [PROMPT, SENTENCES], 4.0)
-    rows = exported(store, "lookback", "sentences")
+    with pytest.warns(LRP4RAGWarning, match="responses have no file of"):
+        rows = exported(store, "lookback", "sentences")
     names = ("logprob", "rank", "lookback", "lookback_shape", "R_prompt", "sentences", "sentences_shape")
     assert [[row[name] is None for name in names] for row in rows] == [
         [True] * 7,

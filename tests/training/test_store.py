@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -175,6 +178,20 @@ def test_a_folder_that_is_no_store_is_refused_and_left_alone(foreign: str, tmp_p
     assert contents(tmp_path) == {foreign: b"mine", leftover(DEAD): b"{"}
     with pytest.raises(InputError, match="this is no folder"):
         Store.open(tmp_path / foreign, CONFIGURATION)
+
+
+def test_several_may_make_a_store_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = os.fsync
+    monkeypatch.setattr("os.fsync", lambda descriptor: (time.sleep(0.05), slow(descriptor)))
+    together = Barrier(4)
+
+    def open_it(_: int) -> Store:
+        together.wait()
+        return Store.open(folder, CONFIGURATION)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert [one.configuration for one in pool.map(open_it, range(4))] == [CONFIGURATION] * 4
+    assert [path.name for path in folder.iterdir()] == ["manifest.json"]
 
 
 def test_leftovers_of_a_killed_run_are_removed(store: Store, folder: Path) -> None:

@@ -10,10 +10,9 @@ import click
 
 from lrp4rag.cli.command import command
 from lrp4rag.cli.inputs import data_files
-from lrp4rag.cli.options import BOOTSTRAP, PATH
+from lrp4rag.cli.options import BOOTSTRAP, PATH, check_written
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.cli.compare import CACHE, STORE_HELP, model_choices
-from lrp4rag.files import check_output
 from lrp4rag.terminal import say
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def baseline(
     if store is None:
         raise InputError("name the labelled responses to learn from: --store STORE (see lrp4rag extract)")
     if out is not None:
-        check_output(out, data_files(data))
+        check_written(out, data_files(data))
     rows = Rows.open(store)
     sample = sample_of(rows, sources)
     resources = Resources(cache or store / "baselines", Choices.beside(rows.store, **models))

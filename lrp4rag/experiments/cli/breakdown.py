@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from lrp4rag.cli.command import command
-from lrp4rag.cli.options import BOOTSTRAP, shown_command
+from lrp4rag.cli.options import BOOTSTRAP, PATH, shown_command
 from lrp4rag.files import check_folder
 from lrp4rag.terminal import say
 
@@ -26,7 +26,7 @@ from lrp4rag.terminal import say
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="results.json of a study (docs/results/detector).",
 )
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the page.")
+@click.option("--out", required=True, type=PATH, help="Folder for the page.")
 @BOOTSTRAP
 def breakdown(data: Path, compared: Path, study: Path, out: Path, resamples: int) -> None:
     """Divide a comparison's rows by length, by how much is hallucinated, by kind of span and by prevalence,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from lrp4rag.cli.command import command
-from lrp4rag.cli.options import shown_command
+from lrp4rag.cli.options import PATH, shown_command
 from lrp4rag.files import check_folder
 from lrp4rag.terminal import say
 
@@ -23,7 +23,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     type=_FOLDER,
     help="Those with baselines that were run (docs/results/prompt); repeatable.",
 )
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the page.")
+@click.option("--out", required=True, type=PATH, help="Folder for the page.")
 def claims(paper: Path, matrix: Path, baselines: tuple[Path, ...], out: Path) -> None:
     """Set LRP4RAG's four claims beside the tables that reproduce wrote, with a verdict on each part."""
     from lrp4rag.experiments.paper.claims import lines, write_page

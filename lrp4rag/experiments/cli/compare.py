@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from lrp4rag.cli.command import advanced, command
-from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, shown_command, together
+from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, PATH, shown_command, together
 from lrp4rag.experiments.cli.options import cache_option
 from lrp4rag.files import check_folder
 from lrp4rag.terminal import say
@@ -73,7 +73,7 @@ def asked_models(function: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help=STORE_HELP,
 )
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the page.")
+@click.option("--out", required=True, type=PATH, help="Folder for the page.")
 @click.option(
     "--baselines",
     "names",

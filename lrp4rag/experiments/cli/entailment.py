@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from lrp4rag.cli.command import command
+from lrp4rag.cli.options import PATH
 from lrp4rag.errors import InputError
 from lrp4rag.files import check_folder, folder_written_whole
 from lrp4rag.terminal import say
@@ -14,7 +15,7 @@ from lrp4rag.terminal import say
 
 @command(short_help="Train a small cross-encoder of entailment on labelled responses.")
 @click.argument("data", metavar="DATA")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the model.")
+@click.option("--out", required=True, type=PATH, help="Folder for the model.")
 @click.option("--device", help="cpu, cuda or cuda:K.  [default: cuda where there is one]")
 def entailment(data: str, out: Path, device: str | None) -> None:
     """Fine-tune MiniLM (22M parameters) on DATA: does a chunk of the passages support a sentence of the

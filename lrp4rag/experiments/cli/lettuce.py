@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from lrp4rag.cli.command import command
-from lrp4rag.cli.options import BOOTSTRAP, shown_command
+from lrp4rag.cli.options import BOOTSTRAP, PATH, shown_command
 from lrp4rag.experiments.cli.compare import CACHE
 from lrp4rag.experiments.cli.options import store_option
 from lrp4rag.terminal import say
@@ -16,7 +16,7 @@ from lrp4rag.terminal import say
 
 @command(short_help="LettuceDetect's training, epoch by epoch, on one fold.")
 @store_option("Store of labelled responses (lrp4rag extract --parts relevance); their texts are read.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the page.")
+@click.option("--out", required=True, type=PATH, help="Folder for the page.")
 @click.option(
     "--compared",
     required=True,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lrp4rag.cli.command import command
-from lrp4rag.cli.options import BOOTSTRAP, GENERATOR, blocks_option
+from lrp4rag.cli.options import BOOTSTRAP, GENERATOR, PATH, blocks_option, check_written
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.cli.options import store_option
 from lrp4rag.terminal import say_json
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @command(short_help="How well hallucinated tokens, spans and sentences are found, from a store.")
 @store_option("Store with signals of labelled responses (lrp4rag extract --parts relevance,signals).")
-@click.option("--out", type=click.Path(path_type=Path), help="Also write the record to this JSON file.")
+@click.option("--out", type=PATH, help="Also write the record to this JSON file.")
 @GENERATOR
 @blocks_option("signals, state, passages")
 @click.option(
@@ -58,7 +58,7 @@ def localise(
     """
     from dataclasses import asdict
 
-    from lrp4rag.files import check_output, write_atomically
+    from lrp4rag.files import write_atomically
     from lrp4rag.report.evaluation import print_localisation
     from lrp4rag.training.folds import ONCE
     from lrp4rag.training.localisation import CLASSIFIER, localisation, record
@@ -67,7 +67,7 @@ def localise(
     from lrp4rag.training.tokens import tokens_of
 
     if out is not None:
-        check_output(out)
+        check_written(out)
     made = _blocks(blocks, features, profiles)
     rows = Rows.open(store).select_generators(generator)
     protocol = ONCE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lrp4rag.cli.options import Decorator
+from lrp4rag.cli.options import PATH, Decorator
 
 
 def store_option(help: str) -> Decorator:
@@ -26,4 +26,4 @@ def sections_option(names: Iterable[str], help: str) -> Decorator:
 
 
 def cache_option(help: str) -> Decorator:
-    return click.option("--cache", type=click.Path(path_type=Path), help=help)
+    return click.option("--cache", type=PATH, help=help)

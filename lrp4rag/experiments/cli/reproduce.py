@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lrp4rag.cli.command import advanced, command
-from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, GENERATOR, shown_command
+from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, GENERATOR, PATH, shown_command
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.cli.options import cache_option, sections_option, store_option
 from lrp4rag.terminal import say
@@ -38,7 +38,7 @@ PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "pap
     metavar="NAME=FOLDER",
     help="Store of the same responses made another way (composite, prompt); repeat it for several.",
 )
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the results.")
+@click.option("--out", required=True, type=PATH, help="Folder for the results.")
 @GENERATOR
 @click.option(
     "--protocol",

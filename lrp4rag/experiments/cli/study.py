@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lrp4rag.cli.command import command
-from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, GENERATOR, shown_command
+from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, GENERATOR, PATH, shown_command
 from lrp4rag.errors import InputError
 from lrp4rag.experiments.cli.options import cache_option, sections_option, store_option
 from lrp4rag.files import check_folder
@@ -24,7 +24,7 @@ MOST_FORWARDS = 1e6
 
 @command(short_help="What token detectors are worth, at what cost, from a store.")
 @store_option("Store with signals and states (lrp4rag extract --parts relevance,signals,states).")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the page.")
+@click.option("--out", required=True, type=PATH, help="Folder for the page.")
 @GENERATOR
 @sections_option(SECTIONS, "Only this beside the ways; repeat it for several.")
 @click.option(

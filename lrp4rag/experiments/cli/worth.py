@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lrp4rag.cli.command import command
-from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, GENERATOR, LIMIT, shown_command
+from lrp4rag.cli.options import BOOTSTRAP, FOLD_WORKERS, GENERATOR, LIMIT, PATH, shown_command
 from lrp4rag.experiments.cli.options import cache_option, store_option
 from lrp4rag.terminal import say
 
@@ -17,7 +17,7 @@ MOST_SEEDS = 50
 
 @command(short_help="What relevance adds to likelihood, attention and hidden states.")
 @store_option("Store with signals and states (lrp4rag extract --parts relevance,signals,states).")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the page.")
+@click.option("--out", required=True, type=PATH, help="Folder for the page.")
 @GENERATOR
 @LIMIT
 @click.option(

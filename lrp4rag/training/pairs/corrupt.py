@@ -25,6 +25,8 @@ KINDS = tuple(HARMFUL)
 _REWORDINGS = 4
 """Most harmless changes of one copy."""
 _LENDERS = 8
+_FRUITLESS = 20
+"""Rounds through all kinds without another copy, after which a response admits no more."""
 _SMALL = re.compile(r"\b[a-z]+\b")
 
 
@@ -81,14 +83,17 @@ def _families(
         order = sorted(random.sample(kinds, len(kinds)), key=lambda kind: made[kind])
         copies = list[Example]()
         seen: set[object] = {(example.passages, example.response)}
+        wanted, fruitless = each, 0
         for kind in itertools.islice(itertools.cycle(order), each * len(order)):
-            if sum(bool(one.labels) for one in copies) == each:
+            if not wanted or fruitless == _FRUITLESS * len(order):
                 break
+            fruitless += 1
             edits = find_faults(draft, random, kind, kinds, faults)
             if not edits:
                 continue
             twin = labelled(example, edits)
             if _add(copies, twin, seen, taken):
+                wanted, fruitless = wanted - 1, 0
                 made.update(edit.kind for edit in edits)
                 if harmless and (mild := harmless_twin(draft, edits, random)) is not None:
                     _add(copies, mild, seen, taken)

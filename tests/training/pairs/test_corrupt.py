@@ -90,6 +90,12 @@ def test_ids_that_the_data_have_are_not_given_again():
     assert "leave~number~2" in {one.id for one in rows}
 
 
+def test_more_copies_than_there_can_be_end():
+    (family,) = families_of([FERRY], kinds=["negation"], each=10**12)
+    labelled = [one for one in family if one.labels]
+    assert 0 < len(labelled) < 100
+
+
 def test_an_unknown_kind_is_refused_at_once():
     with pytest.raises(InputError, match=r"no fault is called 'spelling'; there are: number, .*invention"):
         pairs_of(ALL, kinds=["spelling"])
