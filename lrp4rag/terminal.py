@@ -83,7 +83,7 @@ def open_console(*, stderr: bool = False, **options: Any) -> Console:
 
 def _fitting(table: Table, console: Console, options: ConsoleOptions) -> Table | Group:
     """The table where it fits; else its columns in as many tables below each other as it takes, each with the
-    first column. Names and long texts wrap; on a terminal, long texts are cut where their column says so."""
+    first column. Words wrap, figures do not; on a terminal, long texts are cut where their column says so."""
     from rich.console import Group
     from rich.measure import Measurement
 
@@ -100,8 +100,11 @@ def _fitting(table: Table, console: Console, options: ConsoleOptions) -> Table |
         most.append(max([heading.minimum, *(cell.maximum for cell in cells)]))
         whole.append(max(most[-1], heading.maximum))
         word = max([heading.minimum, *(cell.minimum for cell in cells)])
-        name = k == 0 and not column.no_wrap and word <= LONGEST_FIGURE
-        least.append(word if name else most[-1] if most[-1] <= LONGEST_FIGURE else LEAST_TEXT)
+        figures = k > 0 and any(map(str.isdigit, "".join(map(str, column.cells))))
+        if not column.no_wrap and not figures and word <= LONGEST_FIGURE:
+            least.append(word)
+        else:
+            least.append(most[-1] if most[-1] <= LONGEST_FIGURE else LEAST_TEXT)
     if sum(whole) + between * len(whole) <= room:
         return table
     parts = [[0]]
