@@ -69,7 +69,7 @@ def may_be_total(
     if value.kind != "quantity" or not is_arithmetic(sentence):
         return False
     places = [one for one in index.places if one.passage == other.passage]
-    parts = [one for place in places for one in place.values if comparable(value, one)]
+    parts = [one for place in index.places for one in place.values if comparable(value, one)]
     totals = (
         is_arithmetic(passages[one.passage][one.start : one.end])
         for one in places

@@ -259,6 +259,8 @@ def test_what_is_computed_from_a_passage_is_not_contradicted() -> None:
     assert wrong.contradiction.text == "43"
     assert compared_in("There were 42 people on the ferry.", passage, margin=5.0) == []
     assert compared_in("In total there were 43 people on the ferry.", passage, margin=5.0) == []
+    passages = ("On Monday 24 guests came.", "On Tuesday 18 guests came.")
+    assert compared_in("There were 42 guests in total.", *passages, margin=5.0) == []
 
 
 @pytest.mark.parametrize(
