@@ -14,7 +14,8 @@ from lrp4rag.classifiers.verdict import Contradiction
 from lrp4rag.features.context import Context, context_of
 from lrp4rag.features.contrast import Claim, Scored, contrasts
 from lrp4rag.features.record import Record
-from lrp4rag.values.arithmetic import Computed, computed, is_arithmetic
+from lrp4rag.values import Value, comparable
+from lrp4rag.values.arithmetic import Computed, computed, may_be_total
 from lrp4rag.values.index import Occurrence
 from lrp4rag.values.polarity import opposed, opposites
 from lrp4rag.values.words import content_words
@@ -73,12 +74,14 @@ def _contradiction(
     if value.kind != "polarity" and _DENIED.search(record.encoded.response[start : value.start]):
         return None  # what is denied is not said
     sentence = record.encoded.response[slice(*claim.sentence)]
-    if not claim.support and (is_arithmetic(sentence) or computed_of(claim, context, sentence) is not None):
+    if computed_of(claim, context, sentence) is not None:
         return None  # no place has what is computed from several
     stands = _stands(claim, context)
     for occurrence, margin in _others(claim, scored, context, record):
         if stands and occurrence.similarity <= max(stands, FAR):
             continue  # what a passage says of something else contradicts nothing
+        if not claim.support and may_be_total(value, sentence, occurrence, context.passages, context.index):
+            continue
         if margin > 0 or (not claim.support and occurrence.similarity >= ALIKE):
             found = Contradiction(
                 value.start,
@@ -103,7 +106,19 @@ def _stands(claim: Claim, context: Context) -> float:
     if claim.support or value.text.isdigit():
         return claim.support
     written = re.compile(rf"(?<!\w){re.escape(value.text)}(?!\w)")
-    return float(any(written.search(passage) for passage in context.passages))
+    found = ((k, one) for k, passage in enumerate(context.passages) for one in written.finditer(passage))
+    return float(any(not _is_part(one, k, value, context) for k, one in found))
+
+
+def _is_part(found: re.Match[str], passage: int, value: Value, context: Context) -> bool:
+    """Whether it stands within another quantity: "5 kg" of "2.5 kg", "3%" of "-3%"."""
+    return value.kind == "quantity" and any(
+        one.start <= found.start() < one.end and one.end - one.start > len(found[0])
+        for place in context.index.places
+        if place.passage == passage
+        for one in place.values
+        if comparable(value, one)
+    )
 
 
 def computed_of(claim: Claim, context: Context, sentence: str) -> Computed | None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lrp4rag.values.index import Index
+from lrp4rag.values.index import Index, Occurrence
 from lrp4rag.values.quantities import find_quantities
 from lrp4rag.values.value import Precision, Value, close, comparable
 from lrp4rag.values.written import number_of
@@ -59,6 +59,23 @@ class Computed:
 def is_arithmetic(sentence: str) -> bool:
     """Whether a sentence says that it counts together: "in total", "on average"."""
     return bool(_TOTAL.search(sentence))
+
+
+def may_be_total(
+    value: Value, sentence: str, other: Occurrence, passages: Sequence[str], index: Index
+) -> bool:
+    """Whether a quantity of a `sentence` counts together what a passage has singly, such as the `other`
+    value: not where that stands as a total too, or where there is nothing to count together."""
+    if value.kind != "quantity" or not is_arithmetic(sentence):
+        return False
+    places = [one for one in index.places if one.passage == other.passage]
+    parts = [one for place in index.places for one in place.values if comparable(value, one)]
+    totals = (
+        is_arithmetic(passages[one.passage][one.start : one.end])
+        for one in places
+        if other.value in one.values
+    )
+    return len(parts) > 1 and not any(totals)
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,12 +235,54 @@ def test_a_less_similar_place_contradicts_nothing_that_a_passage_has() -> None:
     assert compared_in("In Sandholm it is 45 metres tall.", *passages, margin=only("31 metres")) == []
 
 
+@pytest.mark.parametrize(
+    ("response", "passage", "text", "instead"),
+    [
+        ("The parcel weighs 5 kg.", "The parcel weighs 2.5 kg.", "5 kg", "2.5 kg"),
+        ("Growth was 3%.", "Growth was -3% in 2020.", "3%", "-3%"),
+        ("The temperature was 5 °C.", "The temperature was \u22125 °C.", "5 °C", "\u22125 °C"),
+        ("Net income was $4 million.", "Net income was -$4 million.", "$4 million", "-$4 million"),
+        ("The ticket costs $4.", "The ticket costs $4.50.", "$4", "$4.50"),
+        ("The dose is 5 mg.", "The dose is 0.5 mg.", "5 mg", "0.5 mg"),
+    ],
+)
+def test_the_end_of_another_number_does_not_support_a_value(
+    response: str, passage: str, text: str, instead: str
+) -> None:
+    found, _ = found_in(response, passage, margin=5.0)
+    assert words(found) == [(text, instead, 0)]
+
+
 def test_what_is_computed_from_a_passage_is_not_contradicted() -> None:
     passage = "There were 24 adults and 18 children on the ferry, and a crew of 12."
     (wrong,) = compared_in("There were 43 people on the ferry.", passage, margin=5.0)
     assert wrong.contradiction.text == "43"
     assert compared_in("There were 42 people on the ferry.", passage, margin=5.0) == []
     assert compared_in("In total there were 43 people on the ferry.", passage, margin=5.0) == []
+    passages = ("On Monday 24 guests came.", "On Tuesday 18 guests came.")
+    assert compared_in("There were 42 guests in total.", *passages, margin=5.0) == []
+
+
+@pytest.mark.parametrize(
+    ("response", "passage", "text", "instead"),
+    [
+        (
+            "The total revenue was $60 million.",
+            "The total revenue was $48 million.",
+            "$60 million",
+            "$48 million",
+        ),
+        ("Overall, 60 people were hurt.", "48 people were hurt.", "60", "48"),
+        ("The overall score is 8.", "The overall score is 6 (before: 5).", "8", "6"),
+        ("Overall, Peter Westbury won.", "Overall, Jane Harlow won.", "Peter Westbury", "Jane Harlow"),
+        ("They lived together until 1975.", "They lived together until 1981.", "1975", "1981"),
+    ],
+)
+def test_a_sentence_that_says_in_total_can_be_contradicted(
+    response: str, passage: str, text: str, instead: str
+) -> None:
+    found, _ = found_in(response, passage, margin=5.0)
+    assert words(found) == [(text, instead, 0)]
 
 
 def test_columns_of_sentences_are_those_of_their_contradicted_values() -> None:

@@ -109,8 +109,8 @@ def test_only_answers_can_be_reviewed_and_only_by_reviewers(start) -> None:
 )
 def test_what_is_no_feedback_is_refused(start, body) -> None:
     with start(upstream=None) as client:
-        content = json.dumps(body)
-        assert client.post("/v1/feedback", content=content).status_code == 422
+        content, headers = json.dumps(body), {"Content-Type": "application/json"}
+        assert client.post("/v1/feedback", content=content, headers=headers).status_code == 422
 
 
 @pytest.mark.parametrize(

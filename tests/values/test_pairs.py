@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lrp4rag.values import agree, find_values
-from lrp4rag.values.arithmetic import computed, is_arithmetic
+from lrp4rag.values.arithmetic import computed, may_be_total
 from lrp4rag.values.index import Index, rivals, support
 from lrp4rag.values.polarity import opposed
 from lrp4rag.values.value import Value
@@ -36,9 +36,12 @@ def _differs(value: Value, claim: str, passage: str, index: Index) -> bool:
     if value.kind == "polarity":
         others = [one.value for one in occurrences]
         return any(opposed(value, one) for one in others) and not any(agree(value, one) for one in others)
-    if support(value, occurrences) or not rivals(value, occurrences):
+    others = [
+        one for one in rivals(value, occurrences) if not may_be_total(value, claim, one, [passage], index)
+    ]
+    if support(value, occurrences) or not others:
         return False
-    return not (is_arithmetic(claim) or computed(value, claim, [passage], index, similarities))
+    return computed(value, claim, [passage], index, similarities) is None
 
 
 def share(pairs: list[dict[str, Any]]) -> int:

@@ -127,7 +127,7 @@ _INTERJECTIONS = frozenset(
         "to",
     ]
 )
-_RANGES = re.compile(r"(?i)\s*(?:to|-|\u2013|until|till|through|or|of|out of|in|/|x|\u00d7|per|by)?\s*")
+_RANGES = re.compile(r"(?i)\.?\s*(?:to|-|\u2013|until|till|through|or|of|out of|in|/|x|\u00d7|per|by)?\s*")
 _MORE = re.compile(r"(?i)\s*[,.]?\s*(?:and|or|to|[-\u2013])?\s*")
 _DATED = re.compile(r"(?i)\s*[,.]?\s*(?:at|on|in|of|from)?\s*")
 
