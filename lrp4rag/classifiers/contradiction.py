@@ -78,11 +78,11 @@ def _contradiction(
         return None  # no place has what is computed from several
     stands = _stands(claim, context)
     for occurrence, margin in _others(claim, scored, context, record):
-        if stands and occurrence.similarity <= max(stands, FAR):
+        if stands and occurrence.similarity <= max(claim.support, FAR):
             continue  # what a passage says of something else contradicts nothing
         if not claim.support and may_be_total(value, sentence, occurrence, context.passages, context.index):
             continue
-        if margin > 0 or (not claim.support and occurrence.similarity >= ALIKE):
+        if margin > 0 or (not stands and occurrence.similarity >= ALIKE):
             found = Contradiction(
                 value.start,
                 value.end,
@@ -97,17 +97,16 @@ def _contradiction(
     return None
 
 
-def _stands(claim: Claim, context: Context) -> float:
-    """How similar the surroundings are of the best place that has a value, or has it as it is written; 0 of
-    words with an opposite, which stand everywhere."""
+def _stands(claim: Claim, context: Context) -> bool:
+    """Whether a passage has a value, or has it as it is written; words with an opposite stand everywhere."""
     value = claim.value
     if value.kind == "polarity":
-        return 0.0
+        return False
     if claim.support or value.text.isdigit():
-        return claim.support
+        return claim.support > 0
     written = re.compile(rf"(?<!\w){re.escape(value.text)}(?!\w)")
     found = ((k, one) for k, passage in enumerate(context.passages) for one in written.finditer(passage))
-    return float(any(not _is_part(one, k, value, context) for k, one in found))
+    return any(not _is_part(one, k, value, context) for k, one in found)
 
 
 def _is_part(found: re.Match[str], passage: int, value: Value, context: Context) -> bool:

@@ -40,7 +40,7 @@ def made(kind, example, others=(), seeds=range(25)):
         ("date or unit", "Rent is due every month in cash.", "every month", r"every \w+"),
         ("negation", "The roof is sealed with tar.", "is", "is not"),
         ("negation", "Visitors can park in the yard.", "can", "cannot"),
-        ("negation", "Dogs are not allowed in the yard.", "are not", "are"),
+        ("negation", "Dogs are not allowed in the yard.", "are not allowed", "are allowed"),
         ("negation", "Wash it before the first use.", "before", "after"),
         ("negation", "Add the flour to the warm milk.", "Add", "Do not add"),
         ("condition", "The flat is open only to members.", "only ", "open"),
