@@ -143,7 +143,7 @@ def clipped(text: str, limit: int) -> str:
     behind = len(text) - limit // 2
     while behind < len(text) and inside_sign(text, behind):
         behind += 1
-    return f"{text[:kept]} … ({behind - kept:,} characters) … {text[behind:]}"
+    return f"{text[:kept].rstrip()} … ({behind - kept:,} characters) … {text[behind:]}"
 
 
 def exact(text: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from lrp4rag.values.index import Index, Occurrence
 from lrp4rag.values.quantities import find_quantities
-from lrp4rag.values.value import Precision, Value, close, comparable
+from lrp4rag.values.value import Precision, Value, agree, close, comparable
 from lrp4rag.values.written import number_of
 
 _TOTAL = re.compile(
@@ -100,6 +100,10 @@ class _Place:
         """Whether its number may well be a chance hit of two others."""
         return abs(number_of(self.value) or 0) < _LARGE
 
+    def repeats(self, other: Value) -> bool:
+        """Whether the sentence has a value of the place too."""
+        return any(agree(one, other) for one in find_quantities(self.sentence))
+
     def counts(self) -> list[float]:
         """Numbers of times or things beside the value in its own sentence: "for four days"."""
         others = [one for one in find_quantities(self.sentence) if self.value.text not in one.text]
@@ -165,6 +169,7 @@ def _products(place: _Place) -> Iterator[Result]:
     for one in (one for one in place.own if comparable(one, place.value)):
         for other in place.own:
             counts_it = not other.unit and other.amount > 1 and one is not other
+            counts_it = counts_it and not place.repeats(other)  # "10 ml twice a day" is not 5 ml twice a day
             if counts_it and _is(place.value, one.amount * other.amount):
                 yield f"{one.text} \u00d7 {other.text}", (one, other)
         for count in place.counts():
