@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from lrp4rag.values.numerals import ORDINALS, number_of_roman
-from lrp4rag.values.value import Value, without_overlaps
+from lrp4rag.values.value import WEEKEND, WORKDAYS, Value, without_overlaps
 
 _MONTHS = "january february march april may june july august september october november december"
 MONTHS = {part: k for k, name in enumerate(_MONTHS.split(), 1) for part in (name, name[:3])}
@@ -54,6 +54,7 @@ _HOLIDAYS = {
 _HOLIDAY = re.compile(rf"\b(?:{'|'.join(_HOLIDAYS)})\b".replace("'", "['\u2019]"), re.IGNORECASE)
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _WEEKDAY = re.compile(rf"\b(?P<day>{'|'.join(WEEKDAYS)})s?\b")
+_PART_OF_WEEK = re.compile(r"\bweek(?:(?P<end>ends?)|days?)\b", re.IGNORECASE)
 _SHORT_DAY = "(?:Mon|Tue|Tues|Wed|Thu|Thur|Thurs|Fri|Sat|Sun)"
 _SHORT_WEEKDAYS = re.compile(
     rf"\b{_SHORT_DAY}\.?(?: ?[-\u2010-\u2015,/&] ?{_SHORT_DAY}\b\.?| (?:to|and) {_SHORT_DAY}\b\.?| (?=\d))+"
@@ -148,6 +149,9 @@ def _dates(text: str) -> Iterator[Value]:
         yield Value("date", *match.span(), match[0], key=(None, month, day, None))
     for match in _WEEKDAY.finditer(text):
         yield _weekday(text, *match.span())
+    for match in _PART_OF_WEEK.finditer(text):
+        part = WEEKEND if match["end"] else WORKDAYS
+        yield Value("date", *match.span(), match[0], unit="weekday", key=(None, None, None, part))
     for several in _SHORT_WEEKDAYS.finditer(text):
         for match in re.finditer(_SHORT_DAY, several[0]):
             yield _weekday(text, several.start() + match.start(), several.start() + match.end())

@@ -31,7 +31,7 @@ _PAIRS = (
     ("available", "unavailable"), ("refundable", "non-refundable"), ("valid", "invalid"),
     ("solved", "unsolved"), ("usual", "unusual"), ("paid", "unpaid"), ("guilty", "innocent"),
     ("in favour of", "against"), ("in favor of", "against"), ("free of charge", "charged"),
-    ("weekdays", "weekends"), ("weekday", "weekend"), ("opening", "closing"),
+    ("opening", "closing"),
     ("north", "south"), ("east", "west"), ("northern", "southern"), ("eastern", "western"),
     ("won", "lost"), ("wins", "loses"), ("profit", "loss"), ("import", "export"), ("imports", "exports"),
     ("imported", "exported"), ("faster", "slower"), ("elder", "younger"),

@@ -17,7 +17,7 @@ LONG = 300
 """Characters from which a sentence is no courtesy, whatever it says."""
 
 _MARKER = re.compile(
-    r"\s*(?:[-*+>\u2022\u2013\u25cf\u25aa][^\S\n]+|\(?(?:\d{1,3}|[A-Za-z])[.)](?:\s+|\Z)|#{1,6}\s+)"
+    r"\s*(?:[-*+>\u2022\u2013\u25cf\u25aa][^\S\n]+|\(?(?:\d{1,3}|[A-Za-z](?!\.\s+[A-Z]\.))[.)](?:\s+|\Z)|#{1,6}\s+)"
 )
 _MARKUP = " \t*_#>`|\"'\u201c\u201d"
 _NUMBERS = frozenset({"quantity", "date", "time"})

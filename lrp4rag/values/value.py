@@ -39,6 +39,8 @@ SAME_MONTHS = 0.035
 """The same of durations in months or years and in days: 6 months, 180 days."""
 DEGREES = 0.6
 """Kelvins between temperatures in Celsius and in Fahrenheit that agree."""
+WORKDAYS, WEEKEND = 7, 8
+"""In the place of a day of the week."""
 _SMALL = 1e-4
 _DAY = 86400.0
 
@@ -184,6 +186,8 @@ def without_overlaps(values: Iterable[Value]) -> list[Value]:
 
 def _same_date(one: Value, other: Value) -> bool:
     """All parts that both have are equal, and there is such a part; a year lies in its decade and century."""
+    if one.unit == "weekday":
+        return bool(_days(one.key) & _days(other.key))
     span = max(_YEARS.get(one.unit, 1), _YEARS.get(other.unit, 1))
     both = [(a, b) for a, b in zip(one.key, other.key, strict=True) if a is not None and b is not None]
     if span > 1:
@@ -192,6 +196,12 @@ def _same_date(one: Value, other: Value) -> bool:
             isinstance(years[0], int) and isinstance(years[1], int) and years[0] // span == years[1] // span
         )
     return bool(both) and all(a == b for a, b in both)
+
+
+def _days(key: Key) -> frozenset[int]:
+    """Days of the week, 0 to 6: those of "weekends", or one."""
+    day = int(key[3] or 0)
+    return {WORKDAYS: frozenset(range(5)), WEEKEND: frozenset((5, 6))}.get(day, frozenset((day,)))
 
 
 _YEARS = {"decade": 10, "century": 100}

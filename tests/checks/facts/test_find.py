@@ -138,6 +138,7 @@ def test_a_citation_in_brackets_is_no_part_of_a_fact(answer: str, facts: list[st
         ("See No. 5 of vol. 2.", ["See No. 5 of vol. 2"]),
         ("He lives in D.C. and works in the U.S.", ["He lives in D.C.", "works in the U.S."]),
         ("Open Mon.-Fri. from 9:00 to 17:00.", ["Open Mon.-Fri. from 9:00 to 17:00"]),
+        ("J. R. R. Tolkien wrote it. It sold well.", ["J. R. R. Tolkien wrote it", "It sold well"]),
         ("Open Mon. to Fri. from nine.", ["Open Mon. to Fri", "from nine"]),
         ("- Open it. Then wait 5 min.", ["Open it", "Then wait 5 min"]),
         ("An adult may take 1, 2 tablets.", ["An adult may take 1, 2 tablets"]),
