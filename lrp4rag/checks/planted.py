@@ -39,7 +39,8 @@ _IGNORING = re.compile(
 _OF_READERS = re.compile(
     r"(?:\b(?:never|not|cannot|who|may|might|could|(?:if|when|unless) \w+)|n['\u2019]t"
     r"|(?:^|[.!?:]\s)to"
-    r"|\b(?!(?:you|need|have|want|going|ordered|instructed|required|asked|model|assistant) )\w+ to)"
+    r"|\b(?!(?:you|need|have|want|going|ordered|instructed|required|asked|model|assistant"
+    r"|is|important|essential|necessary|remember|sure|certain) )\w+ to)"
     r"\W*$",
     re.IGNORECASE,
 )

@@ -22,6 +22,8 @@ FEWEST = 8
 HELD = 0.99
 """A range holds this part of the training responses, and is then made wider by the facet's slack."""
 _LETTER = re.compile(r"[^\W\d_]")
+_NO_WORD = re.compile(r"@|://|/\w[^/]*/|\d[A-Za-z]+\d")
+"""In addresses, paths and codes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +42,24 @@ class Facet:
 
 
 def _tokens_per_word(record: Record, ends: Numbers) -> Values:
-    """Of the words that have a letter, without their digits and emoji, whose tokens tell of no language; 1
-    where there are too few to tell."""
+    """Of the words that have a letter and are no addresses, paths or codes, without their digits and emoji,
+    whose tokens tell of no language; 1 where there are too few to tell."""
     text, offsets = record.encoded.response, record.encoded.response_offsets
     tells = np.array([one.isalpha() or category(one).startswith("P") for one in text], dtype=bool)
     found = []
     for end in ends:
         stop = offsets[end - 1][1]
-        words = [match.span() for match in re.finditer(r"\S+", text[:stop]) if _LETTER.search(match[0])]
+        words = [match.span() for match in re.finditer(r"\S+", text[:stop]) if _is_word(match[0])]
         within = np.zeros(len(text), dtype=bool)
         for start, last in words:
             within[start:last] = tells[start:last]
         tokens = sum(bool(within[start:last].any()) for start, last in offsets[:end])
         found.append(tokens / len(words) if tokens >= FEWEST else 1.0)
     return np.array(found, dtype=np.float64)
+
+
+def _is_word(text: str) -> bool:
+    return bool(_LETTER.search(text)) and not (text.isascii() and _NO_WORD.search(text))
 
 
 FACETS: dict[str, Facet] = {

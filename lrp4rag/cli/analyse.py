@@ -34,6 +34,7 @@ from lrp4rag.terminal import open_console, say, say_json, tell
 from lrp4rag.text import one_line
 
 if TYPE_CHECKING:
+    from rich.console import OverflowMethod
     from rich.text import Text
 
     from lrp4rag.classifiers import FittedDetector
@@ -224,7 +225,8 @@ class _Printer:
             say_json(row)
         else:  # lines are cut on a terminal, and whole in a pipe
             piped = not self._console.is_terminal
-            self._console.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=piped)
+            overflow: OverflowMethod = "ignore" if piped else "ellipsis"
+            self._console.print(line, no_wrap=True, overflow=overflow, crop=not piped)
 
     def end(self) -> bool:
         """Print the summary, where there is anything to sum up; returns whether an example is flagged."""

@@ -75,7 +75,7 @@ def render_line(analysis: Analysis) -> Text:
     verdict = analysis.verdict
     word, style = _outcome(verdict)
     probability = "   -" if verdict.probability is None else f"{verdict.probability:4.2f}"
-    line = Text(no_wrap=True, overflow="ellipsis")
+    line = Text()
     line.append(one_line(analysis.example.id).ljust(24), style="bold")
     line.append(f"  {probability}  ")
     line.append(word.ljust(12), style=style)

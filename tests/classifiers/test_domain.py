@@ -72,6 +72,8 @@ def tokens_per_word(response: str) -> float:
     ("more", "same"),
     [
         (" 15,000,000", True),
+        (" parental.leave@hr.example-company.co.uk https://a.example/b?c=d", True),
+        (" /usr/local/share/README_v2.md 9f86d081884c7d659a2feaa0c55ad015", True),
         (" $1,234,567.89 +1 (555) 010-9999", True),
         (" \U0001f389\U0001f389 \u2764\ufe0f \U0001f469\u200d\U0001f466", True),
         ("\U0001f389\U0001f44d\U0001f3fd", True),

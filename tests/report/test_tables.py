@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.table import Table
 
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.classifiers.folder import BUNDLED, load_card
+from lrp4rag.cli.analyse import _Printer
 from lrp4rag.report.cards import COLUMNS, metrics_table, render_card
+from lrp4rag.report.terminal import render_line
 from lrp4rag.terminal import open_console
 
 LONG = "It was opened in 1874, and Aliens built it a long time ago, as everybody in town will tell you."
@@ -65,3 +70,23 @@ def test_only_long_texts_are_cut_and_only_on_a_terminal(width: int) -> None:
         assert figure in shown
     assert set(LONG.split()) <= set(piped.split())
     assert ("…" in shown) == (width < 200)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_line_of_many_is_cut_on_a_terminal_only(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    analysis: Any = SimpleNamespace(
+        example=SimpleNamespace(id="one"),
+        verdict=SimpleNamespace(
+            probability=0.5,
+            spans=(),
+            sentences=(SimpleNamespace(text=LONG, status="supported", probability=0.5, relevance=1.0),),
+            hallucinated=False,
+            abstained=False,
+        ),
+    )
+    console = open_console(width=80, force_terminal=terminal, color_system=None)
+    monkeypatch.setattr(sys.modules[_Printer.__module__], "open_console", lambda **_: console)
+    with console.capture() as capture:
+        _Printer(False).show({}, render_line(analysis))
+    assert (LONG in capture.get()) != terminal
+    assert capture.get().count("\n") == 1
