@@ -32,7 +32,7 @@ from lrp4rag.report.html import html_page
 from lrp4rag.report.record import record
 from lrp4rag.report.summary import html_summary
 from lrp4rag.report.words import reasons_of, verdict_words
-from lrp4rag.types import require_whole
+from lrp4rag.types import require_kind, require_whole
 
 Prevalence = float | Literal["estimate"]
 
@@ -132,6 +132,8 @@ class Detector:
         id, a folder, or one that is loaded. `device` defaults to CUDA where there is one. Raises
         `InputError` for what cannot be loaded or do not belong together.
         """
+        require_kind(detector, "detector", str, Path)
+        require_kind(reader, "reader", str, Path, Reader, type(None))
         fitted = FittedDetector.load(detector)
         trained = fitted.card.reader
         if not isinstance(reader, Reader):

@@ -62,6 +62,13 @@ def require_whole(given: object, field: str, least: int | None = None) -> None:
         raise InputError(f"{wanted} is needed, not {one_line(repr(given), 60)}", field=field)
 
 
+def require_kind(given: object, field: str, *kinds: type) -> None:
+    """Raise `InputError` where an argument is none of these types."""
+    if not isinstance(given, kinds):
+        wanted = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+        raise InputError(f"{wanted} is needed, not {one_line(repr(given), 60)}", field=field)
+
+
 def not_finite(arrays: Mapping[str, Any]) -> str | None:
     """The name of the first array of real numbers that holds NaN or Inf; None where all are finite."""
     for name, array in arrays.items():

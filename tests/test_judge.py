@@ -241,6 +241,37 @@ def test_other_ways_in_check_their_arguments_too(tiny_reader: Reader) -> None:
         attribute(tiny_reader, tiny_reader.encode(example), max_memory=-1)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            (name, "yes")
+            for name in ("segments", "matrix", "own", "keep", "mode", "flow", "layer", "resampled")
+        ),
+        *(("layer", value) for value in (True, -1)),
+        *(("resampled", value) for value in (True, (1,), (0, 4), (2.5, 4))),
+        ("prompt", -1),
+    ],
+)
+def test_attribute_names_an_argument_that_is_none(tiny_reader: Reader, name: str, value: Any) -> None:
+    encoded = tiny_reader.encode(Example(QUESTION, PASSAGES, RESPONSE))
+    with pytest.raises(InputError, match=f"field '{name}'"):
+        attribute(tiny_reader, encoded, **{name: value})
+
+
+def test_what_is_no_reader_example_or_detector_is_named(tiny_reader: Reader) -> None:
+    encoded = tiny_reader.encode(Example(QUESTION, PASSAGES, RESPONSE))
+    for call, field in (
+        (lambda: attribute("reader", encoded), "reader"),  # type: ignore[arg-type]
+        (lambda: attribute(tiny_reader, "a"), "encoded"),  # type: ignore[arg-type]
+        (lambda: tiny_reader.encode("a"), "example"),  # type: ignore[arg-type]
+        (lambda: Detector.load(5), "detector"),  # type: ignore[arg-type]
+        (lambda: Detector.load(reader=5), "reader"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InputError, match=f"field '{field}'"):
+            call()
+
+
 def test_no_evidence_is_computed_without_a_verdict(plain: Detector, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes minutes on a long prompt, and none is shown."""
     asked: list[bool] = []

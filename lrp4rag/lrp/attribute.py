@@ -15,9 +15,10 @@ from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Relevance, as_array
 from lrp4rag.lrp.replay import pad_columns
-from lrp4rag.lrp.resample import Mode, resampling_matrix
+from lrp4rag.lrp.resample import MODES, Mode, resampling_matrix
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.reader.reader import Reader
+from lrp4rag.types import require_kind, require_whole
 
 
 def attribute(
@@ -44,7 +45,23 @@ def attribute(
     of either; `own`, relevance to the response's earlier tokens, one tangent. `layer` asks for relevance at
     the input of that decoder layer, `max_memory` (bytes) for passes that fit. The composite and target of a
     `flow` that is open on the reader's model hold; `keep` leaves it the replay for a further `flow.pull`.
+    Raises `InputError` for arguments of another kind.
     """
+    require_kind(reader, "reader", Reader)
+    require_kind(encoded, "encoded", Encoded)
+    require_kind(flow, "flow", Flow, type(None))
+    asked = {"segments": segments, "prompt": prompt, "matrix": matrix, "own": own, "keep": keep}
+    for name, given in asked.items():
+        require_kind(given, name, bool)
+    require_whole(layer, "layer", 0)
+    if resampled is not None:
+        require_kind(resampled, "resampled", tuple, list)
+        if len(resampled) != 2:
+            raise InputError("two lengths are needed: of the response and of the prompt", field="resampled")
+        for length in resampled:
+            require_whole(length, "resampled", 1)
+    if mode not in MODES:
+        raise InputError(f"'{mode}' is none of {', '.join(MODES)}", field="mode")
     if not encoded.response_ids:
         raise InputError("the response has no tokens", field="response")
     opening = relevance_mode(reader.model, composite, target=target, max_memory=max_memory)

@@ -30,7 +30,7 @@ from lrp4rag.reader.weights import (
     weights_hash,
 )
 from lrp4rag.text import one_line
-from lrp4rag.types import require_whole
+from lrp4rag.types import require_kind, require_whole
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -80,6 +80,7 @@ class Reader:
 
     def encode(self, example: Example, *, truncation: Truncation = "error") -> Encoded:
         """See `lrp4rag.reader.encoding.encode`; raises `InputError` without a response."""
+        require_kind(example, "example", Example)
         if example.response is None:
             raise InputError("there is no response to analyse", field="response")
         return self._encode(example, truncation, self.window)
