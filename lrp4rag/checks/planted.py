@@ -15,7 +15,8 @@ from lrp4rag.checks.resting import resting_on
 from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.text import one_line
 
-_MODEL = r"(?:ai|llm|chatbot|(?:language |ai )model|ai assistant|guardrail|verifier|grader|detector)s?"
+_ASSISTANT = "ai|llm|chatbot|(?:language |ai )model|ai assistant|guardrail|verifier|grader"
+_MODEL = rf"(?:{_ASSISTANT}|detector)s?"
 _IGNORE = (
     r"(?:ignore|disregard|forget|overr(?:ide|ule)|bypass|paynoattentionto"
     r"|(?:donot|dont|stop|nolonger)(?:follow|obey|heed|listento|complywith)(?:ing)?)(?:about)?"
@@ -45,6 +46,19 @@ _OF_READERS = re.compile(
     re.IGNORECASE,
 )
 """Behind such words nobody is ordered to."""
+_SOMEBODY = re.compile(
+    r"\b(?!(?:always|thus|yes|this|regardless|nevertheless|assistants|models"
+    r"|the (?:ai|assistant|model|chatbot))\b)(?:[a-z]{3,}s|the \w+|people|they|we|he|she|it)"
+    r"(?: (?:will|would|should|must|may|can|could))?\s*$",
+    re.IGNORECASE,
+)
+"""Before what somebody else does: "Patients should stop following the earlier guidelines"."""
+_HARMLESS = re.compile(
+    r"[;,]? (?:and|or) you(?: will|['\u2019]ll)? (?:lose|risk|void)\b"
+    r"| about (?!this|that|your|the (?:task|rules))| of \d",
+    re.IGNORECASE,
+)
+"""Behind what is told to readers: "everything you know about cooking", "our instructions of 3 May"."""
 _IF = re.compile(r"\b(?:if|unless|when)\b(?! you are an? )", re.IGNORECASE)
 _GAP = r"[^\w.!?]{1,12}"
 _EVERY = re.compile(r"\b(?:all|any|every|everything|anything)\b", re.IGNORECASE)
@@ -56,8 +70,10 @@ _ENDS = re.compile(
 _ORDERS = re.compile(
     rf"\b(?:note|message|instructions?|order|hint) (?:to|for) (?:(?:any|the|all|every|an?) ){{0,2}}{_MODEL}\b"
     rf"|\b(?:you are|act as|pretend to be|behave like) (?:now )?(?:an? |the )?(?:\w+ ){{0,2}}{_MODEL}\b"
+    r"(?! (?:engineer|researcher|developer|expert|specialist|scientist|student|trainer|company|team)s?\b)"
     r"|\b(?:reveal|print|repeat) (?:your|the) (?:system|hidden) prompt\b"
-    rf"|\b{_MODEL} (?:must|shall|should|has to|is to) (?:always |only |now )?"
+    rf"|\b(?:{_ASSISTANT}|hallucination detector)s?"
+    r" (?:must|shall|should|has to|is to) (?:always |only |now )?"
     r"(?:answer|say|reply|respond|state|serve|mark)\b"
     r"|<\|(?:im\s(?:start|end)|system|user|assistant|endoftext)\|>|\[/?INST\]|<</?SYS>>"
     r"|^\W{0,12}(?:system|assistant)\W{0,6}(?:prompt|message)?\W{0,6}:\W{0,6}"
@@ -126,7 +142,8 @@ def _order_in(text: str) -> Span | None:
 
 def _is_order(text: str, start: int, end: int, *, before: str | None) -> bool:
     """Whether to ignore what came before is what a text demands, and not of its readers in some case."""
-    if _OF_READERS.search(text[max(start - CONTEXT, 0) : start]):
+    said = text[max(start - CONTEXT, 0) : start]
+    if _OF_READERS.search(said) or _SOMEBODY.search(said) or _HARMLESS.match(text, end):
         return False
     if before in ("above", "before", "earlier") and not _ENDS.match(text, end):
         return False
