@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lrp4rag.checks.check import CheckInput
@@ -11,6 +13,7 @@ from lrp4rag.checks.registry import CHECKS, make_check
 from lrp4rag.classifiers.verdict import FLAGGED, Sentence, SuspectSpan, Verdict
 from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.source import Source
+from lrp4rag.values import find_values
 from tests.hostile.strings import HOSTILE
 
 GRANT = "Employees may work remotely up to 3 days per week."
@@ -44,10 +47,32 @@ def judged(text: str, status: str) -> Verdict:
     return Verdict(0.5, 0.5, None, None, spans, sentences)
 
 
+ANY = st.tuples(TEXTS, st.lists(TEXTS, max_size=3), TEXTS, st.sampled_from(["supported", "unsupported"]))
+
+
 @settings(max_examples=60, deadline=None)
-@given(TEXTS, st.lists(TEXTS, max_size=3), TEXTS, st.sampled_from(["supported", "unsupported"]))
-@example(question="", passages=[f"{GRANT}\n---\nIt is."], response=GRANT, status="supported")
-def test_no_check_raises_on_any_text(question: str, passages: list[str], response: str, status: str) -> None:
+@given(ANY)
+@example(("", [f"{GRANT}\n---\nIt is."], GRANT, "supported"))
+def test_no_check_raises_on_any_text(texts: tuple[str, list[str], str, str]) -> None:
+    no_check_raises(*texts)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(ANY)
+def test_no_check_values_or_splitter_raises_on_ten_thousand_texts(
+    texts: tuple[str, list[str], str, str],
+) -> None:
+    no_check_raises(*texts)
+    response = texts[2]
+    for value in find_values(response, " ".join(texts[1])):
+        assert response[value.start : value.end] == value.text
+    spans = sentences_in(response)
+    outside = "".join(response[a:b] for (_, a), (b, _) in pairwise([(0, 0), *spans, (len(response),) * 2]))
+    assert not outside.strip(), "a lost character"
+
+
+def no_check_raises(question: str, passages: list[str], response: str, status: str) -> None:
     sources = tuple(Source(text, title=text[:20] or None) for text in passages)
     for check in CHECKED.values():
         for one in check(CheckInput(question, sources, response, judged(response, status))):
