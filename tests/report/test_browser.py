@@ -196,6 +196,21 @@ def test_lines_from_several_words_can_be_told_apart(show, rows: str) -> None:
         assert len(set(heights)) == 5, heights
 
 
+@pytest.mark.parametrize(
+    ("text", "most", "kept"),
+    [
+        ("a storm destroyed its upper gallery in 1953", 36, "a storm destroyed its upper gallery…"),
+        ("a storm destroyed its upper gallery in 1953", 30, "a storm destroyed its upper…"),
+        ("take not more than 6 tablets a day", 22, "take not more than…"),
+        ("short", 22, "short"),
+        ("x" * 50, 10, "x" * 9 + "…"),
+    ],
+)
+def test_quotes_are_cut_between_words(show, text: str, most: int, kept: str) -> None:
+    page = show(html_page(contradicted()))
+    assert page.evaluate("([text, most]) => lrp4rag.clipped(text, most)", [text, most]) == kept
+
+
 def test_the_keyboard_does_all_that_the_mouse_does(show) -> None:
     page = show(html_page(judged()))
     assert page.locator('.answer [tabindex="0"]').count() == 1

@@ -43,7 +43,10 @@ window.lrp4rag = (() => {
   function clipped(text, most = 90) {
     const line = text.replace(/\s+/gu, " ").trim();
     const all = chars(line);
-    return all.length <= most ? line : `${all.slice(0, most - 1).join("").trimEnd()}…`;
+    if (all.length <= most) return line;
+    const room = all.slice(0, most).join("");
+    const words = room.replace(/\s+\S*$/u, "").replace(/\s+\S*\d\S*$/u, ""); // a number stays with what it counts
+    return `${words !== room && words.length > room.length / 2 ? words : all.slice(0, most - 1).join("").trimEnd()}…`;
   }
 
   // The stretches between the ends of ranges, each with the ranges that it lies in.
