@@ -30,7 +30,8 @@ CITED = (
     "According to passage 2, partners are entitled to 6 weeks of paid leave. "
     "Requests are sent to the HR portal [2]."
 )
-"""The first sentence cites a passage that does not support it, so that a reviewer decides on it."""
+"""The first sentence cites a passage that does not support it, so that a reviewer decides on it: here
+that is escalated."""
 APART = timedelta(hours=9)
 """Between decisions of the history: in truth they are made within a minute."""
 
@@ -46,7 +47,8 @@ def main(out: Path) -> None:
         (folder / "page.html").write_text(_static(), encoding="utf-8")
         _take(browser, f"file://{folder}/page.html", out / "page.png", WIDE)
         _take(browser, f"file://{folder}/page.html", out / "page-expert.png", WIDE, expert=True)
-        with started(folder, reader="default", demo=True, keep_texts=True) as server:
+        escalating = {"rules": {"misattributed": "escalate"}}
+        with started(folder, reader="default", demo=True, keep_texts=True, policy=escalating) as server:
             for example in [*load_examples(EXAMPLES / "contradictions.jsonl"), *_lighthouses()]:
                 _judge(server.url, example)
             first = next(iter(load_examples(EXAMPLES / "contradictions.jsonl")))
