@@ -37,7 +37,9 @@ MAX_DROP = 0.05
 @command(short_help="Metrics on labelled responses; a gate against an earlier run.")
 @click.argument("data", metavar="DATA")
 @detector_options()
-@click.option("--policy", "policy_path", type=PATH, help="YAML file of the policy.  [default: balanced]")
+@click.option(
+    "--policy", "policy_path", type=PATH, help="YAML file of the policy.  [default: the built-in one]"
+)
 @file_option("--out", help="Write the results as JSON, each example's too: a baseline for later.")
 @file_option("--baseline", help="Compare with the results that an earlier --out wrote.")
 @click.option(

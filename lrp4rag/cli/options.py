@@ -141,7 +141,7 @@ NO_POLICY = Path("none")
 def policy_option(more: str = "") -> Decorator:
     """`--policy`: a file, which the command loads once its other input is there: policies know the detector,
     and importing that takes seconds."""
-    help = f"YAML file of the policy{more}.  [default: balanced]"
+    help = f"YAML file of the policy{more}.  [default: the built-in one]"
     return click.option("--policy", "policy_path", type=PATH, metavar="FILE", help=help)
 
 

@@ -50,7 +50,7 @@ PAGE, RECORD = "index.html", "results.json"
 @repeatable("--kind", "kinds", metavar="KIND", help="Only cases of this kind; repeatable.")
 @file_option("--cases", "cases_path", help="JSONL file of cases of your own.  [default: the package's]")
 @file_option(
-    "--policy", "policy_path", help="YAML file of the policy of a local target.  [default: balanced]"
+    "--policy", "policy_path", help="YAML file of the policy of a local target.  [default: the built-in one]"
 )
 @click.option(
     "--token", envvar=TOKEN, help=f"Bearer token of a server; others see it less in the variable {TOKEN}."
