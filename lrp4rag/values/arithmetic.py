@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from lrp4rag.values.index import Index, Occurrence
 from lrp4rag.values.quantities import find_quantities
@@ -102,13 +103,19 @@ class _Place:
 
     def repeats(self, other: Value) -> bool:
         """Whether the sentence has a value of the place too."""
-        return any(agree(one, other) for one in find_quantities(self.sentence))
+        return any(agree(one, other) for one in _stated(self.sentence))
 
     def counts(self) -> list[float]:
         """Numbers of times or things beside the value in its own sentence: "for four days"."""
-        others = [one for one in find_quantities(self.sentence) if self.value.text not in one.text]
+        others = [one for one in _stated(self.sentence) if self.value.text not in one.text]
         plain = [number_of(one) for one in others if one.unit in ("", "second")]
         return [number for number in plain if number is not None and number > 1]
+
+
+@lru_cache(maxsize=8)
+def _stated(sentence: str) -> tuple[Value, ...]:
+    """The quantities of a sentence, kept for its other values."""
+    return tuple(find_quantities(sentence))
 
 
 Result = tuple[str, tuple[Value, ...]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lrp4rag.values.numerals import ORDINALS, number_of_roman
+from lrp4rag.values.numerals import ORDINALS, number_of_ordinal, number_of_roman
 from lrp4rag.values.value import WEEKEND, WORKDAYS, Value, without_overlaps
 
 _MONTHS = "january february march april may june july august september october november december"
@@ -165,12 +165,12 @@ def _spans_of_years(text: str) -> Iterator[Value]:
         yield Value("date", *match.span(), match[0], unit="decade", key=(year, None, None, None))
     for match in _CENTURY.finditer(text):
         number = number_of_roman(match["roman"] or "") or int(
-            match["number"] or ORDINALS.index((match["word"] or "first").lower()) + 1
+            match["number"] or number_of_ordinal(match["word"] or "") or 1
         )
         year = -100 * number if match["bc"] else 100 * (number - 1)
         yield Value("date", *match.span(), match[0], unit="century", key=(year, None, None, None))
     for match in _QUARTER.finditer(text):
-        number = int(match["number"] or ORDINALS.index(match["word"].lower()) + 1)
+        number = int(match["number"] or number_of_ordinal(match["word"]) or 0)
         yield Value(
             "date",
             *match.span(),

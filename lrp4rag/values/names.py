@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from lrp4rag.sentence_stream import sentences_in
-from lrp4rag.values.numerals import ORDINALS, number_of_roman
+from lrp4rag.values.numerals import number_of_ordinal, number_of_roman
 from lrp4rag.values.polarity import OPPOSITES
 from lrp4rag.values.quantities import UNIT
 from lrp4rag.values.units import CURRENCIES, UNITS
@@ -132,7 +132,8 @@ def _plain(word: str) -> str:
     if (number := number_of_roman(letters)) is not None:
         return str(number)
     small = re.sub(r"'s?\Z|\A[dl]'", "", letters.lower().replace(".", ""))
-    return str(ORDINALS.index(small) + 1) if small in ORDINALS else small
+    number = number_of_ordinal(small)
+    return small if number is None else str(number)
 
 
 def _without_common_words(words: str, known: tuple[_Written, ...], opens: bool, labelled: bool) -> str:
@@ -149,7 +150,9 @@ def _without_common_words(words: str, known: tuple[_Written, ...], opens: bool, 
 
 def _is_common(word: str, known: tuple[_Written, ...], opens: bool) -> bool:
     plain = re.split(r"['\u2019]", word.lower())[0]
-    if word in _ACRONYMS or (plain in ORDINALS and word[0].isupper() and not opens):  # "First World War"
+    if word in _ACRONYMS or (
+        number_of_ordinal(plain) and word[0].isupper() and not opens
+    ):  # "First World War"
         return False
     common_here = plain in OPPOSITES or any(plain in one.small for one in known)
     return word.islower() or plain in _no_names() or (opens and common_here)

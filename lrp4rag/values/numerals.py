@@ -40,6 +40,12 @@ def number_of_roman(written: str) -> int | None:
     return sum(-a if a < b else a for a, b in zip(values, [*values[1:], 0], strict=True))
 
 
+def number_of_ordinal(word: str) -> int | None:
+    """1 of "first"; None of a word that is no ordinal up to the 29th."""
+    small = word.lower()
+    return ORDINALS.index(small) + 1 if small in ORDINALS else None
+
+
 def find_labels(text: str) -> Iterator[Value]:
     """What is told from its likes by a number: "Chapter IV", "type 2", "phase III". The unit is its word:
     chapters are compared with chapters. At the beginning of a line with a colon it is a heading."""

@@ -260,7 +260,7 @@ def _parts(text: str, purse: Purse) -> Iterator[Value]:
     for match in _OUT_OF.finditer(text):
         above, below = (_of_words_or_digits(match[group]) for group in ("above", "below"))
         if 0 < above < below:
-            exact = Precision(100 * FRACTION, 100 * FRACTION, 1, 100.0)
+            exact = Precision.around(FRACTION, 100.0)
             yield Value("quantity", *match.span(), match[0], 100 * above / below, "%", precision=exact)
     for match in _PART.finditer(text):
         before = text[max(match.start() - 12, 0) : match.start()]
@@ -273,7 +273,7 @@ def _parts(text: str, purse: Purse) -> Iterator[Value]:
             continue
         else:
             amount, unit, factor = 100 * part, "%", 100.0
-        exact = Precision(2 * FRACTION * factor, 2 * FRACTION * factor, 1, factor)
+        exact = Precision.around(2 * FRACTION, factor)
         yield Value("quantity", match.start(), end, text[match.start() : end], amount, unit, precision=exact)
 
 
@@ -289,7 +289,7 @@ def _phrases(text: str, purse: Purse) -> Iterator[Value]:
         elif match["half"] or _DURING.search(text[max(match.start() - 15, 0) : match.start()]):
             # "An hour" alone says how often.
             amount, unit, factor = in_base_unit(1 + _fraction(match["half"]), match["unit"], purse)
-            exact = Precision(FRACTION * factor, FRACTION * factor, 1, factor)
+            exact = Precision.around(FRACTION, factor)
             yield Value("quantity", *match.span(), match[0], amount, unit, precision=exact)
     for match in _TIMES.finditer(text):
         yield Value("quantity", *match.span(), match[0], 2.0 if match["twice"] else 1.0, "", "time")
@@ -318,12 +318,8 @@ def _with_scales_of_ranges(text: str, found: list[Value]) -> Iterator[Value]:
     for one, after in pairwise([*found, None]):
         if one is not None:
             factor = _scale_of_range(one, after) if after is not None and _joined(text, one, after) else 1.0
-            exact = one.precision
-            yield replace(
-                one,
-                amount=one.amount * factor,
-                precision=replace(exact, step=exact.step * factor, zeros=exact.zeros * factor),
-            )
+            exact = one.precision.scaled(factor, one.precision.factor)
+            yield replace(one, amount=one.amount * factor, precision=exact)
 
 
 def _with_bounds_of_ranges(text: str, found: list[Value]) -> list[Value]:
@@ -343,12 +339,7 @@ def _with_units_of_ranges(text: str, found: list[Value], purse: Purse) -> Iterat
         if after is not None and after.unit and not one.unit and _joined(text, one, after):
             unit = _NUMBER.match(after.text)
             amount, name, factor = in_base_unit(one.amount, (unit and unit["unit"]) or "", purse)
-            exact = replace(
-                one.precision,
-                step=one.precision.step * factor,
-                zeros=one.precision.zeros * factor,
-                factor=factor,
-            )
+            exact = one.precision.scaled(factor, factor)
             yield replace(one, amount=amount, unit=name or after.unit, noun="", precision=exact)
         elif before is not None and _has_sign(before) and not one.unit and _joined(text, before, one):
             yield replace(one, unit=before.unit, noun="")

@@ -64,6 +64,15 @@ class Precision:
     hedged: bool = False
     loss: bool = False
 
+    @classmethod
+    def around(cls, room: float, factor: float) -> Precision:
+        """Of a fraction or a word, which may be off by so much of a unit."""
+        return cls(room * factor, room * factor, 1, factor)
+
+    def scaled(self, by: float, factor: float) -> Precision:
+        """The same of an amount that is so many times as large, written in a unit of that `factor`."""
+        return replace(self, step=self.step * by, zeros=self.zeros * by, factor=factor)
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
