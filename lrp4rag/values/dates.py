@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from lrp4rag.values.numerals import ORDINALS, number_of_ordinal, number_of_roman
 from lrp4rag.values.value import WEEKEND, WORKDAYS, Value, without_overlaps
+from lrp4rag.values.written import SMALL_NUMBERS
 
 _MONTHS = "january february march april may june july august september october november december"
 MONTHS = {part: k for k, name in enumerate(_MONTHS.split(), 1) for part in (name, name[:3])}
@@ -75,8 +76,7 @@ _QUARTER = re.compile(
     r"\b(?:(?:fiscal )?Q(?P<number>[1-4])|(?P<word>first|second|third|fourth) (?:fiscal )?quarter)\b"
     r"(?!-?finals?)"
 )
-_HOURS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-_PART_OF_DAY = r"(?: (?:in the|this|at) (?P<{0}>morning|afternoon|evening|night))"
+_HOURS = SMALL_NUMBERS[1:13]
 _TIME = re.compile(
     r"(?<![\d:.,])\b(?:(?P<hour>[01]?\d|2[0-4])(?:[:.](?P<minute>[0-5]\d))? ?"
     r"(?:(?P<half>[ap])(?:\.m\.|m\b)|(?P<clock>o['\u2019]clock)\b)"

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from lrp4rag.checks.citations.citation import Citation, Format, Part
 from lrp4rag.checks.citations.context import in_brackets, is_cited, with_marks
 from lrp4rag.checks.citations.library import Library
+from lrp4rag.values.numerals import ORDINALS as EVERY_ORDINAL
 from lrp4rag.values.units import UNITS
+from lrp4rag.values.written import SMALL_NUMBERS
 
 _SEVERAL = r"\d{1,6}(?: ?(?:, ?(?:and |or )?|;|[-\u2010-\u2015]|and |or |& ?|to ) ?#?\d{1,6}){0,30}"
 _BRACKET = re.compile(
@@ -18,8 +20,7 @@ _ROUND = re.compile(
     r"(?<=[\w.,%]) ?\((?P<numbers>\d{1,2}(?:, ?\d{1,2}){0,5})\)(?=\s*(?:[.,;:!?]|$))", re.MULTILINE
 )
 _ONE = re.compile(r"(?P<range>[-\u2010-\u2015] ?|to )?#?(?P<number>\d{1,6})")
-_CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_CARDINALS, ORDINALS = SMALL_NUMBERS[1:11], EVERY_ORDINAL[:10]
 _OWN = "passages?|excerpts?|snippets?"
 _OTHER = r"sources?|documents?|docs?\.?|contexts?|references?|refs?\."
 _PASSAGE = re.compile(
