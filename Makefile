@@ -19,13 +19,13 @@ serve: $(VENV)/.installed ## a guardrail whose answers the reader itself writes
 	$(BIN)/lrp4rag serve --demo
 
 test: $(VENV)/.installed ## run the product's tests, in WORKERS processes
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile --ignore tests/experiments --ignore tests/benchmarks --ignore tests/cluster
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --ignore tests/experiments --ignore tests/benchmarks --ignore tests/guard/cluster
 
 test-experiments: $(VENV)/.installed ## run the tests of the research and of the benchmarks
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile tests/experiments tests/benchmarks
 
 test-cluster: $(VENV)/.installed ## run all tests on Ray clusters of this machine
-	$(BIN)/pytest -m 'slow or not slow' tests/cluster
+	$(BIN)/pytest -m 'slow or not slow' tests/guard/cluster
 
 test-slow: $(VENV)/.installed ## run the tests that take more than a minute
 	$(BIN)/pytest -m slow
@@ -42,7 +42,7 @@ endef
 test-adapters: $(VENV)/.installed ## run the tests of the adapters against their libraries, in .venv-adapters
 	$(call BESIDE,.venv-adapters)
 	.venv-adapters/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[haystack,llama-index]'
-	.venv-adapters/bin/python -m pytest tests/adapters
+	.venv-adapters/bin/python -m pytest tests/guard/adapters
 
 # The adapters name parts of transformers' models: do they still fit its newest release?
 newest: $(VENV)/.installed ## every family against the newest transformers that pyproject.toml admits, in .venv-newest
@@ -94,29 +94,29 @@ detector: $(VENV)/.installed ## train the bundled detector on RAGTruth, write it
 
 # Token detectors that read relevance, by what they read: make study RAGTRUTH=folder STORES=folder. Extraction takes hours on
 # 2 cores. It goes on where it was killed, and so does the study.
-study: $(VENV)/.installed ## extract relevance and states from RAGTruth, and make docs/results/detector from them
+study: $(VENV)/.installed ## extract relevance and states from RAGTruth, and make experiments/results/detector from them
 	$(EXTRACT) --store $(STORES)/states --parts relevance,signals,states
 	$(BIN)/python -m benchmarks.verdict --out $(STORES)/costs.json
-	$(BIN)/lrp4rag experiments study --store $(STORES)/states --costs $(STORES)/costs.json \
-		--systems docs/results/compare/costs.json --out docs/results/detector
+	$(BIN)/python -m experiments study --store $(STORES)/states --costs $(STORES)/costs.json \
+		--systems experiments/results/compare/costs.json --out experiments/results/detector
 
 # What relevance adds to what is known without it, by several seeds: make worth RAGTRUTH=folder STORES=folder. Of the first sources,
 # in half the time that all take. It goes on where it was killed.
-worth: $(VENV)/.installed ## extract relevance, signals and states of a part of RAGTruth, and make docs/results/worth
+worth: $(VENV)/.installed ## extract relevance, signals and states of a part of RAGTruth, and make experiments/results/worth
 	$(EXTRACT) --store $(STORES)/states --parts relevance,signals,states --limit 360
-	$(BIN)/lrp4rag experiments worth --store $(STORES)/states --limit 360 --bootstrap 10000 --out docs/results/worth
+	$(BIN)/python -m experiments worth --store $(STORES)/states --limit 360 --bootstrap 10000 --out experiments/results/worth
 
 # The systems that people would compare with, on the same rows: make compare RAGTRUTH=folder STORES=folder. What the store has
-# after `make study` is not extracted again. What docs/results/compare/scores has of these rows is read; without that it takes
+# after `make study` is not extracted again. What experiments/results/compare/scores has of these rows is read; without that it takes
 # hours on 2 cores, most of them for what is trained in the folds and for samples of the reader. It goes on where it was killed.
 # Costs that are known are kept, but for the bundled detector's: it may have been trained anew.
-compare: $(VENV)/.installed ## judge RAGTruth by our detectors and every baseline, and make docs/results/compare
+compare: $(VENV)/.installed ## judge RAGTruth by our detectors and every baseline, and make experiments/results/compare
 	$(EXTRACT) --store $(STORES)/states --parts reading,relevance,signals,states
-	$(BIN)/lrp4rag experiments compare --store $(STORES)/states --out docs/results/compare
+	$(BIN)/python -m experiments compare --store $(STORES)/states --out experiments/results/compare
 	$(BIN)/python -m benchmarks.systems --store $(STORES)/states --out $(STORES)/systems.json --system lrp4rag
 	$(BIN)/python -m benchmarks.systems --store $(STORES)/states --out $(STORES)/systems.json
-	cp $(STORES)/systems.json docs/results/compare/costs.json
-	$(BIN)/lrp4rag experiments compare --store $(STORES)/states --costs docs/results/compare/costs.json --out docs/results/compare
+	cp $(STORES)/systems.json experiments/results/compare/costs.json
+	$(BIN)/python -m experiments compare --store $(STORES)/states --costs experiments/results/compare/costs.json --out experiments/results/compare
 
 # The evaluation of LRP4RAG: make paper RAGTRUTH=folder STORES=folder. Extraction takes hours on 2 cores (docs/store.md)
 # and goes on where it was killed; all after it takes less than half an hour.
@@ -124,61 +124,61 @@ EXTRACT = $(BIN)/lrp4rag extract $(RAGTRUTH) --dtype bfloat16 --workers 2
 LLAMA_2 := --generator llama-2-7b-chat --generator llama-2-13b-chat
 
 # Pages that have a part of what others leave out.
-OTHER_PAGES = --beside docs/results/matrix --beside docs/results/fine-tuned
+OTHER_PAGES = --beside experiments/results/matrix --beside experiments/results/fine-tuned
 
-CLAIMS = $(BIN)/lrp4rag experiments claims --paper docs/results/paper --matrix docs/results/matrix \
-	--baselines docs/results/prompt --baselines docs/results/fine-tuned --out docs/results/claims
+CLAIMS = $(BIN)/python -m experiments claims --paper experiments/results/paper --matrix experiments/results/matrix \
+	--baselines experiments/results/prompt --baselines experiments/results/fine-tuned --out experiments/results/claims
 
-paper: $(VENV)/.installed ## extract relevance from RAGTruth, and make docs/results/paper from it
+paper: $(VENV)/.installed ## extract relevance from RAGTruth, and make experiments/results/paper from it
 	$(EXTRACT) --store $(STORES)/attnlrp --parts relevance,signals,prompt
 	if [ -d $(STORES)/matrix ]; then $(BIN)/lrp4rag store merge $(STORES)/matrix --out $(STORES)/attnlrp; fi
 	$(EXTRACT) --store $(STORES)/attnlrp --parts relevance --matrix 64x16 $(LLAMA_2)
 	$(EXTRACT) --store $(STORES)/rules-paper --composite paper --parts relevance $(LLAMA_2)
 	$(EXTRACT) --store $(STORES)/rules-cp_lrp --composite cp_lrp --parts relevance $(LLAMA_2)
 	$(EXTRACT) --store $(STORES)/raw --no-chat-template --parts relevance $(LLAMA_2)
-	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/attnlrp --variant rules-paper=$(STORES)/rules-paper \
-		--variant rules-cp_lrp=$(STORES)/rules-cp_lrp --variant raw=$(STORES)/raw $(OTHER_PAGES) --beside docs/results/prompt \
-		--out docs/results/paper
+	$(BIN)/python -m experiments reproduce --store $(STORES)/attnlrp --variant rules-paper=$(STORES)/rules-paper \
+		--variant rules-cp_lrp=$(STORES)/rules-cp_lrp --variant raw=$(STORES)/raw $(OTHER_PAGES) --beside experiments/results/prompt \
+		--out experiments/results/paper
 	$(CLAIMS)
 
 # R_prompt of the two generators that the paper has, with other rules and without the chat template.
 VARIANTS = --variant raw=$(STORES)/raw --variant rules-paper=$(STORES)/rules-paper
 
-prompt: $(VENV)/.installed ## R_prompt of both Llama-2 generators, and make docs/results/prompt from it, with three of Table 2's baselines
+prompt: $(VENV)/.installed ## R_prompt of both Llama-2 generators, and make experiments/results/prompt from it, with three of Table 2's baselines
 	$(EXTRACT) --store $(STORES)/prompt --parts relevance,prompt $(LLAMA_2)
 	$(EXTRACT) --store $(STORES)/rules-paper --composite paper --parts relevance $(LLAMA_2)
 	$(EXTRACT) --store $(STORES)/raw --no-chat-template --parts relevance $(LLAMA_2)
-	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/prompt $(VARIANTS) --section table2 --section baselines --section thresholds \
+	$(BIN)/python -m experiments reproduce --store $(STORES)/prompt $(VARIANTS) --section table2 --section baselines --section thresholds \
 		--section length --section distributions --section ablations --section findings --baseline prompt-judge \
-		--baseline selfcheck-ngram=60 $(OTHER_PAGES) --out docs/results/prompt
-	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/prompt --generator llama-2-7b-chat --section baselines \
-		--baseline fine-tuned-llm=120 --beside docs/results/prompt --out docs/results/fine-tuned
+		--baseline selfcheck-ngram=60 $(OTHER_PAGES) --out experiments/results/prompt
+	$(BIN)/python -m experiments reproduce --store $(STORES)/prompt --generator llama-2-7b-chat --section baselines \
+		--baseline fine-tuned-llm=120 --beside experiments/results/prompt --out experiments/results/fine-tuned
 	$(CLAIMS)
 
 # A part of what takes longest: R*, of the first sources.
 PART = $(LLAMA_2) --limit 550
 SECTIONS = --section table2 --section distributions --section ablations --section findings
 
-matrix: $(VENV)/.installed ## R* of a part of RAGTruth, and make docs/results/matrix from it
+matrix: $(VENV)/.installed ## R* of a part of RAGTruth, and make experiments/results/matrix from it
 	$(EXTRACT) --store $(STORES)/matrix --parts relevance,prompt --matrix 64x16 $(PART)
 	$(EXTRACT) --store $(STORES)/rules-paper --composite paper --parts relevance $(PART)
-	$(BIN)/lrp4rag experiments reproduce --store $(STORES)/matrix --variant rules-paper=$(STORES)/rules-paper \
-		$(SECTIONS) --beside docs/results/prompt --beside docs/results/fine-tuned --out docs/results/matrix
+	$(BIN)/python -m experiments reproduce --store $(STORES)/matrix --variant rules-paper=$(STORES)/rules-paper \
+		$(SECTIONS) --beside experiments/results/prompt --beside experiments/results/fine-tuned --out experiments/results/matrix
 	$(CLAIMS)
 
 # RAGulator judged as its paper judges it; texts of the store are read, and no relevance.
-ragulator: $(VENV)/.installed ## train RAGulator's classifiers, and make docs/results/ragulator
-	$(BIN)/lrp4rag experiments ragulator --store $(STORES)/prompt --out docs/results/ragulator
+ragulator: $(VENV)/.installed ## train RAGulator's classifiers, and make experiments/results/ragulator
+	$(BIN)/python -m experiments ragulator --store $(STORES)/prompt --out experiments/results/ragulator
 
 # LettuceDetect's small model with six epochs, and the best of them, on one fold; 100 minutes on 2 cores, and not resumed.
-lettuce: $(VENV)/.installed ## train LettuceDetect's small model for six epochs, and make docs/results/lettuce
+lettuce: $(VENV)/.installed ## train LettuceDetect's small model for six epochs, and make experiments/results/lettuce
 	$(EXTRACT) --store $(STORES)/states --parts relevance
-	$(BIN)/lrp4rag experiments lettuce --store $(STORES)/states --compared docs/results/compare --out docs/results/lettuce
+	$(BIN)/python -m experiments lettuce --store $(STORES)/states --compared experiments/results/compare --out experiments/results/lettuce
 
 # Where systems are good and fail, from the scores that are in docs/results: make breakdown RAGTRUTH=folder. No model is read.
-breakdown: $(VENV)/.installed ## make docs/results/breakdown from stored scores and RAGTruth
-	$(BIN)/lrp4rag experiments breakdown $(RAGTRUTH) --compared docs/results/compare --study docs/results/detector/results.json \
-		--out docs/results/breakdown
+breakdown: $(VENV)/.installed ## make experiments/results/breakdown from stored scores and RAGTruth
+	$(BIN)/python -m experiments breakdown $(RAGTRUTH) --compared experiments/results/compare --study experiments/results/detector/results.json \
+		--out experiments/results/breakdown
 
 notebooks: $(VENV)/.installed ## build the notebooks from their scripts, and execute them
 	$(BIN)/python notebooks/build.py

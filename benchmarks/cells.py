@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from lrp4rag.errors import InputError
-from lrp4rag.files import write_atomically
-from lrp4rag.strict_json import read_record
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import write_atomically
+from lrp4rag.util.strict_json import read_record
 
 Cell = dict[str, Any]
 WHAT = "measured cells"

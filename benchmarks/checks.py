@@ -13,10 +13,10 @@ import numpy as np
 from benchmarks import command
 from benchmarks.command import Report, benchmark, count, table
 from lrp4rag import Detector
-from lrp4rag.checks.check import CheckInput
-from lrp4rag.checks.registry import run_checks
 from lrp4rag.data import load_examples
-from lrp4rag.policy import Policy
+from lrp4rag.guard.checks.check import CheckInput
+from lrp4rag.guard.checks.registry import run_checks
+from lrp4rag.guard.policy import Policy
 from lrp4rag.training.sets import set_path
 
 

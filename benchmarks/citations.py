@@ -11,10 +11,10 @@ import click
 
 from benchmarks.citation_cases import Case, generated, written
 from benchmarks.command import Report, benchmark, count, table
-from lrp4rag.checks.check import CheckInput, Finding
-from lrp4rag.checks.citations import Citations
 from lrp4rag.data import load_examples
-from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.guard.checks.check import CheckInput, Finding
+from lrp4rag.guard.checks.citations import Citations
+from lrp4rag.util.sentences import sentences_in
 
 KINDS = ("verified", "misattributed", "fabricated")
 

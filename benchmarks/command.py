@@ -14,9 +14,9 @@ import click
 import torch
 
 from benchmarks.harness import silence
-from lrp4rag.errors import InputError, LRP4RAGError
-from lrp4rag.files import check_output, write_atomically
 from lrp4rag.reader.reader import DTYPES
+from lrp4rag.util.errors import InputError, LRP4RAGError
+from lrp4rag.util.files import check_output, write_atomically
 
 Report = tuple[dict[str, Any], list[str]]
 """Results for --json, and Markdown lines for people; the settings are added to both."""

@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from benchmarks.command import SETTINGS, OutputFile, as_json, exit_codes, table
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.paper.manifest import MANIFEST
-from lrp4rag.experiments.results_page import RESULTS
-from lrp4rag.files import write_atomically
+from experiments.paper.manifest import MANIFEST
+from experiments.results_page import RESULTS
 from lrp4rag.report.markdown import code
-from lrp4rag.strict_json import read_record
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import write_atomically
+from lrp4rag.util.strict_json import read_record
 
 
 def time_of(folder: Path) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def main(folders: Sequence[Path], out: Path | None, as_json: bool) -> None:
 
     \b
     Example:
-      python -m benchmarks.commands docs/results/breakdown docs/results/claims --out out/commands.json
+      python -m benchmarks.commands experiments/results/{breakdown,claims} --out out/commands.json
     """
     with exit_codes():
         found = {folder.name: time_of(folder) for folder in folders}

@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from benchmarks.command import Report, benchmark, table
-from lrp4rag.checks.check import CheckInput, Finding
-from lrp4rag.checks.conflicts import Conflicts
-from lrp4rag.errors import InputError
+from lrp4rag.guard.checks.check import CheckInput, Finding
+from lrp4rag.guard.checks.conflicts import Conflicts
 from lrp4rag.source import Source
+from lrp4rag.util.errors import InputError
 
 CASES = Path(__file__).parent / "conflict_cases.json"
 SPLITS = ("development", "test")

@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lrp4rag.policy import Measures, Policy, decide, load_policy
+from lrp4rag.guard.policy import Measures, Policy, decide, load_policy
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "docs" / "results" / "decisions.csv"

@@ -11,10 +11,10 @@ import torch
 from benchmarks import command
 from benchmarks.command import Report, benchmark, table
 from benchmarks.harness import Example, difference, equal_parts
-from lrp4rag.errors import RelevanceError
 from lrp4rag.lrp import relevance_mode, stream
 from lrp4rag.reader import load_reader
 from lrp4rag.reader.reader import DTYPES, check_device
+from lrp4rag.util.errors import RelevanceError
 
 DEFAULT = "default"
 SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from benchmarks.command import Report, benchmark, count, table
-from lrp4rag.policy import Measures, Policy, decide
-from lrp4rag.policy.simulate import Share
-from lrp4rag.watching.advice import advice
-from lrp4rag.watching.drift import Drift, compare
-from lrp4rag.watching.periods import Period
-from lrp4rag.watching.windows import Observed, Window
+from lrp4rag.guard.monitoring.advice import advice
+from lrp4rag.guard.monitoring.drift import Drift, compare
+from lrp4rag.guard.monitoring.periods import Period
+from lrp4rag.guard.monitoring.windows import Observed, Window
+from lrp4rag.guard.policy import Measures, Policy, decide
+from lrp4rag.guard.policy.simulate import Share
 
-SCORES = Path(__file__).parent.parent / "docs/results/compare/scores/lrp4rag.json.xz"
+SCORES = Path(__file__).parent.parent / "experiments/results/compare/scores/lrp4rag.json.xz"
 SHIFT = 0.05
 TOPICS = {"one": 0.40, "two": 0.25, "three": 0.20, "four": 0.15}
 GENERATORS = {"a": 0.7, "b": 0.3}

@@ -13,8 +13,8 @@ from benchmarks import command
 from benchmarks.command import Report, benchmark, count, table
 from benchmarks.devices import model_of, shape
 from benchmarks.harness import Example, in_rounds, peak_of, plain_forward, ratio, seconds
-from lrp4rag.errors import InputError, first_line
 from lrp4rag.lrp import relevance_mode
+from lrp4rag.util.errors import InputError, first_line
 
 KERNELS = 8
 """Of a profile: those that take most."""

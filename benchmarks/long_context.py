@@ -11,10 +11,10 @@ import click
 
 from benchmarks.command import Report, benchmark, count, gigabytes, listed, table
 from benchmarks.harness import Example, apart, exponents, forget_peak, peak_resident, seconds
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp import Flow, relevance_mode
 from lrp4rag.lrp.memory import Budget, Shape, Sizes, pull_bytes, push_bytes
 from lrp4rag.reader import load_reader
+from lrp4rag.util.errors import LRP4RAGError
 
 GB = 10**9
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import Report, benchmark, table
-from lrp4rag.checks.check import CheckInput
-from lrp4rag.checks.omissions import Omissions
+from lrp4rag.guard.checks.check import CheckInput
+from lrp4rag.guard.checks.omissions import Omissions
 from lrp4rag.source import Source
 
 CASES = Path(__file__).parent / "omission_cases.json"

@@ -22,11 +22,11 @@ from benchmarks.command import Report, benchmark, table
 from lrp4rag.classifiers.verdict import Status
 from lrp4rag.data import load_examples
 from lrp4rag.example import Example
+from lrp4rag.guard.policy import DecidingAlong, Policy, assess
+from lrp4rag.guard.policy.notices import says_nothing
 from lrp4rag.judge import Detector
-from lrp4rag.policy import DecidingAlong, Policy, assess
-from lrp4rag.policy.notices import says_nothing
-from lrp4rag.progress import track
 from lrp4rag.training.sets import set_path
+from lrp4rag.util.progress import track
 
 OPENINGS = (
     "", "", "## Answer\n\n", "**Answer**\n\n", "Okay. ", "Sure! ", "\U0001f642 ", "Hello!\n\n",

@@ -9,12 +9,12 @@ from lrp4rag.classifiers.operating import FEW_ALARMS
 from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.example import Example
 from lrp4rag.features.blocks import PLAIN_BLOCKS, blocks_named
-from lrp4rag.progress import track
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_detector import fit_detector
 from lrp4rag.training.token_folds import folds_of
 from lrp4rag.training.tokens import tokens_of
+from lrp4rag.util.progress import track
 
 PROTOCOL = ONCE.words
 

@@ -22,12 +22,12 @@ from lrp4rag.classifiers.card import Interval
 from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.example import Example
 from lrp4rag.features.parts import READING
-from lrp4rag.policy import WITHHELD, Policy, assess, decide, load_policy
-from lrp4rag.progress import track
+from lrp4rag.guard.policy import WITHHELD, Policy, assess, decide, load_policy
 from lrp4rag.report.numbers import percent_interval
 from lrp4rag.training.metrics import ratios
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Store
+from lrp4rag.util.progress import track
 
 EXAMPLES = Path("examples") / "policies"
 HEADS = {

@@ -20,11 +20,11 @@ from benchmarks.command import Report, benchmark, count, listed, table
 from benchmarks.faithfulness.cases import needle_cases
 from benchmarks.harness import in_rounds, seconds
 from lrp4rag.data import load_examples
-from lrp4rag.errors import RelevanceError
 from lrp4rag.example import Example
 from lrp4rag.lrp import COMPOSITES, Flow, relevance_mode
 from lrp4rag.lrp.attribute import prompt_mean, segment_weights
 from lrp4rag.reader import Encoded, load_reader
+from lrp4rag.util.errors import RelevanceError
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 REAL = ("grounded.json", "hallucinated.json")

@@ -18,7 +18,6 @@ from benchmarks.command import Report, benchmark, count, table
 from benchmarks.harness import difference
 from lrp4rag import Detector
 from lrp4rag.data import load_examples
-from lrp4rag.errors import RelevanceError
 from lrp4rag.example import Example
 from lrp4rag.lrp import COMPOSITES, relevance_mode
 from lrp4rag.lrp.attribute import segment_weights
@@ -26,6 +25,7 @@ from lrp4rag.reader import load_reader
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.reader.reader import Reader
 from lrp4rag.report.numbers import number
+from lrp4rag.util.errors import RelevanceError
 from tests.lrp.quantise import build, dynamic_int8, int8, linears, llm_int8, nf4, twin
 from tests.tiny import random_tokens
 

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from benchmarks.command import SETTINGS, exit_codes, table
-from lrp4rag.errors import InputError
-from lrp4rag.files import write_atomically
-from lrp4rag.redteam.cases import KINDS
+from lrp4rag.guard.redteam.cases import KINDS
 from lrp4rag.report.markdown import text
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import write_atomically
 
 FOLDER = Path("docs/results/redteam")
 Found = dict[str, Any]

@@ -10,10 +10,10 @@ import click
 import numpy as np
 
 from benchmarks.command import Listed, Report, benchmark, count, table
-from lrp4rag.evaluation.measures import MEASURES
-from lrp4rag.evaluation.regression_gate import Gate, compare
-from lrp4rag.evaluation.result import Result
-from lrp4rag.evaluation.saved import Saved
+from lrp4rag.guard.evaluation.measures import MEASURES
+from lrp4rag.guard.evaluation.regression_gate import Gate, compare
+from lrp4rag.guard.evaluation.result import Result
+from lrp4rag.guard.evaluation.saved import Saved
 
 RIGHT = 0.85
 """Verdicts of the baseline that are right."""

@@ -9,7 +9,7 @@ import click
 
 from benchmarks.command import SETTINGS, OutputFile, exit_codes
 from benchmarks.elsewhere.sets import HALUEVAL, SETS
-from lrp4rag.files import write_atomically
+from lrp4rag.util.files import write_atomically
 
 
 @click.command(context_settings=SETTINGS)

@@ -34,13 +34,13 @@ from openai.types.chat import ChatCompletionChunk, ChatCompletionStreamOptionsPa
 from benchmarks.command import Report, benchmark, table
 from benchmarks.ports import free_port
 from lrp4rag.data import load_examples
-from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
+from lrp4rag.guard.service.access import new_token
+from lrp4rag.guard.service.settings import Settings
 from lrp4rag.reader.weights import _default_gguf
-from lrp4rag.sentence_stream import sentences_in
-from lrp4rag.service.access import new_token
-from lrp4rag.service.settings import Settings
-from tests.service.scripted_upstream import Script, chunk, events, serving
+from lrp4rag.util.errors import InputError, LRP4RAGError
+from lrp4rag.util.sentences import sentences_in
+from tests.guard.service.scripted_upstream import Script, chunk, events, serving
 
 TEXTS = Settings().policy.texts
 GAP = TEXTS.gap.partition(" {")[0]

@@ -15,11 +15,11 @@ from benchmarks import command
 from benchmarks.command import Report, benchmark, count, listed, table
 from benchmarks.devices import SHAPES, config_of, model_of
 from benchmarks.harness import Example, apart, forget_peak, peak_resident, plain_forward, seconds
-from lrp4rag.files import write_atomically
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.memory import Shape, Sizes, pull_bytes, push_bytes
 from lrp4rag.reader.reader import DTYPES
 from lrp4rag.report.figure_text import png_of
+from lrp4rag.util.files import write_atomically
 
 BITS = {"float32": 32, "bfloat16": 16, "int8": 8, "4 bits": 4.5}
 """Of a weight; 4 bits and the scales of blocks of 64. Embeddings stay in 16 where others have fewer."""
@@ -193,7 +193,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Time and memory by size, both axes logarithmic."""
     from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullFormatter
 
-    from lrp4rag.experiments.figures.style import blank, themed
+    from experiments.figures.style import blank, themed
 
     there = [row for row in rows if row["measured"]]
     with themed():

@@ -9,10 +9,10 @@ import click
 import numpy as np
 
 from benchmarks.command import Report, benchmark, table
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.features.parts import MATRIX, PROMPT, RELEVANCE
 from lrp4rag.training.store import Store, key_of
+from lrp4rag.util.errors import InputError
 
 NAMES = {RELEVANCE: "R_response", PROMPT: "R_prompt", MATRIX: "R*"}
 _STORE = click.Path(exists=True, file_okay=False)

@@ -1,4 +1,4 @@
-"""What one more response costs each system that `lrp4rag experiments compare` compares: seconds, peak memory,
+"""What one more response costs each system that `experiments compare` compares: seconds, peak memory,
 and plain forwards of the reader in the same process."""
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ import torch
 
 from benchmarks.command import SETTINGS, OutputFile, count, exit_codes, gigabytes
 from benchmarks.harness import apart, forget_peak, peak_resident, seconds
+from experiments.systems.baseline import NOTHING
+from experiments.systems.comparison.compare import read_costs
+from experiments.systems.comparison.folds import sample_of
+from experiments.systems.comparison.ours import BUNDLED
+from experiments.systems.registry import BASELINES
+from experiments.systems.resources import Resources
 from lrp4rag.classifiers import FittedDetector
 from lrp4rag.classifiers.analysis import analyse
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems.baseline import NOTHING
-from lrp4rag.experiments.systems.comparison.compare import read_costs
-from lrp4rag.experiments.systems.comparison.folds import sample_of
-from lrp4rag.experiments.systems.comparison.ours import BUNDLED
-from lrp4rag.experiments.systems.registry import BASELINES
-from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.files import write_atomically
 from lrp4rag.reader.reader import check_device, fastest_dtype
-from lrp4rag.text import one_line
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_folds import folds_of
 from lrp4rag.training.tokens import tokens_of
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import write_atomically
+from lrp4rag.util.text import one_line
 
 Call = Callable[[int], object]
 SOURCES = 80  # of which the fold learns from four fifths: enough to calibrate what is trained, in couples too

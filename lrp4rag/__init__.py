@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 if "torch" not in sys.modules:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-if os.environ.get("LRP4RAG_QUIET"):  # before anything else is imported, see lrp4rag.quiet
-    from lrp4rag.quiet import quiet_libraries
+if os.environ.get("LRP4RAG_QUIET"):  # before anything else is imported, see lrp4rag.util.quiet
+    from lrp4rag.util.quiet import quiet_libraries
 
     quiet_libraries()
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from lrp4rag.classifiers.analysis import Analysis, analyse
     from lrp4rag.classifiers.prevalence import RunningPrevalence
     from lrp4rag.data import load_examples
-    from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning, RelevanceError
     from lrp4rag.example import Example, Label
     from lrp4rag.generation import Generation, generate
     from lrp4rag.judge import Detector, ExplainedVerdict
     from lrp4rag.lrp import Relevance, Target, attribute, check_conservation, relevance_mode, stream
     from lrp4rag.reader import Reader, load_reader
+    from lrp4rag.util.errors import InputError, LRP4RAGError, LRP4RAGWarning, RelevanceError
 
 __version__ = "0.1.0"
 
@@ -40,13 +40,13 @@ _HOMES = {
     "Example": "example",
     "ExplainedVerdict": "judge",
     "Generation": "generation",
-    "InputError": "errors",
-    "LRP4RAGError": "errors",
-    "LRP4RAGWarning": "errors",
+    "InputError": "util.errors",
+    "LRP4RAGError": "util.errors",
+    "LRP4RAGWarning": "util.errors",
     "Label": "example",
     "Reader": "reader",
     "Relevance": "lrp",
-    "RelevanceError": "errors",
+    "RelevanceError": "util.errors",
     "RunningPrevalence": "classifiers.prevalence",
     "Target": "lrp",
     "Verdict": "classifiers",

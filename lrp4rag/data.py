@@ -14,13 +14,13 @@ from typing import Annotated, Any, BinaryIO, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
-from lrp4rag.errors import InputError, LRP4RAGWarning, first_line
 from lrp4rag.example import DEFAULT_TEMPLATE, LONGEST_EXAMPLE, Example, Label, render
-from lrp4rag.files import is_local, place_at, read_bytes
-from lrp4rag.rows import is_parquet, parse_row, pieces_of, rows_of
 from lrp4rag.source import Source
-from lrp4rag.text import one_line
-from lrp4rag.types import Finite, first_fault
+from lrp4rag.util.errors import InputError, LRP4RAGWarning, first_line
+from lrp4rag.util.files import is_local, place_at, read_bytes
+from lrp4rag.util.rows import is_parquet, parse_row, pieces_of, rows_of
+from lrp4rag.util.text import one_line
+from lrp4rag.util.types import Finite, first_fault
 
 RAGTRUTH_FILES = ("source_info.jsonl", "response.jsonl")
 LARGEST_DATA = 2 * 2**30

@@ -11,11 +11,11 @@ from itertools import pairwise
 from numbers import Real
 from typing import Any, Literal, TypeVar
 
-from lrp4rag.errors import InputError
-from lrp4rag.hashes import json_hash
 from lrp4rag.source import Source
-from lrp4rag.text import exact, surrogate_in
-from lrp4rag.types import require_whole
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.hashes import json_hash
+from lrp4rag.util.text import exact, surrogate_in
+from lrp4rag.util.types import require_whole
 
 # The wording of RAGTruth's question-answering prompts, so that what users render looks like what
 # the bundled detector was trained on.

@@ -13,7 +13,6 @@ from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.lrp.composites import ATTNLRP, Composite
@@ -22,6 +21,7 @@ from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.stream import Sampling, Stop, StreamedToken, stream
 from lrp4rag.reader.encoding import Decoding, Encoded, Truncation
 from lrp4rag.reader.reader import Reader
+from lrp4rag.util.errors import LRP4RAGError
 
 Ending = Literal["end", "length", "window", "stop"]
 """Why a response ended: an end-of-sequence token, `max_new_tokens`, the reader's window, or `stop`."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from lrp4rag import __version__
-from lrp4rag.classifiers.along import JudgedPiece, ReadingAlong
 from lrp4rag.classifiers.analysis import Analyser, Analysis, analysing
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.detector import (
@@ -21,9 +20,7 @@ from lrp4rag.classifiers.detector import (
 )
 from lrp4rag.classifiers.prevalence import check_prevalence, require_enough
 from lrp4rag.classifiers.verdict import Verdict
-from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.example import Example, Span
-from lrp4rag.hashes import json_hash
 from lrp4rag.lrp.families import can_pull, family_of
 from lrp4rag.lrp.interrupt import interruptible
 from lrp4rag.reader.encoding import Truncation, require_truncation
@@ -32,7 +29,10 @@ from lrp4rag.report.html import html_page
 from lrp4rag.report.record import record
 from lrp4rag.report.summary import html_summary
 from lrp4rag.report.words import reasons_of, verdict_words
-from lrp4rag.types import require_kind, require_whole
+from lrp4rag.streaming import JudgedPiece, ReadingAlong
+from lrp4rag.util.errors import InputError, LRP4RAGWarning
+from lrp4rag.util.hashes import json_hash
+from lrp4rag.util.types import require_kind, require_whole
 
 Prevalence = float | Literal["estimate"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lrp4rag.text import exact
+from lrp4rag.util.text import exact
 
 NAMES = ("id", "title", "version", "effective", "expires", "topic")
 

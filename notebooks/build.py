@@ -20,7 +20,7 @@ from typing import Any, Literal
 import nbformat
 from nbclient import NotebookClient
 
-from lrp4rag.files import write_atomically
+from lrp4rag.util.files import write_atomically
 
 FOLDER = Path(__file__).parent
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import torch
 
-from lrp4rag.errors import InputError
 from lrp4rag.lrp.forwards import HOOK
 from lrp4rag.reader import DEFAULT_READER, Reader, load_reader
 from lrp4rag.reader.weights import _default_gguf, load_whole, resolve
+from lrp4rag.util.errors import InputError
 from tests.tiny import Tokens, random_tokens, save_tiny_reader, tiny_llama
 
 # Tiny models gain nothing from threads, and where the cores are busy with other work, any model loses

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lrp4rag.data import load_examples, select
-from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.example import Example, Label
+from lrp4rag.util.errors import InputError, LRP4RAGWarning
 
 ROW = {"question": "When?", "passages": ["It was in 1901.", "Not later."], "response": "In 1901."}
 

@@ -26,11 +26,11 @@ import yaml
 from benchmarks.ports import free_port
 from lrp4rag import Detector
 from lrp4rag.cli import main
-from lrp4rag.errors import InputError
+from lrp4rag.guard.service.access import new_token
+from lrp4rag.guard.service.app import create_app
+from lrp4rag.guard.service.settings import Settings
 from lrp4rag.reader import Reader
-from lrp4rag.service.access import new_token
-from lrp4rag.service.app import create_app
-from lrp4rag.service.settings import Settings
+from lrp4rag.util.errors import InputError
 from tests.cli.plain_detector import plain_detector
 
 ROOT = Path(__file__).parent.parent

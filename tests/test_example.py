@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import pytest
 
-from lrp4rag.errors import InputError
 from lrp4rag.example import (
     DEFAULT_TEMPLATE,
     Example,
@@ -19,6 +18,7 @@ from lrp4rag.example import (
     render,
 )
 from lrp4rag.source import Source
+from lrp4rag.util.errors import InputError
 
 QUESTION = "When was it opened?"
 PASSAGES = ["The bridge was opened in 1901.", "The river runs under it."]

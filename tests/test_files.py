@@ -4,7 +4,13 @@ import sys
 
 import pytest
 
-from lrp4rag.files import _host, folder_written_whole, remove_leftovers, write_atomically, written_atomically
+from lrp4rag.util.files import (
+    _host,
+    folder_written_whole,
+    remove_leftovers,
+    write_atomically,
+    written_atomically,
+)
 
 
 def leftover(process, host=None, random="a" * 16):
@@ -33,7 +39,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
 
 def test_leftovers_of_dead_processes_go_and_of_living_ones_stay(tmp_path):
     script = (
-        "import os, sys\nfrom pathlib import Path\nfrom lrp4rag.files import written_atomically\n"
+        "import os, sys\nfrom pathlib import Path\nfrom lrp4rag.util.files import written_atomically\n"
         "with written_atomically(Path(sys.argv[1]) / 'a') as stream:\n"
         "    stream.write(b'x'); stream.flush(); os.kill(os.getpid(), 9)\n"
     )

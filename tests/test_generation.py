@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from lrp4rag.classifiers.verdict import judge
-from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.generation import from_passages, generate, generating
 from lrp4rag.lrp import COMPOSITES, attribute
 from lrp4rag.lrp.stream import running_below
 from lrp4rag.reader import Reader
+from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.lrp.checks import state_of
 from tests.reader.test_reader import windowed
 from tests.scripted import make_it_say

@@ -19,6 +19,7 @@ from typing import Any
 import click
 import pytest
 
+from experiments.cli import main as research
 from lrp4rag.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -90,12 +91,14 @@ def is_known(command: str) -> bool:
     words = command.removeprefix("$ ").split()
     if words[:1] == ["make"] and len(words) > 1:
         return re.search(rf"(?m)^{re.escape(words[1])}:", (ROOT / "Makefile").read_text()) is not None
+    if words[:3] == ["python", "-m", "experiments"]:
+        return known(research, words[3:])
     if words[:2] == ["python", "-m"] and len(words) > 2 and words[2].startswith("benchmarks."):
         return importlib.util.find_spec(words[2]) is not None
     if words[:1] != ["lrp4rag"]:
         return False
-    # The pages of results that are older say `lrp4rag study` for `lrp4rag experiments study`.
-    return known(main, words[1:]) or known(main, ["experiments", *words[1:]])
+    # The pages of results that are older say `lrp4rag study` for `python -m experiments study`.
+    return known(main, words[1:]) or known(research, words[1:])
 
 
 def known(group: click.Command, words: list[str]) -> bool:
@@ -197,7 +200,7 @@ FILE, COMMAND = "[file](results/speed/table.json)", "`python -m benchmarks.verdi
         (f"# A page\n\n{COMMAND}\n\n{TABLE}", ["file"]),
         (f"# A page\n\n[file](results/none.json) by {COMMAND}\n\n{TABLE}", ["file"]),
         (f"# A page\n\n{FILE} by `python -m benchmarks.nothing`\n\n{TABLE}", ["command"]),
-        (f"# A page\n\n{FILE} by `lrp4rag experiments nothing` or `make nothing`\n\n{TABLE}", ["command"]),
+        (f"# A page\n\n{FILE} by `python -m experiments nothing` or `make nothing`\n\n{TABLE}", ["command"]),
         (f"# A page\n\n## One\n\n{FILE} by {COMMAND}\n\n## Another\n\n{TABLE}", ["file", "command"]),
         (f"# A page\n\n```text\n{TABLE}```\n", []),
         ("# A page\n\n| | default |\n|---|---|\n| folds | 5 |\n| size | 64 |\n", []),

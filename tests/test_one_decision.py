@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.one_decision import CONTEXT, streamed, whole
 from lrp4rag import Detector, Example
-from lrp4rag.policy import Assessment, Policy, assess
+from lrp4rag.guard.policy import Assessment, Policy, assess
 from lrp4rag.reader import Reader
 
 TOWER = ["The tower is 31 metres tall and built of grey granite.", "Ferries to the island leave every hour."]

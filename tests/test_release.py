@@ -24,7 +24,7 @@ def test_what_is_bundled_has_its_licence() -> None:
     package = ROOT / "lrp4rag"
     bundled = [*(package / "classifiers/bundled").iterdir(), *(package / "training/sets").glob("*.jsonl")]
     assert len(bundled) >= 2
-    assert "`lrp4rag/redteam/cases`" in LICENCES
+    assert "`lrp4rag/guard/redteam/cases`" in LICENCES
     assert [path for path in bundled if f"`{path.stem}`" not in LICENCES] == []
 
 

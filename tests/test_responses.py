@@ -11,7 +11,7 @@ import pytest
 
 from lrp4rag.data import load_examples
 from lrp4rag.example import Example
-from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.util.sentences import sentences_in
 
 EXAMPLES = load_examples(Path(__file__).parent.parent / "examples" / "responses.jsonl")
 HALLUCINATED = [example for example in EXAMPLES if example.hallucinated]

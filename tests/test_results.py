@@ -12,9 +12,11 @@ from lrp4rag.classifiers.folder import load_card
 from lrp4rag.report.numbers import difference, with_interval
 
 ROOT = Path(__file__).parent.parent
-COMPARED = ROOT / "docs" / "results" / "compare"
+COMPARED = ROOT / "experiments" / "results" / "compare"
 
-STATE_ALONE = "one hidden state of each token ([study](docs/results/detector/README.md); forwards: at most)"
+STATE_ALONE = (
+    "one hidden state of each token ([study](experiments/results/detector/README.md); forwards: at most)"
+)
 LIKE = "the same, told the generator, flagging where precision equals recall"
 LINES = {
     "**the bundled detector**": (None, "token classifier"),
@@ -48,7 +50,7 @@ def test_the_readme_is_short_and_its_table_is_that_of_the_card_and_the_compariso
         system = systems[name]
         if system is None:
             assert cells == [state_alone("7b"), state_alone("13b")]
-            page = (ROOT / "docs/results/detector/README.md").read_text()
+            page = (ROOT / "experiments/results/detector/README.md").read_text()
             assert f"\n| state alone | {forwards} |" in page
             continue
         for generator, cell in zip(("llama-2-7b-chat", "llama-2-13b-chat"), cells, strict=True):
@@ -58,7 +60,7 @@ def test_the_readme_is_short_and_its_table_is_that_of_the_card_and_the_compariso
 
 def state_alone(generator):
     """The AUROC of responses that the study has of a hidden state alone."""
-    study = json.loads((ROOT / "docs/results/detector/results.json").read_text())
+    study = json.loads((ROOT / "experiments/results/detector/results.json").read_text())
     found = study["ways"]["responses"][f"llama-2-{generator}-chat"]
     return f"{found['state alone']['auroc']['value']:.3f}"
 
@@ -153,7 +155,7 @@ def test_what_is_extrapolated_is_called_so():
 
 
 def test_what_relevance_adds_has_the_figures_of_its_page():
-    record = json.loads((ROOT / "docs/results/worth/results.json").read_text())
+    record = json.loads((ROOT / "experiments/results/worth/results.json").read_text())
     added, by_means = (
         {
             (one["base"], one["level"]): difference(Interval(**one["gain"]))

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lrp4rag import rows as module
 from lrp4rag.data import load_examples
-from lrp4rag.errors import InputError
-from lrp4rag.rows import (
+from lrp4rag.util import rows as module
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.rows import (
     Piece,
     is_parquet,
     newlines,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lrp4rag.sentence_stream import Piece, SentenceStream, sentences_in
+from lrp4rag.util.sentences import Piece, SentenceStream, sentences_in
 
 
 def streamed(text: str, *sizes: int, language: str = "en", longest: int = 600) -> list[Piece]:

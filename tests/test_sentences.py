@@ -1,6 +1,6 @@
 import pytest
 
-from lrp4rag.sentence_stream import sentences_in, sentences_of
+from lrp4rag.util.sentences import sentences_in, sentences_of
 
 
 @pytest.mark.parametrize(

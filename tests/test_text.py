@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lrp4rag.text import clipped, inside_sign, one_line, whole_words, words_of
+from lrp4rag.util.text import clipped, inside_sign, one_line, whole_words, words_of
 
 
 @pytest.mark.parametrize(

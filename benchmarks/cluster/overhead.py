@@ -15,14 +15,14 @@ import click
 
 from benchmarks.cluster.memory import watched
 from benchmarks.command import Report, benchmark, listed, table
-from lrp4rag.cluster.groups import Numbered
-from lrp4rag.cluster.index import index
-from lrp4rag.cluster.session import joined
-from lrp4rag.cluster.work import Workers, at_once, spread
-from lrp4rag.files import write_atomically
+from lrp4rag.guard.cluster.groups import Numbered
+from lrp4rag.guard.cluster.index import index
+from lrp4rag.guard.cluster.session import joined
+from lrp4rag.guard.cluster.work import Workers, at_once, spread
 from lrp4rag.report.figure_text import png_of
 from lrp4rag.training.extractor import Group
-from tests.cluster.local import cluster_of
+from lrp4rag.util.files import write_atomically
+from tests.guard.cluster.local import cluster_of
 
 EACH = 4
 """Responses to one prompt."""
@@ -126,7 +126,7 @@ def main(machines: tuple[int, ...], rows: tuple[int, ...], sleep: float, plot: s
 
 def draw(runs: Sequence[dict[str, Any]], path: Path) -> None:
     """Memory of the driver over the part of the run that is done."""
-    from lrp4rag.experiments.figures.style import blank, themed
+    from experiments.figures.style import blank, themed
 
     with themed():
         drawn = blank((8.0, 4.0))

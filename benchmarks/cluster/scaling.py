@@ -13,13 +13,13 @@ from typing import Any
 from benchmarks.cluster.memory import watched
 from benchmarks.command import Report, benchmark, count, table
 from lrp4rag.cli.options import ReaderChoice
-from lrp4rag.cluster.extraction import Extracting, ExtractionWorker
-from lrp4rag.cluster.groups import HeldGroups, Numbered
-from lrp4rag.cluster.session import joined
-from lrp4rag.cluster.work import Workers, spread
 from lrp4rag.data import load_examples
 from lrp4rag.example import Example
 from lrp4rag.features.parts import READING, RELEVANCE
+from lrp4rag.guard.cluster.extraction import Extracting, ExtractionWorker
+from lrp4rag.guard.cluster.groups import HeldGroups, Numbered
+from lrp4rag.guard.cluster.session import joined
+from lrp4rag.guard.cluster.work import Workers, spread
 from lrp4rag.lrp.composites import composite_named
 from lrp4rag.training.extract import extract
 from lrp4rag.training.extractor import Group

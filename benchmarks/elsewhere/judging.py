@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from benchmarks.cells import Cell, Cells
 from benchmarks.elsewhere.sets import Item
-from lrp4rag.files import check_folder
-from lrp4rag.hashes import json_hash
 from lrp4rag.judge import Detector, ExplainedVerdict
-from lrp4rag.progress import track
 from lrp4rag.training.candidates import lexical_features
+from lrp4rag.util.files import check_folder
+from lrp4rag.util.hashes import json_hash
+from lrp4rag.util.progress import track
 
 Flags = NDArray[np.bool_]
 Scores = NDArray[np.float64]

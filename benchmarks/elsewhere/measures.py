@@ -10,11 +10,11 @@ import numpy as np
 from benchmarks.elsewhere.judging import CONTROLS, OURS, Flags, Judged, Scores
 from benchmarks.elsewhere.sets import FREE, NEAR, RIGHT
 from lrp4rag.classifiers.card import Interval, Metrics
-from lrp4rag.text import words_of
 from lrp4rag.training.localisation import TOKEN_RESAMPLES
 from lrp4rag.training.metrics import UNDEFINED, compare, intervals, share, token_intervals
 from lrp4rag.training.pair_evidence import Twin, pair_evidence
 from lrp4rag.training.validation import Outcome
+from lrp4rag.util.text import words_of
 
 ALL = "all"
 NOVEL_WORD, PREVALENCE = "novel word", "any word"

@@ -23,15 +23,15 @@ from benchmarks.elsewhere.measures import (
     Wice,
 )
 from benchmarks.elsewhere.sets import FREE, HALUEVAL, NEAR, PAIRS, SETS, WICE
+from experiments.claim import PAGE, claim
+from experiments.figures.results import bounds
+from experiments.figures.style import CONTROL, DETECTOR, WIDTH, blank, legend_below, save, themed
 from lrp4rag.classifiers.card import Interval, package_versions
-from lrp4rag.experiments.claim import PAGE, claim
-from lrp4rag.experiments.figures.results import bounds
-from lrp4rag.experiments.figures.style import CONTROL, DETECTOR, WIDTH, blank, legend_below, save, themed
-from lrp4rag.files import write_atomically
 from lrp4rag.report.figure_text import label
 from lrp4rag.report.numbers import difference, percent_interval, with_interval
 from lrp4rag.report.templates import markdown_templates
 from lrp4rag.training.records import rounded, to_json
+from lrp4rag.util.files import write_atomically
 
 TEMPLATES = Path(__file__).parent / "templates"
 KIND, RESULTS = "python -m benchmarks.elsewhere", "results.json"

@@ -11,10 +11,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, StrictBool
 
 from lrp4rag.data import read_rows
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Label, first_sources
-from lrp4rag.hashes import json_hash
-from lrp4rag.text import one_line, words_of
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.hashes import json_hash
+from lrp4rag.util.text import one_line, words_of
 
 PAIRS, HALUEVAL, WICE = "minimal_pairs", "halueval_qa", "wice"
 NEAR, FREE = "faithful_1", "faithful_2"

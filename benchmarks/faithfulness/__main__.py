@@ -23,9 +23,9 @@ from benchmarks.faithfulness.sample import Sample
 from benchmarks.faithfulness.statistics import Comparison, Draw, Statistic, compare, mean_of
 from benchmarks.harness import silence
 from lrp4rag.data import RAGTRUTH_FILES
-from lrp4rag.errors import InputError
-from lrp4rag.files import check_folder, write_atomically
 from lrp4rag.reader import DEFAULT_READER, Reader, load_reader
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import check_folder, write_atomically
 
 # To be raised when the synthetic cases or a measurement change: cells of before and after do not mix.
 FORMAT = 1

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lrp4rag.data import load_examples
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.reader import Reader
-from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.sentences import sentences_in
 
 
 @dataclass(frozen=True, slots=True)

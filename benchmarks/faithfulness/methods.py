@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from benchmarks.faithfulness.sample import Replay
-from lrp4rag.errors import RelevanceError
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.reader import Encoded, Reader
 from lrp4rag.reader.encoding import tokens_in
-from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.util.errors import RelevanceError
+from lrp4rag.util.sentences import sentences_in
 
 Array = NDArray[np.float64]
 Method = Callable[[Reader, Encoded, Tensor], Tensor]

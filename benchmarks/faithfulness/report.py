@@ -13,10 +13,10 @@ from benchmarks.command import table
 from benchmarks.faithfulness.measures import EXPERIMENTS, FRACTIONS
 from benchmarks.faithfulness.methods import METHODS, OURS, Array
 from benchmarks.faithfulness.statistics import Comparison
-from lrp4rag.experiments.figures.style import DPI, blank, themed
-from lrp4rag.files import write_atomically
+from experiments.figures.style import DPI, blank, themed
 from lrp4rag.report.figure_text import png_of
 from lrp4rag.report.markdown import text
+from lrp4rag.util.files import write_atomically
 
 RESAMPLES = 500
 MADE = "`python -m benchmarks.faithfulness` made this page; its figures are in [results.json](results.json)."

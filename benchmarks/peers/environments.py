@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from lrp4rag.files import write_atomically
+from lrp4rag.util.files import write_atomically
 
 FOLDER = Path(__file__).parent
 ALONE = {"lxt": "lxt==2.1", "inseq": None}

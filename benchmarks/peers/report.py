@@ -11,8 +11,8 @@ from benchmarks.cells import Cell
 from benchmarks.command import table
 from benchmarks.harness import exponent
 from benchmarks.peers.measure import QUANTITIES, totals, unit_seconds
-from lrp4rag.files import write_atomically
 from lrp4rag.report.figure_text import save_as
+from lrp4rag.util.files import write_atomically
 
 TITLES = {"response": "R_response", "prompt": "R_prompt", "matrix": "full R*"}
 

@@ -19,7 +19,7 @@ from benchmarks.peers.environments import default_folder
 from benchmarks.peers.measure import Sweep, measure_sweep, measure_table
 from benchmarks.peers.methods import PEERS
 from lrp4rag.reader.weights import DEFAULT_READER, resolve, weights_hash
-from lrp4rag.strict_json import read_record
+from lrp4rag.util.strict_json import read_record
 
 SCALED = ("ours", "lxt", "paper-loop")
 

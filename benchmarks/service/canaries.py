@@ -19,7 +19,7 @@ from benchmarks.service.process import READ_ONLY, READER
 from benchmarks.service.server import Server, quick, started
 from benchmarks.service.table import rows_of
 from benchmarks.service.upstream import MISDEEDS, Upstream, Writer
-from lrp4rag.service.access import new_token
+from lrp4rag.guard.service.access import new_token
 
 Asked = tuple[str, str, dict[str, Any]]
 """Method, path, and the other arguments of `httpx.request`."""

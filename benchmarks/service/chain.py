@@ -12,7 +12,7 @@ from benchmarks.command import Report, benchmark, count, listed, table
 from benchmarks.service.client import quantiles
 from benchmarks.service.postgres import database
 from benchmarks.service.server import quick
-from lrp4rag.service.audit import AuditLog
+from lrp4rag.guard.audit import AuditLog
 
 STARTS_IN = 300
 """Seconds."""

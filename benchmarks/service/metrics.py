@@ -18,10 +18,10 @@ from benchmarks.service.process import tiny_detector
 from benchmarks.service.server import audit_of, quick, reader
 from benchmarks.service.table import rows_of
 from benchmarks.service.upstream import Upstream, Writer
+from lrp4rag.guard.service import metrics
+from lrp4rag.guard.service.app import create_app
+from lrp4rag.guard.service.settings import Settings
 from lrp4rag.judge import Detector
-from lrp4rag.service import metrics
-from lrp4rag.service.app import create_app
-from lrp4rag.service.settings import Settings
 
 UPDATES = ("decided", "took", "missed", "queued", "queue_refused", "refused", "audit_failed", "said")
 """The functions that count."""

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from benchmarks.command import SETTINGS, table
-from lrp4rag.files import write_atomically
+from lrp4rag.util.files import write_atomically
 
 DOCS = Path("docs")
 RESULTS = Path("results") / "service"
@@ -209,7 +209,7 @@ def draw(docs: Path) -> None:
     path = docs / RESULTS / "soak.json"
     if not path.exists():
         return
-    from lrp4rag.experiments.figures.style import blank, save, themed
+    from experiments.figures.style import blank, save, themed
 
     found = json.loads(path.read_text())
     with themed():

@@ -19,9 +19,9 @@ from playwright.sync_api import Browser, Page, Route, sync_playwright
 from benchmarks.command import SETTINGS, exit_codes
 from benchmarks.service.server import started
 from lrp4rag.data import load_examples
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.judge import Detector
+from lrp4rag.util.errors import LRP4RAGError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]

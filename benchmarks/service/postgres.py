@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from lrp4rag.errors import InputError
+from lrp4rag.util.errors import InputError
 
 FOLDERS = (*sorted(Path("/usr/lib/postgresql").glob("*/bin")), *map(Path, os.get_exec_path()))
 

@@ -28,9 +28,9 @@ from benchmarks.service.postgres import database
 from benchmarks.service.server import quick
 from benchmarks.service.table import rows_of
 from benchmarks.service.upstream import Upstream, Writer
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.example import Example
-from lrp4rag.service.audit import AuditLog
+from lrp4rag.guard.audit import AuditLog
+from lrp4rag.util.errors import LRP4RAGError
 
 STARTS_IN, ENDS_IN = 300, 120
 """Seconds."""

@@ -19,13 +19,13 @@ import psutil
 
 from benchmarks.command import Decorator
 from benchmarks.service.process import serve
-from lrp4rag.errors import LRP4RAGError
-from lrp4rag.service.audit import AuditLog
+from lrp4rag.guard.audit import AuditLog
+from lrp4rag.util.errors import LRP4RAGError
 
 STARTS_IN, ENDS_IN = 120, 60
 """Seconds."""
 CONTEXT = multiprocessing.get_context("forkserver")  # what is imported once need not be for each server
-CONTEXT.set_forkserver_preload(["benchmarks.service.process", "lrp4rag.service.app"])
+CONTEXT.set_forkserver_preload(["benchmarks.service.process", "lrp4rag.guard.service.app"])
 
 
 def reader(default: str) -> Decorator:

@@ -20,10 +20,10 @@ from benchmarks.service.server import quick, reader, recorded, started
 from benchmarks.service.table import rows_of
 from benchmarks.service.upstream import Upstream, Writer
 from lrp4rag.example import Example
-from lrp4rag.policy import ACTIONS, Policy
-from lrp4rag.policy.texts import Texts
-from lrp4rag.redteam import load_cases
-from lrp4rag.redteam.cases import ATTACKS
+from lrp4rag.guard.policy import ACTIONS, Policy
+from lrp4rag.guard.policy.texts import Texts
+from lrp4rag.guard.redteam import load_cases
+from lrp4rag.guard.redteam.cases import ATTACKS
 
 TEXTS = {name: f"<{name}>" for name in Texts.model_fields}
 """What the policy of a benchmark says: so that all else that comes is the answer's, or should not come."""

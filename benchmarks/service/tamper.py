@@ -19,9 +19,9 @@ from benchmarks.service.server import audit_of, quick, started
 from benchmarks.service.streams import ask_all
 from benchmarks.service.table import rows_of
 from benchmarks.service.upstream import Upstream, Writer
-from lrp4rag.errors import LRP4RAGError
-from lrp4rag.service.audit import AuditLog
-from lrp4rag.service.audit.keys import open_public_key
+from lrp4rag.guard.audit import AuditLog
+from lrp4rag.guard.audit.keys import open_public_key
+from lrp4rag.util.errors import LRP4RAGError
 
 OPERATIONS = {"change_cell": 6, "delete_rows": 1, "swap_rows": 1, "duplicate_row": 1}
 """How often each is drawn; they are those of the audit log's own tests, which are not type-checked."""
@@ -81,7 +81,7 @@ def main(tamperings: int, answers: int, quick: bool) -> Report:
       python -m benchmarks.service.tamper --quick
       python -m benchmarks.service.tamper --tamperings 500
     """
-    tests = import_module("tests.service.audit.test_tampering")
+    tests = import_module("tests.guard.audit.test_tampering")
     chance, names, tried = Random(20260101), list(OPERATIONS), Counter[str]()
     missed: list[str] = []
     with tempfile.TemporaryDirectory() as name:

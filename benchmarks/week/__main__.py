@@ -31,13 +31,13 @@ from benchmarks.week.traffic import (
     Request,
     requests,
 )
-from lrp4rag.progress import track
-from lrp4rag.service.audit import AuditLog
-from lrp4rag.watching import review_shown, shown
-from lrp4rag.watching.drift import compare
-from lrp4rag.watching.periods import Period
-from lrp4rag.watching.review import review_list
-from lrp4rag.watching.windows import read_window
+from lrp4rag.guard.audit import AuditLog
+from lrp4rag.guard.monitoring import review_shown, shown
+from lrp4rag.guard.monitoring.drift import compare
+from lrp4rag.guard.monitoring.periods import Period
+from lrp4rag.guard.monitoring.review import review_list
+from lrp4rag.guard.monitoring.windows import read_window
+from lrp4rag.util.progress import track
 
 SCRAPED = timedelta(minutes=5)
 LATER = timedelta(hours=1)

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from benchmarks.command import SETTINGS, table
-from lrp4rag.files import write_atomically
 from lrp4rag.report.markdown import text
+from lrp4rag.util.files import write_atomically
 
 FOLDER = Path("results") / "week"
 TEXT = Path(__file__).with_name("page.md")
@@ -94,7 +94,7 @@ def changes(drift: Found) -> Iterator[tuple[str, ...]]:
 
 def draw(found: Found, path: Path) -> None:
     """Shares and means of each quarter of a day, with when each alert fired below."""
-    from lrp4rag.experiments.figures.style import blank, save, themed
+    from experiments.figures.style import blank, save, themed
 
     times = [moment(one["start"]) for one in found["shares"]]
     names = sorted({one["alert"] for one in found["alerts"]})

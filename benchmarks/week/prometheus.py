@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 
 from benchmarks.ports import free_port
-from lrp4rag.errors import LRP4RAGError
-from lrp4rag.service.metrics import REGISTRY
-from lrp4rag.yaml_file import read_yaml
+from lrp4rag.guard.service.metrics import REGISTRY
+from lrp4rag.util.errors import LRP4RAGError
+from lrp4rag.util.yaml_file import read_yaml
 
 RULES = Path("deploy/prometheus/rules.yaml")
 LOOKED_AT = (

@@ -17,11 +17,11 @@ from benchmarks.week.traffic import AFTER, BEFORE, STAYS, TOPICS
 from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.example import Example
+from lrp4rag.guard.service.app import create_app
+from lrp4rag.guard.service.settings import Settings
 from lrp4rag.judge import Detector
-from lrp4rag.service.app import create_app
-from lrp4rag.service.settings import Settings
 
-CLOCKS = ("lrp4rag.service.audit.entry.datetime", "lrp4rag.policy.assess.datetime")
+CLOCKS = ("lrp4rag.guard.audit.entry.datetime", "lrp4rag.guard.policy.assess.datetime")
 """Who asks what time it is: the audit log, and the checks of dates."""
 
 

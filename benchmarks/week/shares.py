@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from lrp4rag.watching.windows import Window
+from lrp4rag.guard.monitoring.windows import Window
 
 LENGTH = timedelta(hours=6)
 

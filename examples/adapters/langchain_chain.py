@@ -10,7 +10,7 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from lrp4rag.adapters.langchain import AnswerJudge
+from lrp4rag.guard.adapters.langchain import AnswerJudge
 
 DOCUMENTS = [
     Document("The tower of the Marlow lighthouse is 31 metres tall.", metadata={"title": "Lighthouses"}),

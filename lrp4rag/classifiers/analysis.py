@@ -12,6 +12,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 import torch
 
+from lrp4rag.claims.arithmetic import Computed
+from lrp4rag.claims.nearest import Nearest, nearest
 from lrp4rag.classifiers.casing import in_plain_case
 from lrp4rag.classifiers.contradiction import computed_of
 from lrp4rag.classifiers.detector import FittedDetector
@@ -40,8 +42,6 @@ from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import Encoded, Truncation
 from lrp4rag.reader.reader import Reader
-from lrp4rag.values.arithmetic import Computed
-from lrp4rag.values.nearest import Nearest, nearest
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,7 +21,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils.validation import has_fit_parameter
 
 from lrp4rag.classifiers.registry import candidates_of
-from lrp4rag.errors import InputError
+from lrp4rag.util.errors import InputError
 
 CALIBRATION_FOLDS = 5
 MOST_STEPS = 1000

@@ -20,14 +20,14 @@ from pydantic import (
 
 from lrp4rag.classifiers.decision import DecisionRule
 from lrp4rag.classifiers.features import VECTORS, Features
-from lrp4rag.errors import InputError
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.table import TokenTable
 from lrp4rag.lrp.composites import composite_named
 from lrp4rag.lrp.resample import Mode
 from lrp4rag.reader.identity import require_identity
-from lrp4rag.types import Count, Finite, Positive, Probability, Whole
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.types import Count, Finite, Positive, Probability, Whole
 
 
 class _Frozen(BaseModel):

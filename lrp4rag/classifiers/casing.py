@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from lrp4rag.sentence_stream import sentences_in
-from lrp4rag.values.words import stop_words
+from lrp4rag.claims.words import stop_words
+from lrp4rag.util.sentences import sentences_in
 
 _WORD = re.compile(r"[^\W\d_]+")
 ACRONYM = 4

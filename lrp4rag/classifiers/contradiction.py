@@ -10,15 +10,15 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.claims import Value, comparable
+from lrp4rag.claims.arithmetic import Computed, computed, may_be_total
+from lrp4rag.claims.index import Occurrence
+from lrp4rag.claims.polarity import opposed, opposites
+from lrp4rag.claims.words import content_words
 from lrp4rag.classifiers.verdict import Contradiction
 from lrp4rag.features.context import Context, context_of
 from lrp4rag.features.contrast import Claim, Scored, contrasts
 from lrp4rag.features.record import Record
-from lrp4rag.values import Value, comparable
-from lrp4rag.values.arithmetic import Computed, computed, may_be_total
-from lrp4rag.values.index import Occurrence
-from lrp4rag.values.polarity import opposed, opposites
-from lrp4rag.values.words import content_words
 
 ALIKE = 0.5
 """Similarity of its surroundings from which another value contradicts one that no passage supports,

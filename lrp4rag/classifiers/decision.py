@@ -17,7 +17,7 @@ from scipy.special import expit
 from sklearn.metrics import confusion_matrix_at_thresholds
 
 from lrp4rag.classifiers.calibration import balanced_weights, deviations, logistic_weights
-from lrp4rag.types import Bounded, Probability
+from lrp4rag.util.types import Bounded, Probability
 
 Flags = NDArray[np.bool_]
 Scores = NDArray[np.float64]

@@ -18,11 +18,11 @@ from lrp4rag.classifiers.model import Assessment, Model
 from lrp4rag.classifiers.operating import precision_at, threshold_at
 from lrp4rag.classifiers.prevalence import at_prevalence, check_prevalence, estimated_prevalence
 from lrp4rag.classifiers.verdict import Verdict, judge
-from lrp4rag.errors import InputError, LRP4RAGWarning, RelevanceError
 from lrp4rag.features.record import Record
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.identity import reader_name
-from lrp4rag.types import not_finite
+from lrp4rag.util.errors import InputError, LRP4RAGWarning, RelevanceError
+from lrp4rag.util.types import not_finite
 
 ARRAYS = ("response", "logits", "by_segment", "prompt", "resampled")
 

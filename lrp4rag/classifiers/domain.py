@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Range
 from lrp4rag.features.record import Record, Values
-from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.util.sentences import sentences_in
 
 Numbers = NDArray[np.intp]
 

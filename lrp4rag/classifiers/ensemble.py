@@ -16,8 +16,8 @@ from scipy.special import expit
 
 from lrp4rag.classifiers.calibration import logistic_weights
 from lrp4rag.classifiers.network import Perceptron, fit_network, logits
-from lrp4rag.errors import InputError
 from lrp4rag.features.units import ends_of, smoothed
+from lrp4rag.util.errors import InputError
 
 Table = NDArray[np.float32]
 Blocks = Mapping[str, Table]

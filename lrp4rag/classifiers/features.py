@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.errors import InputError
 from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT, RELEVANCE, SIGNALS
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.resample import MODES, Mode, resample
+from lrp4rag.util.errors import InputError
 
 # Raised whenever a feature changes its values: detectors trained on others are then refused.
 FEATURE_VERSION = 3

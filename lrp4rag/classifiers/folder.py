@@ -20,11 +20,11 @@ from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.classifiers.vector_model import VectorModel
-from lrp4rag.errors import InputError, first_line
-from lrp4rag.files import check_folder, folder_written_whole, read_bytes
-from lrp4rag.hashes import hash_of
-from lrp4rag.strict_json import read_record, require_seal, sealed
-from lrp4rag.types import first_fault, not_finite
+from lrp4rag.util.errors import InputError, first_line
+from lrp4rag.util.files import check_folder, folder_written_whole, read_bytes
+from lrp4rag.util.hashes import hash_of
+from lrp4rag.util.strict_json import read_record, require_seal, sealed
+from lrp4rag.util.types import first_fault, not_finite
 
 FORMAT = 6
 CARD, ESTIMATOR = "card.json", "estimator.safetensors"

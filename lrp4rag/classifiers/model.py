@@ -18,7 +18,7 @@ from lrp4rag.features.replay import RelevanceReplay, Replay
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.reader.reader import Reader
-from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.util.sentences import sentences_in
 
 Arrays = Mapping[str, NDArray[Any]]
 

@@ -11,7 +11,7 @@ from sklearn.metrics import confusion_matrix_at_thresholds
 
 from lrp4rag.classifiers.calibration import Labels, Scores
 from lrp4rag.classifiers.card import OperatingPoint
-from lrp4rag.errors import InputError
+from lrp4rag.util.errors import InputError
 
 PRECISION, RECALL, ALARMS = 0.8, 0.9, 0.1
 QUANTILES = 101

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from lrp4rag.claims.find import find_values
+from lrp4rag.claims.index import Index, rivals
+from lrp4rag.claims.value import Value, agree
+from lrp4rag.claims.words import content_words
 from lrp4rag.example import Example
-from lrp4rag.sentence_stream import sentences_in
-from lrp4rag.values.find import find_values
-from lrp4rag.values.index import Index, rivals
-from lrp4rag.values.value import Value, agree
-from lrp4rag.values.words import content_words
+from lrp4rag.util.sentences import sentences_in
 
 KINDS = ("quantity", "date", "time", "name")
 _YES = re.compile(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from lrp4rag.errors import InputError
+from lrp4rag.util.errors import InputError
 
 Scores = NDArray[np.float64]
 

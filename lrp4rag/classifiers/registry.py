@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 from lrp4rag.classifiers.estimators import LSTMClassifier, ThresholdClassifier, flattened
-from lrp4rag.errors import InputError
+from lrp4rag.util.errors import InputError
 
 # The paper names neither sizes nor penalties, nor how much the threshold's scale trims.
 SVM_PENALTIES = (0.1, 0.3, 1.0, 3.0)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.claims.stating import Stating, stating_of
 from lrp4rag.classifiers.contradiction import compared, contradictions
 from lrp4rag.classifiers.verdict import Contradiction
 from lrp4rag.features.record import Record
-from lrp4rag.sentence_stream import sentences_in
-from lrp4rag.values.stating import Stating, stating_of
+from lrp4rag.util.sentences import sentences_in
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,17 +9,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.claims.arithmetic import Computed
+from lrp4rag.claims.nearest import Nearest
+from lrp4rag.claims.stating import Stating, stating_of
 from lrp4rag.classifiers.decision import Flags
 from lrp4rag.classifiers.domain import Unlike, each_once
-from lrp4rag.errors import RelevanceError
 from lrp4rag.features.units import smoothed
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import Encoded, tokens_in
-from lrp4rag.sentence_stream import sentences_in
-from lrp4rag.text import whole_words
-from lrp4rag.values.arithmetic import Computed
-from lrp4rag.values.nearest import Nearest
-from lrp4rag.values.stating import Stating, stating_of
+from lrp4rag.util.errors import RelevanceError
+from lrp4rag.util.sentences import sentences_in
+from lrp4rag.util.text import whole_words
 
 
 @dataclass(frozen=True, slots=True)

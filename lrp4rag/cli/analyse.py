@@ -28,10 +28,10 @@ from lrp4rag.cli.options import (
     file_option,
     policy_option,
 )
-from lrp4rag.errors import InputError
-from lrp4rag.files import absolute, absolute_name, check_folder, write_atomically
-from lrp4rag.terminal import open_console, say, say_json, tell
-from lrp4rag.text import one_line
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import absolute, absolute_name, check_folder, write_atomically
+from lrp4rag.util.terminal import open_console, say, say_json, tell
+from lrp4rag.util.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import OverflowMethod
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from lrp4rag.classifiers import FittedDetector
     from lrp4rag.classifiers.analysis import Analysis
-    from lrp4rag.cluster.analysis import Analysing
     from lrp4rag.example import Example
-    from lrp4rag.policy import Assessment
+    from lrp4rag.guard.cluster.analysis import Analysing
+    from lrp4rag.guard.policy import Assessment
     from lrp4rag.reader import Reader
 
 HALLUCINATION = 3
@@ -128,8 +128,8 @@ def analyse(
         raise InputError(f"--html and --png show one example and there are {len(examples)}; add --id")
 
     from lrp4rag.classifiers.analysis import analysing
-    from lrp4rag.policy import assess, load_policy
-    from lrp4rag.progress import track
+    from lrp4rag.guard.policy import assess, load_policy
+    from lrp4rag.util.progress import track
 
     policy = None if policy_path == NO_POLICY else load_policy(policy_path)
 
@@ -284,8 +284,8 @@ def _plan(
     store: Path | None,
 ) -> Analysing:
     """What each worker of a cluster does. A detector or a policy that cannot be loaded is told here."""
-    from lrp4rag.cluster.analysis import Analysing
-    from lrp4rag.policy import load_policy
+    from lrp4rag.guard.cluster.analysis import Analysing
+    from lrp4rag.guard.policy import load_policy
 
     _ = choice.open()
     named = replace(choice, detector_name=absolute_name(choice.detector_name))  # workers run in other folders
@@ -311,10 +311,10 @@ def _print_spread(
 ) -> tuple[bool, int]:
     """All examples of DATA, in their order, analysed on a cluster. Returns whether one is flagged, and the
     exit code."""
-    from lrp4rag.cluster.analysis import analyse_all
-    from lrp4rag.cluster.groups import Groups, HeldGroups
-    from lrp4rag.cluster.index import files_of, index
     from lrp4rag.data import read_text
+    from lrp4rag.guard.cluster.analysis import analyse_all
+    from lrp4rag.guard.cluster.groups import Groups, HeldGroups
+    from lrp4rag.guard.cluster.index import files_of, index
 
     printer, code = _Printer(as_json), 0
     files = None if source.data is None or source.id_ is not None else files_of(source.data)

@@ -10,8 +10,8 @@ import click
 from lrp4rag.cli.command import advanced, command
 from lrp4rag.cli.inputs import Source, example_options, work_through
 from lrp4rag.cli.options import JSON_LINES, ReaderChoice, check_written, file_option, reader_options
-from lrp4rag.errors import InputError
-from lrp4rag.terminal import open_console, say, say_json
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.terminal import open_console, say, say_json
 
 if TYPE_CHECKING:
     from lrp4rag.example import Example

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrp4rag.cli.options import PATH, check_written, file_option, together
-from lrp4rag.errors import InputError
-from lrp4rag.terminal import say, say_json
-from lrp4rag.text import one_line
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.terminal import say, say_json
+from lrp4rag.util.text import one_line
 
 if TYPE_CHECKING:
-    from lrp4rag.service.audit import Checkpoint, Entry, Verification
+    from lrp4rag.guard.audit import Checkpoint, Entry, Verification
 
 DATABASE = click.option(
     "--database",
@@ -50,8 +50,8 @@ def verify(
     line for each problem. Without --key, signatures are checked only against the key that the checkpoints
     themselves name.
     """
-    from lrp4rag.service.audit import AuditLog
-    from lrp4rag.service.audit.keys import open_public_key
+    from lrp4rag.guard.audit import AuditLog
+    from lrp4rag.guard.audit.keys import open_public_key
 
     public = None if key is None else open_public_key(key)
     kept = None if checkpoint is None else _checkpoint(checkpoint)
@@ -66,7 +66,7 @@ def verify(
 @together(DATABASE, JSON)
 def show(id: str, database: str, as_json: bool) -> None:
     """Print the entry ID, and its texts where they are kept."""
-    from lrp4rag.service.audit import AuditLog
+    from lrp4rag.guard.audit import AuditLog
 
     with AuditLog.open(database, read_only=True) as log:
         entry, texts = log.get(id), log.texts(id)
@@ -83,7 +83,7 @@ def export(file: Path, database: str, as_json: bool) -> None:
 
     Each line is canonical JSON (RFC 8785); its hash is the SHA-256 of the line without it.
     """
-    from lrp4rag.service.audit import AuditLog
+    from lrp4rag.guard.audit import AuditLog
 
     check_written(file)
     with AuditLog.open(database, read_only=True) as log:
@@ -99,7 +99,7 @@ def erase(id: str, database: str, key: Path | None, as_json: bool) -> None:
 
     The entry stays, the chain too, and that it was done is recorded. With --key, that is signed.
     """
-    from lrp4rag.service.audit import AuditLog
+    from lrp4rag.guard.audit import AuditLog
 
     with AuditLog.open(database, key=key, create=False) as log:
         count = log.erase(id)
@@ -116,7 +116,7 @@ def checkpoint(database: str, key: Path | None) -> None:
     It is a line of JSON. Nothing up to there can be changed or cut off afterwards without
     `verify --checkpoint` telling.
     """
-    from lrp4rag.service.audit import AuditLog
+    from lrp4rag.guard.audit import AuditLog
 
     if key is None:
         raise InputError("a checkpoint is signed; name the key's file with --key")
@@ -128,7 +128,7 @@ def checkpoint(database: str, key: Path | None) -> None:
 @together(file_option("--key", required=True, help="File of the key; it is made where there is none."), JSON)
 def key_(key: Path, as_json: bool) -> None:
     """Print the public key, for verifiers to keep."""
-    from lrp4rag.service.audit.keys import key_hex, open_key, public_pem
+    from lrp4rag.guard.audit.keys import key_hex, open_key, public_pem
 
     public = open_key(key).public_key()
     _print(as_json, public_pem(public).strip(), public_key=public_pem(public), key=key_hex(public))
@@ -136,8 +136,8 @@ def key_(key: Path, as_json: bool) -> None:
 
 def _checkpoint(given: str) -> Checkpoint:
     """The checkpoint in a file, or given itself."""
-    from lrp4rag.files import read_bytes
-    from lrp4rag.service.audit import Checkpoint
+    from lrp4rag.guard.audit import Checkpoint
+    from lrp4rag.util.files import read_bytes
 
     if given.lstrip().startswith("{"):
         return Checkpoint.given(given)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from lrp4rag.cli.command import command
-from lrp4rag.errors import InputError
-from lrp4rag.terminal import say
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.terminal import say
 
 
 @command(short_help="What a detector was trained with and on, and how well it does.")

@@ -9,7 +9,7 @@ import click
 
 from lrp4rag.cli.command import command
 from lrp4rag.cli.options import COMPOSITES, Number, ReaderChoice, model_options
-from lrp4rag.terminal import open_console
+from lrp4rag.util.terminal import open_console
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -10,9 +10,9 @@ import click
 from lrp4rag.cli.command import command
 from lrp4rag.cli.inputs import data_files, load_data
 from lrp4rag.cli.options import GENERATOR, LIMIT, check_written, count, file_option, repeatable
-from lrp4rag.errors import InputError
-from lrp4rag.files import written_atomically
-from lrp4rag.terminal import say
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import written_atomically
+from lrp4rag.util.terminal import say
 
 # As options write them; the harmful edits are imported late.
 KINDS = (
@@ -79,10 +79,10 @@ def corrupt(
       lrp4rag evaluate pairs.jsonl
     """
     from lrp4rag.data import json_line
-    from lrp4rag.progress import track
     from lrp4rag.training.pairs.corrupt import KINDS as ALL
     from lrp4rag.training.pairs.corrupt import families_of
     from lrp4rag.training.train import labelled
+    from lrp4rag.util.progress import track
 
     check_written(out, data_files(data))
     examples = labelled(load_data(data, generator, limit), data)

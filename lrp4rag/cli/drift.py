@@ -10,8 +10,8 @@ import click
 from lrp4rag.cli.audit import DATABASE, JSON
 from lrp4rag.cli.command import command
 from lrp4rag.cli.options import Number, check_written, file_option, shown_command
-from lrp4rag.files import write_atomically
-from lrp4rag.terminal import open_console, say, say_json
+from lrp4rag.util.files import write_atomically
+from lrp4rag.util.terminal import open_console, say, say_json
 
 DRIFT = 3
 BASELINE_LENGTHS = 4
@@ -71,8 +71,8 @@ def drift(
       lrp4rag drift --since 24h --baseline 14d --html drift.html
       lrp4rag drift --since 2026-11-01 --baseline 2026-09-01..2026-10-01 --json
     """
-    from lrp4rag.service.audit import AuditLog
-    from lrp4rag.watching.periods import period, preceding
+    from lrp4rag.guard.audit import AuditLog
+    from lrp4rag.guard.monitoring.periods import period, preceding
 
     now = datetime.now(UTC)
     late = period(since, now, field="since")
@@ -83,18 +83,18 @@ def drift(
     with AuditLog.open(database, read_only=True) as log:
         if html_path is not None:
             check_written(html_path, log.files)
-        from lrp4rag.watching.drift import compare
-        from lrp4rag.watching.windows import read_window
+        from lrp4rag.guard.monitoring.drift import compare
+        from lrp4rag.guard.monitoring.windows import read_window
 
         found = compare(read_window(log, early), read_window(log, late), alpha=alpha, least=least)
-    from lrp4rag.watching.shown import record, render
+    from lrp4rag.guard.monitoring.shown import record, render
 
     if as_json:
         say_json(record(found))
     else:
         open_console().print(render(found))
     if html_path is not None:
-        from lrp4rag.watching.page import drift_page
+        from lrp4rag.guard.monitoring.page import drift_page
 
         write_atomically(html_path, drift_page(found, shown_command()))
         say(f"wrote {html_path}", err=True)

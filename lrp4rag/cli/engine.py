@@ -13,10 +13,10 @@ import click
 
 from lrp4rag.cli.command import advanced
 from lrp4rag.cli.options import Decorator, ReaderChoice, gathered
-from lrp4rag.errors import InputError
+from lrp4rag.util.errors import InputError
 
 if TYPE_CHECKING:
-    from lrp4rag.cluster.work import Workers
+    from lrp4rag.guard.cluster.work import Workers
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class EngineChoice:
     @property
     def elsewhere(self) -> bool:
         """Whether the cluster is one that runs already."""
-        from lrp4rag.cluster.session import address_of
+        from lrp4rag.guard.cluster.session import address_of
 
         return self.ray and address_of(self.address) != "local"
 
     @contextmanager
     def joined(self, reader: ReaderChoice) -> Iterator[Workers]:
         """The workers of the cluster, each with a device and the memory that the reader's options give it."""
-        from lrp4rag.cluster.session import joined
-        from lrp4rag.cluster.work import Workers, resources
+        from lrp4rag.guard.cluster.session import joined
+        from lrp4rag.guard.cluster.work import Workers, resources
 
         with joined(self.address):
             wants_gpu = reader.device is None or reader.device.startswith("cuda")

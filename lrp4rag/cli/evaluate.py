@@ -25,9 +25,9 @@ from lrp4rag.cli.options import (
     detector_reader_options,
     file_option,
 )
-from lrp4rag.errors import InputError
-from lrp4rag.files import write_atomically
-from lrp4rag.terminal import open_console, say, say_json
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import write_atomically
+from lrp4rag.util.terminal import open_console, say, say_json
 
 WORSE = 4
 """The exit code where the gate fails."""
@@ -111,11 +111,11 @@ def evaluate(
     if out is not None:  # before the expensive part
         check_written(out, data_files(data))
 
-    from lrp4rag.evaluation.evaluate import evaluate as run
-    from lrp4rag.evaluation.measures import found_by_kind, measures_of
-    from lrp4rag.evaluation.regression_gate import compare, require_comparable, require_gated
-    from lrp4rag.evaluation.saved import made_with, read_saved, written
-    from lrp4rag.policy import load_policy
+    from lrp4rag.guard.evaluation.evaluate import evaluate as run
+    from lrp4rag.guard.evaluation.measures import found_by_kind, measures_of
+    from lrp4rag.guard.evaluation.regression_gate import compare, require_comparable, require_gated
+    from lrp4rag.guard.evaluation.saved import made_with, read_saved, written
+    from lrp4rag.guard.policy import load_policy
     from lrp4rag.report.evaluation import evaluation_record, print_evaluation
     from lrp4rag.report.regression_gate import gate_record, render_gate
     from lrp4rag.training.seen import refuse_seen

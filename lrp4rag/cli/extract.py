@@ -20,9 +20,9 @@ from lrp4rag.cli.options import (
     ReaderChoice,
     reader_options,
 )
-from lrp4rag.errors import LRP4RAGError
-from lrp4rag.files import absolute, check_folder
-from lrp4rag.terminal import say, tell
+from lrp4rag.util.errors import LRP4RAGError
+from lrp4rag.util.files import absolute, check_folder
+from lrp4rag.util.terminal import say, tell
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers import FittedDetector
@@ -159,10 +159,10 @@ def _on_cluster(
     engine: EngineChoice,
     detector: FittedDetector | None,
 ) -> Extraction:
-    from lrp4rag.cluster.extraction import Extracting, configuration_of, extract_examples, extract_files
-    from lrp4rag.cluster.index import files_of
     from lrp4rag.data import load_examples
     from lrp4rag.features.parts import part_named
+    from lrp4rag.guard.cluster.extraction import Extracting, configuration_of, extract_examples, extract_files
+    from lrp4rag.guard.cluster.index import files_of
     from lrp4rag.training.store import Configuration, Store
 
     wanted = tuple(part_named(part) for part in parts)

@@ -9,7 +9,7 @@ import click
 from lrp4rag.cli.audit import DATABASE
 from lrp4rag.cli.command import Command
 from lrp4rag.cli.options import PATH, check_written
-from lrp4rag.terminal import say
+from lrp4rag.util.terminal import say
 
 
 @click.group()
@@ -32,9 +32,9 @@ def export(file: Path, database: str) -> None:
       lrp4rag evaluate labels.jsonl
     """
     from lrp4rag.data import json_line
-    from lrp4rag.files import write_atomically
-    from lrp4rag.service.audit import AuditLog
-    from lrp4rag.service.reviews import labelled
+    from lrp4rag.guard.audit import AuditLog
+    from lrp4rag.guard.service.reviews import labelled
+    from lrp4rag.util.files import write_atomically
 
     with AuditLog.open(database, read_only=True) as log:
         path = check_written(file, log.files)

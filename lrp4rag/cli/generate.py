@@ -12,8 +12,8 @@ import click
 from lrp4rag.cli.command import advanced, command
 from lrp4rag.cli.inputs import Source, example_options, work_through
 from lrp4rag.cli.options import JSON_LINES, MAX_NEW_TOKENS, Number, ReaderChoice, reader_options
-from lrp4rag.errors import InputError
-from lrp4rag.terminal import open_console, say_json
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.terminal import open_console, say_json
 
 if TYPE_CHECKING:
     from lrp4rag.example import Example
@@ -183,7 +183,7 @@ def _print(example: Example, generated: Generate, stream: bool, headed: bool, st
     from rich.text import Text
 
     from lrp4rag.report.generation import TokenPrinter, render_legend, render_response, render_totals
-    from lrp4rag.text import one_line
+    from lrp4rag.util.text import one_line
 
     console = open_console()
 

@@ -11,9 +11,9 @@ import click
 
 from lrp4rag.cli.command import advanced
 from lrp4rag.cli.options import PATH, Decorator, gathered, repeatable
-from lrp4rag.errors import InputError, LRP4RAGError
-from lrp4rag.terminal import tell
-from lrp4rag.text import one_line
+from lrp4rag.util.errors import InputError, LRP4RAGError
+from lrp4rag.util.terminal import tell
+from lrp4rag.util.text import one_line
 
 if TYPE_CHECKING:
     from lrp4rag.example import Example

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from lrp4rag.cli.command import advanced
-from lrp4rag.errors import InputError
-from lrp4rag.files import absolute_name, check_output, is_local, place_at
-from lrp4rag.text import one_line, without_secrets
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import absolute_name, check_output, is_local, place_at
+from lrp4rag.util.text import one_line, without_secrets
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers import FittedDetector

@@ -22,12 +22,12 @@ from lrp4rag.cli.options import (
     file_option,
     repeatable,
 )
-from lrp4rag.errors import InputError, LRP4RAGError
-from lrp4rag.terminal import open_console, say, say_json
+from lrp4rag.util.errors import InputError, LRP4RAGError
+from lrp4rag.util.terminal import open_console, say, say_json
 
 if TYPE_CHECKING:
-    from lrp4rag.redteam import Result, Target
-    from lrp4rag.redteam.record import Changes, Record
+    from lrp4rag.guard.redteam import Result, Target
+    from lrp4rag.guard.redteam.record import Changes, Record
 
 LOCAL = "local"
 TOKEN = "LRP4RAG_TOKEN"
@@ -94,10 +94,10 @@ def redteam(
       LRP4RAG_TOKEN=… lrp4rag redteam --target https://guard.example --out report
       lrp4rag redteam --compare last/results.json --min-share 0.6
     """
-    from lrp4rag.progress import track
-    from lrp4rag.redteam import load_cases, run
-    from lrp4rag.redteam.record import changes, read, record
-    from lrp4rag.redteam.tables import below, change_lines, table
+    from lrp4rag.guard.redteam import load_cases, run
+    from lrp4rag.guard.redteam.record import changes, read, record
+    from lrp4rag.guard.redteam.tables import below, change_lines, table
+    from lrp4rag.util.progress import track
 
     cases = load_cases(cases_path, kinds=kinds)
     last = None if last_path is None else read(last_path)
@@ -136,7 +136,7 @@ def _opened(
         if policy_path is not None:
             raise InputError("a server has its own policy; leave --policy out", field="--policy")
         try:
-            from lrp4rag.redteam.server import ServerTarget
+            from lrp4rag.guard.redteam.server import ServerTarget
         except ImportError as error:
             raise InputError(
                 f"to ask a server, {error.name} is needed: pip install 'lrp4rag[serve]'"
@@ -144,9 +144,9 @@ def _opened(
         with ServerTarget(target, token) as server:
             yield server
         return
+    from lrp4rag.guard.policy import load_policy
+    from lrp4rag.guard.redteam import LocalTarget
     from lrp4rag.judge import Detector
-    from lrp4rag.policy import load_policy
-    from lrp4rag.redteam import LocalTarget
 
     policy = load_policy(policy_path)
     if (fitted := choice.open()) is None:
@@ -158,7 +158,7 @@ def _opened(
 
 def _check(out: Path) -> None:
     """Raise `InputError` where the two files cannot be written into the folder, or one of them is read."""
-    from lrp4rag.files import check_folder
+    from lrp4rag.util.files import check_folder
 
     if check_folder(out).is_dir():
         for name in (RECORD, PAGE):
@@ -166,8 +166,8 @@ def _check(out: Path) -> None:
 
 
 def _write(out: Path, results: list[Result], found: Record, since: Changes | None) -> None:
-    from lrp4rag.files import write_atomically
-    from lrp4rag.redteam.page import page
+    from lrp4rag.guard.redteam.page import page
+    from lrp4rag.util.files import write_atomically
 
     out.mkdir(parents=True, exist_ok=True)
     write_atomically(out / RECORD, f"{found.model_dump_json(indent=1)}\n")

@@ -11,8 +11,8 @@ from lrp4rag.cli.audit import DATABASE, JSON
 from lrp4rag.cli.command import command
 from lrp4rag.cli.drift import SINCE
 from lrp4rag.cli.options import check_written, file_option
-from lrp4rag.files import write_atomically
-from lrp4rag.terminal import open_console, say, say_json
+from lrp4rag.util.files import write_atomically
+from lrp4rag.util.terminal import open_console, say, say_json
 
 
 @command(short_help="Answers for people to look at: doubtful ones, and a sample of the others.")
@@ -53,15 +53,15 @@ def review(
       lrp4rag review --since 7d --sample 50 --seed 48 --out week-48.csv
       lrp4rag review --since 2026-11-01..2026-11-08 --json
     """
-    from lrp4rag.service.audit import AuditLog
-    from lrp4rag.watching.periods import period
+    from lrp4rag.guard.audit import AuditLog
+    from lrp4rag.guard.monitoring.periods import period
 
     when = period(since, datetime.now(UTC), field="since")
     with AuditLog.open(database, read_only=True) as log:
         if out_path is not None:
             check_written(out_path, log.files)
-        from lrp4rag.watching.review import review_list
-        from lrp4rag.watching.review_shown import content, record, render, require_known
+        from lrp4rag.guard.monitoring.review import review_list
+        from lrp4rag.guard.monitoring.review_shown import content, record, render, require_known
 
         if out_path is not None:
             require_known(out_path)

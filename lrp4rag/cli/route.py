@@ -17,8 +17,8 @@ from lrp4rag.cli.options import (
     detector_reader_options,
     policy_option,
 )
-from lrp4rag.errors import InputError
-from lrp4rag.terminal import open_console, say, say_json
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.terminal import open_console, say, say_json
 
 
 @command(short_help="What a policy does with answers: serve, mark, escalate, withhold.")
@@ -50,7 +50,7 @@ def route(
       lrp4rag route answers.jsonl --policy strict.yaml --json > decisions.jsonl
       lrp4rag route answers.jsonl --simulate strict.yaml
     """
-    from lrp4rag.policy import load_policy
+    from lrp4rag.guard.policy import load_policy
 
     policy = load_policy(policy_path)
     other = None if other_path is None else load_policy(other_path)
@@ -61,7 +61,7 @@ def route(
 
     from lrp4rag.classifiers.analysis import analysing
     from lrp4rag.example import Example
-    from lrp4rag.policy.simulate import Simulation
+    from lrp4rag.guard.policy.simulate import Simulation
     from lrp4rag.report.routing import decision_lines, outcome_record, outcome_table
 
     if (detector := choice.open()) is None:
@@ -118,7 +118,7 @@ def show(path: Path | None) -> None:
     """
     import yaml
 
-    from lrp4rag.policy import load_policy
+    from lrp4rag.guard.policy import load_policy
 
     found = load_policy(path)
     say(
@@ -137,7 +137,7 @@ def check(path: Path) -> None:
     Example:
       lrp4rag policy check mine.yaml
     """
-    from lrp4rag.policy import load_policy
+    from lrp4rag.guard.policy import load_policy
 
     found = load_policy(path)
     say(f"{found.name}: {found.hash}; checks: {', '.join(found.checks) or 'none'}")

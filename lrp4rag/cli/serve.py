@@ -12,13 +12,13 @@ import click
 
 from lrp4rag.cli.command import advanced, command
 from lrp4rag.cli.options import PATH
-from lrp4rag.errors import InputError
-from lrp4rag.terminal import say
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.terminal import say
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from lrp4rag.service.settings import Settings
+    from lrp4rag.guard.service.settings import Settings
 
 MISSING = "the server needs more libraries: pip install 'lrp4rag[serve]'"
 DEFAULT_REPLICAS = 2
@@ -85,13 +85,13 @@ def serve(
     if not ray and (address is not None or replicas is not None):
         raise click.UsageError("--address and --replicas are for --ray")
     try:
-        from lrp4rag.cluster.serving import serving
-        from lrp4rag.service.access import new_token as make_token
-        from lrp4rag.service.app import create_app
-        from lrp4rag.service.audit import AuditLog
-        from lrp4rag.service.listening import bind, listen
-        from lrp4rag.service.settings import Settings
-        from lrp4rag.service.state import load_detector
+        from lrp4rag.guard.audit import AuditLog
+        from lrp4rag.guard.cluster.serving import serving
+        from lrp4rag.guard.service.access import new_token as make_token
+        from lrp4rag.guard.service.app import create_app
+        from lrp4rag.guard.service.listening import bind, listen
+        from lrp4rag.guard.service.settings import Settings
+        from lrp4rag.guard.service.state import load_detector
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "lrp4rag":  # a fault of ours
             raise
@@ -103,7 +103,7 @@ def serve(
         return
     settings = Settings.load(config, demo=demo or None, **given)
     if check:
-        from lrp4rag.service.checks import check as run_checks
+        from lrp4rag.guard.service.checks import check as run_checks
 
         for line in run_checks(settings):
             say(line)

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from lrp4rag.cli.options import PATH, PLACE, check_written, repeatable
-from lrp4rag.terminal import say
-from lrp4rag.text import without_secrets
+from lrp4rag.util.terminal import say
+from lrp4rag.util.text import without_secrets
 
 
 @click.group()

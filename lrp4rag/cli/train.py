@@ -27,8 +27,8 @@ from lrp4rag.cli.options import (
     reader_options,
     shown_command,
 )
-from lrp4rag.errors import InputError
-from lrp4rag.terminal import say
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.terminal import say
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers import Features
@@ -143,7 +143,7 @@ def train(
     Features are extracted into the store first; then the detector is cross-validated with folds grouped
     by source, fitted on all rows, and written with its card. Safe to interrupt: running it again resumes
     after the last finished fold. Use at least 200 labelled responses, some of them with hallucinated
-    spans: fewer have not been tried, and more are better (docs/results/detector).
+    spans: fewer have not been tried, and more are better (experiments/results/detector).
 
     \b
     Examples:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.claims.words import content_words, stem, stop_words
 from lrp4rag.features.context import Context, context_of
 from lrp4rag.features.record import Record, Values
-from lrp4rag.sentence_stream import sentences_in
-from lrp4rag.text import WORD, normal
-from lrp4rag.values.words import content_words, stem, stop_words
+from lrp4rag.util.sentences import sentences_in
+from lrp4rag.util.text import WORD, normal
 
 _SCOPE = frozenset(
     map(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from lrp4rag.errors import InputError
 from lrp4rag.features.parts import READING, RELEVANCE, SIGNALS, STATES
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.states import StateBlock
@@ -12,6 +11,7 @@ from lrp4rag.features.table import TokenTable
 from lrp4rag.features.text import TEXT_FEATURES
 from lrp4rag.features.tokens import PROFILES, TOKEN_FEATURES
 from lrp4rag.lrp.signals import Wanted
+from lrp4rag.util.errors import InputError
 
 Block = TokenTable | PlainTable | StateBlock
 

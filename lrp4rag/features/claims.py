@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.claims.index import Index
+from lrp4rag.claims.polarity import opposed
+from lrp4rag.claims.words import content_words
+from lrp4rag.claims.written import number_of
 from lrp4rag.features.context import context_of
 from lrp4rag.features.contrast import Claim, Scored, contrasts
 from lrp4rag.features.record import Record, Values
-from lrp4rag.values.index import Index
-from lrp4rag.values.polarity import opposed
-from lrp4rag.values.words import content_words
-from lrp4rag.values.written import number_of
 
 KINDS = ("quantity", "date", "time", "period", "name", "polarity")
 LARGEST = 20.0

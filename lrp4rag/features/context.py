@@ -7,10 +7,10 @@ import itertools
 from dataclasses import dataclass
 from functools import lru_cache
 
+from lrp4rag.claims.index import Index
+from lrp4rag.claims.words import content_words, stem
 from lrp4rag.reader.encoding import Encoded
-from lrp4rag.text import words_of
-from lrp4rag.values.index import Index
-from lrp4rag.values.words import content_words, stem
+from lrp4rag.util.text import words_of
 
 Gram = str | tuple[str, ...]
 

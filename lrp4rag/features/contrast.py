@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.errors import InputError
+from lrp4rag.claims.find import find_values
+from lrp4rag.claims.index import Occurrence, rivals, support
+from lrp4rag.claims.polarity import find_plain, opposites
+from lrp4rag.claims.value import Value
+from lrp4rag.claims.words import content_words
+from lrp4rag.claims.written import as_written, number_of
 from lrp4rag.features.context import Context, context_of
 from lrp4rag.features.record import Record
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.reader.lock import lock_of
 from lrp4rag.reader.reading import Branch, PromptReading
-from lrp4rag.sentence_stream import sentences_in
-from lrp4rag.values.find import find_values
-from lrp4rag.values.index import Occurrence, rivals, support
-from lrp4rag.values.polarity import find_plain, opposites
-from lrp4rag.values.value import Value
-from lrp4rag.values.words import content_words
-from lrp4rag.values.written import as_written, number_of
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.sentences import sentences_in
 
 TAIL = 25
 """Characters after a value that are scored with it, those of its sentence only: a response that is still

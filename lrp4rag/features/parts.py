@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lrp4rag.errors import InputError
+from lrp4rag.util.errors import InputError
 
 READING = "reading"
 """What a plain pass tells (`Reading`): likelihoods, hidden states, and the scores of values' alternatives."""

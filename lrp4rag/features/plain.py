@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict
 
-from lrp4rag.errors import InputError
 from lrp4rag.features import alignment, claims
 from lrp4rag.features.record import Record, Values
 from lrp4rag.features.units import ends_of, sentence_numbers
+from lrp4rag.util.errors import InputError
 
 Table = NDArray[np.float32]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.features.record import Record, Values
-from lrp4rag.text import words_of
+from lrp4rag.util.text import words_of
 
 _WORD = re.compile(r"\w+")
 

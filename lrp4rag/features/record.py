@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.errors import InputError
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded
+from lrp4rag.util.errors import InputError
 
 Values = NDArray[np.float64]
 

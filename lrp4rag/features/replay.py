@@ -7,7 +7,6 @@ from typing import Protocol
 
 import numpy as np
 
-from lrp4rag.errors import InputError
 from lrp4rag.features.contrast import contrast
 from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT
 from lrp4rag.features.record import Record
@@ -19,6 +18,7 @@ from lrp4rag.lrp.signals import PromptSignals, Wanted
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.reader.reader import Reader
 from lrp4rag.reader.reading import PromptReading
+from lrp4rag.util.errors import InputError
 
 LIKELIHOODS = ("logprob", "entropy", "rank", "best", "best_in_passages", "mass")
 """The signals of a `Reading`."""

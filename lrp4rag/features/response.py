@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lrp4rag.errors import InputError
 from lrp4rag.features.pulled import concentration, positive_shares, sentence_features
 from lrp4rag.features.record import Record, Values
 from lrp4rag.features.tokens import TOKEN_FEATURES
 from lrp4rag.features.units import TOKEN_WINDOW, content_tokens, sentence_numbers, smoothed
+from lrp4rag.util.errors import InputError
 
 TOP_TOKENS = 10
 

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.errors import InputError
 from lrp4rag.features.record import Record
 from lrp4rag.features.units import smoothed
+from lrp4rag.util.errors import InputError
 
 STATE_DEPTH = 0.65
 """Layer 19 of 30: where a probe of the passages' part was best on 300 responses (see docs/features.md)."""

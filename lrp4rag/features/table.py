@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict
 
-from lrp4rag.errors import InputError
 from lrp4rag.features.record import Record, Values
 from lrp4rag.features.text import TEXT_FEATURES
 from lrp4rag.features.tokens import PROFILES, TOKEN_FEATURES
 from lrp4rag.features.units import smoothed
+from lrp4rag.util.errors import InputError
 
 Table = NDArray[np.float32]
 

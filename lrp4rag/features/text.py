@@ -11,7 +11,7 @@ import numpy as np
 
 from lrp4rag.features.record import Record, Values
 from lrp4rag.features.tokens import TokenFeature
-from lrp4rag.text import WORD, words_of
+from lrp4rag.util.text import WORD, words_of
 
 
 def passages_of(record: Record) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lrp4rag.claims.words import stop_words
 from lrp4rag.features.record import Record
 from lrp4rag.reader.encoding import tokens_in
-from lrp4rag.sentence_stream import sentences_in
-from lrp4rag.text import WORD
-from lrp4rag.values.words import stop_words
+from lrp4rag.util.sentences import sentences_in
+from lrp4rag.util.text import WORD
 
 TOKEN_WINDOW = 17
 """Tokens, about a clause: single tokens are noisy, and hallucinated spans are rarely one token long."""

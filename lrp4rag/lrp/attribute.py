@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lrp4rag.errors import InputError
 from lrp4rag.lrp.composites import ATTNLRP, Composite
 from lrp4rag.lrp.families import require_pull
 from lrp4rag.lrp.flow import Flow, relevance_mode
@@ -18,7 +17,8 @@ from lrp4rag.lrp.replay import pad_columns
 from lrp4rag.lrp.resample import MODES, Mode, resampling_matrix
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.reader.reader import Reader
-from lrp4rag.types import require_kind, require_whole
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.types import require_kind, require_whole
 
 
 def attribute(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from lrp4rag.errors import InputError
+from lrp4rag.util.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

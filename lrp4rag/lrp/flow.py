@@ -16,7 +16,6 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from lrp4rag.errors import InputError, LRP4RAGError, RelevanceError
 from lrp4rag.lrp.composites import ATTNLRP, Composite, composite_named
 from lrp4rag.lrp.families import can_pull, require_pull
 from lrp4rag.lrp.memory import Budget, Sizes, pull_bytes, push_bytes, tape_bytes
@@ -30,6 +29,7 @@ from lrp4rag.lrp.rules import accumulate
 from lrp4rag.lrp.stack import Observer
 from lrp4rag.reader.lock import lock_of, locked, require_plain
 from lrp4rag.reader.placement import input_device
+from lrp4rag.util.errors import InputError, LRP4RAGError, RelevanceError
 
 
 @contextmanager

@@ -11,10 +11,10 @@ from typing import Any, Literal, TypeVar
 import psutil
 import torch
 
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp.rules import QUERY_BLOCK
 from lrp4rag.reader.placement import devices_of, visiting_bytes
-from lrp4rag.types import require_whole
+from lrp4rag.util.errors import LRP4RAGError
+from lrp4rag.util.types import require_whole
 
 Result = TypeVar("Result")
 

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.families import family_of
 from lrp4rag.lrp.families.family import Block, Family, activation_of
@@ -33,6 +32,7 @@ from lrp4rag.lrp.stack import Stack
 from lrp4rag.reader.caching import given_cache
 from lrp4rag.reader.lock import require_plain
 from lrp4rag.reader.placement import forward_name
+from lrp4rag.util.errors import LRP4RAGError
 
 _ABSENT = object()
 

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp.cache import add_rows, fork, new_cache
 from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.families import one_stack
@@ -19,6 +18,7 @@ from lrp4rag.lrp.replay import FinalState, Replayer, check_weights, power_of_two
 from lrp4rag.lrp.stack import Observer
 from lrp4rag.reader.lock import lock_of, locked
 from lrp4rag.reader.placement import input_device
+from lrp4rag.util.errors import InputError, LRP4RAGError
 
 STAGE = 96
 """Tokens between which tangents join: shorter passes cost more than the rows that they leave out."""

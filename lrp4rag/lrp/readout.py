@@ -14,12 +14,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp.activations import cap_factor
 from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.families.family import is_plain, plain_matrix
 from lrp4rag.lrp.rules import accumulate
 from lrp4rag.reader.placement import device_of, weight_of
+from lrp4rag.util.errors import InputError, LRP4RAGError
 
 Logit = Literal["response", "largest", "mean"]
 

@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lrp4rag.errors import InputError, LRP4RAGError
-from lrp4rag.files import place_at
 from lrp4rag.reader.encoding import Encoded
-from lrp4rag.tensors import read_tensors, write_tensors
+from lrp4rag.util.errors import InputError, LRP4RAGError
+from lrp4rag.util.files import place_at
+from lrp4rag.util.tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from captum.attr import LLMAttributionResult

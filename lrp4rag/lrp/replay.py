@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import DynamicCache
 
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp.cache import new_cache
 from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.families.family import Block, Family
@@ -22,6 +21,7 @@ from lrp4rag.lrp.rules import NormRule, accumulate
 from lrp4rag.lrp.stack import LayerInput, LayerTape, Observer, Stack, raise_not_finite
 from lrp4rag.reader.caching import cache_option
 from lrp4rag.reader.placement import input_device
+from lrp4rag.util.errors import LRP4RAGError
 
 
 class Tokens(Protocol):

@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lrp4rag.errors import InputError
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.lrp.composites import CP_LRP, Composite
 from lrp4rag.lrp.families import one_stack
@@ -23,6 +22,7 @@ from lrp4rag.lrp.replay import FinalState
 from lrp4rag.lrp.rules import accumulate
 from lrp4rag.lrp.trace import Trace, Tracer, trace_of
 from lrp4rag.reader.encoding import Encoded
+from lrp4rag.util.errors import InputError
 
 Array = NDArray[Any]
 

@@ -14,10 +14,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from lrp4rag.errors import RelevanceError
 from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.experts import ExpertsRule
 from lrp4rag.lrp.rules import AttentionRule, GateRule, NormRule
+from lrp4rag.util.errors import RelevanceError
 
 Rotary = tuple[Tensor, Tensor]
 """Cosines and sines of the rotary embedding, each (1, n, e)."""

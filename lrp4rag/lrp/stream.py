@@ -22,10 +22,10 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from lrp4rag.errors import InputError, LRP4RAGError, RelevanceError
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.relevance import Array, as_array
 from lrp4rag.reader.placement import device_of
+from lrp4rag.util.errors import InputError, LRP4RAGError, RelevanceError
 
 COLDEST = 1e-6
 """Below this temperature the most likely token is drawn all the same, and logits over it overflow."""

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lrp4rag.errors import InputError
 from lrp4rag.lrp.families import can_pull
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.relevance import Array
 from lrp4rag.reader.encoding import Encoded, Offsets
-from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.sentences import sentences_in
 
 Granularity = Literal["token", "word", "sentence", "passage"]
 

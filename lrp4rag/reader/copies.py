@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from lrp4rag.hashes import json_hash
+from lrp4rag.util.hashes import json_hash
 
 GGUF = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 """SHA-256 of the default reader's file, by which cards and stores know it."""

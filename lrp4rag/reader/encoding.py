@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers.decoders import DecodeStream
 
-from lrp4rag.errors import InputError, first_line
 from lrp4rag.example import Example
 from lrp4rag.reader.lock import lock_of
+from lrp4rag.util.errors import InputError, first_line
 
 Truncation = Literal["error", "passages"]
 """What to do with a prompt that exceeds the window: refuse it, or drop the ends of passages."""

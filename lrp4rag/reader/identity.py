@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from lrp4rag.hashes import json_hash
+from lrp4rag.util.hashes import json_hash
 
 
 @dataclass(frozen=True, slots=True)

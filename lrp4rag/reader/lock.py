@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-from lrp4rag.errors import LRP4RAGError
+from lrp4rag.util.errors import LRP4RAGError
 
 ATTENTION_HOOK = "_lrp4rag_attention"
 """The attribute that modules have in relevance mode."""

@@ -14,7 +14,7 @@ import psutil
 import torch
 from torch import Tensor
 
-from lrp4rag.errors import LRP4RAGError
+from lrp4rag.util.errors import LRP4RAGError
 
 AUTO = "auto"
 """The name of all devices together."""

@@ -11,9 +11,7 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer, GenerationConfig, TextStreamer
 
-from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example
-from lrp4rag.hashes import json_hash
 from lrp4rag.reader.encoding import Encoded, Truncation, encode, encode_message
 from lrp4rag.reader.identity import ReaderIdentity
 from lrp4rag.reader.lock import lock_of, locked
@@ -29,8 +27,10 @@ from lrp4rag.reader.weights import (
     resolve,
     weights_hash,
 )
-from lrp4rag.text import one_line
-from lrp4rag.types import require_kind, require_whole
+from lrp4rag.util.errors import InputError, LRP4RAGError
+from lrp4rag.util.hashes import json_hash
+from lrp4rag.util.text import one_line
+from lrp4rag.util.types import require_kind, require_whole
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 

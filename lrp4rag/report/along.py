@@ -7,14 +7,14 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from lrp4rag.classifiers.along import JudgedPiece
-from lrp4rag.policy.along import DecidedPiece
-from lrp4rag.policy.assess import record_finding
-from lrp4rag.policy.policy import WITHHELD
+from lrp4rag.guard.policy.along import DecidedPiece
+from lrp4rag.guard.policy.assess import record_finding
+from lrp4rag.guard.policy.policy import WITHHELD
 from lrp4rag.report.generation import INK
 from lrp4rag.report.numbers import percent
 from lrp4rag.report.record import contradiction_record, nearest_record
-from lrp4rag.text import one_line, visible
+from lrp4rag.streaming import JudgedPiece
+from lrp4rag.util.text import one_line, visible
 
 BANDS = ((0.1, "on color(75)"), (0.25, "on color(153)"), (0.5, "on color(223)"), (1.01, "on color(214)"))
 """Of a 256-colour terminal, from blue to orange: up to which probability."""

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from lrp4rag.classifiers.card import Card, FormerEvidence, Interval, Metrics
 from lrp4rag.report.numbers import METRICS, Verdict, abridged, difference, number, verdict
-from lrp4rag.terminal import open_console, say_json
-from lrp4rag.text import one_line
+from lrp4rag.util.terminal import open_console, say_json
+from lrp4rag.util.text import one_line
 
 HELPED: dict[Verdict, str] = {
     "holds": "better",

@@ -10,16 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from lrp4rag.classifiers.card import Card, Located, Metrics
-from lrp4rag.evaluation.evaluate import Evaluation
-from lrp4rag.evaluation.measures import MEASURES
-from lrp4rag.evaluation.saved import EXAMPLES, FORMAT
-from lrp4rag.policy.simulate import Share
+from lrp4rag.guard.evaluation.evaluate import Evaluation
+from lrp4rag.guard.evaluation.measures import MEASURES
+from lrp4rag.guard.evaluation.saved import EXAMPLES, FORMAT
+from lrp4rag.guard.policy.simulate import Share
 from lrp4rag.report.cards import metrics_table
 from lrp4rag.report.numbers import METRICS, stacked, with_interval
 from lrp4rag.report.routing import outcome_record, outcome_table, share_cell, share_record
-from lrp4rag.terminal import open_console
-from lrp4rag.text import one_line
 from lrp4rag.training.localisation import CONTROLS, Localisation, lines_record
+from lrp4rag.util.terminal import open_console
+from lrp4rag.util.text import one_line
 
 COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
 """Precision and recall are in the record."""
@@ -115,7 +115,7 @@ def evaluation_record(
     kinds: Mapping[str, Share],
     measures: Metrics,
 ) -> dict[str, Any]:
-    """The evaluation for machines; with it, a later one can be compared (`lrp4rag.evaluation.saved`)."""
+    """The evaluation for machines; a later one can be compared with it (`evaluation.saved`)."""
     return {
         "format": FORMAT,
         "made_with": dict(made_with),

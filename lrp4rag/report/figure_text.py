@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from lrp4rag.text import one_line, visible
+from lrp4rag.util.text import one_line, visible
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis

@@ -17,7 +17,7 @@ from rich.text import Text
 from lrp4rag.generation import FIRST_PASSAGE, GeneratedToken, Generation, from_passages
 from lrp4rag.lrp.relevance import Array
 from lrp4rag.report.words import time_words, token_words
-from lrp4rag.text import visible
+from lrp4rag.util.text import visible
 
 # From orange (nothing from the passages) to blue (everything), of a 256-colour terminal; the pair is
 # distinct also for people who do not see red or green.

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from lrp4rag.classifiers.analysis import Analysis
-from lrp4rag.policy.assess import Assessment
+from lrp4rag.guard.policy.assess import Assessment
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.report.assets import STATIC_SCRIPTS, STATIC_STYLES, content_policy, hash_source, joined
 from lrp4rag.report.numbers import signed
@@ -34,7 +34,7 @@ from lrp4rag.report.words import (
     token_words,
     verdict_words,
 )
-from lrp4rag.text import visible
+from lrp4rag.util.text import visible
 
 # "<" ends a script element early, and the two separators once ended a line of a string.
 _JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from lrp4rag.reader.identity import reader_name
-from lrp4rag.terminal import say, say_json
-from lrp4rag.text import one_line
 from lrp4rag.training.inventory import Inventory, Reason
+from lrp4rag.util.terminal import say, say_json
+from lrp4rag.util.text import one_line
 
 MOST = 20
 """Reasons that are shown."""

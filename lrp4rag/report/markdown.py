@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from lrp4rag.text import visible
+from lrp4rag.util.text import visible
 
 
 class Markdown(str):

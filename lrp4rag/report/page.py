@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lrp4rag.classifiers.analysis import Analysis, passage_starts
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.report.words import VALUE_LENGTH
-from lrp4rag.text import one_line
+from lrp4rag.util.text import one_line
 
 LEVELS = 10
 """Steps of shading on either side of zero."""

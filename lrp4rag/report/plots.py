@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lrp4rag.classifiers.analysis import Analysis
-from lrp4rag.files import write_atomically
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.report.figure_text import drawing, png_of
 from lrp4rag.report.words import verdict_words
-from lrp4rag.text import one_line
+from lrp4rag.util.files import write_atomically
+from lrp4rag.util.text import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

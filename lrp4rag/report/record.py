@@ -6,11 +6,11 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from lrp4rag.claims.nearest import Nearest
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import Contradiction, Reason, Sentence, SuspectSpan
-from lrp4rag.policy.assess import Assessment
+from lrp4rag.guard.policy.assess import Assessment
 from lrp4rag.report.words import reasons_of
-from lrp4rag.values.nearest import Nearest
 
 
 def record(

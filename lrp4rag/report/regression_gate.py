@@ -9,10 +9,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lrp4rag.evaluation.measures import MEASURES
-from lrp4rag.evaluation.regression_gate import Gate, State
+from lrp4rag.guard.evaluation.measures import MEASURES
+from lrp4rag.guard.evaluation.regression_gate import Gate, State
 from lrp4rag.report.numbers import difference, number
-from lrp4rag.text import one_line
+from lrp4rag.util.text import one_line
 
 STYLES: dict[State, str] = {"fails": "bold red", "not ruled out": "yellow", "passes": "green"}
 SHOWN = 8

@@ -9,10 +9,10 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from lrp4rag.policy import ACTIONS
-from lrp4rag.policy.assess import Assessment
-from lrp4rag.policy.simulate import Outcome, Row, Share, by_generator, outcome
-from lrp4rag.text import one_line, visible
+from lrp4rag.guard.policy import ACTIONS
+from lrp4rag.guard.policy.assess import Assessment
+from lrp4rag.guard.policy.simulate import Outcome, Row, Share, by_generator, outcome
+from lrp4rag.util.text import one_line, visible
 
 STYLES = {"serve": "green", "mark": "yellow", "disclose": "yellow", "escalate": "magenta", "withhold": "red"}
 QUIET = ("grounded", "verified", "no minimum", "history")

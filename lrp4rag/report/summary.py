@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lrp4rag.classifiers.analysis import Analysis
-from lrp4rag.policy.assess import Assessment
+from lrp4rag.guard.policy.assess import Assessment
 from lrp4rag.report.routing import news, shares_words, unavailable_words
 from lrp4rag.report.templates import encodable, html_template
 from lrp4rag.report.words import (
@@ -14,7 +14,7 @@ from lrp4rag.report.words import (
     unlike_words,
     verdict_words,
 )
-from lrp4rag.text import visible
+from lrp4rag.util.text import visible
 
 
 def html_summary(analysis: Analysis) -> str:

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from lrp4rag.report.markdown import Markdown, code, code_line, emphasised, strong, text
-from lrp4rag.text import visible
+from lrp4rag.util.text import visible
 
 FOLDER = Path(__file__).parent
 

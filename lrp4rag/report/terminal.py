@@ -14,7 +14,7 @@ from rich.text import Text
 
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import Sentence, Verdict
-from lrp4rag.policy.assess import Assessment
+from lrp4rag.guard.policy.assess import Assessment
 from lrp4rag.report.routing import assessment_lines
 from lrp4rag.report.words import (
     contradiction_words,
@@ -26,7 +26,7 @@ from lrp4rag.report.words import (
     unlike_words,
     verdict_words,
 )
-from lrp4rag.text import one_line, visible
+from lrp4rag.util.text import one_line, visible
 
 SUSPECT = "bold magenta underline"
 BAR_WIDTH = 20

@@ -11,10 +11,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lrp4rag.files import write_atomically
 from lrp4rag.lrp.units import Unit, UnitRelevance
 from lrp4rag.report.figure_text import drawing, png_of
-from lrp4rag.text import one_line
+from lrp4rag.util.files import write_atomically
+from lrp4rag.util.text import one_line
 
 # A table with more columns than this shows the strongest ones of each row instead.
 WIDE = 8

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from lrp4rag.classifiers.verdict import FLAGGED, Reason
 from lrp4rag.report.numbers import reading, reading_range, signed
-from lrp4rag.text import one_line, visible
+from lrp4rag.util.text import one_line, visible
 
 if TYPE_CHECKING:
+    from lrp4rag.claims.arithmetic import Computed
     from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
     from lrp4rag.reader.encoding import Encoded
-    from lrp4rag.values.arithmetic import Computed
 
 REASONS = {
     "passages": "relevance from the passages {} logits",

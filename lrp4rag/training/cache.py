@@ -17,12 +17,12 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lrp4rag.classifiers.features import FEATURE_VERSION
-from lrp4rag.errors import InputError
-from lrp4rag.files import check_folder, remove_leftovers, write_atomically
-from lrp4rag.hashes import json_hash
-from lrp4rag.progress import track
-from lrp4rag.strict_json import read_record, require_seal, sealed
 from lrp4rag.training.records import UNREADABLE, from_json, to_json
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import check_folder, remove_leftovers, write_atomically
+from lrp4rag.util.hashes import json_hash
+from lrp4rag.util.progress import track
+from lrp4rag.util.strict_json import read_record, require_seal, sealed
 
 VERSION = 1
 """Raised whenever a cell of the same key would come out differently."""

@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from lrp4rag.classifiers.calibration import Candidate, candidates_on
 from lrp4rag.example import Example
 from lrp4rag.features.response import response_features
-from lrp4rag.text import words_of
 from lrp4rag.training.rows import Rows
+from lrp4rag.util.text import words_of
 
 Candidates = tuple[Candidate, ...]
 

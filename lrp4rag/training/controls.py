@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.calibration import Labels, candidates_on
 from lrp4rag.classifiers.features import VECTORS, Features
-from lrp4rag.errors import InputError
 from lrp4rag.lrp.resample import Mode
 from lrp4rag.training import candidates
 from lrp4rag.training.candidates import Candidates, one_number
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.validation import Outcome
+from lrp4rag.util.errors import InputError
 
 Values = NDArray[np.float64]
 

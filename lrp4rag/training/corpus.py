@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.errors import InputError
+from lrp4rag.claims.polarity import find_references
 from lrp4rag.example import Example
 from lrp4rag.training.pair_evidence import Twin
 from lrp4rag.training.pairs.corrupt import (
@@ -28,7 +28,7 @@ from lrp4rag.training.pairs.corrupt import (
     reworded,
 )
 from lrp4rag.training.pairs.edit import Draft
-from lrp4rag.values.polarity import find_references
+from lrp4rag.util.errors import InputError
 
 SHAPES = 2
 """Other shapes made of each source."""

@@ -9,7 +9,6 @@ import numpy as np
 from lrp4rag.classifiers.card import Evidence, GeneratorEvidence, Metrics
 from lrp4rag.classifiers.features import Features
 from lrp4rag.features.units import smoothed
-from lrp4rag.progress import track
 from lrp4rag.training.controls import CONTROLS, FLAG_EVERYTHING, Setting, flag_everything, relevance
 from lrp4rag.training.folds import HONEST, Protocol, splits
 from lrp4rag.training.localisation import ALL, CLASSIFIER, Localisation
@@ -17,6 +16,7 @@ from lrp4rag.training.metrics import RESAMPLES, outcome_metrics, token_intervals
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.validation import Outcome, cross_validated
 from lrp4rag.training.vector_detector import token_threshold
+from lrp4rag.util.progress import track
 
 SHOWN = ("length only", "constant relevance (interpolate)", "constant relevance (zeros)", "novel words")
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning
 from lrp4rag.example import Example
 from lrp4rag.features.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS
 from lrp4rag.features.response import RESPONSE_FEATURES, response_features
 from lrp4rag.features.tokens import TOKEN_FEATURES
-from lrp4rag.files import written_atomically
-from lrp4rag.progress import track
-from lrp4rag.text import one_line
 from lrp4rag.training.rows import record_of, token_flags
 from lrp4rag.training.store import Store, key_of
+from lrp4rag.util.errors import InputError, LRP4RAGError, LRP4RAGWarning
+from lrp4rag.util.files import written_atomically
+from lrp4rag.util.progress import track
+from lrp4rag.util.text import one_line
 
 TEXTS = ("id", "source", "generator", "question", "prompt", "response")
 PER_TOKEN = ("logprob", "entropy", "rank", "logprob_without_passages", "logprob_other_passages")

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.features.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS, STATES, part_named
-from lrp4rag.hashes import json_hash
 from lrp4rag.lrp.composites import Composite, composite_named
 from lrp4rag.lrp.families import can_pull
 from lrp4rag.lrp.signals import require_signals
-from lrp4rag.progress import track
 from lrp4rag.reader.encoding import Truncation
 from lrp4rag.reader.reader import Reader
 from lrp4rag.training.extractor import Extractor, Failures, Group
 from lrp4rag.training.store import Configuration, Store, discard
 from lrp4rag.training.workers import run_in_workers
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.hashes import json_hash
+from lrp4rag.util.progress import track
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.example import Example
 from lrp4rag.features.parts import PROMPT, READING, RELEVANCE, SENTENCES, SIGNALS, STATES, matrix_shape
 from lrp4rag.features.replay import PlainReplay
@@ -21,8 +20,9 @@ from lrp4rag.lrp.signals import PromptSignals
 from lrp4rag.lrp.units import members, response_units
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.reader.reader import Reader
-from lrp4rag.tensors import Arrays
 from lrp4rag.training.store import Store
+from lrp4rag.util.errors import LRP4RAGError
+from lrp4rag.util.tensors import Arrays
 
 Encodings = dict[Example, Encoded]
 Failures = dict[Example, str]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 from lrp4rag.classifiers.calibration import Folds, Groups, Labels, Scoring, grouped_folds
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.lrp.resample import Mode
+from lrp4rag.util.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import numpy as np
 
 from lrp4rag.classifiers.card import FormerEvidence
 from lrp4rag.classifiers.detector import FittedDetector
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.training.folds import labels_of
 from lrp4rag.training.metrics import RESAMPLES, compare, outcome_metrics
@@ -17,6 +16,7 @@ from lrp4rag.training.rows import Rows
 from lrp4rag.training.seen import seen_examples
 from lrp4rag.training.tokens import stored_records
 from lrp4rag.training.validation import Outcome
+from lrp4rag.util.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning
 from lrp4rag.example import Example
-from lrp4rag.files import place_at, written_atomically
-from lrp4rag.progress import track
 from lrp4rag.training.store import MANIFEST, Configuration, Store, discard, is_whole
+from lrp4rag.util.errors import InputError, LRP4RAGError, LRP4RAGWarning
+from lrp4rag.util.files import place_at, written_atomically
+from lrp4rag.util.progress import track
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 

@@ -17,9 +17,7 @@ from lrp4rag.features.parts import RELEVANCE as STORED_RELEVANCE
 from lrp4rag.features.record import Record
 from lrp4rag.features.text import novel_word
 from lrp4rag.features.units import smoothed
-from lrp4rag.progress import track
 from lrp4rag.reader.encoding import tokens_in
-from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.training.candidates import pooled_features
 from lrp4rag.training.controls import CONTROLS as RESPONSE_CONTROLS
 from lrp4rag.training.controls import FLAG_EVERYTHING, Control, Setting, flag_everything, relevance
@@ -30,6 +28,8 @@ from lrp4rag.training.spans import annotated_sentences, characters, overlap_metr
 from lrp4rag.training.token_folds import TokenPredictions, folds_of
 from lrp4rag.training.tokens import Tokens
 from lrp4rag.training.validation import Outcome, cross_validated
+from lrp4rag.util.progress import track
+from lrp4rag.util.sentences import sentences_in
 
 CLASSIFIER = "token classifier"
 ALL = "all"

@@ -10,14 +10,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Label, Span
-from lrp4rag.files import write_atomically
 from lrp4rag.lrp.composites import COMPOSITES
 from lrp4rag.reader.encoding import Truncation
 from lrp4rag.reader.identity import require_identity
-from lrp4rag.strict_json import read_record, require_seal, sealed
-from lrp4rag.types import Count, first_fault
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import write_atomically
+from lrp4rag.util.strict_json import read_record, require_seal, sealed
+from lrp4rag.util.types import Count, first_fault
 
 FORMAT = 3
 

@@ -11,7 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from pydantic import BaseModel, TypeAdapter
 
-from lrp4rag.strict_json import finite_or_none
+from lrp4rag.util.strict_json import finite_or_none
 
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 """What `from_json` raises for what `to_json` did not write."""

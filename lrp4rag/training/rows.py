@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example, first_sources
 from lrp4rag.features.parts import READING, RELEVANCE, SENTENCES, SIGNALS, STATES
 from lrp4rag.features.record import Record
-from lrp4rag.hashes import json_hash
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.training.folds import groups_of, labels_of
 from lrp4rag.training.store import Store, key_of
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.hashes import json_hash
 
 Labels = NDArray[np.bool_]
 Array = NDArray[Any]

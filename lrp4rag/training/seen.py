@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lrp4rag.classifiers.card import Card
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example
+from lrp4rag.util.errors import InputError
 
 
 def seen_examples(card: Card, examples: Sequence[Example]) -> list[Example]:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.example import Example
 from lrp4rag.reader.encoding import tokens_in
-from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.training.metrics import RESAMPLES, ratios
+from lrp4rag.util.sentences import sentences_in
 
 Spans = Sequence[tuple[int, int]]
 Flags = NDArray[np.bool_]

@@ -33,12 +33,15 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.example import Example
 from lrp4rag.features.parts import MATRIX, PARTS, PROMPT, READING, RELEVANCE, SIGNALS, matrix_shape
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import AROUND
-from lrp4rag.files import (
+from lrp4rag.lrp.relevance import Relevance
+from lrp4rag.reader.encoding import Encoded
+from lrp4rag.training.manifest import Configuration, Data, Manifest, dump_examples, parse_examples
+from lrp4rag.util.errors import InputError, LRP4RAGWarning
+from lrp4rag.util.files import (
     check_folder,
     is_leftover,
     is_local,
@@ -50,12 +53,9 @@ from lrp4rag.files import (
     write_atomically,
     written_atomically,
 )
-from lrp4rag.hashes import hash_of, json_hash
-from lrp4rag.lrp.relevance import Relevance
-from lrp4rag.reader.encoding import Encoded
-from lrp4rag.strict_json import parse
-from lrp4rag.tensors import Arrays, read_tensors, require_finite, write_tensors
-from lrp4rag.training.manifest import Configuration, Data, Manifest, dump_examples, parse_examples
+from lrp4rag.util.hashes import hash_of, json_hash
+from lrp4rag.util.strict_json import parse
+from lrp4rag.util.tensors import Arrays, read_tensors, require_finite, write_tensors
 
 __all__ = ["EXAMPLES", "FAILURES", "MANIFEST", "Configuration", "Store", "discard", "is_whole", "key_of"]
 

@@ -29,10 +29,10 @@ from lrp4rag.classifiers.ensemble import (
     token_weights,
 )
 from lrp4rag.classifiers.operating import DEFAULT_POINT, by_set, operating_points
-from lrp4rag.progress import track
 from lrp4rag.training.folds import Protocol, Split, splits
 from lrp4rag.training.tokens import Tokens
 from lrp4rag.training.validation import Outcome
+from lrp4rag.util.progress import track
 
 FOLDS = 5
 

@@ -13,16 +13,16 @@ from lrp4rag.classifiers.decision import COMPARED, claim_columns
 from lrp4rag.classifiers.ensemble import Flags, Numbers, Scores
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.statements import Statements
-from lrp4rag.errors import InputError
 from lrp4rag.features.blocks import Block, parts_of
 from lrp4rag.features.parts import READING, RELEVANCE, SIGNALS, STATES
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.units import sentence_numbers
-from lrp4rag.files import read_bytes, remove_leftovers, write_atomically, written_atomically
-from lrp4rag.hashes import file_hash, json_hash
-from lrp4rag.progress import track
 from lrp4rag.training.rows import Rows
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import read_bytes, remove_leftovers, write_atomically, written_atomically
+from lrp4rag.util.hashes import file_hash, json_hash
+from lrp4rag.util.progress import track
 
 Table = NDArray[np.floating]
 

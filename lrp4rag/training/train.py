@@ -17,11 +17,9 @@ from lrp4rag.classifiers.card import Evidence, Training
 from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.features import Features
 from lrp4rag.classifiers.operating import DEFAULT_POINT, FEW_ALARMS
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.features.blocks import Block, blocks_named, parts_of
 from lrp4rag.features.parts import READING
-from lrp4rag.hashes import hash_of
 from lrp4rag.training.block_evidence import LADDER, block_evidence
 from lrp4rag.training.calibration_evidence import alarms_by_length, calibration
 from lrp4rag.training.corpus import ANNOTATED, Corpus
@@ -41,6 +39,8 @@ from lrp4rag.training.tokens import Tokens, require_sources
 from lrp4rag.training.trials import CrossValidation, Trial
 from lrp4rag.training.validation import Outcome
 from lrp4rag.training.vector_detector import fit_vector_detector
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.hashes import hash_of
 
 UNKNOWN = "generator unknown"
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES
 from lrp4rag.features.blocks import Block
-from lrp4rag.hashes import json_hash
 from lrp4rag.training.cache import Cache, Cell, Task
 from lrp4rag.training.corpus import MADE, Corpus
 from lrp4rag.training.folds import ONCE, Protocol, Split
@@ -37,6 +36,7 @@ from lrp4rag.training.token_folds import (
     joined,
 )
 from lrp4rag.training.tokens import Tokens, tokens_on_disk
+from lrp4rag.util.hashes import json_hash
 
 VERSION = 3
 """Raised whenever the scores of blocks of the same settings would come out differently."""

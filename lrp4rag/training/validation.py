@@ -21,8 +21,8 @@ from lrp4rag.classifiers.calibration import (
     margin_of,
     probability_of,
 )
-from lrp4rag.errors import InputError
 from lrp4rag.training.folds import Protocol, Split, splits
+from lrp4rag.util.errors import InputError
 
 THRESHOLD = 0.5
 """The probability from which a row is flagged."""

@@ -15,9 +15,9 @@ from lrp4rag.classifiers.features import FEATURE_VERSION, Features
 from lrp4rag.classifiers.folder import FORMAT
 from lrp4rag.classifiers.scorers import arrays_of
 from lrp4rag.classifiers.vector_model import VectorModel
-from lrp4rag.errors import InputError
 from lrp4rag.features.units import TOKEN_WINDOW, smoothed
 from lrp4rag.lrp.relevance import Relevance
+from lrp4rag.util.errors import InputError
 
 
 def fit_vector_detector(

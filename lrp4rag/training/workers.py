@@ -11,10 +11,10 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection, wait
 
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.reader.reader import Reader
 from lrp4rag.training.extractor import Extractor, Failures, Group
 from lrp4rag.training.store import Store
+from lrp4rag.util.errors import LRP4RAGError
 
 START = "spawn"
 """How workers are started: CUDA cannot be used in forked ones."""

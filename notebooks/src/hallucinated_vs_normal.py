@@ -9,7 +9,7 @@
 # them.
 #
 # The examples are few and were written by hand. So the notebook teaches how to look; what holds for real
-# generators is told by the same figures on RAGTruth's responses (`lrp4rag experiments reproduce`). On two
+# generators is told by the same figures on RAGTruth's responses (`python -m experiments reproduce`). On two
 # cores it takes some minutes, nearly all of them for extracting relevance.
 
 # %%
@@ -20,9 +20,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import wilcoxon
 
+from experiments.paper import distributions
+from experiments.paper.significance import draw_tests, position_test
 from lrp4rag import load_examples, load_reader
-from lrp4rag.experiments.paper import distributions
-from lrp4rag.experiments.paper.significance import draw_tests, position_test
 from lrp4rag.features.units import smoothed
 from lrp4rag.lrp import resample
 from lrp4rag.training.candidates import lexical_features

@@ -21,11 +21,11 @@ import pandas as pd
 import seaborn as sns
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from experiments.systems.encoders.embedder import Embedder
 from lrp4rag import Detector, Example, load_reader
-from lrp4rag.checks.check import CheckInput
-from lrp4rag.checks.gate import RetrievalGate
-from lrp4rag.experiments.systems.encoders.embedder import Embedder
-from lrp4rag.policy import Policy, assess, load_policy
+from lrp4rag.guard.checks.check import CheckInput
+from lrp4rag.guard.checks.gate import RetrievalGate
+from lrp4rag.guard.policy import Policy, assess, load_policy
 from lrp4rag.source import Source
 
 plt.rcParams.update({"figure.dpi": 72, "figure.constrained_layout.use": True})

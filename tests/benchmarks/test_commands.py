@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.commands import main, minutes, time_of
-from lrp4rag.errors import InputError
+from lrp4rag.util.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 

@@ -25,10 +25,10 @@ from benchmarks.elsewhere.measures import (
 )
 from benchmarks.elsewhere.sets import HALUEVAL, PAIRS, SETS, WICE, PairRow, read_sets
 from lrp4rag.data import read_rows
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.judge import Detector
 from lrp4rag.reader.identity import ReaderIdentity
+from lrp4rag.util.errors import InputError
 
 WRONG = ("45", "Oslo", "twelve")
 """What the detector of these tests knows to be wrong."""

@@ -21,8 +21,8 @@ from benchmarks.faithfulness.measures import area, curves, mass, pointing, spear
 from benchmarks.faithfulness.methods import METHODS, OURS, Attributor, sentence_of
 from benchmarks.faithfulness.sample import Replay, Sample
 from benchmarks.faithfulness.statistics import compare, mean_of
-from lrp4rag.errors import InputError
 from lrp4rag.reader import Reader
+from lrp4rag.util.errors import InputError
 from tests.tiny import bridge_example
 
 TINY_LIMIT = 400  # the tiny tokenizer needs many tokens

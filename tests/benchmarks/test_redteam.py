@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.redteam import page
-from lrp4rag.errors import InputError
+from lrp4rag.util.errors import InputError
 
 FOLDER = Path(__file__).parents[2] / "docs" / "results" / "redteam"
 BEFORE, AFTER, REASONS = (

@@ -17,7 +17,7 @@ import torch
 from click.testing import CliRunner
 
 from benchmarks import devices, harness, long_context, passes, precision, sharing, stream, verdict
-from lrp4rag.errors import InputError
+from lrp4rag.util.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("tiny")
 

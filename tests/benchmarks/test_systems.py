@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import systems
-from lrp4rag.experiments.systems.baseline import NOTHING
-from lrp4rag.experiments.systems.comparison.compare import read_costs
-from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.experiments.systems.scoring import Score
-from lrp4rag.experiments.systems.simple import LENGTH, NOVEL_WORDS
+from experiments.systems.baseline import NOTHING
+from experiments.systems.comparison.compare import read_costs
+from experiments.systems.resources import Resources
+from experiments.systems.scoring import Score
+from experiments.systems.simple import LENGTH, NOVEL_WORDS
 from lrp4rag.training.rows import Rows
 from tests.training.test_localisation import stored
 

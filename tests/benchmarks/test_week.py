@@ -28,10 +28,10 @@ from benchmarks.week.traffic import (
 )
 from lrp4rag.classifiers.verdict import Sentence, Verdict
 from lrp4rag.example import Example
-from lrp4rag.service import metrics
-from lrp4rag.service.audit import AuditLog
-from lrp4rag.watching.periods import Period
-from lrp4rag.watching.windows import read_window
+from lrp4rag.guard.audit import AuditLog
+from lrp4rag.guard.monitoring.periods import Period
+from lrp4rag.guard.monitoring.windows import read_window
+from lrp4rag.guard.service import metrics
 
 
 def judged(number: int, generator: str) -> tuple[Example, Verdict]:

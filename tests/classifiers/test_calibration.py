@@ -19,7 +19,7 @@ from lrp4rag.classifiers.calibration import (
     probability_of,
     worth,
 )
-from lrp4rag.errors import InputError
+from lrp4rag.util.errors import InputError
 
 
 def data(count=120, columns=3, seed=0):

@@ -14,7 +14,6 @@ from lrp4rag.classifiers.analysis import Analyser, Analysis, _in_passages
 from lrp4rag.classifiers.contradiction import ALIKE, LARGEST, Compared, compared, contradictions
 from lrp4rag.classifiers.decision import COMPARED
 from lrp4rag.classifiers.verdict import Claims, Contradiction, TokenMarks, Verdict, judge
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.features.context import context_of
 from lrp4rag.features.contrast import PLACES, SCORES, Claim, claims
@@ -24,7 +23,8 @@ from lrp4rag.lrp import ATTNLRP, Target, attribute, relevance_mode
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.reader import Reader
 from lrp4rag.reader.encoding import Encoded, encode, tokens_in
-from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.sentences import sentences_in
 from tests import tiny
 from tests.classifiers.samples import READER
 from tests.tiny import CORPUS, tiny_tokenizer

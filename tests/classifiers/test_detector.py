@@ -5,9 +5,9 @@ import pytest
 
 from lrp4rag.classifiers import Features, FittedDetector
 from lrp4rag.classifiers.folder import CARD, ESTIMATOR, load_card
-from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.features.units import smoothed
 from lrp4rag.training.vector_detector import fit_vector_detector, token_threshold
+from lrp4rag.util.errors import InputError, LRP4RAGWarning
 from tests.classifiers.samples import READER, labelled_rows, relevance_of
 
 

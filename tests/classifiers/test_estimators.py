@@ -19,9 +19,9 @@ from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
 from lrp4rag.classifiers.scorers import arrays_of, probabilities
 from lrp4rag.cli.train import CLASSIFIERS as OFFERED
 from lrp4rag.cli.train import VECTORS as OFFERED_VECTORS
-from lrp4rag.errors import InputError
 from lrp4rag.features.parts import MATRIX_SHAPE
 from lrp4rag.training.vector_detector import fit_vector_detector
+from lrp4rag.util.errors import InputError
 from tests.classifiers.samples import labelled_rows
 
 classifiers = pytest.mark.parametrize("classifier", CLASSIFIERS)

@@ -5,9 +5,9 @@ import pytest
 
 from lrp4rag.classifiers import Features
 from lrp4rag.classifiers.features import VECTORS
-from lrp4rag.errors import InputError
 from lrp4rag.features.parts import MATRIX_SHAPE
 from lrp4rag.lrp import resample
+from lrp4rag.util.errors import InputError
 from tests.classifiers.samples import relevance_of
 
 

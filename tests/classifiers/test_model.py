@@ -15,11 +15,11 @@ from lrp4rag.classifiers.analysis import analyse
 from lrp4rag.classifiers.card import ModelInput
 from lrp4rag.classifiers.folder import MODELS, write
 from lrp4rag.classifiers.model import Assessment, Model
-from lrp4rag.errors import InputError
 from lrp4rag.features.record import Record
 from lrp4rag.reader import Reader
 from lrp4rag.report.cards import render_card
 from lrp4rag.report.model_card import model_card
+from lrp4rag.util.errors import InputError
 from tests.classifiers.samples import card_of
 from tests.tiny import bridge_example
 

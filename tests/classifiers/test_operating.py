@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import precision_score, recall_score
 
 from lrp4rag.classifiers.operating import FEWEST, by_set, faithful_quantiles, operating_points, threshold_at
-from lrp4rag.errors import InputError
+from lrp4rag.util.errors import InputError
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from lrp4rag.classifiers.prevalence import (
     estimated_prevalence,
     require_enough,
 )
-from lrp4rag.errors import InputError
+from lrp4rag.util.errors import InputError
 
 GRID = np.linspace(0.01, 0.99, 99)
 EVIDENCE = 2.0

@@ -14,7 +14,6 @@ from lrp4rag.classifiers.decision import COMPARED, TOPS, top_mean
 from lrp4rag.classifiers.ensemble import WINDOWS, Ensemble, Logistic, Stacker
 from lrp4rag.classifiers.folder import CARD
 from lrp4rag.classifiers.token_model import TokenModel
-from lrp4rag.errors import InputError
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.table import TokenTable
@@ -23,6 +22,7 @@ from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_detector import fit_detector, reference_of
 from lrp4rag.training.token_folds import fit_ensemble
 from lrp4rag.training.tokens import Tokens, tokens_of
+from lrp4rag.util.errors import InputError
 from tests.classifiers.samples import READER, relevance_of
 from tests.features.records import random_record, with_relevance, without_tokens
 from tests.training.test_localisation import stored

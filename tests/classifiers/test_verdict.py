@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from lrp4rag.claims.stating import Stating
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.verdict import FLAGGED, Claims, Reason, TokenMarks, Verdict, judge, merged_spans
-from lrp4rag.errors import RelevanceError
 from lrp4rag.reader.encoding import tokens_in
-from lrp4rag.values.stating import Stating
+from lrp4rag.util.errors import RelevanceError
 from tests.classifiers.samples import relevance_of
 
 TEXT = "All is well here. Nothing of this is so."

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -22,20 +23,24 @@ load_once = lru_cache(maxsize=8)(load_reader)
 """Of the readers that commands load here, each is loaded once."""
 
 
-@pytest.fixture(scope="session")
-def run() -> Run:
+def runner(program: click.Group) -> Run:
     """Invokes a command; an error must be a message and the exit code `code`, not a traceback."""
 
     def invoke(*arguments: object, code: int = 0, stdin: str | bytes | None = None) -> Result:
         with pytest.MonkeyPatch.context() as patch:
             if readers.load_reader is load_reader:  # no test has put something else there
                 patch.setattr(readers, "load_reader", load_once)
-            result = CliRunner().invoke(main, list(map(str, arguments)), input=stdin)
+            result = CliRunner().invoke(program, list(map(str, arguments)), input=stdin)
         assert result.exit_code == code, result.output
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
         return result
 
     return invoke
+
+
+@pytest.fixture(scope="session")
+def run() -> Run:
+    return runner(main)
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ import pytest
 
 from lrp4rag.classifiers.prevalence import at_prevalence, estimated_prevalence
 from lrp4rag.cli.analyse import _by_prompt
-from lrp4rag.errors import InputError
 from lrp4rag.features import replay
+from lrp4rag.util.errors import InputError
 from tests.cli.plain_detector import THRESHOLD, TRAINED, plain_detector
 from tests.tiny import bridge_example
 from tests.training.labelled import write_jsonl

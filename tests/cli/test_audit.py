@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from lrp4rag.cli import main
-from lrp4rag.service.audit import AuditLog
+from lrp4rag.guard.audit import AuditLog
 
 TEXTS = {"question": "Who?\x1b[31m", "response": "nobody"}
 

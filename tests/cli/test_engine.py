@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from lrp4rag.cli import main
 from lrp4rag.cli.engine import EngineChoice
 from lrp4rag.cli.options import ReaderChoice
-from lrp4rag.errors import InputError
+from lrp4rag.util.errors import InputError
 
 EXAMPLE = '{"question": "Q?", "passages": ["P."], "response": "R."}\n'
 

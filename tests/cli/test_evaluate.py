@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from lrp4rag.cli import main
 from lrp4rag.cli.evaluate import WORSE
-from lrp4rag.evaluation.saved import read_saved
+from lrp4rag.guard.evaluation.saved import read_saved
 from tests.training.labelled import examples, write_jsonl
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

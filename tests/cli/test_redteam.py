@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lrp4rag.redteam import load_cases
+from lrp4rag.guard.redteam import load_cases
 
 ROWS = [
     {

@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from lrp4rag.cli import main
-from lrp4rag.policy import Policy
+from lrp4rag.guard.policy import Policy
 
 ROWS = [
     {

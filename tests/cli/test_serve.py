@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from lrp4rag.cli import main
 from lrp4rag.cli.serve import _banner
-from lrp4rag.service.access import hash_of_token
-from lrp4rag.service.settings import Settings
-from tests.service.scripted_upstream import Script, serving
+from lrp4rag.guard.service.access import hash_of_token
+from lrp4rag.guard.service.settings import Settings
+from tests.guard.service.scripted_upstream import Script, serving
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,9 @@ def test_what_would_not_run_is_told(arguments: list[str], words: str) -> None:
 def test_an_audit_log_that_cannot_be_opened_is_told_before_anything_is_loaded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lrp4rag.service.state.load_detector", lambda settings: pytest.fail("it was loaded"))
+    monkeypatch.setattr(
+        "lrp4rag.guard.service.state.load_detector", lambda settings: pytest.fail("it was loaded")
+    )
     found = serve("--demo", "--audit", "sqlite:////no/such/folder/a.db")
     assert found.exit_code == 2
     assert "/no/such/folder" in found.output
@@ -81,7 +83,9 @@ def test_an_audit_log_that_cannot_be_opened_is_told_before_anything_is_loaded(
 def test_an_address_that_cannot_be_had_is_told_before_anything_is_loaded(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lrp4rag.service.state.load_detector", lambda settings: pytest.fail("it was loaded"))
+    monkeypatch.setattr(
+        "lrp4rag.guard.service.state.load_detector", lambda settings: pytest.fail("it was loaded")
+    )
     monkeypatch.setenv("LRP4RAG_OPEN", "true")
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -92,7 +96,7 @@ def test_an_address_that_cannot_be_had_is_told_before_anything_is_loaded(
 
 
 def test_a_module_of_ours_that_is_missing_is_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "lrp4rag.service.app", None)
+    monkeypatch.setitem(sys.modules, "lrp4rag.guard.service.app", None)
     found = serve("--demo")
     assert isinstance(found.exception, ImportError)
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from lrp4rag.errors import InputError
 from lrp4rag.training import extract, workers
 from lrp4rag.training.workers import run_in_workers
+from lrp4rag.util.errors import InputError
 from tests.training.labelled import examples, write_jsonl
 
 FEW = ["--bootstrap", 10, "--workers", 1]

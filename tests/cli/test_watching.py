@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lrp4rag.cli import main
-from lrp4rag.watching.periods import Period
-from tests.watching.logs import TEXTS, records, spread, write
+from lrp4rag.guard.monitoring.periods import Period
+from tests.guard.monitoring.logs import TEXTS, records, spread, write
 
 Run = Callable[..., Result]
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.claim import PAGE
-from lrp4rag.experiments.pages import RENDERERS, render
-from lrp4rag.experiments.results_page import RESULTS, Results, Took, write_record
-from tests.cli.conftest import run  # noqa: F401
+from experiments.claim import PAGE
+from experiments.pages import RENDERERS, render
+from experiments.results_page import RESULTS, Results, Took, write_record
+from lrp4rag.util.errors import InputError
+from tests.experiments.cli.conftest import run  # noqa: F401
 
-DOCS = Path(__file__).parents[2] / "docs" / "results"
+DOCS = Path(__file__).parents[2] / "experiments" / "results"
 
 
 def kind_of(path: Path) -> Any:
@@ -41,7 +41,7 @@ def test_every_kind_has_a_page() -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_a_page_is_what_its_record_and_its_template_make(folder: Path, tmp_path: Path) -> None:
-    """Where a template changed, `lrp4rag experiments page FOLDER` writes its pages again."""
+    """Where a template changed, `python -m experiments page FOLDER` writes its pages again."""
     out = tmp_path / folder.name
     out.mkdir()
     shutil.copy(folder / RESULTS, out)
@@ -56,14 +56,14 @@ def test_a_page_is_what_its_record_and_its_template_make(folder: Path, tmp_path:
 
 def test_the_command_writes_several_and_says_so(run, tmp_path: Path) -> None:  # noqa: F811
     folders = [copied(name, tmp_path) for name in ("ragulator", "worth")]
-    printed = " ".join(run("experiments", "page", *folders).stdout.split())
+    printed = " ".join(run("page", *folders).stdout.split())
     for folder in folders:
         assert (folder / PAGE).read_bytes() == (DOCS / folder.name / PAGE).read_bytes()
         assert f"{folder.name}/{PAGE}" in printed.replace(" ", "")
 
 
 def test_a_folder_without_a_record_is_refused(run, tmp_path: Path) -> None:  # noqa: F811
-    result = run("experiments", "page", tmp_path, code=2)
+    result = run("page", tmp_path, code=2)
     assert f"there is no {RESULTS} here" in " ".join(result.stderr.split())
     assert not (tmp_path / PAGE).exists()
 
@@ -71,13 +71,17 @@ def test_a_folder_without_a_record_is_refused(run, tmp_path: Path) -> None:  # n
 @pytest.mark.parametrize(
     ("changed", "field", "words"),
     [
-        ({"kind": "lrp4rag experiments magic"}, "kind", "no page is known of 'lrp4rag experiments magic'"),
+        (
+            {"kind": "python -m experiments magic"},
+            "kind",
+            "no page is known of 'python -m experiments magic'",
+        ),
         ({"kind": None}, "kind", "missing"),
         ({"kind": 3}, "kind", "not what"),
         ({"lines": None}, "lines", "missing"),
-        ({"lines": {}}, "lines", "not what lrp4rag experiments worth writes"),
-        ({"lines": [{"level": "tokens"}]}, "lines", "not what lrp4rag experiments worth writes"),
-        ({"seeds": "three"}, "seeds", "not what lrp4rag experiments worth writes"),
+        ({"lines": {}}, "lines", "not what python -m experiments worth writes"),
+        ({"lines": [{"level": "tokens"}]}, "lines", "not what python -m experiments worth writes"),
+        ({"seeds": "three"}, "seeds", "not what python -m experiments worth writes"),
         ({"reader": None}, "reader", "missing"),
         ({"command": ["x"]}, "command", "not what"),
         ({"took": {"seconds": 1}}, "took", "not what"),
@@ -105,7 +109,7 @@ def test_what_is_no_record_is_refused(content: str, tmp_path: Path) -> None:
 
 
 def test_a_record_says_how_long_it_took_and_its_page_too(tmp_path: Path) -> None:
-    write_record(tmp_path / "some", "lrp4rag experiments x", {"a": 1})
+    write_record(tmp_path / "some", "python -m experiments x", {"a": 1})
     took = Results.of(tmp_path / "some").get("took", Took)
     assert 0 < took.seconds < 1e6
     assert took.cores >= 1

@@ -1,6 +1,6 @@
 import pytest
 
-from lrp4rag.experiments.published import BEST_THRESHOLDS, LLAMA_7B, LLAMA_13B, TABLE_2, published
+from experiments.published import BEST_THRESHOLDS, LLAMA_7B, LLAMA_13B, TABLE_2, published
 
 # Hallucinated among the 989 question-answering responses of each generator in RAGTruth.
 PREVALENCE = {LLAMA_7B: 510 / 989, LLAMA_13B: 399 / 989}

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.study import plan, study
+from experiments.study.page import write_page
+from experiments.study.study import ANOTHER
 from lrp4rag.classifiers import ensemble
 from lrp4rag.classifiers.decision import TOPS
-from lrp4rag.experiments.study import plan, study
-from lrp4rag.experiments.study.page import write_page
-from lrp4rag.experiments.study.study import ANOTHER
 from lrp4rag.features.blocks import blocks_named
 from lrp4rag.training.localisation import ALL
 from lrp4rag.training.rows import Rows
@@ -74,7 +74,9 @@ def test_every_section_is_there(found) -> None:
 def test_the_page_has_its_figures_from_the_record(found, rows: Rows, tmp_path: Path) -> None:
     result, _ = found
     costs = {"R_response": 2.0, "fast": 3.0, "segments": 4.0, "full": 9.0}
-    files = write_page(result, rows, tmp_path / "out", "lrp4rag experiments study", resamples=20, costs=costs)
+    files = write_page(
+        result, rows, tmp_path / "out", "python -m experiments study", resamples=20, costs=costs
+    )
     page = (tmp_path / "out" / "README.md").read_text()
     record = json.loads((tmp_path / "out" / "results.json").read_text())
     value = record["ways"]["responses"]["g1"][plan.FULL]["auroc"]["value"]

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError
 from lrp4rag.features.blocks import BLOCKS, FAST_BLOCKS, FULL_BLOCKS, blocks_named, parts_of, wanted_by
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import StateBlock
@@ -16,6 +15,7 @@ from lrp4rag.features.table import TokenTable
 from lrp4rag.features.tokens import PROFILES, TOKEN_FEATURES
 from lrp4rag.features.units import smoothed
 from lrp4rag.lrp.signals import FAST, FULL, Wanted
+from lrp4rag.util.errors import InputError
 from tests.features.records import HEADS, LAYERS, ORIGINS, random_record
 
 RECORD = random_record()

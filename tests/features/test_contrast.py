@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.features import contrast as module
 from lrp4rag.features.contrast import (
@@ -28,6 +27,7 @@ from lrp4rag.features.replay import PlainReplay
 from lrp4rag.reader import Reader
 from lrp4rag.reader.encoding import Encoded, encode
 from lrp4rag.reader.reading import PromptReading
+from lrp4rag.util.errors import InputError
 from tests.features.test_context import worded
 from tests.tiny import tiny_tokenizer
 

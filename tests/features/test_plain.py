@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.features.alignment import alignment
 from lrp4rag.features.claims import claim_features
@@ -19,7 +18,8 @@ from lrp4rag.features.replay import LIKELIHOODS, PlainReplay
 from lrp4rag.features.units import ends_of, sentence_numbers, smoothed
 from lrp4rag.reader import Reader
 from lrp4rag.reader.encoding import encode
-from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.sentences import sentences_in
 from tests.features.test_context import worded
 from tests.features.test_contrast import encoded
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError
 from lrp4rag.features.record import Record
 from lrp4rag.features.reference import tables_in_markdown
 from lrp4rag.features.tokens import TOKEN_FEATURES
+from lrp4rag.util.errors import InputError
 from tests.features.records import random_record, record_of
 
 # Of three tokens: template, question, passage 1, passage 2; and passages, question, template, response.

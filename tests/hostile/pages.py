@@ -9,7 +9,7 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from lrp4rag.text import visible
+from lrp4rag.util.text import visible
 
 _READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 

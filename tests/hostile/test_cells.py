@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lrp4rag.errors import InputError
 from lrp4rag.training.cache import Cache, Cell
+from lrp4rag.util.errors import InputError
 from tests.hostile.damage import NO_RECORD, PLACES, put
 
 CELL = Cell({"what": "test"}, NDArray[np.float64], lambda: lambda: np.array([1.0, 2.0]))

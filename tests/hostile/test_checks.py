@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from lrp4rag.checks.check import CheckInput
-from lrp4rag.checks.registry import CHECKS, make_check
+from lrp4rag.claims import find_values
 from lrp4rag.classifiers.verdict import FLAGGED, Sentence, SuspectSpan, Verdict
-from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.guard.checks.check import CheckInput
+from lrp4rag.guard.checks.registry import CHECKS, make_check
 from lrp4rag.source import Source
-from lrp4rag.values import find_values
+from lrp4rag.util.sentences import sentences_in
 from tests.hostile.strings import HOSTILE
 
 GRANT = "Employees may work remotely up to 3 days per week."

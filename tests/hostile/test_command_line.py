@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from lrp4rag.cli import main
-from lrp4rag.errors import LONGEST, InputError, LRP4RAGError, first_line
-from lrp4rag.quiet import QUIET
-from lrp4rag.terminal import open_console, say, say_json, tell
 from lrp4rag.training.cache import Cache
+from lrp4rag.util.errors import LONGEST, InputError, LRP4RAGError, first_line
+from lrp4rag.util.quiet import QUIET
+from lrp4rag.util.terminal import open_console, say, say_json, tell
 from tests.hostile.damage import put
 from tests.hostile.strings import MARKUP, TEXTS, obeyed
 from tests.training.labelled import examples, write_jsonl

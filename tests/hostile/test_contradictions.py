@@ -7,8 +7,8 @@ import pytest
 from lrp4rag.report.html import html_page
 from lrp4rag.report.summary import html_summary
 from lrp4rag.report.terminal import render, render_line
-from lrp4rag.sentence_stream import sentences_in
-from lrp4rag.text import one_line, surrogate_in, visible
+from lrp4rag.util.sentences import sentences_in
+from lrp4rag.util.text import one_line, surrogate_in, visible
 from tests.hostile.strings import HOSTILE, obeyed
 from tests.report.samples import contradicted
 from tests.report.test_html import Page

@@ -17,13 +17,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lrp4rag.data import load_examples
-from lrp4rag.errors import LONGEST, InputError
 from lrp4rag.features.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS
 from lrp4rag.reader import load_reader
 from lrp4rag.training.export import export
 from lrp4rag.training.inventory import inventory, merge
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Store, is_whole
+from lrp4rag.util.errors import LONGEST, InputError
 from tests.hostile.damage import BYTES, NO_JSON, NO_RECORD, PLACES, flipped, often, put, replaced
 from tests.test_data import QA, answer, ragtruth
 from tests.tiny import save_tiny_reader

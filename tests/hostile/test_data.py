@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrp4rag import strict_json
 from lrp4rag.data import load_examples, read_text
-from lrp4rag.errors import LONGEST, InputError
 from lrp4rag.example import LONGEST_EXAMPLE, LONGEST_NAME, Example, Label
+from lrp4rag.util import strict_json
+from lrp4rag.util.errors import LONGEST, InputError
 from tests.hostile.strings import TEXTS, obeyed
 
 GOOD: dict[str, Any] = {"question": "When?", "passages": ["In 1874."], "response": "It was 1874."}

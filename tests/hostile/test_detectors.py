@@ -23,11 +23,11 @@ from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.folder import BUNDLED, CARD, ESTIMATOR, FORMAT, FORMER, LARGEST, load_card, write
 from lrp4rag.classifiers.model import Assessment, Model
 from lrp4rag.classifiers.network import Perceptron
-from lrp4rag.errors import InputError, RelevanceError
 from lrp4rag.features.table import TokenTable
 from lrp4rag.reader import Reader
-from lrp4rag.strict_json import sealed
 from lrp4rag.training.vector_detector import fit_vector_detector
+from lrp4rag.util.errors import InputError, RelevanceError
+from lrp4rag.util.strict_json import sealed
 from tests.classifiers.samples import READER, labelled_rows
 from tests.features.records import random_record
 from tests.hostile.damage import BYTES, NO_RECORD, PLACES, replaced

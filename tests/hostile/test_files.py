@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrp4rag.errors import InputError
-from lrp4rag.files import (
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import (
     FORGOTTEN_AFTER,
     _partial,
     check_folder,

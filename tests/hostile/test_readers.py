@@ -17,10 +17,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from lrp4rag.errors import InputError, LRP4RAGWarning
 from lrp4rag.example import Example
 from lrp4rag.reader import Reader, load_reader
 from lrp4rag.reader.weights import file_hash, resolve, weights_hash
+from lrp4rag.util.errors import InputError, LRP4RAGWarning
 from tests.hostile.damage import NO_RECORD, put
 from tests.tiny import bridge_example, save_tiny_gguf, tiny_llama, tiny_tokenizer
 

@@ -19,18 +19,18 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from lrp4rag import tensors
-from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning
 from lrp4rag.example import Label
 from lrp4rag.features.parts import PROMPT, RELEVANCE, SIGNALS
 from lrp4rag.lrp.relevance import Relevance
-from lrp4rag.strict_json import sealed
 from lrp4rag.training import store as module
 from lrp4rag.training.export import export
 from lrp4rag.training.inventory import inventory, merge
 from lrp4rag.training.manifest import dump_examples
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Store, discard, write_arrays
+from lrp4rag.util import tensors
+from lrp4rag.util.errors import InputError, LRP4RAGError, LRP4RAGWarning
+from lrp4rag.util.strict_json import sealed
 from tests.hostile.damage import ANY_JSON, often, put, replaced
 from tests.hostile.test_damaged import PARTS, ROWS, STORE_READERS, read_array
 from tests.training.jobs import contents
@@ -428,7 +428,7 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     assert store.examples() == rows
 
 
-@pytest.mark.filterwarnings("ignore::lrp4rag.errors.LRP4RAGWarning")
+@pytest.mark.filterwarnings("ignore::lrp4rag.util.errors.LRP4RAGWarning")
 @pytest.mark.parametrize("after", [0, 1, 2, 3])
 def test_killed_as_damaged_examples_are_made_anew(after: int, store: Store) -> None:
     whole = contents(store.folder)

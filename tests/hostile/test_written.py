@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from lrp4rag.classifiers.folder import load_card
-from lrp4rag.errors import InputError
 from lrp4rag.lrp.units import Unit, UnitRelevance
 from lrp4rag.report.figure_text import LINES, LONGEST, SYMBOLS, plain_text
 from lrp4rag.report.markdown import Markdown, code, emphasised, strong, text
@@ -22,7 +21,8 @@ from lrp4rag.report.numbers import markdown, slug
 from lrp4rag.report.plots import png
 from lrp4rag.report.templates import markdown_templates
 from lrp4rag.report.units import heatmap
-from lrp4rag.text import visible
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.text import visible
 from tests.experiments.hostile.written import renamed
 from tests.hostile.pages import harmless, known, safe_links, shown, structure, words
 from tests.hostile.strings import CONTROLS, HOSTILE, HTML, IN_PAGES, MATHEMATICS

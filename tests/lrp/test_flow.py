@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp import ATTNLRP, COMPOSITES, TARGETS, Composite, Target, relevance_mode, rules
+from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.lrp.checks import (
     assert_close,
     composites,

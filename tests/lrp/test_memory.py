@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.memory import Budget, Shape, Sizes, plan, pull_bytes, push_bytes, tape_bytes
+from lrp4rag.util.errors import LRP4RAGError
 from tests.lrp import tiny_families
 from tests.lrp.checks import assert_close, composites, model_of, random_weights, some_families, state_of
 from tests.tiny import random_tokens, tiny_llama

@@ -9,12 +9,12 @@ import torch
 from transformers.models.gemma2.modeling_gemma2 import Gemma2RMSNorm
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
-from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp import ATTNLRP, CP_LRP, PAPER, Composite, relevance_mode
 from lrp4rag.lrp.families import one_stack
 from lrp4rag.lrp.forwards import norm_forward
 from lrp4rag.lrp.memory import Sizes
 from lrp4rag.lrp.stack import Stack
+from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.lrp.checks import NAMES, SPARSE, assert_close, model_of, random_weights, reference_of
 from tests.tiny import Tokens, random_tokens
 

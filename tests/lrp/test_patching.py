@@ -12,8 +12,8 @@ import torch
 from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from lrp4rag.errors import InputError, LRP4RAGError, RelevanceError
 from lrp4rag.lrp import relevance_mode, rules
+from lrp4rag.util.errors import InputError, LRP4RAGError, RelevanceError
 from tests.lrp.checks import assert_close, composites, logits_of, random_weights, state_of
 from tests.lrp.detached import of_tokens
 from tests.tiny import Tokens, random_tokens, tiny_config, tiny_llama

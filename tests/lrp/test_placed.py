@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp import Flow, recording, relevance_mode, stream
 from lrp4rag.lrp.memory import Budget, Sizes
 from lrp4rag.lrp.readout import Target
 from lrp4rag.reader.placement import devices_of, input_device, is_away, visiting_bytes, weight_of
+from lrp4rag.util.errors import LRP4RAGError
 from tests.lrp.checks import NAMES, assert_close, model_of, random_weights
 from tests.lrp.tiny_families import build
 from tests.tiny import random_tokens, tiny_llama

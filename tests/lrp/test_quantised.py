@@ -22,10 +22,10 @@ from torch import nn
 pytest.importorskip("torchao", reason="quantised models need: pip install 'lrp4rag[quantised]'")
 pytest.importorskip("bitsandbytes", reason="quantised models need: pip install 'lrp4rag[quantised]'")
 
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.readout import kernel_matrix
 from lrp4rag.lrp.stream import stream
+from lrp4rag.util.errors import LRP4RAGError
 from tests.lrp import quantise
 from tests.lrp.checks import COMPOSITES, assert_close, logits_of, random_weights, state_of
 from tests.lrp.quantise import build, dynamic_int8, int8, llm_int8, nf4, twin

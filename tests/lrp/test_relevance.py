@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp import Relevance
 from lrp4rag.reader import Encoded
-from lrp4rag.strict_json import sealed
+from lrp4rag.util.errors import InputError, LRP4RAGError
+from lrp4rag.util.strict_json import sealed
 
 
 def relevance(**changes: object) -> Relevance:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.stream import Sampling, recording, running_below, stream
+from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.lrp.checks import composites, model_of, random_weights, some_families, state_of
 from tests.tiny import Tokens, random_tokens
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp import TARGETS, Target, relevance_mode
+from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.lrp.checks import assert_close, composites, model_of, random_weights
 from tests.lrp.detached import of_tokens, reference_rows
 from tests.tiny import random_tokens

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.units import between, grouped, prompt_units, response_units
 from lrp4rag.reader import Reader
 from lrp4rag.reader.encoding import Encoded, encode
+from lrp4rag.util.errors import InputError
 from tests.tiny import bridge_example, tiny_tokenizer
 
 

@@ -9,10 +9,10 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.features.context import context_of
 from lrp4rag.reader import Encoded, encode
+from lrp4rag.util.errors import InputError
 from tests.tiny import BOS, CHATML, CONTROLS, CORPUS, END, START, bridge_example, tiny_tokenizer
 
 STRIPPING = CHATML.replace("message['content']", "message['content'] | trim")

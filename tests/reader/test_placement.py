@@ -11,12 +11,12 @@ from click.testing import CliRunner
 
 from lrp4rag.classifiers.analysis import analyse
 from lrp4rag.cli import main
-from lrp4rag.errors import InputError
 from lrp4rag.features.replay import PlainReplay
 from lrp4rag.reader import Reader, load_reader, placement
 from lrp4rag.reader import reader as readers
 from lrp4rag.reader.placement import AUTO, is_away, room_for_weights
 from lrp4rag.reader.prompted import Prompted
+from lrp4rag.util.errors import InputError
 from tests.cli.plain_detector import plain_detector
 from tests.reader.test_quantised_reader import config_of
 from tests.tiny import bridge_example, save_tiny_reader

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from transformers import MistralConfig, MistralForCausalLM
 
-from lrp4rag.errors import InputError
 from lrp4rag.reader import Reader, load_reader, prompted
 from lrp4rag.reader.prompted import Noise, Prompted, prompted_together
+from lrp4rag.util.errors import InputError
 from tests.tiny import random_tokens, save_tiny_reader, tiny_config, tiny_llama
 
 CONTINUATIONS = ([5, 9, 2, 14, 7], [], [30], [8, 8, 41])

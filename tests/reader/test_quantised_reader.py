@@ -15,11 +15,11 @@ from transformers import LlamaConfig
 
 from lrp4rag.classifiers.analysis import analyse
 from lrp4rag.cli import main
-from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.lrp import attribute, relevance_mode
 from lrp4rag.reader import Reader, ReaderIdentity, load_reader
 from lrp4rag.reader.identity import require_identity
 from lrp4rag.reader.weights import quantisation_words
+from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.lrp.checks import assert_close
 from tests.tiny import bridge_example, save_tiny_reader
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.errors import InputError, RelevanceError
 from lrp4rag.reader import Encoded, Reader, reading
 from lrp4rag.reader.reading import Branch, PromptReading, Reading
+from lrp4rag.util.errors import InputError, RelevanceError
 from tests.lrp.tiny_families import FAMILIES, WINDOW, build
 from tests.tiny import random_tokens
 

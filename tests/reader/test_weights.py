@@ -12,9 +12,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.reader import DEFAULT_READER, Reader, copies, load_reader, weights
 from lrp4rag.reader.weights import file_hash, resolve, weights_hash
+from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.tiny import bridge_example, save_tiny_gguf, tiny_config, tiny_llama, tiny_tokenizer
 
 

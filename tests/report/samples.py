@@ -13,7 +13,7 @@ from lrp4rag.classifiers.verdict import Claims, Contradiction, TokenMarks, judge
 from lrp4rag.example import Example
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded, tokens_in
-from lrp4rag.sentence_stream import sentences_in
+from lrp4rag.util.sentences import sentences_in
 
 READER = {"name": "tiny", "weights": "w", "chat_template": False, "dtype": "float32", "digest": "abc123"}
 RESPONSE = "It opened in 1874. Aliens built it from cheese."

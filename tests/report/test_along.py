@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from lrp4rag.classifiers.along import JudgedPiece
+from lrp4rag.claims.nearest import Nearest
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan
-from lrp4rag.policy.along import DecidedPiece
-from lrp4rag.policy.decide import Decided
-from lrp4rag.policy.policy import Action
+from lrp4rag.guard.policy.along import DecidedPiece
+from lrp4rag.guard.policy.decide import Decided
+from lrp4rag.guard.policy.policy import Action
 from lrp4rag.report.along import PiecePrinter, record_decided, record_piece
-from lrp4rag.sentence_stream import Piece
-from lrp4rag.values.nearest import Nearest
+from lrp4rag.streaming import JudgedPiece
+from lrp4rag.util.sentences import Piece
 
 SAID = Contradiction(0, 7, "4 weeks", "2 weeks", 0, 0, 7, 1.0)
 SPAN = SuspectSpan(0, 7, "4 weeks", None, 0.6, 0, (SAID,))

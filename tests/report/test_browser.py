@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from lrp4rag.policy import Policy, assess
+from lrp4rag.guard.policy import Policy, assess
 from lrp4rag.report.html import html_page
-from lrp4rag.text import visible
+from lrp4rag.util.text import visible
 from tests.browser import Open, browsing, faults_of, needs_browser, overflows
 from tests.report.samples import contradicted, grounded_then_not, hostile
 from tests.report.test_verdicts import LONG, judged

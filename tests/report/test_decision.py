@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from lrp4rag.classifiers.analysis import Analysis
-from lrp4rag.policy import Assessment, Policy, assess
+from lrp4rag.guard.policy import Assessment, Policy, assess
 from lrp4rag.report.html import html_page
 from lrp4rag.report.record import record
 from lrp4rag.report.terminal import render
-from lrp4rag.text import surrogate_in
+from lrp4rag.util.text import surrogate_in
 from tests.hostile.strings import HOSTILE, obeyed
 from tests.report.samples import grounded_then_not
 from tests.report.test_html import Page

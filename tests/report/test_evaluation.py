@@ -8,7 +8,7 @@ from rich.console import Console
 
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.classifiers.domain import Unlike
-from lrp4rag.evaluation.evaluate import Evaluation
+from lrp4rag.guard.evaluation.evaluate import Evaluation
 from lrp4rag.report.evaluation import render_evaluation
 
 METRICS = {"auroc": Interval(value=0.75, low=0.7, high=0.8)}

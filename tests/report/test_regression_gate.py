@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from io import StringIO
 
-from lrp4rag.evaluation.regression_gate import compare
+from lrp4rag.guard.evaluation.regression_gate import compare
 from lrp4rag.report.regression_gate import gate_record, render_gate
-from lrp4rag.terminal import open_console
-from tests.evaluation.results import result, results, saved
+from lrp4rag.util.terminal import open_console
+from tests.guard.evaluation.results import result, results, saved
 
 
 def shown(gate, baseline: str = "last.json") -> str:

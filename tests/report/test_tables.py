@@ -15,7 +15,7 @@ from lrp4rag.classifiers.folder import BUNDLED, load_card
 from lrp4rag.cli.analyse import _Printer
 from lrp4rag.report.cards import COLUMNS, metrics_table, render_card
 from lrp4rag.report.terminal import render_line
-from lrp4rag.terminal import open_console
+from lrp4rag.util.terminal import open_console
 
 LONG = "It was opened in 1874, and Aliens built it a long time ago, as everybody in town will tell you."
 WIDTHS = [40, 60, 79, 80, 200]

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from rich.console import Console, RenderableType
 
+from lrp4rag.claims.stating import Stating
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.verdict import Claims, Reason, TokenMarks, judge
-from lrp4rag.errors import RelevanceError
 from lrp4rag.features.plain import CONTEXT, PlainTable
 from lrp4rag.features.plain import FEATURES as PLAIN_FEATURES
 from lrp4rag.features.table import FEATURES
@@ -23,7 +23,7 @@ from lrp4rag.report.plots import figure
 from lrp4rag.report.record import record
 from lrp4rag.report.terminal import Tally, render, render_line, render_summary
 from lrp4rag.report.words import REASONS, reason_words
-from lrp4rag.values.stating import Stating
+from lrp4rag.util.errors import RelevanceError
 from tests.report.samples import READER, RESPONSE, analysis_of, contradicted, grounded_then_not, hostile
 from tests.report.test_html import Page
 

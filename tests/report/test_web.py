@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from lrp4rag.checks.registry import CHECKS
-from lrp4rag.policy import ACTIONS, Reason
+from lrp4rag.guard.checks.registry import CHECKS
+from lrp4rag.guard.policy import ACTIONS, Reason
 from lrp4rag.report import assets
 
 WORDS = assets.asset("words.js")
@@ -22,7 +22,7 @@ def keys_of(name: str) -> list[str]:
 def test_the_page_has_words_for_all_actions_reasons_and_findings() -> None:
     assert keys_of("DONE") == list(ACTIONS)
     assert sorted(keys_of("WHY")) == sorted(get_args(Reason))
-    checks = Path(assets.__file__).parents[1] / "checks"
+    checks = Path(assets.__file__).parents[1] / "guard" / "checks"
     sources = "".join(path.read_text() for path in checks.rglob("*.py"))
     for name in keys_of("FOUND"):
         check, kind = name.split(": ")

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from lrp4rag.classifiers import Features
-from lrp4rag.errors import InputError
 from lrp4rag.training import controls
 from lrp4rag.training.controls import CONTROLS, Setting, available, flag_everything
 from lrp4rag.training.folds import HONEST, ONCE, PAPER
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.validation import cross_validated
+from lrp4rag.util.errors import InputError
 from tests.training.labelled import examples, extraction
 
 SETTING = Setting("svm", (Features(length=9), Features(length=200)))

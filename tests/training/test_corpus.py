@@ -8,7 +8,6 @@ from random import Random
 
 import pytest
 
-from lrp4rag.errors import InputError
 from lrp4rag.example import DEFAULT_TEMPLATE, Example, Label, render
 from lrp4rag.training.corpus import (
     ADDED,
@@ -31,6 +30,7 @@ from lrp4rag.training.corpus import (
 from lrp4rag.training.pair_evidence import Twin
 from lrp4rag.training.pairs import KINDS, pairs_of
 from lrp4rag.training.pairs.statements import REFUSALS
+from lrp4rag.util.errors import InputError
 from tests.training.pairs.texts import ALL, FERRY, LEAVE, MOWER
 
 SEEDS = range(4)

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError, LRP4RAGError, LRP4RAGWarning
 from lrp4rag.features.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS
 from lrp4rag.features.response import RESPONSE_FEATURES
 from lrp4rag.features.tokens import TOKEN_FEATURES
 from lrp4rag.training import export as module
 from lrp4rag.training.export import export
 from lrp4rag.training.store import Store, key_of
+from lrp4rag.util.errors import InputError, LRP4RAGError, LRP4RAGWarning
 from tests.training.labelled import examples
 from tests.training.stored import fill, store_of
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example
 from lrp4rag.lrp import attribute, relevance_mode
 from lrp4rag.lrp.prefix import Prefix
@@ -22,6 +21,7 @@ from lrp4rag.training import extract as module
 from lrp4rag.training.extract import extract
 from lrp4rag.training.extractor import Extractor, Sentences, pull_sentences
 from lrp4rag.training.store import Store
+from lrp4rag.util.errors import InputError
 from tests.hostile.damage import flipped, put
 from tests.tiny import bridge_example
 from tests.training.jobs import PARTS, TOO_LONG, contents, responses

@@ -10,7 +10,6 @@ import pytest
 from rich.console import Console
 
 from lrp4rag.classifiers import Features
-from lrp4rag.errors import InputError
 from lrp4rag.report.cards import render_card
 from lrp4rag.report.model_card import model_card
 from lrp4rag.training.corpus import Corpus
@@ -18,6 +17,7 @@ from lrp4rag.training.former_evidence import Former, former_evidence
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.train import VectorRecipe, train
 from lrp4rag.training.validation import Outcome
+from lrp4rag.util.errors import InputError
 from tests.training.labelled import examples, extraction
 
 

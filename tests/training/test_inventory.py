@@ -8,13 +8,13 @@ from typing import BinaryIO
 
 import pytest
 
-from lrp4rag.errors import InputError
 from lrp4rag.example import Label
 from lrp4rag.features.parts import SENTENCES, SIGNALS
 from lrp4rag.report.inventory import MOST, reasons_table
 from lrp4rag.training import inventory as module
 from lrp4rag.training.inventory import Reason, inventory, merge, reasons_of
 from lrp4rag.training.store import Store
+from lrp4rag.util.errors import InputError
 from tests.test_files import leftover
 from tests.training.jobs import contents
 from tests.training.labelled import examples

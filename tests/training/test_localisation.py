@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError
 from lrp4rag.features.parts import SIGNALS, STATES
 from lrp4rag.features.table import TokenTable
 from lrp4rag.training.folds import HONEST
@@ -18,6 +17,7 @@ from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Store
 from lrp4rag.training.token_folds import cross_validate_tokens
 from lrp4rag.training.tokens import tokens_of
+from lrp4rag.util.errors import InputError
 from tests.classifiers.samples import relevance_of
 from tests.features.records import random_record, random_states, record_of, without_tokens
 from tests.training.labelled import examples

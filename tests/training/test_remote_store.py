@@ -9,13 +9,13 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from lrp4rag.errors import InputError, LRP4RAGWarning
-from lrp4rag.files import place_at, read_bytes, write_atomically
 from lrp4rag.reader import Reader
 from lrp4rag.training.extract import extract
 from lrp4rag.training.inventory import inventory, merge
 from lrp4rag.training.manifest import dump_examples
 from lrp4rag.training.store import Store
+from lrp4rag.util.errors import InputError, LRP4RAGWarning
+from lrp4rag.util.files import place_at, read_bytes, write_atomically
 from tests.training.jobs import contents, responses
 
 URL = "memory://bucket/store"
@@ -65,7 +65,7 @@ def test_places() -> None:
 
 
 def test_nothing_is_left_of_a_file_that_was_not_written_to_its_end() -> None:
-    from lrp4rag.files import written_atomically
+    from lrp4rag.util.files import written_atomically
 
     place = place_at(f"{URL}/f")
     with pytest.raises(TypeError), written_atomically(place) as stream:

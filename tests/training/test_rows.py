@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError
 from lrp4rag.example import Example, Label
 from lrp4rag.features.parts import PROMPT, SENTENCES, SIGNALS
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Store
+from lrp4rag.util.errors import InputError
 from tests.training.labelled import examples
 from tests.training.stored import fill, store_of
 

@@ -15,18 +15,18 @@ from threading import Barrier
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError, LRP4RAGError
 from lrp4rag.example import Example, Label
 from lrp4rag.features.parts import PROMPT, READING, RELEVANCE, SIGNALS, part_named
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import AROUND, LIKELIHOODS, PlainReplay
 from lrp4rag.reader import Reader
-from lrp4rag.strict_json import sealed
 from lrp4rag.training.extract import extract
 from lrp4rag.training.extractor import Extractor, Group
 from lrp4rag.training.manifest import dump_examples, parse_examples
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Configuration, Store, key_of, read_arrays, write_arrays
+from lrp4rag.util.errors import InputError, LRP4RAGError
+from lrp4rag.util.strict_json import sealed
 from tests.classifiers.samples import READER, relevance_of
 from tests.hostile.damage import flipped
 from tests.test_files import leftover

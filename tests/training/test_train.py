@@ -7,7 +7,6 @@ import pytest
 
 from lrp4rag.classifiers import Features
 from lrp4rag.classifiers.calibration import candidates_on, fit_best, grouped_folds, probability_of
-from lrp4rag.errors import InputError
 from lrp4rag.features.table import TokenTable
 from lrp4rag.features.units import smoothed
 from lrp4rag.training.corpus import Corpus
@@ -17,6 +16,7 @@ from lrp4rag.training.metrics import weighted_metrics, weighted_token_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.train import TokenRecipe, VectorRecipe, data_hash, labelled, train
 from lrp4rag.training.vector_detector import token_threshold
+from lrp4rag.util.errors import InputError
 from tests.tiny import bridge_example
 from tests.training.labelled import examples, extraction
 from tests.training.test_localisation import stored

@@ -19,10 +19,10 @@ from lrp4rag.classifiers.calibration import (
     grouped_folds,
     probability_of,
 )
-from lrp4rag.errors import InputError
 from lrp4rag.training.folds import HONEST, ONCE, PAPER, splits
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.validation import cross_validated
+from lrp4rag.util.errors import InputError
 
 # The pooled data: four generators answered each of 25 questions.
 GROUPS = np.repeat([f"s{k}" for k in range(25)], 4)

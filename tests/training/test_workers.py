@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.reader import Reader
 from lrp4rag.training import workers as module
 from lrp4rag.training.extract import Extraction, extract
+from lrp4rag.util.errors import LRP4RAGError
 from tests.training.jobs import (
     INTERRUPTED,
     PARTS,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lrp4rag.errors import InputError
 from lrp4rag.lrp.activations import ACTIVATIONS
 from lrp4rag.lrp.composites import Composite
 from lrp4rag.lrp.families.architectures import FAMILIES
 from lrp4rag.lrp.families.family import Family, activation_of, is_plain, require_plain
+from lrp4rag.util.errors import InputError
 
 
 def supported_architectures() -> tuple[str, ...]:

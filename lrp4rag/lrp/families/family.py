@@ -10,9 +10,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from lrp4rag.errors import LRP4RAGError
 from lrp4rag.lrp.experts import Experts
 from lrp4rag.reader.placement import weight_of
+from lrp4rag.util.errors import LRP4RAGError
 
 
 def require_plain(module: Any) -> None:

@@ -3,7 +3,7 @@
 window.lrp4rag = (() => {
   const BIDI = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
 
-  // One character for one, as lrp4rag.text.visible does: control characters and marks that reorder text are shown.
+  // One character for one, as lrp4rag.util.text.visible does: control characters and marks that reorder text are shown.
   function shown(char) {
     const code = char.codePointAt(0);
     if (char === "\n" || (code > 0x9f && code < 0x61c)) return char;

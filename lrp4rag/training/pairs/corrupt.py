@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
-from lrp4rag.errors import InputError
+from lrp4rag.claims.find import find_values
+from lrp4rag.claims.value import agree
+from lrp4rag.claims.words import content_words
 from lrp4rag.example import Example, Label
-from lrp4rag.sentence_stream import sentences_in
 from lrp4rag.training.pairs.edit import GROUNDED, Draft, Edit, apply, index_of
 from lrp4rag.training.pairs.harmful import HARMFUL
 from lrp4rag.training.pairs.harmless import HARMLESS
 from lrp4rag.training.pairs.statements import REFUSALS
-from lrp4rag.values.find import find_values
-from lrp4rag.values.value import agree
-from lrp4rag.values.words import content_words
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.sentences import sentences_in
 
 KINDS = tuple(HARMFUL)
 """Kinds of faults, as labels name them."""

@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from lrp4rag.claims.find import find_values
+from lrp4rag.claims.index import Index, Occurrence, support
+from lrp4rag.claims.value import Value
+from lrp4rag.claims.words import content_words
 from lrp4rag.example import Example
-from lrp4rag.sentence_stream import sentences_in
-from lrp4rag.values.find import find_values
-from lrp4rag.values.index import Index, Occurrence, support
-from lrp4rag.values.value import Value
-from lrp4rag.values.words import content_words
+from lrp4rag.util.sentences import sentences_in
 
 SUPPORTED = 0.3
 """Similarity from which a passage's sentence is taken for the one that a value comes from."""

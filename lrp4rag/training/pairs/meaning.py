@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from random import Random
 
+from lrp4rag.claims.polarity import opposites
 from lrp4rag.training.pairs.edit import Draft, Edit
-from lrp4rag.values.polarity import opposites
 
 _AUXILIARY = re.compile(
     r"(?<!\ba )(?<!\bthe )(?<!\bper )(?<!\beach )(?<!\bevery )(?<!\d )(?<!\bwhat )(?<!\bWhat )"

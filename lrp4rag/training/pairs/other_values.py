@@ -8,12 +8,12 @@ from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
+from lrp4rag.claims.find import find_values
+from lrp4rag.claims.index import Occurrence, rivals
+from lrp4rag.claims.value import Value, agree
+from lrp4rag.claims.written import as_written
 from lrp4rag.training.pairs.edit import SUPPORTED, Draft, Edit, index_of
 from lrp4rag.training.pairs.wording import is_label, other_dates, other_numbers, other_times
-from lrp4rag.values.find import find_values
-from lrp4rag.values.index import Occurrence, rivals
-from lrp4rag.values.value import Value, agree
-from lrp4rag.values.written import as_written
 
 CLEARLY_WORSE = 0.75
 """A value that the passages have elsewhere is wrong here if its surroundings fit the statement less than this

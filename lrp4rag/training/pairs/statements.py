@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
+from lrp4rag.claims.find import find_values
+from lrp4rag.claims.value import Value, agree
+from lrp4rag.claims.words import content_words
+from lrp4rag.claims.written import as_written
 from lrp4rag.example import Example
-from lrp4rag.sentence_stream import sentences_of
 from lrp4rag.training.pairs.edit import SUPPORTED, Draft, Edit, apply, index_of
 from lrp4rag.training.pairs.other_values import TEMPERATURE_SCALES, is_common, is_wrong, name_of_another
 from lrp4rag.training.pairs.wording import is_label, other_numbers
-from lrp4rag.values.find import find_values
-from lrp4rag.values.value import Value, agree
-from lrp4rag.values.words import content_words
-from lrp4rag.values.written import as_written
+from lrp4rag.util.sentences import sentences_of
 
 UNRELATED = 0.4
 """Passages whose sentences all have a smaller share of a statement's words do not make the statement."""

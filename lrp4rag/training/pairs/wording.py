@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from random import Random
 
-from lrp4rag.values.dates import MONTHS, WEEKDAYS
-from lrp4rag.values.value import Value
-from lrp4rag.values.written import DIGITS, NUMBER_WORD, SMALL_NUMBERS, cased
+from lrp4rag.claims.dates import MONTHS, WEEKDAYS
+from lrp4rag.claims.value import Value
+from lrp4rag.claims.written import DIGITS, NUMBER_WORD, SMALL_NUMBERS, cased
 
 _LONG_MONTHS = [name.capitalize() for name in MONTHS if len(name) > 4]
 _MONTH = re.compile(rf"\b(?:{'|'.join(_LONG_MONTHS)})\b")

@@ -1,3 +1,11 @@
-"""The fixtures of the command line's tests."""
+"""The command line of the research in this process."""
 
-from tests.cli.conftest import detector, labelled_file, run, store  # noqa: F401
+import pytest
+
+from experiments.cli import main
+from tests.cli.conftest import Run, detector, labelled_file, runner, store  # noqa: F401
+
+
+@pytest.fixture(scope="session")
+def run() -> Run:
+    return runner(main)

@@ -1,4 +1,4 @@
-"""`lrp4rag experiments breakdown`: stored scores divided, and like beside like."""
+"""`python -m experiments breakdown`: stored scores divided, and like beside like."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError
+from experiments.breakdown import alike, measure, strata
+from experiments.breakdown.claims import claims_of
+from experiments.breakdown.stored import StoredRows, read_stored
+from experiments.systems.comparison.scores import ScoreFolder, SystemScores
+from experiments.systems.encoders.training import Training
+from experiments.systems.grounded_chunks import word_starts
 from lrp4rag.example import Example, Label
-from lrp4rag.experiments.breakdown import alike, measure, strata
-from lrp4rag.experiments.breakdown.claims import claims_of
-from lrp4rag.experiments.breakdown.stored import StoredRows, read_stored
-from lrp4rag.experiments.systems.comparison.scores import ScoreFolder, SystemScores
-from lrp4rag.experiments.systems.encoders.training import Training
-from lrp4rag.experiments.systems.grounded_chunks import word_starts
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import Marking
 from lrp4rag.training.validation import Outcome
+from lrp4rag.util.errors import InputError
 from tests.training.labelled import examples, write_jsonl
 
 ROOT = Path(__file__).parents[3]
@@ -95,10 +95,10 @@ def test_the_page_is_made_of_stored_scores_and_labels(
     monkeypatch.setattr(measure, "load_reader", lambda **_: tiny_reader)
     monkeypatch.setattr(measure.Embedder, "load", lambda **_: None)
     monkeypatch.setattr(measure, "starts_of", lambda _: word_starts)
-    study, out = ROOT / "docs/results/detector/results.json", tmp_path / "out"
+    study, out = ROOT / "experiments/results/detector/results.json", tmp_path / "out"
     given = write_jsonl(rows, tmp_path / "data.jsonl")
     options = ["--compared", compared, "--study", study, "--out", out, "--bootstrap", 20]
-    run("experiments", "breakdown", given, *options)
+    run("breakdown", given, *options)
     page, record = (out / "README.md").read_text(), json.loads((out / "results.json").read_text())
     assert "entailment and ragulator-encoder give every response the same probability" in page
     assert record["systems"] == len(NAMES) - 2  # ours twice; the twins are one

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from experiments.paper.claims import Line, Tables, lines, rows_of
+from experiments.published import best_published
 from lrp4rag.classifiers.card import Interval
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.paper.claims import Line, Tables, lines, rows_of
-from lrp4rag.experiments.published import best_published
+from lrp4rag.util.errors import InputError
 
-RESULTS = Path(__file__).parents[3] / "docs" / "results"
+RESULTS = Path(__file__).parents[3] / "experiments" / "results"
 CONTROL = "the best control here, lookback ratios"
 BASELINES = RESULTS / "prompt", RESULTS / "fine-tuned"
 
@@ -22,7 +22,7 @@ def test_the_page_is_that_of_its_tables(run, tmp_path: Path) -> None:
     out = tmp_path / "claims"
     folders = ["--paper", RESULTS / "paper", "--matrix", RESULTS / "matrix"]
     folders += [item for folder in BASELINES for item in ("--baselines", folder)]
-    run("experiments", "claims", *folders, "--out", out)
+    run("claims", *folders, "--out", out)
     assert (out / "claims.csv").read_text() == (RESULTS / "claims" / "claims.csv").read_text()
     shown = [(one / "README.md").read_text().split("**Rule.**")[1] for one in (out, RESULTS / "claims")]
     assert shown[0] == shown[1]  # what stands above says how long it took
@@ -110,5 +110,5 @@ def test_the_papers_best_lines_are_those_of_its_table() -> None:
 
 
 def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no table of lrp4rag experiments reproduce"):
+    with pytest.raises(InputError, match="no table of python -m experiments reproduce"):
         Tables.read(tmp_path)

@@ -1,4 +1,4 @@
-"""`lrp4rag experiments baseline` and `compare` as their user runs them, on a small store."""
+"""`python -m experiments baseline` and `compare` as their user runs them, on a small store."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.systems.comparison import ours
+from experiments.systems.registry import BASELINES
 from lrp4rag.classifiers import ensemble
-from lrp4rag.experiments.systems.comparison import ours
-from lrp4rag.experiments.systems.registry import BASELINES
 from lrp4rag.training.trials import Trial
 from tests.training.labelled import examples, write_jsonl
 from tests.training.test_localisation import stored
@@ -32,12 +32,12 @@ def without_time(page: str) -> str:
     return re.sub(r" in \d+ (min|s) on ", " on ", page)
 
 
-BASELINE, COMPARE = ("experiments", "baseline"), ("experiments", "compare")
+BASELINE, COMPARE = ("baseline",), ("compare",)
 READER = ["--reader", "smollm2-135m"]  # the store's own is nowhere
 
 
 def test_the_systems_are_listed(run) -> None:
-    listed = run("experiments", "baseline").stdout
+    listed = run("baseline").stdout
     table = listed.split("\n\nRun one")[0]
     assert [line.split()[0] for line in table.splitlines() if line[:1].isalpha()][1:] == list(BASELINES)
 
@@ -45,17 +45,17 @@ def test_the_systems_are_listed(run) -> None:
 def test_one_is_cross_validated_and_goes_on(run, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "scores.jsonl"
     options = ["--store", folder, *READER, "--cache", tmp_path / "work", "--bootstrap", 20]
-    result = run("experiments", "baseline", "novel-words", *options, "--out", out)
+    result = run("baseline", "novel-words", *options, "--out", out)
     for words in ("g1", "g2", "all", "AUROC", "Novel words", "chosen in the folds: novel words"):
         assert words in result.stdout
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(lines) == 100
     assert all(0 <= line["probability"] <= 1 for line in lines)
     assert len(list((tmp_path / "work" / "folds").glob("*.json"))) == 5
-    again = run("experiments", "baseline", "novel-words", *options).stdout
+    again = run("baseline", "novel-words", *options).stdout
     assert result.stdout.endswith(again)
     times = {file: file.stat().st_mtime_ns for file in (tmp_path / "work" / "folds").iterdir()}
-    assert run("experiments", "baseline", "novel-words", *options, "--anew").stdout.endswith(again)
+    assert run("baseline", "novel-words", *options, "--anew").stdout.endswith(again)
     assert all(file.stat().st_mtime_ns > time for file, time in times.items())
 
 
@@ -63,10 +63,10 @@ def test_one_judges_other_responses(run, folder: Path, tmp_path: Path) -> None:
     data = write_jsonl(examples(4, first=200), tmp_path / "new.jsonl")
     out = tmp_path / "scores.jsonl"
     options = [data, "--store", folder, *READER, "--cache", tmp_path / "work"]
-    run("experiments", "baseline", "lexical", *options, "--out", out)
+    run("baseline", "lexical", *options, "--out", out)
     made = [json.loads(line) for line in out.read_text().splitlines()]
     assert [line["id"] for line in made] == [one.id for one in examples(4, first=200)]
-    shown = run("experiments", "baseline", "lexical", *options).stdout
+    shown = run("baseline", "lexical", *options).stdout
     assert [json.loads(line) for line in shown.splitlines()] == made
 
 
@@ -76,7 +76,6 @@ def test_the_comparison_is_a_page(run, quick: None, folder: Path, tmp_path: Path
     costs.write_text(json.dumps({"systems": systems, "conditions": "one thread"}))
     options = ["--baselines", "length, novel-words", "--sources", 30, "--bootstrap", 20, "--workers", 1]
     command = [
-        "experiments",
         "compare",
         "--store",
         folder,

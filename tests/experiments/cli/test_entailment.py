@@ -1,4 +1,4 @@
-"""`lrp4rag experiments entailment`, with a tiny encoder in MiniLM's place."""
+"""`python -m experiments entailment`, with a tiny encoder in MiniLM's place."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lrp4rag.experiments.systems import entailment, trained
-from lrp4rag.experiments.systems.encoders.embedder import Embedder
-from lrp4rag.experiments.systems.encoders.entailment import CrossEncoder
-from lrp4rag.experiments.systems.encoders.training import Training
+from experiments.systems import entailment, trained
+from experiments.systems.encoders.embedder import Embedder
+from experiments.systems.encoders.entailment import CrossEncoder
+from experiments.systems.encoders.training import Training
 from tests.experiments.systems.encoders.tiny import save_tiny_encoder
 from tests.experiments.systems.stand_ins import WordVectors
 from tests.training.labelled import examples, write_jsonl
@@ -26,7 +26,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_a_model_is_trained_and_refused_where_it_has_learned(run, tmp_path: Path) -> None:
     data = write_jsonl(examples(20), tmp_path / "train.jsonl")
     out = tmp_path / "model"
-    assert str(out) in run("experiments", "entailment", data, "--out", out).stdout
+    assert str(out) in run("entailment", data, "--out", out).stdout
     model = CrossEncoder.load(str(out))
     assert model.support == 1
     assert ((model([("a bridge", "it is")]) >= 0) & (model([("a bridge", "it is")]) <= 1)).all()
@@ -45,13 +45,13 @@ def test_a_model_is_trained_and_refused_where_it_has_learned(run, tmp_path: Path
         "--bootstrap",
         20,
     ]
-    refused = run("experiments", "baseline", "entailment", *options, code=2)
+    refused = run("baseline", "entailment", *options, code=2)
     assert "has learned from" in refused.stderr
     other = write_jsonl(examples(20, first=50), tmp_path / "other.jsonl")
-    run("experiments", "entailment", other, "--out", tmp_path / "second")
+    run("entailment", other, "--out", tmp_path / "second")
     options[5] = tmp_path / "second"
     unseen = write_jsonl(examples(2, first=50), tmp_path / "unseen.jsonl")
-    assert "has learned from" in run("experiments", "baseline", "entailment", unseen, *options, code=2).stderr
+    assert "has learned from" in run("baseline", "entailment", unseen, *options, code=2).stderr
 
 
 def test_bad_input_is_told(run, tmp_path: Path) -> None:
@@ -62,4 +62,4 @@ def test_bad_input_is_told(run, tmp_path: Path) -> None:
         ([data, "--out", tmp_path], "needs a new or empty folder"),
         ([bare, "--out", tmp_path / "m"], "no response here has annotated spans"),
     ):
-        assert words in run("experiments", "entailment", *arguments, code=2).stderr
+        assert words in run("entailment", *arguments, code=2).stderr

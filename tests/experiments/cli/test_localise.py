@@ -1,4 +1,4 @@
-"""`lrp4rag experiments localise` as its user runs it, on a small store."""
+"""`python -m experiments localise` as its user runs it, on a small store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_it_prints_a_table_of_each_generator_and_writes_the_record(
 ) -> None:
     out = tmp_path / "found.json"
     options = ["--store", signals, "--feature", "passages", "--profile", "none", "--bootstrap", 20]
-    result = run("experiments", "localise", *options, "--out", out)
+    result = run("localise", *options, "--out", out)
     for words in ("g1: 40 responses, 20 hallucinated", "g2", "token classifier", "flag everything", "AUROC"):
         assert words in result.stdout
     made = json.loads(out.read_text())
@@ -30,9 +30,7 @@ def test_it_prints_a_table_of_each_generator_and_writes_the_record(
     assert made["settings"]["blocks"]["chosen"]["features"] == ["passages"]
     lines = made["generators"]["g2"]["lines"]
     assert lines["flag everything"]["spans"]["recall"][0] == 1
-    same = json.loads(
-        run("experiments", "localise", *options, "--generator", "g1", "--generator", "g2", "--json").stdout
-    )
+    same = json.loads(run("localise", *options, "--generator", "g1", "--generator", "g2", "--json").stdout)
     assert same == made
 
 
@@ -44,5 +42,5 @@ def test_bad_input_is_told(run, signals: Path, tmp_path: Path) -> None:
         (["--store", signals, "--profile", "none", "--profile", "norms"], "name it alone"),
         (["--store", signals, "--generator", "g9"], "no responses of 'g9'; there are: g1, g2"),
     ):
-        result = run("experiments", "localise", *options, code=2)
+        result = run("localise", *options, code=2)
         assert words in " ".join(result.stderr.split())

@@ -1,4 +1,4 @@
-"""`lrp4rag experiments ragulator`: a store in, a page out."""
+"""`python -m experiments ragulator`: a store in, a page out."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lrp4rag.experiments.systems import resources
-from lrp4rag.experiments.systems.ragulator import sentences
-from lrp4rag.strict_json import read_record
+from experiments.systems import resources
+from experiments.systems.ragulator import sentences
+from lrp4rag.util.strict_json import read_record
 from tests.experiments.paper.stores import LARGE, SMALL, examples, store
 from tests.experiments.systems.stand_ins import ScriptedChat, no_training, stand_in
 
@@ -33,10 +33,10 @@ def test_a_page_of_one_generator_is_made(run, without_weights, tmp_path: Path) -
     folder = store(tmp_path / "store", examples(60), parts=())
     out = tmp_path / "out"
     options = ["--reader", "tiny", "--bootstrap", 10, "--out", out]
-    run("experiments", "ragulator", "--store", folder, "--generator", SMALL, *options)
+    run("ragulator", "--store", folder, "--generator", SMALL, *options)
     record = read_record(out / "results.json", "results")
     assert record["sources"] == {"learn": 36, "tune": 9, "test": 15}
-    assert record["command"].startswith("lrp4rag experiments ragulator --store store --generator ")
+    assert record["command"].startswith("python -m experiments ragulator --store store --generator ")
     assert LARGE not in (out / "README.md").read_text()
 
 
@@ -45,6 +45,6 @@ def test_another_s_folder_is_refused_before_anything_is_learned(run, tmp_path: P
     out = tmp_path / "out"
     out.mkdir()
     (out / "README.md").write_text("mine")
-    result = run("experiments", "ragulator", "--store", folder, "--reader", "tiny", "--out", out, code=2)
+    result = run("ragulator", "--store", folder, "--reader", "tiny", "--out", out, code=2)
     assert "did not write" in result.output
     assert (out / "README.md").read_text() == "mine"

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from lrp4rag.experiments.figures import results
-from lrp4rag.experiments.figures.cost import LEAST, draw_systems
-from lrp4rag.experiments.figures.style import CONTROL, DETECTOR
-from lrp4rag.experiments.published import LLAMA_7B, published
+from experiments.figures import results
+from experiments.figures.cost import LEAST, draw_systems
+from experiments.figures.style import CONTROL, DETECTOR
+from experiments.published import LLAMA_7B, published
 from lrp4rag.training.metrics import reliability, weighted_metrics
 from tests.experiments.figures.samples import GENERATORS, interval, panels, texts
 

@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 import pandas as pd
 from PIL import Image
 
-from lrp4rag.experiments.figures import save, save_table
-from lrp4rag.experiments.figures.style import legend_below, panels, themed
+from experiments.figures import save, save_table
+from experiments.figures.style import legend_below, panels, themed
 
 
 def example():

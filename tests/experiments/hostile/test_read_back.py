@@ -15,15 +15,15 @@ from click.testing import CliRunner
 from benchmarks import precision, systems, verdict
 from benchmarks.cells import Cells
 from benchmarks.peers import run as peers
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.cli.study import COSTS, _forwards
-from lrp4rag.experiments.paper.manifest import KIND, MANIFEST, claim_results, write
-from lrp4rag.experiments.results_page import claim_page
-from lrp4rag.experiments.study.page import KIND as STUDY
-from lrp4rag.experiments.systems.comparison.compare import read_costs
-from lrp4rag.experiments.systems.comparison.scores import ScoreFolder
-from lrp4rag.experiments.systems.resources import Choices, Resources
-from lrp4rag.experiments.systems.trained import SEEN_FILE, refuse_seen
+from experiments.cli.study import COSTS, _forwards
+from experiments.paper.manifest import KIND, MANIFEST, claim_results, write
+from experiments.results_page import claim_page
+from experiments.study.page import KIND as STUDY
+from experiments.systems.comparison.compare import read_costs
+from experiments.systems.comparison.scores import ScoreFolder
+from experiments.systems.resources import Choices, Resources
+from experiments.systems.trained import SEEN_FILE, refuse_seen
+from lrp4rag.util.errors import InputError
 from tests.experiments.systems.test_resources import EXPECTED, Meter, lengths, measure
 from tests.experiments.systems.test_resources import ROWS as EXAMPLES
 from tests.hostile.damage import NO_JSON, NO_RECORD, PLACES, put
@@ -157,7 +157,7 @@ def test_a_benchmark_looks_at_its_output_first(command: str, kind: str, tmp_path
 CLAIMS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "reproduce": (MANIFEST, claim_results),
     "study": ("results.json", lambda folder: claim_page(folder, STUDY)),
-    "compare": ("results.json", lambda folder: claim_page(folder, "lrp4rag experiments compare")),
+    "compare": ("results.json", lambda folder: claim_page(folder, "python -m experiments compare")),
 }
 
 
@@ -183,8 +183,8 @@ def test_what_a_command_wrote_or_never_writes_is_no_hindrance(tmp_path: Path) ->
         (tmp_path / folder).mkdir()
     (tmp_path / "beside" / "costs.json").write_text("{}")
     (tmp_path / "beside" / "scores").mkdir()
-    (tmp_path / "ours" / "results.json").write_text(json.dumps({"kind": "lrp4rag experiments compare"}))
-    command = "lrp4rag experiments compare --out x"
+    (tmp_path / "ours" / "results.json").write_text(json.dumps({"kind": "python -m experiments compare"}))
+    command = "python -m experiments compare --out x"
     (tmp_path / "earlier" / "results.json").write_text(json.dumps({"command": command}))
     (tmp_path / "former" / "results.json").write_text(json.dumps({"command": "lrp4rag compare --out x"}))
     for folder in ("ours", "earlier", "former"):

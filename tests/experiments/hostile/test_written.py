@@ -21,19 +21,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from lrp4rag.experiments.figures import cost, results, save, save_table
-from lrp4rag.experiments.figures.style import legend_below, panels, themed
-from lrp4rag.experiments.paper.page import render
-from lrp4rag.experiments.paper.run import SECTIONS
-from lrp4rag.experiments.study import page as study_page
-from lrp4rag.experiments.study.study import Study
-from lrp4rag.experiments.systems.comparison import page as compare_page
-from lrp4rag.experiments.systems.comparison.compare import Comparison, Cost, Costs, Plan
-from lrp4rag.experiments.systems.resources import Choices
+from experiments.figures import cost, results, save, save_table
+from experiments.figures.style import legend_below, panels, themed
+from experiments.paper.page import render
+from experiments.paper.run import SECTIONS
+from experiments.study import page as study_page
+from experiments.study.study import Study
+from experiments.systems.comparison import page as compare_page
+from experiments.systems.comparison.compare import Comparison, Cost, Costs, Plan
+from experiments.systems.resources import Choices
 from lrp4rag.report.figure_text import SYMBOLS
 from lrp4rag.report.numbers import markdown
-from lrp4rag.text import safe_cell, surrogate_in, visible
 from lrp4rag.training.metrics import Reliability
+from lrp4rag.util.text import safe_cell, surrogate_in, visible
 from tests.experiments.hostile.written import (
     METRIC,
     context_named,

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lrp4rag.classifiers.card import Interval
-from lrp4rag.experiments.paper import (
+from experiments.paper import (
     ablations,
     findings,
     implicit,
@@ -23,15 +22,16 @@ from lrp4rag.experiments.paper import (
     thresholds,
     transfer,
 )
-from lrp4rag.experiments.paper.context import Note
-from lrp4rag.experiments.paper.settings import Settings
-from lrp4rag.experiments.paper.sweep import Chosen, Sweep, ThresholdMethod
-from lrp4rag.experiments.systems.comparison.ours import FACTS
+from experiments.paper.context import Note
+from experiments.paper.settings import Settings
+from experiments.paper.sweep import Chosen, Sweep, ThresholdMethod
+from experiments.systems.comparison.ours import FACTS
+from lrp4rag.classifiers.card import Interval
 from lrp4rag.report.numbers import METRICS
 from lrp4rag.training.metrics import Reliability
 from lrp4rag.training.records import from_json
 
-DOCS = Path(__file__).parents[3] / "docs" / "results"
+DOCS = Path(__file__).parents[3] / "experiments" / "results"
 SYSTEMS = 7
 
 

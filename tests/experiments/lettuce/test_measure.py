@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.lettuce import measure
-from lrp4rag.experiments.lettuce.measure import Lettuce, evaluate, token_scores
-from lrp4rag.experiments.lettuce.page import write_page
-from lrp4rag.experiments.systems.comparison.scores import ScoreFolder, SystemScores
-from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.experiments.systems.scoring import PartScores
+from experiments.lettuce import measure
+from experiments.lettuce.measure import Lettuce, evaluate, token_scores
+from experiments.lettuce.page import write_page
+from experiments.systems.comparison.scores import ScoreFolder, SystemScores
+from experiments.systems.resources import Resources
+from experiments.systems.scoring import PartScores
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import Marking
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_folds import folds_of
 from lrp4rag.training.tokens import tokens_of
 from lrp4rag.training.validation import Outcome
+from lrp4rag.util.errors import InputError
 from tests.training.test_localisation import stored
 
 
@@ -101,7 +101,7 @@ def test_the_best_epoch_is_chosen_on_sources_that_are_set_aside(
     assert 0.2 < found.best.threshold <= 0.9
     assert found.former.spans["f1"].value == 0.0
 
-    page, *figures, record = write_page(found, tmp_path / "out", "lrp4rag experiments lettuce", 20)
+    page, *figures, record = write_page(found, tmp_path / "out", "python -m experiments lettuce", 20)
     assert {path.suffix for path in figures} == {".png", ".svg"}
     text = page.read_text(encoding="utf-8")
     assert "| 2 (best) | 1.000 |" in text

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sklearn.base import clone
 
+from experiments.paper import Context, Settings
+from experiments.paper.settings import GRID, Grid
 from lrp4rag.classifiers import registry
-from lrp4rag.experiments.paper import Context, Settings
-from lrp4rag.experiments.paper.settings import GRID, Grid
 from tests.experiments.paper.stores import store
 
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from lrp4rag.cli import main
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.paper import baselines, table2
-from lrp4rag.experiments.paper.run import SECTIONS
-from lrp4rag.experiments.published import published
-from lrp4rag.experiments.systems.comparison.folds import sample_of
-from lrp4rag.experiments.systems.finetuned import TRAINING
-from lrp4rag.experiments.systems.registry import BASELINES
-from lrp4rag.experiments.systems.simple import NOVEL_WORDS
+from experiments.cli import main
+from experiments.paper import baselines, table2
+from experiments.paper.run import SECTIONS
+from experiments.published import published
+from experiments.systems.comparison.folds import sample_of
+from experiments.systems.finetuned import TRAINING
+from experiments.systems.registry import BASELINES
+from experiments.systems.simple import NOVEL_WORDS
+from lrp4rag.util.errors import InputError
 from tests.experiments.paper.stores import LARGE, SMALL
 
 NAMES = {"length": 30, "prompt-judge": 20}
@@ -47,7 +47,7 @@ def test_every_baseline_has_both_protocols_and_slow_ones_a_sample(found) -> None
         assert list(length.metrics) == list(prompt.metrics) == ["honest", "paper"]
         assert length.majority == 0.5
     assert [note.remedy for note in found.left_out] == [
-        "lrp4rag experiments reproduce --baseline selfcheck-ngram --baseline selfcheck-prompt "
+        "python -m experiments reproduce --baseline selfcheck-ngram --baseline selfcheck-prompt "
         "--baseline fine-tuned-llm"
     ]
 
@@ -119,7 +119,7 @@ def test_none_is_run_unless_it_is_named(full_store, context) -> None:
 
 
 def test_an_unknown_one_is_refused_before_anything_is_computed(full_store, tmp_path) -> None:
-    arguments = ["experiments", "reproduce", "--store", full_store, "--out", tmp_path / "out"]
+    arguments = ["reproduce", "--store", full_store, "--out", tmp_path / "out"]
     result = CliRunner().invoke(main, [*map(str, arguments), "--baseline", "oracle"])
     assert result.exit_code != 0
     assert "unknown baseline 'oracle'; choose from" in result.output

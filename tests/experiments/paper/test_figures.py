@@ -7,12 +7,12 @@ import pytest
 from matplotlib.colors import to_hex
 from sklearn.metrics import roc_auc_score
 
-from lrp4rag.experiments.figures import save
-from lrp4rag.experiments.figures.style import CLASSES, percent
-from lrp4rag.experiments.paper import distributions, thresholds
-from lrp4rag.experiments.paper.significance import FLOOR, draw_tests, position_test, significance_table
-from lrp4rag.experiments.paper.sweep import SCALINGS, row_means, threshold_method
-from lrp4rag.experiments.published import LLAMA_7B
+from experiments.figures import save
+from experiments.figures.style import CLASSES, percent
+from experiments.paper import distributions, thresholds
+from experiments.paper.significance import FLOOR, draw_tests, position_test, significance_table
+from experiments.paper.sweep import SCALINGS, row_means, threshold_method
+from experiments.published import LLAMA_7B
 from tests.experiments.figures.samples import GENERATORS, by_generator, data, panels, texts
 
 

@@ -7,15 +7,15 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.svm import SVC
 
+from experiments.paper.methods import Model, control, nested, single
+from experiments.paper.nested import choose, fold_scores, uncalibrated
+from experiments.paper.settings import DEFAULTS, GRID, estimator_of
 from lrp4rag.classifiers.calibration import Candidate, candidates_on
 from lrp4rag.classifiers.estimators import LSTMClassifier
-from lrp4rag.errors import LRP4RAGError
-from lrp4rag.experiments.paper.methods import Model, control, nested, single
-from lrp4rag.experiments.paper.nested import choose, fold_scores, uncalibrated
-from lrp4rag.experiments.paper.settings import DEFAULTS, GRID, estimator_of
 from lrp4rag.training.folds import HONEST, PAPER
 from lrp4rag.training.metrics import compare, outcome_metrics
 from lrp4rag.training.validation import cross_validated
+from lrp4rag.util.errors import LRP4RAGError
 from tests.experiments.paper.stores import SMALL
 
 ONCE = replace(HONEST, repeats=1)

@@ -17,20 +17,20 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from lrp4rag.cli import main
-from lrp4rag.errors import InputError
+from experiments.cli import main
+from experiments.cli.reproduce import SECTIONS as NAMES
+from experiments.paper.extraction import extraction
+from experiments.paper.manifest import KIND, read
+from experiments.paper.run import SECTIONS
 from lrp4rag.example import Label
-from lrp4rag.experiments.cli.reproduce import SECTIONS as NAMES
-from lrp4rag.experiments.paper.extraction import extraction
-from lrp4rag.experiments.paper.manifest import KIND, read
-from lrp4rag.experiments.paper.run import SECTIONS
+from lrp4rag.util.errors import InputError
 from tests.experiments.paper.stores import LARGE, SMALL, examples, store
 
 OPTIONS = ["--bootstrap", "20", "--length-step", "125", "--workers", "1"]
 
 
 def run(*arguments, code=0):
-    result = CliRunner().invoke(main, ["experiments", "reproduce", *map(str, arguments)])
+    result = CliRunner().invoke(main, ["reproduce", *map(str, arguments)])
     assert result.exit_code == code, result.output
     return result.output
 
@@ -219,7 +219,7 @@ def test_the_manifest_has_a_hash_of_every_file_and_no_place_on_the_machine(made)
         assert hashlib.sha256((out / name).read_bytes()).hexdigest() == digest
     assert set(manifest["seconds"]) == set(SECTIONS)
     assert manifest["command"].startswith(
-        "lrp4rag experiments reproduce --store full --variant rules-cp_lrp=Variant --out out"
+        "python -m experiments reproduce --store full --variant rules-cp_lrp=Variant --out out"
     )
     assert set(manifest["stores"]) == {"main", "rules-cp_lrp"}
     assert manifest["generators"][SMALL]["rows"] == 30
@@ -299,7 +299,7 @@ def test_a_killed_run_goes_on_where_it_was(bare_store, tmp_path):
     arguments = ["--store", str(bare_store), "--generator", SMALL, "--section", "length", "--workers", "1"]
     arguments += ["--bootstrap", "20", "--length-step", "25", "--out", str(tmp_path / "out")]
     cache = tmp_path / "cache"
-    command = [sys.executable, "-m", "lrp4rag", "experiments", "reproduce", *arguments, "--cache", str(cache)]
+    command = [sys.executable, "-m", "experiments", "reproduce", *arguments, "--cache", str(cache)]
     process = subprocess.Popen(command, env=os.environ, stderr=subprocess.DEVNULL)
     while process.poll() is None and len(cells(cache)) < 3:
         time.sleep(0.002)

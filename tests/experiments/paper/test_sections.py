@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, roc_auc_score
 
-from lrp4rag.classifiers.calibration import Candidate
-from lrp4rag.experiments.paper import (
+from experiments.paper import (
     ablations,
     distributions,
     findings,
@@ -18,12 +17,13 @@ from lrp4rag.experiments.paper import (
     thresholds,
     transfer,
 )
-from lrp4rag.experiments.paper.methods import Model, control
-from lrp4rag.experiments.paper.settings import estimator_of
-from lrp4rag.experiments.paper.significance import position_test
-from lrp4rag.experiments.paper.subset import Subset
-from lrp4rag.experiments.paper.sweep import row_means, threshold_method
-from lrp4rag.experiments.published import published
+from experiments.paper.methods import Model, control
+from experiments.paper.settings import estimator_of
+from experiments.paper.significance import position_test
+from experiments.paper.subset import Subset
+from experiments.paper.sweep import row_means, threshold_method
+from experiments.published import published
+from lrp4rag.classifiers.calibration import Candidate
 from lrp4rag.lrp.resample import resample
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.validation import Outcome, cross_validated

@@ -3,8 +3,8 @@ import pytest
 from scipy.stats import mannwhitneyu
 from sklearn.metrics import roc_auc_score
 
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.paper.significance import auroc_of_low, position_test
+from experiments.paper.significance import auroc_of_low, position_test
+from lrp4rag.util.errors import InputError
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from lrp4rag.experiments.paper.subset import Subset, in_common
+from experiments.paper.subset import Subset, in_common
 from lrp4rag.lrp.resample import resample
 from lrp4rag.training.rows import Rows
 from tests.experiments.paper.stores import LARGE, SMALL, examples, store

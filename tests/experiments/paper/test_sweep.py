@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
+from experiments.paper.sweep import SCALINGS, row_means, sweep, threshold_method
 from lrp4rag.classifiers.calibration import grouped_folds
-from lrp4rag.experiments.paper.sweep import SCALINGS, row_means, sweep, threshold_method
 
 LABELS = np.array([True, True, False, False, False])
 SCALED = np.array([0.1, 0.4, 0.3, 0.6, 0.9])

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lrp4rag.experiments.ragulator import measure
-from lrp4rag.experiments.ragulator.measure import CONTROLS, SYSTEMS, WORDS, Evaluation, evaluate, kappa
-from lrp4rag.experiments.ragulator.page import write_page
-from lrp4rag.experiments.ragulator.tasks import annotated
-from lrp4rag.experiments.results_page import RESULTS
-from lrp4rag.experiments.systems.ragulator import sentences
-from lrp4rag.strict_json import read_record
+from experiments.ragulator import measure
+from experiments.ragulator.measure import CONTROLS, SYSTEMS, WORDS, Evaluation, evaluate, kappa
+from experiments.ragulator.page import write_page
+from experiments.ragulator.tasks import annotated
+from experiments.results_page import RESULTS
+from experiments.systems.ragulator import sentences
+from lrp4rag.util.strict_json import read_record
 from tests.experiments.systems.stand_ins import ScriptedChat, no_training, rows_of, stand_in, towns
 
 COUNT = 60

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.ragulator.tasks import SHARES, annotated, pairs, split_by_source
-from lrp4rag.experiments.systems.scoring import PartScores
-from lrp4rag.sentence_stream import sentences_of
+from experiments.ragulator.tasks import SHARES, annotated, pairs, split_by_source
+from experiments.systems.scoring import PartScores
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.sentences import sentences_of
 from tests.experiments.systems.stand_ins import rows_of, towns
 
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from experiments.systems import trained
+from experiments.systems.redeep_scores import RedeepScores
+from experiments.systems.resources import Resources
 from lrp4rag.example import Example, Label
-from lrp4rag.experiments.systems import trained
-from lrp4rag.experiments.systems.redeep_scores import RedeepScores
-from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.text import words_of
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Configuration, Store
+from lrp4rag.util.text import words_of
 from tests.classifiers.samples import READER
 from tests.training.labelled import extraction
 

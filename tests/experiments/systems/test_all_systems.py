@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems import redeep, selfcheck
-from lrp4rag.experiments.systems.ragulator import sentences
-from lrp4rag.experiments.systems.registry import BASELINES
-from lrp4rag.experiments.systems.scoring import PartScores
-from lrp4rag.experiments.systems.selfcheck import Samples
+from experiments.systems import redeep, selfcheck
+from experiments.systems.ragulator import sentences
+from experiments.systems.registry import BASELINES
+from experiments.systems.scoring import PartScores
+from experiments.systems.selfcheck import Samples
 from lrp4rag.training.rows import Rows
+from lrp4rag.util.errors import InputError
 from tests.experiments.systems.stand_ins import (
     ScriptedChat,
     no_training,

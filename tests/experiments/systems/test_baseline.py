@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from lrp4rag.classifiers.calibration import Candidate
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems.baseline import (
+from experiments.systems.baseline import (
     NOTHING,
     BestClassifier,
     Measured,
     Measurement,
     TrainedModel,
 )
-from lrp4rag.experiments.systems.facts import Facts
-from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.experiments.systems.scoring import PartScores
+from experiments.systems.facts import Facts
+from experiments.systems.resources import Resources
+from experiments.systems.scoring import PartScores
+from lrp4rag.classifiers.calibration import Candidate
 from lrp4rag.training.candidates import logistic
+from lrp4rag.util.errors import InputError
 from tests.experiments.systems.stand_ins import couples, extracted, rows_of
 from tests.training.labelled import examples
 

@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lrp4rag.example import Label
-from lrp4rag.experiments.systems import entailment
-from lrp4rag.experiments.systems.encoders.running import chunks_of
-from lrp4rag.experiments.systems.entailment import (
+from experiments.systems import entailment
+from experiments.systems.encoders.running import chunks_of
+from experiments.systems.entailment import (
     CHUNK_WORDS,
     nearest_chunks,
     read_windows,
     sentences_with_flags,
     training_pairs,
 )
-from lrp4rag.experiments.systems.resources import Resources
+from experiments.systems.resources import Resources
+from lrp4rag.example import Label
 from tests.experiments.systems.stand_ins import WordSupport, WordVectors, couples, rows_of, stand_in, towns
 from tests.tiny import bridge_example
 

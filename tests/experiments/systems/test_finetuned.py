@@ -10,20 +10,20 @@ import torch
 from safetensors import safe_open
 from transformers import Phi3Config, Phi3ForCausalLM
 
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems import finetuned, trained
-from lrp4rag.experiments.systems.encoders import running
-from lrp4rag.experiments.systems.encoders.running import batches
-from lrp4rag.experiments.systems.encoders.training import Training
-from lrp4rag.experiments.systems.finetuned import (
+from experiments.systems import finetuned, trained
+from experiments.systems.encoders import running
+from experiments.systems.encoders.running import batches
+from experiments.systems.encoders.training import Training
+from experiments.systems.finetuned import (
     FINE_TUNED,
     SequenceClassifier,
     classifier_of,
     item_of,
     measure,
 )
-from lrp4rag.experiments.systems.resources import Choices, Resources
-from lrp4rag.experiments.systems.trained import seen_sources
+from experiments.systems.resources import Choices, Resources
+from experiments.systems.trained import seen_sources
+from lrp4rag.util.errors import InputError
 from tests.experiments.systems.stand_ins import couples, rows_of
 from tests.tiny import bridge_example, tiny_tokenizer
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from lrp4rag.experiments.systems.grounded import (
+from experiments.systems.grounded import (
     BUDGET,
     CHUNK_TOKENS,
     CLAIM_OVERLAP,
@@ -19,7 +19,7 @@ from lrp4rag.experiments.systems.grounded import (
     retrieved,
     starts_of,
 )
-from lrp4rag.experiments.systems.grounded_chunks import Chunker, word_starts
+from experiments.systems.grounded_chunks import Chunker, word_starts
 from tests.experiments.systems.stand_ins import WordSupport, WordVectors
 from tests.tiny import bridge_example, tiny_tokenizer
 

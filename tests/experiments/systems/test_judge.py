@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.errors import InputError, LRP4RAGError
-from lrp4rag.experiments.systems import judge
-from lrp4rag.experiments.systems.chat import TOP_LOGPROBS, LocalChat, RemoteChat
-from lrp4rag.experiments.systems.judge import read_grade, read_vote
+from experiments.systems import judge
+from experiments.systems.chat import TOP_LOGPROBS, LocalChat, RemoteChat
+from experiments.systems.judge import read_grade, read_vote
+from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.experiments.systems.stand_ins import ScriptedChat
 from tests.tiny import bridge_example
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from experiments.systems import lettuce
+from experiments.systems.baseline import TrainedModel
+from experiments.systems.comparison.folds import over_tokens
+from experiments.systems.encoders.token_classifier import TokenClassifier
+from experiments.systems.lettuce import LETTUCE, measure, windows_of
+from experiments.systems.scoring import threshold_of
 from lrp4rag.classifiers.verdict import merged_spans
 from lrp4rag.example import Label
-from lrp4rag.experiments.systems import lettuce
-from lrp4rag.experiments.systems.baseline import TrainedModel
-from lrp4rag.experiments.systems.comparison.folds import over_tokens
-from lrp4rag.experiments.systems.encoders.token_classifier import TokenClassifier
-from lrp4rag.experiments.systems.lettuce import LETTUCE, measure, windows_of
-from lrp4rag.experiments.systems.scoring import threshold_of
 from tests.experiments.systems.encoders.tiny import Marker, tiny_wordpiece
 from tests.experiments.systems.stand_ins import WordVectors, rows_of, stand_in
 from tests.tiny import bridge_example

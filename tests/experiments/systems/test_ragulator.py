@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems.judge import RETRY_TEMPERATURE
-from lrp4rag.experiments.systems.ragulator import features, labels, sentences
-from lrp4rag.experiments.systems.ragulator.features import Context, stems
-from lrp4rag.experiments.systems.ragulator.labels import SENTENCES, ask, couples, read_indices, simulated
-from lrp4rag.experiments.systems.ragulator.sentences import (
+from experiments.systems.judge import RETRY_TEMPERATURE
+from experiments.systems.ragulator import features, labels, sentences
+from experiments.systems.ragulator.features import Context, stems
+from experiments.systems.ragulator.labels import SENTENCES, ask, couples, read_indices, simulated
+from experiments.systems.ragulator.sentences import (
     RAGULATOR_ANNOTATED,
     RAGULATOR_FOREST,
     RAGULATOR_LIGHTGBM,
     RAGULATOR_PROMPTED,
 )
-from lrp4rag.sentence_stream import sentences_of
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.sentences import sentences_of
 from tests.experiments.systems.stand_ins import ScriptedChat, no_training, rows_of, stand_in, towns
 from tests.tiny import bridge_example
 

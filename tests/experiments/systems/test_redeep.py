@@ -9,9 +9,8 @@ import pytest
 import torch
 from scipy.spatial.distance import jensenshannon
 
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems import redeep
-from lrp4rag.experiments.systems.redeep import (
+from experiments.systems import redeep
+from experiments.systems.redeep import (
     REDEEP_CHUNK,
     REDEEP_TOKEN,
     Combination,
@@ -19,7 +18,7 @@ from lrp4rag.experiments.systems.redeep import (
     candidates_on,
     correlations,
 )
-from lrp4rag.experiments.systems.redeep_scores import (
+from experiments.systems.redeep_scores import (
     divergence,
     external_context,
     most_attended,
@@ -27,8 +26,9 @@ from lrp4rag.experiments.systems.redeep_scores import (
     redeep_scores,
     trace_of,
 )
-from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.sentence_stream import sentences_in
+from experiments.systems.resources import Resources
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.sentences import sentences_in
 from tests.experiments.systems import stand_ins
 from tests.experiments.systems.stand_ins import rows_of, towns
 from tests.tiny import bridge_example

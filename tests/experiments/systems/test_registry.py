@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError
-from lrp4rag.experiments import systems
-from lrp4rag.experiments.systems.registry import BASELINES, baseline_named, baselines_named, resolved
-from lrp4rag.experiments.systems.resources import Resources
+from experiments import systems
+from experiments.systems.registry import BASELINES, baseline_named, baselines_named, resolved
+from experiments.systems.resources import Resources
+from lrp4rag.util.errors import InputError
 from tests.experiments.systems.stand_ins import extracted
 from tests.training.labelled import examples
 
@@ -46,10 +46,10 @@ def test_the_example_of_a_new_baseline_runs_as_it_stands(tmp_path, monkeypatch):
     (tmp_path / "hedges.py").write_text(code)
     monkeypatch.setattr(systems, "__path__", [*systems.__path__, str(tmp_path)])
     ((name, place),) = ast.literal_eval(f"{{{line}}}").items()
-    monkeypatch.delitem(sys.modules, "lrp4rag.experiments.systems.hedges", raising=False)
+    monkeypatch.delitem(sys.modules, "experiments.systems.hedges", raising=False)
     hedging = resolved(place)
     assert name == "hedges"
-    assert sys.modules["lrp4rag.experiments.systems.hedges"].share("It may rain, perhaps.") == 0.5
+    assert sys.modules["experiments.systems.hedges"].share("It may rain, perhaps.") == 0.5
     # What is annotated hedges.
     labelled = [
         replace(one, response=f"{one.response} It may be so.") if one.hallucinated else one

@@ -10,14 +10,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError
+from experiments.systems.baseline import Measurement
+from experiments.systems.chat import LocalChat, RemoteChat
+from experiments.systems.facts import Facts
+from experiments.systems.resources import Choices, Resources
+from experiments.systems.scoring import PartScores
 from lrp4rag.example import Example, Label
-from lrp4rag.experiments.systems.baseline import Measurement
-from lrp4rag.experiments.systems.chat import LocalChat, RemoteChat
-from lrp4rag.experiments.systems.facts import Facts
-from lrp4rag.experiments.systems.resources import Choices, Resources
-from lrp4rag.experiments.systems.scoring import PartScores
 from lrp4rag.training.store import key_of
+from lrp4rag.util.errors import InputError
 from tests.test_files import leftover
 from tests.tiny import bridge_example
 

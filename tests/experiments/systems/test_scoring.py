@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from lrp4rag.classifiers.calibration import Sigmoid
-from lrp4rag.example import Label
-from lrp4rag.experiments.systems.scoring import (
+from experiments.systems.scoring import (
     NO_PARTS,
     Calibration,
     PartScores,
@@ -16,6 +14,8 @@ from lrp4rag.experiments.systems.scoring import (
     log_odds,
     threshold_of,
 )
+from lrp4rag.classifiers.calibration import Sigmoid
+from lrp4rag.example import Label
 from tests.tiny import bridge_example
 
 ONE = np.array(["g"] * 60)

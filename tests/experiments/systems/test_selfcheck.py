@@ -7,12 +7,10 @@ from math import log
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError
-from lrp4rag.example import Label
-from lrp4rag.experiments.systems import selfcheck
-from lrp4rag.experiments.systems.ngrams import NGrams
-from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.experiments.systems.selfcheck import (
+from experiments.systems import selfcheck
+from experiments.systems.ngrams import NGrams
+from experiments.systems.resources import Resources
+from experiments.systems.selfcheck import (
     Samples,
     checked,
     denied,
@@ -20,7 +18,9 @@ from lrp4rag.experiments.systems.selfcheck import (
     surprising,
     unlike,
 )
+from lrp4rag.example import Label
 from lrp4rag.reader.prompted import Prompted
+from lrp4rag.util.errors import InputError
 from tests.experiments.systems.stand_ins import ScriptedChat, rows_of, stand_in, towns
 from tests.tiny import bridge_example
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lrp4rag.classifiers.calibration import fit
-from lrp4rag.experiments.systems.lookback import (
+from experiments.systems.lookback import (
     LOOKBACK_WINDOWS,
     over_tokens,
     ratios_of,
@@ -17,8 +16,9 @@ from lrp4rag.experiments.systems.lookback import (
     window_means,
     window_scores,
 )
-from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.experiments.systems.saplma import SAPLMA_LINEAR, SAPLMA_MLP, network
+from experiments.systems.resources import Resources
+from experiments.systems.saplma import SAPLMA_LINEAR, SAPLMA_MLP, network
+from lrp4rag.classifiers.calibration import fit
 from lrp4rag.training.candidates import logistic
 from tests.experiments.systems.stand_ins import extracted
 from tests.training.labelled import examples

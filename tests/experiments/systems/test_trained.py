@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError
+from experiments.systems import entailment, lettuce, trained
+from experiments.systems.encoders.embedder import Embedder
+from experiments.systems.encoders.training import IGNORED, Training
+from experiments.systems.resources import Choices, Resources
+from experiments.systems.trained import cached_weights, refuse_seen, seen_sources
 from lrp4rag.example import Label
-from lrp4rag.experiments.systems import entailment, lettuce, trained
-from lrp4rag.experiments.systems.encoders.embedder import Embedder
-from lrp4rag.experiments.systems.encoders.training import IGNORED, Training
-from lrp4rag.experiments.systems.resources import Choices, Resources
-from lrp4rag.experiments.systems.trained import cached_weights, refuse_seen, seen_sources
-from lrp4rag.files import write_atomically
 from lrp4rag.training.rows import Rows
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import write_atomically
 from tests.experiments.systems.encoders.tiny import (
     save_tiny_classifier,
     save_tiny_encoder,

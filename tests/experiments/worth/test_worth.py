@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.worth import plan, whole
+from experiments.worth.measure import Gains, Line, measure, with_parts
+from experiments.worth.page import write_page
 from lrp4rag.classifiers import ensemble
-from lrp4rag.experiments.worth import plan, whole
-from lrp4rag.experiments.worth.measure import Gains, Line, measure, with_parts
-from lrp4rag.experiments.worth.page import write_page
 from lrp4rag.features.blocks import RELEVANCE_ALONE
 from lrp4rag.features.parts import STATES
 from lrp4rag.features.response import POOLINGS
@@ -160,7 +160,7 @@ def test_another_response_is_of_the_same_generator(rows: Rows) -> None:
 
 
 def test_the_page_has_its_figures_from_the_record(found: Gains, rows: Rows, tmp_path: Path) -> None:
-    files = write_page(found, rows, tmp_path, "lrp4rag experiments worth --store s", 100)
+    files = write_page(found, rows, tmp_path, "python -m experiments worth --store s", 100)
     page = (tmp_path / "README.md").read_text()
     record = json.loads((tmp_path / "results.json").read_text())
     first = record["lines"][0]

@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from lrp4rag.errors import InputError
 from lrp4rag.example import Label
 from lrp4rag.training.pairs import KINDS, families_of, pairs_of
 from lrp4rag.training.pairs.corrupt import cut
 from lrp4rag.training.pairs.statements import REFUSALS
+from lrp4rag.util.errors import InputError
 from tests.training.pairs.texts import ALL, FERRY, LEAVE, MOWER, of
 
 

@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
+from lrp4rag.claims.find import find_values
+from lrp4rag.claims.value import agree
 from lrp4rag.training.pairs.corrupt import labelled
 from lrp4rag.training.pairs.edit import Draft
 from lrp4rag.training.pairs.harmful import HARMFUL
 from lrp4rag.training.pairs.other_values import is_wrong
 from lrp4rag.training.pairs.statements import statements
-from lrp4rag.values.find import find_values
-from lrp4rag.values.value import agree
 from tests.training.pairs.texts import ALL, FERRY, LEAVE, MOWER, of
 
 

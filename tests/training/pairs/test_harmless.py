@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
+from lrp4rag.claims.find import find_values
+from lrp4rag.claims.value import agree
 from lrp4rag.training.pairs.corrupt import reworded
 from lrp4rag.training.pairs.edit import Draft, apply
 from lrp4rag.training.pairs.harmless import HARMLESS
-from lrp4rag.values.find import find_values
-from lrp4rag.values.value import agree
 from tests.training.pairs.texts import ALL, of
 
 

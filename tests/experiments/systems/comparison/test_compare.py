@@ -12,12 +12,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lrp4rag.classifiers import ensemble
-from lrp4rag.classifiers.card import Interval
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems.baseline import BestClassifier, Measured, Measurement
-from lrp4rag.experiments.systems.comparison import compare, ours, page
-from lrp4rag.experiments.systems.comparison.compare import (
+from experiments.systems.baseline import BestClassifier, Measured, Measurement
+from experiments.systems.comparison import compare, ours, page
+from experiments.systems.comparison.compare import (
     Cost,
     Costs,
     Plan,
@@ -25,14 +22,16 @@ from lrp4rag.experiments.systems.comparison.compare import (
     read_costs,
     run_systems,
 )
-from lrp4rag.experiments.systems.comparison.folds import FoldRunner, sample_of
-from lrp4rag.experiments.systems.comparison.page import metrics_table, write_page
-from lrp4rag.experiments.systems.comparison.scores import SystemScores
-from lrp4rag.experiments.systems.facts import Facts
-from lrp4rag.experiments.systems.finetuned import TRAINING
-from lrp4rag.experiments.systems.resources import Choices, Resources
-from lrp4rag.experiments.systems.scoring import PartScores
-from lrp4rag.experiments.systems.simple import LENGTH
+from experiments.systems.comparison.folds import FoldRunner, sample_of
+from experiments.systems.comparison.page import metrics_table, write_page
+from experiments.systems.comparison.scores import SystemScores
+from experiments.systems.facts import Facts
+from experiments.systems.finetuned import TRAINING
+from experiments.systems.resources import Choices, Resources
+from experiments.systems.scoring import PartScores
+from experiments.systems.simple import LENGTH
+from lrp4rag.classifiers import ensemble
+from lrp4rag.classifiers.card import Interval
 from lrp4rag.features.parts import STATES
 from lrp4rag.report.numbers import difference
 from lrp4rag.training.cache import Cache
@@ -43,6 +42,7 @@ from lrp4rag.training.rows import Rows
 from lrp4rag.training.tokens import tokens_of
 from lrp4rag.training.trials import Trial
 from lrp4rag.training.validation import Outcome
+from lrp4rag.util.errors import InputError
 from tests.training.test_localisation import stored
 
 SOURCES = 30
@@ -291,7 +291,7 @@ def written(rows, tmp_path):
     """Writes the page of a result, and returns its text."""
 
     def write(result, costs=None):
-        files = write_page(result, rows, tmp_path, "lrp4rag experiments compare", PLAN, costs, VERSIONS)
+        files = write_page(result, rows, tmp_path, "python -m experiments compare", PLAN, costs, VERSIONS)
         assert all(path.is_file() and path.stat().st_size for path in files)
         assert any(path.suffix == ".png" for path in files) == (costs is not None)
         return (tmp_path / "README.md").read_text()

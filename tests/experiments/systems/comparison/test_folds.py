@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from lrp4rag.experiments.systems.comparison.compare import stacked
-from lrp4rag.experiments.systems.comparison.folds import (
+from experiments.systems.comparison.compare import stacked
+from experiments.systems.comparison.folds import (
     GENERATORS,
     gathered,
     over_tokens,
     run_fold,
     sample_of,
 )
-from lrp4rag.experiments.systems.comparison.scores import SystemScores
-from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.experiments.systems.scoring import OutOfFold, Score, ScoredSpan
-from lrp4rag.experiments.systems.simple import LENGTH
+from experiments.systems.comparison.scores import SystemScores
+from experiments.systems.resources import Resources
+from experiments.systems.scoring import OutOfFold, Score, ScoredSpan
+from experiments.systems.simple import LENGTH
 from lrp4rag.training.folds import Split
 from lrp4rag.training.tokens import tokens_of
 from lrp4rag.training.validation import Outcome

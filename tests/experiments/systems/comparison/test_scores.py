@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems.comparison import scores
-from lrp4rag.experiments.systems.comparison.scores import ScoreFolder, StoredScores, SystemScores
+from experiments.systems.comparison import scores
+from experiments.systems.comparison.scores import ScoreFolder, StoredScores, SystemScores
 from lrp4rag.training.localisation import Marking
 from lrp4rag.training.records import to_json
 from lrp4rag.training.validation import Outcome
+from lrp4rag.util.errors import InputError
 
 KEY = {"baseline": "b", "seed": 0, "resources": {"judge": None}}
 JUDGED = SystemScores(

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems import registry
-from lrp4rag.experiments.systems.baseline import BestClassifier
-from lrp4rag.experiments.systems.comparison.folds import sample_of
-from lrp4rag.experiments.systems.comparison.single import cross_validate, judge_others
-from lrp4rag.experiments.systems.resources import Resources
-from lrp4rag.experiments.systems.scoring import Score, ScoredSpan
+from experiments.systems import registry
+from experiments.systems.baseline import BestClassifier
+from experiments.systems.comparison.folds import sample_of
+from experiments.systems.comparison.single import cross_validate, judge_others
+from experiments.systems.resources import Resources
+from experiments.systems.scoring import Score, ScoredSpan
+from lrp4rag.util.errors import InputError
 from tests.experiments.systems.comparison.test_compare import BASELINES, coin_flips, facts_named
 from tests.training.labelled import examples
 from tests.training.test_localisation import stored

@@ -20,10 +20,9 @@ from transformers import (
     T5ForTokenClassification,
 )
 
-from lrp4rag.errors import InputError
-from lrp4rag.experiments.systems.encoders import embedder, entailment, running
-from lrp4rag.experiments.systems.encoders.embedder import Embedder
-from lrp4rag.experiments.systems.encoders.entailment import (
+from experiments.systems.encoders import embedder, entailment, running
+from experiments.systems.encoders.embedder import Embedder
+from experiments.systems.encoders.entailment import (
     CrossEncoder,
     T5Entailment,
     load_entailment,
@@ -31,9 +30,10 @@ from lrp4rag.experiments.systems.encoders.entailment import (
     load_minicheck,
     support_label,
 )
-from lrp4rag.experiments.systems.encoders.running import batches
-from lrp4rag.experiments.systems.encoders.token_classifier import TokenClassifier
-from lrp4rag.experiments.systems.encoders.weights import MINILM, load_encoder, resolve_encoder
+from experiments.systems.encoders.running import batches
+from experiments.systems.encoders.token_classifier import TokenClassifier
+from experiments.systems.encoders.weights import MINILM, load_encoder, resolve_encoder
+from lrp4rag.util.errors import InputError
 from tests.experiments.systems.encoders.tiny import (
     WORDS,
     save_tiny_classifier,

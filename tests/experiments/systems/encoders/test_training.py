@@ -10,8 +10,8 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from lrp4rag.experiments.systems.encoders import running, training
-from lrp4rag.experiments.systems.encoders.running import (
+from experiments.systems.encoders import running, training
+from experiments.systems.encoders.running import (
     autocast,
     batches,
     chunk_spans,
@@ -20,14 +20,14 @@ from lrp4rag.experiments.systems.encoders.running import (
     seeded,
     tokens_read,
 )
-from lrp4rag.experiments.systems.encoders.token_classifier import (
+from experiments.systems.encoders.token_classifier import (
     TokenClassifier,
     Window,
     encoded_window,
     labelled_window,
 )
-from lrp4rag.experiments.systems.encoders.training import IGNORED, Training, finetune
-from lrp4rag.experiments.systems.encoders.weights import load_encoder
+from experiments.systems.encoders.training import IGNORED, Training, finetune
+from experiments.systems.encoders.weights import load_encoder
 from lrp4rag.reader import reader
 from tests.experiments.systems.encoders.tiny import (
     WORDS,

@@ -1,0 +1,110 @@
+"""`python -m experiments localise`: how well hallucinated tokens, spans and sentences are found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from experiments.cli.options import store_option
+from lrp4rag.cli.command import command
+from lrp4rag.cli.options import BOOTSTRAP, GENERATOR, PATH, blocks_option, check_written
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.terminal import say_json
+
+if TYPE_CHECKING:
+    from lrp4rag.features.blocks import Block
+
+
+@command(short_help="How well hallucinated tokens, spans and sentences are found, from a store.")
+@store_option("Store with signals of labelled responses (lrp4rag extract --parts relevance,signals).")
+@click.option("--out", type=PATH, help="Also write the record to this JSON file.")
+@GENERATOR
+@blocks_option("signals, state, passages")
+@click.option(
+    "--feature",
+    "features",
+    multiple=True,
+    metavar="NAME",
+    help="Instead of blocks, only this token feature (docs/features.md); repeat it for several.",
+)
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    type=click.Choice(["lookback", "shares", "norms", "none"]),
+    help="Instead of blocks, with the features this profile, or none; repeat it for several.",
+)
+@BOOTSTRAP
+@click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+def localise(
+    store: Path,
+    out: Path | None,
+    generator: tuple[str, ...],
+    blocks: tuple[str, ...],
+    features: tuple[str, ...],
+    profiles: tuple[str, ...],
+    resamples: int,
+    as_json: bool,
+) -> None:
+    """Cross-validate token classifiers on what a STORE holds, and print their metrics per generator.
+
+    They learn from the chosen responses of all generators together, with folds grouped by source;
+    thresholds are chosen inside the folds. Beside them stand smoothed relevance, of which only the
+    threshold is learned, and controls. States need a store with that part (lrp4rag extract --parts
+    relevance,signals,states).
+    """
+    from dataclasses import asdict
+
+    from lrp4rag.report.evaluation import print_localisation
+    from lrp4rag.training.folds import ONCE
+    from lrp4rag.training.localisation import CLASSIFIER, localisation, record
+    from lrp4rag.training.rows import Rows
+    from lrp4rag.training.token_folds import cross_validate_tokens
+    from lrp4rag.training.tokens import tokens_of
+    from lrp4rag.util.files import write_atomically
+
+    if out is not None:
+        check_written(out)
+    made = _blocks(blocks, features, profiles)
+    rows = Rows.open(store).select_generators(generator)
+    protocol = ONCE
+    tokens = tokens_of(rows, made)
+    predicted = {CLASSIFIER: cross_validate_tokens(tokens, protocol)}
+    found = localisation(rows, tokens, predicted, protocol, resamples=resamples)
+    settings = {
+        "blocks": {name: asdict(block) for name, block in made.items()},
+        "columns": {name: table.shape[1] for name, table in tokens.blocks.items()},
+    }
+    made = record(found, protocol, settings)
+    if out is not None:
+        write_atomically(out, json.dumps(made, indent=2) + "\n")
+    if as_json:
+        say_json(made)
+    else:
+        print_localisation(found, protocol.words)
+
+
+def _blocks(
+    blocks: tuple[str, ...], features: tuple[str, ...], profiles: tuple[str, ...]
+) -> dict[str, Block]:
+    from lrp4rag.features.blocks import FULL_BLOCKS, blocks_named
+    from lrp4rag.features.table import TokenTable
+
+    if not features and not profiles:
+        return blocks_named(blocks or FULL_BLOCKS)
+    if blocks:
+        raise InputError("--block names features by itself; leave --feature and --profile out")
+    if "none" in profiles and len(set(profiles)) > 1:
+        raise InputError("--profile none leaves all profiles out; name it alone")
+    table = TokenTable()
+    return {
+        "chosen": TokenTable(
+            features=tuple(dict.fromkeys(features)) or table.features,
+            profiles=tuple(name for name in dict.fromkeys(profiles) if name != "none")
+            if profiles
+            else table.profiles,
+        )
+    }

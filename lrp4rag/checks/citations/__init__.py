@@ -1,3 +1,0 @@
-"""Whether what a response cites was retrieved, and says what is cited for."""
-
-from lrp4rag.checks.citations.check import Citations as Citations

@@ -1,4 +1,0 @@
-"""Which of the retrieved passages an answer may rest on."""
-
-from lrp4rag.checks.gate.gate import GateResult as GateResult
-from lrp4rag.checks.gate.gate import RetrievalGate as RetrievalGate

@@ -1,0 +1,51 @@
+"""All values of a text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain
+
+from lrp4rag.claims.codes import find_codes
+from lrp4rag.claims.dates import find_dates, find_periods, find_times
+from lrp4rag.claims.names import find_names
+from lrp4rag.claims.numerals import find_labels
+from lrp4rag.claims.polarity import find_absence, find_polarity, find_references
+from lrp4rag.claims.quantities import find_quantities
+from lrp4rag.claims.value import Value, without_overlaps
+
+
+def find_values(text: str, context: str = "") -> list[Value]:
+    """Values in the order of the text, none within another. `context`, such as the passages, tells which
+    words are common (see `find_names`) and what "pounds" are (see `find_quantities`).
+
+    Where two overlap, the first of these kinds stays: absence, reference, code, date, time, numbered label,
+    quantity with a unit, name, plain count, period, polarity.
+    """
+    if (plain := text.translate(_INVISIBLE)) != text:
+        kept = [place for place, sign in enumerate(text) if ord(sign) not in _INVISIBLE]
+        return [_placed(value, text, kept) for value in find_values(plain, context)]
+    quantities = list(find_quantities(text, context))
+    found = chain(
+        find_absence(text),
+        find_references(text),
+        find_codes(text),
+        find_dates(text),
+        find_times(text),
+        find_labels(text),
+        (one for one in quantities if one.unit not in ("", "ordinal")),
+        find_names(text, context),
+        quantities,
+        find_periods(text),
+        find_polarity(text),
+    )
+    return sorted(without_overlaps(found), key=lambda one: one.start)
+
+
+_INVISIBLE = dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
+"""Soft hyphens and white space without width: "3\\u200b0 days" reads "30 days"."""
+
+
+def _placed(value: Value, text: str, kept: list[int]) -> Value:
+    """The same where its characters are in a text of which `kept` are the places of those that were read."""
+    start, end = kept[value.start], kept[value.end - 1] + 1
+    return replace(value, start=start, end=end, text=text[start:end])

@@ -1,0 +1,237 @@
+"""Words whose opposite makes another statement: negation, permission, order in time, amount, exception."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lrp4rag.claims.value import Value
+
+_BE_DO_HAVE = ("do", "does", "did", "has", "have", "had", "is", "are", "was", "were")
+_MODALS = ("can", "could", "may", "might", "must", "need", "should", "will", "would", "shall")
+_PAIRS = (
+    ("before", "after"), ("until", "after"), ("earlier", "later"), ("first", "last"), ("more", "less"),
+    ("most", "least"), ("above", "below"), ("over", "under"), ("at least", "at most"),
+    ("up to", "at least"), ("no more than", "no less than"), ("no later than", "no earlier than"),
+    ("more than", "less than"),
+    ("maximum", "minimum"), ("higher", "lower"), ("longer", "shorter"), ("larger", "smaller"),
+    ("high", "low"), ("increase", "decrease"), ("increased", "decreased"), ("increases", "decreases"),
+    ("rose", "fell"), ("rises", "falls"), ("grew", "shrank"), ("with", "without"), ("always", "never"),
+    ("all", "none"), ("everyone", "nobody"), ("only", "also"), ("including", "except"),
+    ("include", "exclude"), ("included", "excluded"), ("includes", "excludes"), ("allowed", "forbidden"),
+    ("permitted", "prohibited"), ("required", "optional"), ("necessary", "unnecessary"),
+    ("mandatory", "voluntary"), ("mandatory", "optional"), ("required", "voluntary"),
+    ("open", "closed"), ("opens", "closes"), ("safe", "unsafe"),
+    ("possible", "impossible"), ("able", "unable"), ("free", "chargeable"), ("start", "end"),
+    ("starts", "ends"), ("begins", "ends"), ("accepted", "rejected"), ("approved", "refused"),
+    ("inside", "outside"), ("indoors", "outdoors"), ("hot", "cold"), ("warm", "cool"), ("left", "right"),
+    ("upper", "lower"), ("near", "far"), ("best", "worst"), ("better", "worse"), ("same", "different"),
+    ("true", "false"), ("legal", "illegal"), ("active", "inactive"), ("enabled", "disabled"), ("on", "off"),
+    ("like", "unlike"), ("if", "unless"), ("both", "neither"), ("some", "no"), ("closest", "farthest"),
+    ("available", "unavailable"), ("refundable", "non-refundable"), ("valid", "invalid"),
+    ("solved", "unsolved"), ("usual", "unusual"), ("paid", "unpaid"), ("guilty", "innocent"),
+    ("in favour of", "against"), ("in favor of", "against"), ("free of charge", "charged"),
+    ("opening", "closing"),
+    ("north", "south"), ("east", "west"), ("northern", "southern"), ("eastern", "western"),
+    ("won", "lost"), ("wins", "loses"), ("profit", "loss"), ("import", "export"), ("imports", "exports"),
+    ("imported", "exported"), ("faster", "slower"), ("elder", "younger"),
+    ("earliest", "latest"), ("grown", "shrunk"), ("highest", "lowest"), ("largest", "smallest"),
+    ("longest", "shortest"), ("fastest", "slowest"), ("to the left", "to the right"),
+    ("succeeded", "failed"), ("passed", "failed"), ("male", "female"), ("started", "ended"),
+    ("strengthens", "weakens"), ("improved", "worsened"),
+)  # fmt: skip
+
+OPPOSITES: dict[str, tuple[str, ...]] = {}
+"""The words that make another statement in the place of a word, all in small letters."""
+for _one, _other in (
+    *((word, f"{word} not") for word in (*_BE_DO_HAVE, *_MODALS) if word not in ("can", "need")),
+    ("can", "cannot"),
+    ("need to", "need not"),
+    ("must", "may"),
+    *_PAIRS,
+):
+    OPPOSITES[_one] = (*OPPOSITES.get(_one, ()), _other)
+    OPPOSITES[_other] = (*OPPOSITES.get(_other, ()), _one)
+
+_SAME = {
+    **dict.fromkeys(("can", "might"), "may"),
+    **dict.fromkeys(("no more than", "not more than", "up to", "maximum"), "at most"),
+    **dict.fromkeys(("no less than", "not less than", "no fewer than", "minimum"), "at least"),
+    **dict.fromkeys(_BE_DO_HAVE, "not"),
+    **{"outdoors": "outside", "indoors": "inside"},
+    **dict.fromkeys(("permitted", "authorised", "authorized"), "allowed"),
+    **dict.fromkeys(("prohibited", "banned", "barred", "disallowed", "not permitted"), "forbidden"),
+    **dict.fromkeys(("mandatory", "compulsory", "obligatory", "necessary"), "required"),
+    **dict.fromkeys(("voluntary", "unnecessary"), "optional"),
+    **dict.fromkeys(("include", "includes", "including"), "included"),
+    **dict.fromkeys(("exclude", "excludes", "excluding", "except"), "excluded"),
+    **{"shut": "closed", "declined": "rejected", "refused": "rejected", "accepts": "accepted"},
+    **{"in favor of": "in favour of", "risky": "unsafe", "dangerous": "unsafe"},
+    **{"charged": "chargeable", "free of charge": "free", "nonrefundable": "non-refundable"},
+    **{"approved": "accepted", "increases": "increase", "increased": "increase", "rose": "increase"},
+    **{"rises": "increase", "grew": "increase", "grown": "increase", "decreases": "decrease"},
+    **{"decreased": "decrease", "fell": "decrease", "falls": "decrease", "shrank": "decrease"},
+    **{"shrunk": "decrease"},
+}
+"""Words that say the same, by the one that stands for them."""
+_NO_VALUES = {"like", "on", "first", "left", "right"} | {
+    word for word, same in _SAME.items() if same == "not"
+}
+"""Too frequent for a list of values by themselves; with a "not" they are one."""
+
+_PLAIN = {
+    "can't": "can",
+    "cannot": "can",
+    "won't": "will",
+    "need not": "need to",
+    "needn't": "need to",
+    "not": "",
+}
+_TERMS = "|".join(sorted({*OPPOSITES, *_SAME}, key=len, reverse=True))
+_NOT = r"(?: not|n['\u2019]t)"
+_NEGATED = (
+    rf"(?:{'|'.join((*_BE_DO_HAVE, *_MODALS))}){_NOT}\b|cannot|won['\u2019]t|can['\u2019]t"
+    r"|not(?! (?:more|less) than\b)"
+)
+_STATE_WORDS = """
+allowed permitted authorised required necessary mandatory compulsory obligatory optional open closed safe
+unsafe possible impossible available unavailable refundable valid invalid included excluded accepted
+approved legal illegal free enabled disabled active guilty solved paid
+"""
+_STATES = _STATE_WORDS.split()
+"""What something is or is not: with a "not" they are their opposites."""
+_DENIED_STATE = (
+    rf"(?:(?:{_NEGATED}|never|no longer)(?: be| been)?(?: \w{{2,12}}ly)?|(?<= )not)"
+    rf" (?P<state>{'|'.join(_STATES)})"
+)
+_POLARITY = re.compile(rf"\b(?:{_DENIED_STATE}|(?P<negated>{_NEGATED})|{_TERMS})\b", re.IGNORECASE)
+_NUMBERED = re.compile(r"\.? ?#?\d")
+"""Behind the "no" of "No. 5"."""
+
+_DENIAL = re.compile(
+    rf"(?P<verb>(?:(?:{'|'.join((*_BE_DO_HAVE, *_MODALS))}) ?)?)"
+    r"(?:not|never|no longer|n['\u2019]t|cannot) (?=.*\w)",
+    re.IGNORECASE,
+)
+
+_PLAIN_VERB = re.compile(rf"\b(?:{'|'.join(_BE_DO_HAVE)})\b(?!{_NOT}\b)", re.IGNORECASE)
+
+_NUMBERS = r"\d{1,3}(?:(?:, ?|,? (?:and|or|&|to) |[-\u2013])\d{1,3})*"
+_REFERENCE = re.compile(rf"\b[Pp]assages? #?(?P<numbers>{_NUMBERS})(?![\d.]\d|\d)|\[(?P<cited>{_NUMBERS})\]")
+_CLEARLY = "(?:explicitly |directly |specifically )?"
+_CANNOT = r"(?:cannot|can['\u2019]t|could not|couldn['\u2019]t)"
+_THE_PASSAGES = r"the (?:given |provided )?(?:passage|text|document|source|context)s?"
+_ABSENCE = re.compile(
+    # What any subject makes a statement about the passages.
+    rf"\b(?:(?:do|does|did){_NOT} {_CLEARLY}(?:mention|specify|state)|"
+    rf"(?:is|are|was|were) not {_CLEARLY}(?:mentioned|stated|specified)|"
+    rf"(?:is|are) not (?:provided|given|covered|addressed|answered) (?:in|by) {_THE_PASSAGES}|"
+    r"(?:no|insufficient|not enough) (?:\w{1,20} )?(?:information|mention|details?|indication|passage)|"
+    rf"(?:none|nothing) (?:of|in) {_THE_PASSAGES}|"
+    r"(?:unable|impossible|not possible) to (?:answer|determine|say|tell|find|provide)|"
+    rf"{_CANNOT} (?:be )?(?:answer|determin)\w*|(?:I|we) {_CANNOT} find)\b"
+    # What only the passages can fail to do.
+    r"|\b(?:passage|text|document|source|article|excerpt|context|information)s?(?: \d{1,3})? "
+    rf"(?:[\w,]{{1,20}} ){{0,3}}?(?P<said>(?:do|does|did){_NOT} {_CLEARLY}"
+    r"(?:say|provide|contain|tell|include|give|cover|address|answer|discuss|offer|explain))\b",
+    re.IGNORECASE,
+)
+
+
+def find_polarity(text: str) -> Iterator[Value]:
+    """Terms of `OPPOSITES` and negations.
+
+    The key is the word that stands for it and its likes, without a "not", and whether it has one; the unit is
+    the word that stands for its family, in which its opposites are.
+    """
+    for match in _POLARITY.finditer(text):
+        if match["state"]:
+            state = match["state"].casefold()
+            opposite = OPPOSITES[_SAME.get(state, state) if state not in OPPOSITES else state][0]
+            key = _SAME.get(opposite, opposite)
+            yield Value("polarity", *match.span(), match[0], unit=_FAMILIES.get(key, key), key=(key, 0))
+            continue
+        negated = bool(match["negated"])
+        plain = _without_not(match[0]) if negated else match[0].casefold()
+        numbers = plain == "no" and _NUMBERED.match(text, match.end())
+        if negated or not (plain in _NO_VALUES or numbers):
+            key = _SAME.get(plain, plain) or "not"
+            if negated and key == "must":  # what must not be may not be
+                key = "may"
+            yield Value(
+                "polarity", *match.span(), match[0], unit=_FAMILIES.get(key, key), key=(key, int(negated))
+            )
+
+
+def find_plain(text: str) -> Iterator[Value]:
+    """Plain "is", "has" and their likes, which are too frequent for values: those that "is not"
+    contradicts."""
+    for match in _PLAIN_VERB.finditer(text):
+        yield Value("polarity", *match.span(), match[0], unit=_FAMILIES.get("not", "not"), key=("not", 0))
+
+
+def opposites(value: Value) -> tuple[str, ...]:
+    """What makes the other statement in the place of a polarity value, written as it is."""
+    if (denied := _DENIAL.match(value.text)) is not None:  # "is never open", "are not allowed"
+        others: tuple[str, ...] = (f"{denied['verb'].strip()} {value.text[denied.end() :]}".strip(),)
+    elif value.key[1]:
+        others = (_without_not(value.text),)
+    else:
+        others = OPPOSITES.get(value.text.casefold(), ())
+    return tuple(other.capitalize() if value.text[:1].isupper() else other for other in others)
+
+
+def opposed(one: Value, other: Value) -> bool:
+    """Whether two polarity values say opposite things: "can" and "cannot", "before" and "after"."""
+    if one.kind != "polarity" or other.kind != "polarity":
+        return False
+    if one.key[0] == other.key[0]:
+        return one.key[1] != other.key[1]
+    if other.text.casefold() in {text.casefold() for text in opposites(one)}:
+        return True
+    return not (one.key[1] or other.key[1]) and frozenset((one.key[0], other.key[0])) in _OPPOSED
+
+
+def find_references(text: str) -> Iterator[Value]:
+    """Which passages a text speaks of, counted from 1; the key has each number once, in order."""
+    for match in _REFERENCE.finditer(text):
+        numbers: set[int] = set()
+        for first, last in re.findall(
+            r"(\d+)(?:(?:-|\u2013| to )(\d+))?", match["numbers"] or match["cited"]
+        ):
+            numbers.update(range(int(first), int(last or first) + 1))
+        if numbers:
+            yield Value("reference", *match.span(), match[0], key=tuple(sorted(numbers)))
+
+
+def find_absence(text: str) -> Iterator[Value]:
+    """Statements that the passages do not tell something."""
+    for match in _ABSENCE.finditer(text):
+        group = "said" if match["said"] else 0
+        yield Value("absence", *match.span(group), match[group])
+
+
+def _without_not(written: str) -> str:
+    word = written.casefold().replace("\u2019", "'")
+    return _PLAIN[word] if word in _PLAIN else re.sub(r"(?: not|n't)\Z", "", word)
+
+
+def _families() -> dict[str, str]:
+    """For each word, one that stands for all that are linked to it by opposites."""
+    families: dict[str, str] = {}
+    for one, other in (*_PAIRS, ("may", "must"), ("need to", "must")):
+        pair = {families.get(word, word) for word in (_SAME.get(one, one), _SAME.get(other, other))}
+        first = min(pair)
+        families |= dict.fromkeys(pair, first)
+        families |= {word: first for word, family in families.items() if family in pair}
+    return families
+
+
+_FAMILIES = _families()
+_OPPOSED = frozenset(
+    frozenset((_SAME.get(one, one), _SAME.get(other, other)))
+    for one, others in OPPOSITES.items()
+    for other in others
+    if not {one, other} & {*_MODALS, "need to"} and " not" not in one + other
+)
+"""Pairs of words that stand for words with an opposite."""

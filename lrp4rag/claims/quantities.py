@@ -1,0 +1,419 @@
+"""Quantities: numbers in digits and words, with money, percent, units of measure, or what they count."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+from lrp4rag.claims.bounds import qualified
+from lrp4rag.claims.units import CENTS, CURRENCIES, MONEY, PERCENT, POINTS, POUNDS, UNITS, Purse, in_base_unit
+from lrp4rag.claims.value import Precision, Value, without_overlaps
+from lrp4rag.claims.words import stop_words
+
+SCALES = {
+    **{"dozen": 12.0, "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12},
+    **{"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9},
+}
+
+FRACTION = 0.005
+"""What a half, a third and a quarter may be off, in their unit: 33 % is a third."""
+
+
+def _any_of(words: list[str]) -> str:
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+
+
+# Numbers in words: "nineteen", "forty-two", "a hundred and five", "two million three hundred thousand".
+ONES = "zero|one|two|three|four|five|six|seven|eight|nine"
+TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
+_TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
+_BELOW_100 = rf"(?:(?:{_TENS})(?:[ -](?:{ONES}))?|{TEENS}|{ONES})"
+_HUNDREDS = (
+    rf"(?:{_BELOW_100}(?: hundred(?:(?: and)? {_BELOW_100})?)?|an? hundred(?:(?: and)? {_BELOW_100})?)"
+)
+_BIG = "(?:thousand|million|billion)"
+_WORDS = rf"(?:(?:{_HUNDREDS}|an?) {_BIG}(?:(?: and)? {_HUNDREDS}(?: {_BIG})?){{0,2}}|{_HUNDREDS})"
+
+_DIGITS = (
+    r"\d{1,3}(?:[,\u00a0\u2009\u202f '\u2019]\d{3})+(?:\.\d+)?(?![\d,])"
+    r"|\d{1,3}(?:\.\d{3})+,\d\d?(?!\d)|\d+(?:\.\d+)?"  # 1.234,56
+)
+_MINUS = "-\u2010\u2011\u2012\u2013\u2212\uff0d"
+_VULGAR = r"[\u00bc-\u00be\u2150-\u215e]"
+_RATIO = r"[1-7]/[2-8](?![\d/])"
+_HALF = r"[ -]and[ -](?:(?:a|one)[ -](?:half|quarter)|three[ -]quarters)\b(?! of\b)"
+_GAP = r"[ \u00a0\u2009\u202f\u2011-]"
+_WHOLE = rf"(?:{_GAP}(?:calendar|consecutive|full|whole|more|extra|additional|US|UK|imperial) |{_GAP})?"
+_WRITTEN = (*UNITS, *MONEY, *CENTS, *PERCENT, *POINTS, *POUNDS)
+_UNIT_WORDS = ["%", "\uff05", *(word for word in _WRITTEN if re.fullmatch("[a-z. ]{3,}", word))]
+_UNIT_SIGNS = [word for word in (*UNITS, "\u20ac", "\u20b9", "\u00a2") if word not in _UNIT_WORDS]
+_RAISED = "\u2070\u00b9\u2074-\u2079"
+UNIT = rf"(?:(?:{_any_of(_UNIT_SIGNS)})|(?i:{_any_of(_UNIT_WORDS)}))(?![^\W{_RAISED}]|[\u00b2\u00b3])"
+"""A regular expression for what may stand behind digits."""
+_WORD_UNIT = rf"(?i:{_any_of(_UNIT_WORDS)})(?![^\W{_RAISED}])"  # "one m" is no metre
+_COMMA = rf"\d+,\d\d?(?={_GAP}?{UNIT})"  # 104,5 m
+_CODES = "(?:USD|EUR|GBP|CHF|JPY|INR|AUD|CAD|CNY)"
+_SCALE = (
+    r"(?P<scale>(?i:dozen|hundred|thousand|million|billion|trillion)\b|bn\b|[kK](?![\w/])"
+    r"|(?(money)[mMbB](?!\w)|m(?= ?[\u20ac$\u00a3])))"
+)
+_NUMBER = re.compile(
+    rf"(?<![\w.,/])(?P<minus>[{_MINUS}](?=[\d$\u20ac\u00a3\u00a5])|(?i:minus|negative) )?"
+    rf"(?:(?P<money>[UAC]S?\$|[$\u20ac\u00a3\u00a5\u20b9]|{_CODES}(?= ?\d)) ?(?P<debit>[{_MINUS}](?=\d))?)?"
+    rf"(?:(?P<fraction>{_VULGAR}|{_RATIO})|(?P<digits>{_COMMA}|{_DIGITS})(?P<part> ?{_VULGAR}| {_RATIO})?"
+    r"(?P<nth>st|nd|rd|th)?"
+    rf"|(?P<words>\b(?i:{_WORDS})\b))"
+    rf"(?P<half>{_HALF})?(?:{_GAP}?{_SCALE})?"
+    rf"(?:{_WHOLE}(?P<unit>(?(words){_WORD_UNIT}|{UNIT})))?(?P<late>{_HALF})?"
+)
+
+# Phrases: "half an hour", "a quarter of the staff", "an hour and a quarter", "about an hour", "twice".
+_OF_WHAT = rf"(?P<unit>million|billion|dozen|{_any_of(_UNIT_WORDS)})\b"
+_PART = re.compile(
+    r"\b(?P<part>three[ -]quarters|two[ -]thirds|(?:one|a)[ -](?:half|third|quarter)|half"
+    r"|(?:one|an?|two|three|four|five|seven|nine)[ -](?:fif|six|eigh|ten)ths?(?= of\b))"
+    rf"(?:(?: of)?(?: an?| one)?[ -]{_OF_WHAT}|(?P<of_all> of\b)|(?![-\w]| past\b))",
+    re.IGNORECASE,
+)
+_PARTS = {"half": 1 / 2, "quarter": 1 / 4, "quarters": 3 / 4, "third": 1 / 3, "thirds": 2 / 3}
+_BELOW = {"fif": 5, "six": 6, "eigh": 8, "ten": 10}
+_OUT_OF = re.compile(
+    rf"\b(?P<above>{ONES}|{TEENS}|\d{{1,3}}) (?:in|out of)(?: every)? (?P<below>{ONES}|{TEENS}|\d{{1,4}})\b"
+    r"(?! ?(?:%|years|days|months|weeks|hours|minutes))",
+    re.IGNORECASE,
+)
+_BEFORE_PART = re.compile(
+    r"\b(?:by|about|around|nearly|almost|than|over|under|roughly|to|from) \Z", re.IGNORECASE
+)
+_NO_PART = re.compile(r"\b(?:first|second|other|latter|better) \Z", re.IGNORECASE)
+_AN_HOUR = re.compile(
+    r"\b(?:an?|every) (?:(?P<dozen>dozen)|(?P<unit>hour|day|week|fortnight|month|year|decade)"
+    rf"(?P<half>{_HALF})?)\b",
+    re.IGNORECASE,
+)
+_DURING = re.compile(
+    r"\b(?:for|within|after|about|around|takes?|took|lasts?|lasted|least|most|almost|nearly|than|roughly|"
+    r"approximately|only|just|under|over) \Z",
+    re.IGNORECASE,
+)
+_TIMES = re.compile(
+    r"\b(?:(?P<twice>twice)|once"
+    r"(?= (?:(?:in )?an?|per|every|each) (?:calendar )?(?:hour|day|week|month|year)\b"
+    r"| (?:dai|week|month|year)ly\b))\b",
+    re.IGNORECASE,
+)
+
+_ITEM = re.compile(
+    r"^[ \t*#(>-]*(?P<line>\d{1,3})(?=\*{0,2}[.):]\*{0,2}[ \t])"
+    r"|(?<=[.:;!?] )(?P<running>\d{1,2})(?=[.)] )|(?<=\()(?P<bracket>\d{1,2})(?=\) )",
+    re.MULTILINE,
+)
+_GLUED = re.compile(rf"[^\W{_RAISED}]|[.,/:]\d")
+_NO_COUNT = re.compile(r"\b(?:no|any|every|each|this|that|which|another|some) \Z", re.IGNORECASE)
+_PRONOUN = re.compile(
+    r"(?= (?:of|another|who|can|could|should|must|may|has|is|was)\b|['\u2019]|[.,;:?!)]|\Z)"
+)
+_COUNTED = re.compile(r"[ -]([a-z]{3,})(?: ([a-z]{3,}))?")
+_LAST_SCALE = re.compile(r"\b(?:thousand|million|billion|trillion)\b", re.IGNORECASE)
+_RANGE = re.compile(r" ?(?:to|or|and|x|\u00d7|[-\u2010-\u2015]) ?", re.IGNORECASE)
+
+# "1 hour 30 minutes", "2 m 10 cm", "3 years and 6 months", 5'11".
+_JOINT = re.compile(r",? (?:and )?|,", re.IGNORECASE)
+_FEET = re.compile(
+    r"(?<![\w.,])(?P<feet>\d{1,2})(?:['\u2032\u2019] ?| ?(?:ft|feet|foot)\.? )(?P<inches>1[01]|\d)"
+    r"(?:[\"\u2033\u201d]| ?in\.?(?!\w)| inch(?:es)?\b)"
+)
+_CLOCKED = re.compile(r"(?<![\w.,])(?P<hours>\d{1,2}) ?h ?(?P<minutes>[0-5]\d)(?: ?m(?:in)?)?(?!\w)")
+
+# Marks that cite, and no numbers: [^1], \[2\], [1, p. 4], 【1†source】, {1}, (7), (1, 2), (ref. 2), **1**.
+_CITED = r"(?:sources?|refs?|docs?|documents?|passages?|contexts?|pages?|see|no|pp?|s)?[:.#^ ]*"
+_LISTED = r"\d{1,3}(?: ?[,;\u2013-] ?(?:pp?\. ?)?\d{1,4})"
+_MARK = re.compile(
+    rf"\[{_CITED}{_LISTED}{{0,9}}\\?\]|\{{\d{{1,2}}\}}|<sup>\[?{_LISTED}{{0,9}}\]?</sup>|\^\d{{1,2}}(?!\w)"
+    r"|\u3010[^\u3010\u3011\n]{0,80}\u3011|(?<=[^\W\d])\s?\((?P<bracket>\d{1,2})\)"
+    rf"|(?<=[\w.]) ?\((?:{_LISTED}{{1,9}}|(?=[a-z]){_CITED}{_LISTED}{{0,9}})\)"
+    r"|(?<=[\w.,!?]) ?\*\*(?P<bold>\d{1,2})\*\*(?=\s*(?:[.,;:!?]|$))"
+    r"|(?<=\d{4}[\u2013-])\d\d(?!\d)",  # 1914-18
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def find_quantities(text: str, context: str = "") -> Iterator[Value]:
+    """Quantities in the order of the text; those of a range ("20 to 60 mm") share the unit of its end.
+
+    "Pounds" are money where `text` or `context` has signs of it, and a weight elsewhere.
+    """
+    purse = Purse.of(text, context)
+    found = [*_compounds(text), *_numbers(text, purse), *_parts(text, purse), *_phrases(text, purse)]
+    finite = sorted(
+        (one for one in found if math.isfinite(one.amount)), key=lambda one: (one.start, -one.end)
+    )
+    whole = _joined_units(text, list(_with_units_of_ranges(text, without_overlaps(finite), purse)))
+    for one in _with_bounds_of_ranges(text, whole):
+        yield qualified(text, one)
+
+
+def _numbers(text: str, purse: Purse) -> Iterator[Value]:
+    items = {match.start(match.lastgroup or 0) for match in _ITEM.finditer(text)}
+    items |= {
+        place for match in _MARK.finditer(text) if _cites(text, match) for place in range(*match.span())
+    }
+    for match in _NUMBER.finditer(text):
+        if match.start() in items or _GLUED.match(text, match.end()) or _is_pronoun(text, match):
+            continue
+        amount = value = _amount(match)
+        step, factor = _step(match), 1.0
+        zeros = _zeros(amount, step)
+        if match["nth"]:
+            unit = "ordinal"
+        elif match["money"]:
+            unit = MONEY[match["money"].casefold()]
+        else:
+            amount, unit, factor = in_base_unit(amount + _fraction(match["late"]), match["unit"] or "", purse)
+        precision = Precision(step * factor, zeros * factor, _digits(match, value), factor)
+        noun = "" if unit else _noun(text, match.end())
+        yield Value("quantity", *match.span(), match[0], amount, unit, noun, precision=precision)
+
+
+def _cites(text: str, match: re.Match[str]) -> bool:
+    """Whether a number in brackets, or in bold, is a mark: "five (5)" repeats a word, "(5) wash" counts."""
+    if match["bracket"] is None:
+        return True
+    word = re.search(r"[^\W\d]+\Z", text[max(match.start() - 20, 0) : match.start()].rstrip())
+    return not (word and re.fullmatch(rf"(?:{_BELOW_100}|hundred|thousand|million)", word[0], re.IGNORECASE))
+
+
+def _step(match: re.Match[str]) -> float:
+    """Half of the last place that is written, in the unit of the number; 1 % of a fraction."""
+    if match["fraction"] or match["part"] or match["half"]:
+        return FRACTION
+    scale = (match["scale"] or "").casefold()
+    decimals = _plain_digits(match["digits"] or "").partition(".")[2]
+    return 0.5 * 10.0 ** -len(decimals) * (1.0 if scale in ("", "dozen") else SCALES[scale])
+
+
+def _zeros(amount: float, step: float) -> float:
+    """Half of the last place of a whole number that is no zero."""
+    if not math.isfinite(amount) or amount != round(amount) or abs(amount) < 10 or step < 0.5:
+        return step
+    digits = f"{abs(round(amount))}"
+    return max(step, 0.5 * 10.0 ** (len(digits) - len(digits.rstrip("0"))))
+
+
+def _digits(match: re.Match[str], amount: float) -> int:
+    """How many digits are significant."""
+    written = _plain_digits(match["digits"] or "") or f"{amount:.0f}"
+    return max(len(written.replace(".", "").strip("-0")), 1)
+
+
+def _plain_digits(written: str) -> str:
+    """Digits with a point before the decimals and no other signs."""
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d\d?|\d+,\d\d?", written):
+        written = written.replace(".", "").replace(",", ".")
+    return re.sub(r"[^\d.]", "", written)
+
+
+def _amount(match: re.Match[str]) -> float:
+    """The number before its unit; not a number where the words make none."""
+    words, digits = match["words"], match["digits"]
+    number = _of_words(words) if words else float(_plain_digits(digits or "0"))
+    number += _fraction(match["fraction"]) + _fraction(match["part"]) + _fraction(match["half"])
+    number *= SCALES[match["scale"].casefold()] if match["scale"] else 1.0
+    return -number if match["minus"] or match["debit"] else number
+
+
+def _of_words(words: str) -> float:
+    from text_to_num import text2num
+
+    try:
+        return float(text2num(re.sub(r"\Aan? ", "one ", words.casefold()), "en"))
+    except ValueError:
+        return math.nan
+
+
+def _of_words_or_digits(written: str) -> float:
+    return float(written) if written.isdigit() else _of_words(written)
+
+
+def _fraction(written: str | None) -> float:
+    """What a sign, a ratio or words such as " and a half" add."""
+    if not written:
+        return 0.0
+    plain = written.strip()
+    if len(plain) == 1:
+        return unicodedata.numeric(plain)
+    if "/" in plain:
+        above, below = plain.split("/")
+        return int(above) / int(below)
+    words = re.split(r"[ -]", plain.casefold())
+    if (parts := _BELOW.get(words[-1].rstrip("s").removesuffix("th"))) is not None:
+        return (1 if words[0] in ("a", "an") else ONES.split("|").index(words[0])) / parts
+    return _PARTS[words[-1]]
+
+
+def _parts(text: str, purse: Purse) -> Iterator[Value]:
+    """Fractions of a unit ("half an hour"), of a scale ("half a million") or of anything else, in percent."""
+    for match in _OUT_OF.finditer(text):
+        above, below = (_of_words_or_digits(match[group]) for group in ("above", "below"))
+        if 0 < above < below:
+            exact = Precision.around(FRACTION, 100.0)
+            yield Value("quantity", *match.span(), match[0], 100 * above / below, "%", precision=exact)
+    for match in _PART.finditer(text):
+        before = text[max(match.start() - 12, 0) : match.start()]
+        part, what, end = _fraction(match["part"]), (match["unit"] or "").casefold(), match.end()
+        if what in SCALES:
+            amount, unit, factor = part * SCALES[what], "", SCALES[what]
+        elif what:
+            amount, unit, factor = in_base_unit(part, what, purse)
+        elif _NO_PART.search(before) or not (_tells_a_share(match) or _BEFORE_PART.search(before)):
+            continue
+        else:
+            amount, unit, factor = 100 * part, "%", 100.0
+        exact = Precision.around(2 * FRACTION, factor)
+        yield Value("quantity", match.start(), end, text[match.start() : end], amount, unit, precision=exact)
+
+
+def _tells_a_share(match: re.Match[str]) -> bool:
+    """Unlike "a quarter", which may say how often, or "a third", which may be the third one."""
+    return bool(match["of_all"]) or not re.match(r"a\b", match["part"], re.IGNORECASE)
+
+
+def _phrases(text: str, purse: Purse) -> Iterator[Value]:
+    for match in _AN_HOUR.finditer(text):
+        if match["dozen"]:
+            yield Value("quantity", *match.span(), match[0], 12.0, "", _noun(text, match.end()))
+        elif match["half"] or _DURING.search(text[max(match.start() - 15, 0) : match.start()]):
+            # "An hour" alone says how often.
+            amount, unit, factor = in_base_unit(1 + _fraction(match["half"]), match["unit"], purse)
+            exact = Precision.around(FRACTION, factor)
+            yield Value("quantity", *match.span(), match[0], amount, unit, precision=exact)
+    for match in _TIMES.finditer(text):
+        yield Value("quantity", *match.span(), match[0], 2.0 if match["twice"] else 1.0, "", "time")
+
+
+def _is_pronoun(text: str, match: re.Match[str]) -> bool:
+    """Whether a "one" counts nothing: "no one", "one of them", "one's"."""
+    if match[0].lower() != "one":
+        return False
+    before = text[max(match.start() - 10, 0) : match.start()]
+    return bool(
+        _NO_COUNT.search(before) or (_PRONOUN.match(text, match.end()) and not before.endswith("to "))
+    )
+
+
+def _noun(text: str, end: int) -> str:
+    """What follows a number, in the singular: "25 working days" counts "working day"."""
+    match = _COUNTED.match(text, end)
+    words = [word for word in match.groups() if word] if match else []
+    if words and words[0] in stop_words():
+        return ""
+    return re.sub(r"(?<!s)s\Z", "", " ".join(word for word in words if word not in stop_words()))
+
+
+def _with_scales_of_ranges(text: str, found: list[Value]) -> Iterator[Value]:
+    for one, after in pairwise([*found, None]):
+        if one is not None:
+            factor = _scale_of_range(one, after) if after is not None and _joined(text, one, after) else 1.0
+            exact = one.precision.scaled(factor, one.precision.factor)
+            yield replace(one, amount=one.amount * factor, precision=exact)
+
+
+def _with_bounds_of_ranges(text: str, found: list[Value]) -> list[Value]:
+    """The same with the ends of "10 to 20 days" as half lines: 15 days are within."""
+    ends = list(found)
+    for k, (one, other) in enumerate(pairwise(found)):
+        joint = text[one.end : other.start].strip().lower()
+        if joint not in ("or", "x", "\u00d7") and one.amount < other.amount and _joined(text, one, other):
+            ends[k] = replace(ends[k], precision=replace(ends[k].precision, bound="least"))
+            ends[k + 1] = replace(other, precision=replace(other.precision, bound="most"))
+    return ends
+
+
+def _with_units_of_ranges(text: str, found: list[Value], purse: Purse) -> Iterator[Value]:
+    for k, one in enumerate(_with_scales_of_ranges(text, found)):
+        before, after = found[k - 1] if k else None, found[k + 1] if k + 1 < len(found) else None
+        if after is not None and after.unit and not one.unit and _joined(text, one, after):
+            unit = _NUMBER.match(after.text)
+            amount, name, factor = in_base_unit(one.amount, (unit and unit["unit"]) or "", purse)
+            exact = one.precision.scaled(factor, factor)
+            yield replace(one, amount=amount, unit=name or after.unit, noun="", precision=exact)
+        elif before is not None and _has_sign(before) and not one.unit and _joined(text, before, one):
+            yield replace(one, unit=before.unit, noun="")
+        else:
+            yield one
+
+
+def _scale_of_range(one: Value, after: Value) -> float:
+    """A million in "3 to 4 million", 1 in "900 to 1 million"."""
+    scale = _LAST_SCALE.search(after.text)
+    if scale is None or _LAST_SCALE.search(one.text):
+        return 1.0
+    factor = SCALES[scale[0].casefold()]
+    return factor if one.amount * factor < after.amount else 1.0
+
+
+def _joined(text: str, one: Value, other: Value) -> bool:
+    """Whether only "to", a dash or the like stands between; an "and" needs "between" before."""
+    if other.start - one.end > 5 or not (match := _RANGE.fullmatch(text, one.end, other.start)):
+        return False
+    return match[0].strip().lower() != "and" or text[max(one.start - 8, 0) : one.start].lower() == "between "
+
+
+def _has_sign(value: Value) -> bool:
+    """Whether a currency stands before its number."""
+    return value.unit in MONEY.values() and not value.text[:1].isalnum()
+
+
+def _compounds(text: str) -> Iterator[Value]:
+    """Heights in feet and inches, and durations such as "1h30"."""
+    for match in _FEET.finditer(text):
+        inch = 0.0254
+        amount = (12 * int(match["feet"]) + int(match["inches"])) * inch
+        yield Value(
+            "quantity",
+            *match.span(),
+            match[0],
+            amount,
+            "meter",
+            precision=Precision(inch / 2, inch / 2, 2, inch),
+        )
+    for match in _CLOCKED.finditer(text):
+        amount = 3600.0 * int(match["hours"]) + 60.0 * int(match["minutes"])
+        yield Value("quantity", *match.span(), match[0], amount, "second", precision=Precision(30, 30, 3, 60))
+
+
+def _joined_units(text: str, found: list[Value]) -> list[Value]:
+    """The same with "1 hour 30 minutes" as one: a part of the unit before it follows."""
+    joined: list[Value] = []
+    for one in found:
+        before = joined[-1] if joined else None
+        if before is not None and _is_part(text, before, one):
+            start = before.start
+            joined[-1] = replace(
+                before,
+                end=one.end,
+                text=text[start : one.end],
+                amount=before.amount + (one.amount if one.unit else one.amount / 100),
+                precision=replace(one.precision, digits=before.precision.digits + one.precision.digits),
+            )
+        else:
+            joined.append(one)
+    return joined
+
+
+def _is_part(text: str, one: Value, other: Value) -> bool:
+    """Whether a second quantity is less than one unit of the first, and joined to it."""
+    if one.unit in CURRENCIES and not other.unit:  # "twelve pounds fifty"
+        after = re.match(r"\s*(?:[.,;:!?)]|$|(?:a|an|per|each|for|in)\b)", text[other.end : other.end + 8])
+        whole = one.amount.is_integer() and other.precision.step == 0.5
+        return text[one.end : other.start] == " " and whole and 10 <= other.amount < 100 and bool(after)
+    if one.unit != other.unit or one.unit in ("", "%", "points", "ordinal", "kelvin") or other.amount <= 0:
+        return False
+    if other.end - one.start > 60 or not _JOINT.fullmatch(text, one.end, other.start):
+        return False
+    first, second = one.precision.factor, other.precision.factor
+    return second < first and other.amount < first and not text[one.start : one.end].startswith("half")

@@ -1,0 +1,230 @@
+"""`Value`: a stretch of text that can contradict another: a quantity, a date, a name, a "not"."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from lrp4rag.claims.units import dimension
+
+Key = tuple[str | int | None, ...]
+Bound = Literal["", "least", "most"]
+"""Of "at least", "more than" and of "at most", "up to": a half line, not an amount."""
+Kind = Literal["quantity", "date", "time", "period", "name", "polarity", "reference", "absence"]
+"""What is compared with what: a value contradicts values of its own kind only.
+
+* `quantity`: a number with what it counts or measures; money, percentages and durations too.
+* `date`, `time`: of a calendar or a clock. `period`: how often ("per month", "weekly").
+* `name`: of people, places, products, and identifiers ("E4").
+* `polarity`: words whose opposite is another statement ("not", "before", "only").
+* `reference`: which passage is meant ("Passage 2"). `absence`: that the passages do not tell something.
+"""
+
+
+ROUNDED, EXACT = 0.05, 0.02
+"""Relative difference up to which an amount rounds one with more decimals, or one with more digits before
+its zeros: 61 m and 61.4 m, 5 million and 4.98 million."""
+HEDGED, FREELY = 0.05, 0.1
+"""The same with "about" or "nearly", whatever is written, and as far as the zeros of the amount reach."""
+CONVERTED, ZEROS = 0.01, 0.03
+"""The same of two units of measure: 8 km and 5 miles, 61.4 m and 200 feet."""
+WORDS, FEW = 0.125, 20.0
+"""The same of "about an hour" and "nearly half", and up to which count "about" means one more or less."""
+NEAR = 1.5
+"""Times by which a source may be more than what a claim has with "more than": nobody says "at least 8 hours"
+of 7 days."""
+SAME_MONTHS = 0.035
+"""The same of durations in months or years and in days: 6 months, 180 days."""
+DEGREES = 0.6
+"""Kelvins between temperatures in Celsius and in Fahrenheit that agree."""
+WORKDAYS, WEEKEND = 7, 8
+"""In the place of a day of the week."""
+_SMALL = 1e-4
+_DAY = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """How exactly a quantity is written, in its base unit.
+
+    * `step`: half of its last written place: 0.5 m of "61 m", 500,000 of "5 million".
+    * `zeros`: half of its last place that is no zero before the decimal point: 50 of "1,300".
+    * `digits`: how many significant digits are written; `factor`: base units to the unit it is written in.
+    * `bound`, `hedged`: "at least" or "up to", and "about", before or behind it;
+      `loss`: a "loss of" it may have a minus elsewhere.
+    """
+
+    step: float = 0.0
+    zeros: float = 0.0
+    digits: int = 1
+    factor: float = 1.0
+    bound: Bound = ""
+    hedged: bool = False
+    loss: bool = False
+
+    @classmethod
+    def around(cls, room: float, factor: float) -> Precision:
+        """Of a fraction or a word, which may be off by so much of a unit."""
+        return cls(room * factor, room * factor, 1, factor)
+
+    def scaled(self, by: float, factor: float) -> Precision:
+        """The same of an amount that is so many times as large, written in a unit of that `factor`."""
+        return replace(self, step=self.step * by, zeros=self.zeros * by, factor=factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Characters `start` to `end` (exclusive) of a text, that `text`, and what it comes to.
+
+    * `amount`: of a quantity, in `unit`; always finite there, not a number for the other kinds.
+    * `unit`: of a quantity, its base unit ("second", "meter", "EUR", "%"; "" for a plain count). Of other
+      kinds, a class within which values are compared: "weekday", "decade", "code", or the family of a
+      polarity word.
+    * `noun`: what a plain count counts ("working day"), where it can be told.
+    * `key`: the normal form of anything else: (year, month, day, weekday) of a date, words of a name, minutes
+      of a time (and 12 where the clock's half of the day is not told).
+    * `precision`: of a quantity, how exactly it is written.
+    """
+
+    kind: Kind
+    start: int
+    end: int
+    text: str
+    amount: float = math.nan
+    unit: str = ""
+    noun: str = ""
+    key: Key = ()
+    precision: Precision = Precision()
+
+    def shifted(self, by: int) -> Value:
+        """The same, of a text that has `by` more characters before it."""
+        return replace(self, start=self.start + by, end=self.end + by)
+
+
+def comparable(one: Value, other: Value) -> bool:
+    """Whether they could answer the same question: of one kind, and quantities of one dimension."""
+    if one.kind == "date" == other.kind:
+        return _calendar(one.unit) == _calendar(other.unit)
+    return one.kind == other.kind and dimension(one.unit) == dimension(other.unit)
+
+
+def _calendar(unit: str) -> str:
+    """Days, decades and centuries lie on one line; weekdays and quarters of a year do not."""
+    return unit if unit in ("weekday", "quarter") else ""
+
+
+def agree(claim: Value, source: Value) -> bool:
+    """Whether a claim's value follows from a source's: "two weeks" from "14 days", "3 Sept" from
+    "3 September 2021", "Harmsen" from "Piet Harmsen".
+
+    Reflexive, but of quantities not symmetric: a claim may round what its source has, or bound it, and not
+    the other way round: "about 5 million" and "more than 4 million" follow from "4.98 million". Nor is it
+    transitive: "March" agrees with each of its days.
+    """
+    if not comparable(claim, source):
+        return False
+    if claim.kind == "quantity":
+        return _follows(claim, source)
+    if claim.kind == "date":
+        return _same_date(claim, source)
+    if claim.kind == "time":
+        return _same_time(claim.key, source.key)
+    if claim.kind == "name":
+        return _same_name(claim.key, source.key)
+    return claim.key == source.key
+
+
+def _follows(claim: Value, source: Value) -> bool:
+    if claim.unit != source.unit:
+        return False
+    if close(claim, source):
+        return True
+    bound = "" if source.precision.bound else claim.precision.bound
+    if not bound:
+        return False
+    low, high = sorted((claim.amount, source.amount))
+    near = low > 0 and high <= NEAR * low
+    return near and (source.amount > claim.amount if bound == "least" else source.amount < claim.amount)
+
+
+def close(claim: Value, source: Value) -> bool:
+    """Whether a claim's amount is the source's, at the precision with which it is written.
+
+    A claim is as exact as its last written place; with more zeros than the source has it is rounded; "about"
+    and another unit of measure give it more room.
+    """
+    apart, size = abs(claim.amount - source.amount), max(abs(claim.amount), abs(source.amount))
+    if apart <= _SMALL * size:
+        return True
+    own, other = claim.precision, source.precision
+    if claim.amount * source.amount < 0:
+        if not (own.loss or other.loss):
+            return False
+        apart = abs(abs(claim.amount) - abs(source.amount))
+    room = min(own.step, ROUNDED * size)
+    if other.digits > own.digits + 1:
+        room = max(room, min(own.zeros, EXACT * size))
+    if own.hedged or other.hedged:
+        room = max(room, HEDGED * size, min(own.zeros, FREELY * size))
+        if own.digits == 1 and own.step < _SMALL**0.5 * own.factor:  # "about an hour", "nearly half"
+            room = max(room, WORDS * size)
+        elif own.step == 0.5 and size <= FEW:
+            room = max(room, 1.0)
+    if own.factor != other.factor:
+        room = max(room, CONVERTED * size, min(max(own.zeros, other.zeros), ZEROS * size))
+        if claim.unit == "second" and (own.factor > 28 * _DAY) != (other.factor > 28 * _DAY):
+            room = max(room, SAME_MONTHS * size)
+    if claim.unit == "kelvin":  # zero is no zero there
+        room = max(own.step, DEGREES * (own.factor != other.factor), 1.5 * own.hedged)
+    return apart <= room * (1 + 1e-9)
+
+
+def without_overlaps(values: Iterable[Value]) -> list[Value]:
+    """Those that share no character with one that comes before them in `values`; linear in the text."""
+    taken = bytearray()
+    kept = []
+    for one in values:
+        taken.extend(bytes(max(one.end - len(taken), 0)))
+        if taken.find(1, one.start, one.end) < 0:
+            taken[one.start : one.end] = b"\1" * (one.end - one.start)
+            kept.append(one)
+    return kept
+
+
+def _same_date(one: Value, other: Value) -> bool:
+    """All parts that both have are equal, and there is such a part; a year lies in its decade and century."""
+    if one.unit == "weekday":
+        return bool(_days(one.key) & _days(other.key))
+    span = max(_YEARS.get(one.unit, 1), _YEARS.get(other.unit, 1))
+    both = [(a, b) for a, b in zip(one.key, other.key, strict=True) if a is not None and b is not None]
+    if span > 1:
+        years = one.key[0], other.key[0]
+        return (
+            isinstance(years[0], int) and isinstance(years[1], int) and years[0] // span == years[1] // span
+        )
+    return bool(both) and all(a == b for a, b in both)
+
+
+def _days(key: Key) -> frozenset[int]:
+    """Days of the week, 0 to 6: those of "weekends", or one."""
+    day = int(key[3] or 0)
+    return {WORKDAYS: frozenset(range(5)), WEEKEND: frozenset((5, 6))}.get(day, frozenset((day,)))
+
+
+_YEARS = {"decade": 10, "century": 100}
+
+
+def _same_time(one: Key, other: Key) -> bool:
+    """The same minute, of half a day where one does not tell which half."""
+    first, second = int(one[0] or 0), int(other[0] or 0)
+    return first == second or (len(one + other) > 2 and (first - second) % 720 == 0)
+
+
+def _same_name(one: Key, other: Key) -> bool:
+    """One has all the words of the other, or is its initials."""
+    if set(one) <= set(other) or set(other) <= set(one):
+        return True
+    fewer, more = sorted((one, other), key=len)
+    return len(fewer) == 1 and str(fewer[0]) == "".join(str(word)[:1] for word in more)

@@ -1,0 +1,37 @@
+"""A value in the writing of another: the same words with another number."""
+
+from __future__ import annotations
+
+import re
+
+from lrp4rag.claims.quantities import ONES, TEENS
+from lrp4rag.claims.value import Value
+
+SMALL_NUMBERS = [*ONES.split("|"), *TEENS.split("|"), "twenty"]
+"""Words of 0 to 20."""
+_ONES = "|".join(SMALL_NUMBERS[1:10])
+DIGITS = re.compile(r"\d[\d,\u202f]*(?:\.\d+)?")
+NUMBER_WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(SMALL_NUMBERS)})\b(?![ -](?:{_ONES})\b)", re.IGNORECASE)
+
+
+def as_written(value: Value, other: Value) -> str | None:
+    """`value`'s text with the number of `other`, in digits or words as before; None where that fails."""
+    number = DIGITS.search(other.text) or NUMBER_WORD.search(other.text)
+    own = DIGITS.search(value.text) or NUMBER_WORD.search(value.text)
+    if number is None or own is None or number[0].lower() == own[0].lower():
+        return None
+    return value.text[: own.start()] + cased(number[0], own[0]) + value.text[own.end() :]
+
+
+def cased(text: str, like: str) -> str:
+    """The text with a capital where `like` has one."""
+    return text.capitalize() if like[:1].isupper() else text
+
+
+def number_of(value: Value) -> float | None:
+    """The first number that is written in a value, in digits or as a word, whatever its unit."""
+    if (digits := DIGITS.search(value.text)) is not None:
+        return float(re.sub(r"[,\u202f]", "", digits[0]))
+    if (word := NUMBER_WORD.search(value.text)) is not None:
+        return float(SMALL_NUMBERS.index(word[0].lower()))
+    return None

@@ -1,0 +1,1 @@
+"""The guardrail: policy, checks, service, audit log, monitoring, red team, adapters and cluster."""

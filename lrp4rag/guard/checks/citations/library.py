@@ -1,0 +1,213 @@
+"""`Library`: the retrieved passages, as citations name them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+
+from lrp4rag.claims import Value, find_values
+from lrp4rag.claims.words import content_words
+from lrp4rag.guard.checks.citations.citation import Part
+from lrp4rag.guard.checks.citations.labels import Label, parts_of, same_standard, within
+from lrp4rag.source import Source
+from lrp4rag.util.text import normal, visible, words_of
+
+VERSION = r"(?:[vV]\.? ?|[vV]ersion |[rR]ev(?:ision|\.)? )(?P<version>\d{1,4}(?:\.\d{1,4}){0,3})"
+_VERSION = re.compile(rf",? ?\(?\b{VERSION}\)?")
+_BARE = re.compile(r",? \(?(?P<version>\d{1,3}(?:\.\d{1,3}){1,3})\)?\Z")
+"""A version without a word for it, at the end of a name: "Leave Policy 3.1"."""
+_MOST_PARTS = 200
+MOST = 0.6
+"""Part of the content words of a quotation that a passage must have."""
+_SMALL = frozenset(("the", "a", "an", "our", "of", "on", "for", "and", "in", "to"))
+
+
+class Library:
+    """What passages are called: by number, id, title, and the parts of documents that they have; `asked` is
+    the question, which may name what an answer then names too."""
+
+    def __init__(
+        self, sources: Sequence[Source], tick: Callable[[], None] = lambda: None, asked: str = ""
+    ) -> None:
+        self._asked = visible(asked)
+        self._tick = tick
+        self._known: dict[tuple[str, str], tuple[int, ...]] = {}
+        self.texts = [visible(source.read) for source in sources]
+        self._sources = sources
+        self.known = [_known_of(source) for source in sources]
+        self._ids = {source.id.casefold(): number for number, source in enumerate(sources) if source.id}
+        self._titles = [_words(source.title or "") for source in sources]
+        self._parts = [parts_of(text) for text in self.texts]
+        self._all = [_plain(text) for text in self.texts]
+        self._capitals = ["".join(re.findall(r"\b[A-Z](?=[a-z])", text)) for text in self.texts]
+
+    @property
+    def titles(self) -> Iterator[str]:
+        """Titles without their versions."""
+        return (_without_version(source.title) for source in self._sources if source.title)
+
+    @property
+    def ids(self) -> Iterator[str]:
+        return (source.id for source in self._sources if source.id)
+
+    def whole(self, numbers: Sequence[int]) -> tuple[Part, ...]:
+        return tuple(Part(number, 0, len(self.texts[number])) for number in numbers)
+
+    def numbered(self, number: int) -> int | None:
+        """The passage that counts as `number` from 1, or has it for an id; None for none."""
+        return number - 1 if 1 <= number <= len(self.texts) else self.with_id(str(number))
+
+    def with_id(self, written: str) -> int | None:
+        return self._ids.get(written.casefold())
+
+    def says(self, phrase: str) -> bool:
+        """Whether a passage has these words, whatever their case."""
+        plain = _plain(phrase)
+        return bool(plain) and bool(
+            self._once("says", plain, lambda: (k for k, text in enumerate(self._all) if plain in text))
+        )
+
+    def finds(self, pattern: re.Pattern[str]) -> bool:
+        """Whether a pattern is in a passage or in the question."""
+        return any(pattern.search(text) for text in (*self.texts, self._asked))
+
+    def mentions(self, phrase: str) -> bool:
+        """Whether a passage, what is known of it, or the question has these words, whatever their case."""
+        plain = _plain(phrase)
+        known = (_plain(text) for text in (*self.known, self._asked))
+        return self.says(phrase) or any(plain in text for text in known) or self.with_id(phrase) is not None
+
+    def has_word(self, stem: str) -> bool:
+        """Whether a passage, what is known of it, or the question has a word with this stem."""
+        return stem in self._stems
+
+    def has_name(self, written: str) -> bool:
+        """Whether a passage or the question has these characters as a word: "WHO" is no "who"."""
+        return self.finds(re.compile(rf"(?<!\w){re.escape(written)}(?!\w)"))
+
+    @cached_property
+    def _stems(self) -> frozenset[str]:
+        return content_words("\n".join([*self.texts, *self.known, self._asked, *self.ids]))
+
+    def quotes(self, words: str) -> bool:
+        """Whether a passage or the question has most of the words of a quotation."""
+        wanted = content_words(words)
+        texts = (*self.texts, self._asked)
+        return not wanted or any(len(wanted & content_words(text)) >= MOST * len(wanted) for text in texts)
+
+    @cached_property
+    def dates(self) -> list[Value]:
+        """Those of the passages, of what is known of them, and of the question."""
+        texts = (*self.texts, *self.known, self._asked)
+        return [one for text in texts for one in find_values(text) if one.kind == "date"]
+
+    def says_exactly(self, written: str) -> bool:
+        """Whether a passage has these characters."""
+        return bool(
+            self._once(
+                "exactly", written, lambda: (k for k, text in enumerate(self.texts) if written in text)
+            )
+        )
+
+    def named(self, name: str) -> tuple[int, ...]:
+        """The passages of a document, or else those that speak of it."""
+        return self.titled(name) or self.mentioned(name)
+
+    def titled(self, name: str) -> tuple[int, ...]:
+        """The passages of a document: those whose title has all the words of its name, or else is part of it
+        where some passage says the rest. A version counts where both have one."""
+        return self._once("titled", name, lambda: self._titled(name))
+
+    def mentioned(self, name: str) -> tuple[int, ...]:
+        """The passages that have a name, or the words that its capitals stand for."""
+        return self._once("mentioned", name, lambda: self._mentioned(name))
+
+    def _once(self, way: str, text: str, look: Callable[[], Iterable[int]]) -> tuple[int, ...]:
+        """What looking finds, which is done once for each text."""
+        self._tick()
+        if (way, text) not in self._known:
+            self._known[way, text] = tuple(look())
+        return self._known[way, text]
+
+    def _titled(self, name: str) -> list[int]:
+        wanted, version = _words(name), _version(name)
+        found = [k for k, title in enumerate(self._titles) if wanted and wanted <= title]
+        if not found:
+            found = [
+                k
+                for k, title in enumerate(self._titles)
+                if len(title) > 1 and title <= wanted and all(map(self.says, wanted - title))
+            ]
+        return [k for k in found if not version or self._version(k) in ("", version)]
+
+    def _mentioned(self, name: str) -> list[int]:
+        phrase = re.compile(rf"(?<!\w){re.escape(_plain(name))}(?!\w)")
+        acronym = name if name.isupper() and len(name) > 2 else None
+        return [
+            k
+            for k, text in enumerate(self._all)
+            if phrase.search(text) or (acronym is not None and acronym in self._capitals[k])
+        ]
+
+    def parts(self, label: Label, among: Sequence[int] | None) -> tuple[tuple[Part, ...], tuple[str, ...]]:
+        """What stands under a label in some passages (all for None), and which of its numbers are in none."""
+        self._tick()
+        passages = range(len(self.texts)) if among is None else among
+        if label.standard is not None:
+            passages = [k for k in passages if any(same_standard(label, one) for one, _, _ in self._parts[k])]
+            if not passages or not label.numbers:
+                return self.whole(passages), () if passages else ("",)
+        found, missing = [], []
+        for number in label.numbers:
+            some = [
+                Part(k, start, end)
+                for k in passages
+                for one, start, end in self._parts[k]
+                if self._matches(label, one) and any(_is_part(number, other) for other in one.numbers)
+            ]
+            found += some
+            missing += [] if some else [number]
+        return tuple(found[:_MOST_PARTS]), tuple(missing)
+
+    @staticmethod
+    def _matches(label: Label, one: Label) -> bool:
+        if label.standard is not None and one.standard is not None:
+            return same_standard(label, one)
+        return one.family == label.family
+
+    def _version(self, number: int) -> str:
+        source = self._sources[number]
+        return _version(source.title or "") or (source.version or "").lower().lstrip("v. ")
+
+
+def _is_part(number: str, other: str) -> bool:
+    """Whether a cited number is one that a passage has: 4 where it has 4.2, 17(1) where it has 17."""
+    return within(other, number) or ("(" in number and within(number, other))
+
+
+def _known_of(source: Source) -> str:
+    """Version and dates of a passage, on a line each. A version that is a small number is left out: it would
+    stand for any such number of a claim; one may be a date in short ("2024-02")."""
+    version = source.version or ""
+    written = f"{version}-01" if re.fullmatch(r"(?:19|20)\d\d-\d\d", version) else version
+    small = re.fullmatch(r"\D*\d{1,3}\D*", version)
+    found = ("" if small else written, source.effective, source.expires)
+    return "\n".join(visible(text) for text in found if text)
+
+
+def _plain(text: str) -> str:
+    return " ".join(map(normal, text.casefold().split()))
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(words_of(_without_version(name))) - _SMALL
+
+
+def _version(name: str) -> str:
+    match = _VERSION.search(name) or _BARE.search(name)
+    return match["version"] if match else ""
+
+
+def _without_version(name: str) -> str:
+    return _BARE.sub("", _VERSION.sub("", name))

@@ -1,0 +1,232 @@
+"""Citations by name: titles, ids, links and footnotes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from lrp4rag.guard.checks.citations.citation import Citation, Format, Part
+from lrp4rag.guard.checks.citations.context import (
+    in_brackets,
+    is_announced,
+    is_cited,
+    is_quoted,
+    is_wrapped,
+    speaks_on,
+    with_marks,
+)
+from lrp4rag.guard.checks.citations.library import VERSION, Library
+from lrp4rag.guard.checks.citations.marks import find_marks, find_passages
+from lrp4rag.util.text import one_line
+
+_NOUNS = frozenset(
+    re.findall(
+        r"\w+",
+        """policy policies guideline guidelines guide handbook manual act regulation regulations
+        directive standard standards procedure procedures report agreement contract charter code
+        runbook playbook faq sheet memo memorandum statute law bill treaty convention terms
+        notice circular bulletin whitepaper paper plan framework protocol specification rules
+        addendum catalogue brochure guidance instruction instructions strategy review commentary
+        study decision ordinance constitution leaflet factsheet datasheet documentation""",
+    )
+)
+_NO_START = frozenset(
+    re.findall(
+        r"\w+",
+        """according to under as per see in our the this that your its a an source sources while
+        and but for of on by from with both if when since because cf also reference references
+        based document passage""",
+    )
+)
+_SMALL_NOUN = "|".join(sorted(_NOUNS, key=len, reverse=True))
+_WORD = r"[A-Z][\w'\u2019&/-]{0,40}"
+_NAME = re.compile(
+    rf"(?<!\w){_WORD}(?: (?:(?:of|on|and|for|the|to|in) ){{0,2}}{_WORD}){{0,7}}(?: (?:{_SMALL_NOUN})\b)?"
+)
+_QUOTED = re.compile(
+    r"[\"\u201c](?P<name>[^\"\u201c\u201d\n]{3,120})[\"\u201d]|(?<!\*)\*(?P<star>[^*\n]{3,120})\*(?!\*)"
+)
+_SUFFIX = re.compile(rf",? \(?{VERSION}\)?| \d{{1,3}}(?:\.\d{{1,3}}){{1,3}}(?![\w%]| ?[-\u2013])")
+_PREFIX = re.compile(rf"\b{VERSION} of (?:the |our )?\Z")
+_YEAR = re.compile(r",? \(?(?:19|20)\d\d\b\)?(?![/-]\d)")
+_NUMBER = re.compile(r",? (?:No\.? ?)?\d{1,4}[/-]\d{1,4}(?:[/-]\d{1,4})?\b(?: \([A-Z]{1,6}\))?")
+_LINK = re.compile(
+    r"\[(?P<text>\[?[^\[\]\n]{1,300}\]?)\]\((?P<target>[^()\s]{1,1000})(?: \"[^\"\n]{0,200}\")?\)"
+)
+_FOOTNOTE = re.compile(r"\[\^(?P<label>[\w-]{1,30})\]")
+_UNKNOWN_ID = re.compile(r"(?<=[\[(])[A-Za-z]{1,20}[-_#][A-Za-z0-9_.-]{0,30}\d(?=[\])]|, )")
+_SHAPES = 50
+
+
+def find_links(text: str, library: Library) -> Iterator[Citation]:
+    """Markdown links, but for addresses that the passages themselves have, and those that are no source."""
+    for match in _LINK.finditer(text):
+        target, words = match["target"], match["text"].strip("[]*_\"' ")
+        if re.match(r"(?:mailto|tel|javascript|data):", target, re.I):
+            continue
+        known = _by_target(target, library) or named_by(words, library)
+        if known is not None:
+            yield Citation(*match.span(), "link", *known, inline=_is_inline(text, match))
+        elif not (target.startswith("#") or library.says_exactly(target.rstrip("/"))):
+            yield Citation(
+                *match.span(), "link", missing=one_line(target, 60), inline=_is_inline(text, match)
+            )
+
+
+def find_footnotes(text: str, library: Library, definitions: dict[str, str]) -> Iterator[Citation]:
+    """Footnote marks: they cite what their definition names, or else the passage of their number."""
+    for match in _FOOTNOTE.finditer(text):
+        label = match["label"]
+        known = named_by(definitions.get(label, ""), library)
+        if known is None and label.isdecimal():
+            passage = library.numbered(int(label[:9]))
+            known = _known(passage, f"passage {label[:9]}", library)
+        elif known is None:
+            known = _known(library.with_id(label), f'footnote "{label}"', library)
+        yield Citation(*match.span(), "footnote", *known)
+
+
+def find_ids(text: str, library: Library, tick: Callable[[], None]) -> Iterator[Citation]:
+    """Ids of passages, words made like one ("HR-99" beside "HR-12"), and in brackets any that looks so."""
+    shapes: dict[str, None] = {}
+    for known in library.ids:
+        tick()
+        for match in re.finditer(rf"(?<![\w-]){re.escape(known)}(?![\w-])", text):
+            plain = known.isalpha() or known.isdecimal()
+            if is_wrapped(text, *match.span()) or (not plain and len(known) > 1):
+                yield _named(text, *match.span(), "id", library.whole([library.with_id(known) or 0]))
+        if re.search(r"[^\W\d]", known) and re.search(r"\d", known) and len(known) < 60:
+            shapes[re.sub(r"\d+", r"\\d{1,9}", re.escape(known))] = None
+    like = "|".join(list(shapes)[:_SHAPES])
+    patterns = [_UNKNOWN_ID, *([re.compile(rf"(?<![\w-])(?:{like})(?![\w-])")] if like else [])]
+    for pattern in patterns:
+        for match in pattern.finditer(text):
+            tick()
+            if library.with_id(match[0]) is None and not library.says_exactly(match[0]):
+                yield _named(text, *match.span(), "id", (), one_line(match[0], 60))
+
+
+def find_titles(text: str, library: Library, tick: Callable[[], None]) -> Iterator[Citation]:
+    """Titles of passages, and names of documents where such are cited. A title that is no document's, such as
+    a person's name, counts only where "according to", brackets or quotation marks make it a citation."""
+    for title in dict.fromkeys(library.titles):
+        tick()
+        start = text.find(title) if len(title) > 2 else -1
+        while start >= 0:
+            end = _end(text, start + len(title))
+            whole = not text[start - 1 : start].isalnum() and not text[end : end + 1].isalnum()
+            if whole and (_is_document(title) or end > start + len(title) or _is_source(text, start, end)):
+                yield _document(text, start, end, library)
+            start = text.find(title, end)
+    for match in _QUOTED.finditer(text):
+        tick()
+        group = "name" if match["name"] is not None else "star"
+        start, end = match.span(group)
+        if is_announced(text, start - 1) and (_is_document(match[group]) or library.named(match[group])):
+            yield _document(text, start, end, library)
+    for match in _NAME.finditer(text):
+        tick()
+        start = match.start() + _opening(match[0])
+        name = text[start : match.end()]
+        end = _end(text, match.end())
+        if not name[:1].isupper() or not _is_document(name):
+            continue
+        cited = len(name.split()) > 1 and (
+            end > match.end() or is_cited(text, start, end) or speaks_on(text, end)
+        )
+        if cited and (library.titled(name) or not (library.mentioned(name) or library.mentions(name))):
+            yield _document(text, start, end, library)
+
+
+def _opening(words: str) -> int:
+    """Characters of the words before a name that a capital makes look like its first."""
+    length = 0
+    for word in words.split(" "):
+        if word.lower() not in _NO_START:
+            return length
+        length += len(word) + 1
+    return len(words)
+
+
+def _document(text: str, start: int, end: int, library: Library) -> Citation:
+    before = _PREFIX.search(text[max(start - 40, 0) : start])
+    start -= len(before[0]) if before else 0
+    name = text[start:end]
+    numbers = library.titled(name)
+    return _named(text, start, end, "title", library.whole(numbers), "" if numbers else one_line(name, 80))
+
+
+def _named(
+    text: str, start: int, end: int, form: Format, parts: tuple[Part, ...], missing: str = ""
+) -> Citation:
+    inline = not in_brackets(text, start)
+    return Citation(*with_marks(text, start, end), form, parts, missing, inline=inline)
+
+
+def _is_inline(text: str, match: re.Match[str]) -> bool:
+    """Whether a link is a part of the sentence: not behind it in brackets, and not a bare number."""
+    if in_brackets(text, match.start()) or match["text"].strip("[]").isdigit():
+        return False
+    return is_cited(text, match.start(), match.end())
+
+
+def _is_document(name: str) -> bool:
+    return not _NOUNS.isdisjoint(re.findall(r"\w+", name.lower()))
+
+
+def _is_source(text: str, start: int, end: int) -> bool:
+    return is_cited(text, start, end) or is_quoted(text, start, end) or is_wrapped(text, start, end)
+
+
+def _end(text: str, end: int) -> int:
+    """The end of a name with its version or year."""
+    for pattern in (_SUFFIX, _YEAR, _NUMBER):
+        match = pattern.match(text, end, end + 40)
+        if match is not None:
+            end = match.end()
+            opened = text[match.start() : end].count("(") - text[match.start() : end].count(")")
+            end += opened  # -1 for a bracket that it did not open
+    return end
+
+
+def _by_target(target: str, library: Library) -> tuple[tuple[Part, ...], str] | None:
+    last = target.rstrip("/").rpartition("/")[2]
+    for written in (target, target.lstrip("#"), last, last.rpartition(".")[0]):
+        passage = library.with_id(written) if written else None
+        if passage is not None:
+            return library.whole([passage]), ""
+    match = re.fullmatch(r"#?(?:passage|source|doc|document|ref)?[-_]?(\d{1,6})", target, re.I)
+    if match is None:
+        return None
+    return _known(library.numbered(int(match[1])), f"passage {match[1]}", library)
+
+
+def named_by(words: str, library: Library) -> tuple[tuple[Part, ...], str] | None:
+    """What words alone cite: an id, a title, a passage; None where they name nothing of the kind."""
+    words = words.strip().rstrip(".")[:300]
+    if not words:
+        return None
+    passage = library.with_id(words)
+    if passage is not None or words.isdecimal():
+        passage = library.numbered(int(words[:9])) if passage is None else passage
+        return _known(passage, f"passage {words[:9]}", library)
+    titled = library.titled(words)
+    if titled:
+        return library.whole(titled), ""
+    for found in (
+        *find_passages(words, library),
+        *find_marks(words, library),
+        *find_ids(words, library, _idle),
+    ):
+        return found.parts, found.missing
+    for one in find_titles(f"({words})", library, _idle):
+        return one.parts, one.missing
+    return None
+
+
+def _known(passage: int | None, name: str, library: Library) -> tuple[tuple[Part, ...], str]:
+    return ((), name) if passage is None else (library.whole([passage]), "")
+
+
+def _idle() -> None:
+    """Nothing to count: what is looked at is short."""

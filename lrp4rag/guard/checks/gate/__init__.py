@@ -1,0 +1,4 @@
+"""Which of the retrieved passages an answer may rest on."""
+
+from lrp4rag.guard.checks.gate.gate import GateResult as GateResult
+from lrp4rag.guard.checks.gate.gate import RetrievalGate as RetrievalGate

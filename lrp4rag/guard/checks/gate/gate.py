@@ -1,0 +1,248 @@
+"""`RetrievalGate`: which of the retrieved passages an answer may rest on, before there is an answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date
+from typing import ClassVar
+
+from lrp4rag.guard.checks.check import CheckInput, Detail, Finding, Need
+from lrp4rag.guard.checks.gate.duplicates import Seen, wording
+from lrp4rag.guard.checks.gate.history import Asked, asked_for
+from lrp4rag.guard.checks.gate.passage import Passage, read_passage, successors
+from lrp4rag.guard.checks.gate.validity import Period, zone_named
+from lrp4rag.guard.checks.gate.versions import Edition, named_versions
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.text import one_line
+
+MANY = 5
+"""Passages from which one can stand in the middle of them."""
+_NAME = "retrieval"
+_END = 2000
+"""Characters at either end of a question that are looked at."""
+_LONGEST = 40
+"""Characters of a date, or of words of the question, that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """What the gate decides. Passages count from 0.
+
+    * `kept`: the passages to use, in the order to use them: the best first where all have a score, else as
+      they came.
+    * `dropped`: every other passage and why: "empty", "expired", "not yet effective", "superseded", "below
+      minimum" or "duplicate", the first that holds.
+    * `null`: that none is kept, so there is nothing to answer from.
+    * `asked_for`: the first day of the time that the question asks for, where that is not the present and the
+      question says when.
+    * `notes`: what else a person should know, in words.
+    * `findings`: all of this as a check reports it.
+    """
+
+    kept: tuple[int, ...]
+    dropped: tuple[tuple[int, str], ...]
+    null: bool
+    asked_for: date | None
+    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class RetrievalGate:
+    """Drops passages that no answer may rest on.
+
+    * `minimum`: the lowest score that passes, from 0 to 1. It holds where all scores lie in that range.
+    * `time_zone`: of dates that have none, by its IANA name ("Europe/Berlin"); without it, that of the
+      input's `now`.
+
+    Raises `InputError` for a minimum outside of its range and a time zone that there is not.
+    """
+
+    name: ClassVar[str] = _NAME
+    needs: ClassVar[frozenset[Need]] = frozenset()
+
+    minimum: float = 0.6
+    time_zone: str | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.minimum <= 1:
+            raise InputError("give a number from 0 to 1", field="minimum")
+        if self.time_zone is not None:
+            try:
+                zone_named(self.time_zone)
+            except ValueError as error:
+                raise InputError(str(error), field="time_zone") from error
+
+    def __call__(self, given: CheckInput) -> list[Finding]:
+        """About all passages first, then in their order; that no minimum is applied says nothing of an
+        answer. Raises `OverBudget`."""
+        return [one for one in self.decide(given).findings if one.kind != "no minimum"]
+
+    def decide(self, given: CheckInput) -> GateResult:
+        """Which passages to keep, and in which order. Raises `OverBudget`."""
+        zone = zone_named(self.time_zone) if self.time_zone is not None else given.now.tzinfo or UTC
+        question = given.question
+        if len(question) > 2 * _END:
+            question = f"{question[:_END]}\n{question[-_END:]}"
+        asked = asked_for(question, given.now, zone)
+        passages = []
+        for index, source in enumerate(given.sources):
+            given.tick()
+            passages.append(read_passage(index, source, zone))
+        drops = [*_unfit(passages, asked, [*named_versions(question)], given)]
+        drops += _below(self.minimum, _others(passages, drops), passages)
+        drops += _duplicates(_others(passages, drops), given)
+        kept = _others(passages, drops)
+        drops.sort(key=lambda one: one.passages[0])
+        notes = [*_history(asked), *_scale(self.minimum, passages), *_middle(kept), *_unreadable(passages)]
+        findings = [*_null(passages, drops), *notes, *drops]
+        start = asked.period.start if asked is not None else None
+        return GateResult(
+            kept=tuple(one.index for one in _best_first(kept)),
+            dropped=tuple((one.passages[0], one.kind) for one in drops),
+            null=not kept,
+            asked_for=start.date() if start is not None else None,
+            notes=tuple(one.words for one in notes),
+            findings=tuple(sorted(findings, key=lambda one: one.passages[:1])),
+        )
+
+
+def _others(passages: Sequence[Passage], drops: Iterable[Finding]) -> list[Passage]:
+    """The passages that are not dropped."""
+    dropped = {one.passages[0] for one in drops}
+    return [one for one in passages if one.index not in dropped]
+
+
+def _unfit(
+    passages: Sequence[Passage], asked: Asked | None, named: Sequence[Edition], given: CheckInput
+) -> Iterator[Finding]:
+    """Passages without text, and those that are not valid at the time asked for, unless their version is
+    `named`."""
+    time = asked.period if asked is not None else Period(given.now, given.now)
+    then = f"is not valid at the time asked for ({_quoted(asked.words)})" if asked is not None else ""
+    newer = successors(passages, time.start, given) if time.start is not None else {}
+    for one in passages:
+        given.tick()
+        effective, expires = (
+            one_line(text or "", _LONGEST) for text in (one.source.effective, one.source.expires)
+        )
+        if not one.source.text.strip():
+            yield _finding("empty", f"{one.words} has no text.", one)
+        elif one.edition is not None and one.edition in named:
+            continue
+        elif one.validity.period.is_before(time):
+            words = f"{one.words} {then or 'has expired'}: it was valid until {expires}."
+            yield _finding("expired", words, one, expires=expires)
+        elif one.validity.period.is_after(time):
+            words = f"{one.words} {then or 'is not valid yet'}: it is effective from {effective}."
+            yield _finding("not yet effective", words, one, effective=effective)
+        elif (new := newer.get(one.index)) is not None:
+            words = f"{one.words} is superseded by {new.words}, a newer version of the same document."
+            yield _finding("superseded", words, one, new)
+
+
+def _below(minimum: float, fit: Iterable[Passage], passages: Iterable[Passage]) -> Iterator[Finding]:
+    if not _is_scaled(passages):
+        return
+    for one in fit:
+        if one.score is not None and one.score < minimum:
+            words = f"{one.words} scores {one.score}, which is below the minimum of {minimum}."
+            yield _finding("below minimum", words, one, score=one.score, minimum=minimum)
+
+
+def _duplicates(fit: Sequence[Passage], given: CheckInput) -> Iterator[Finding]:
+    """All but the best scored of those that say the same."""
+    seen, kept = Seen(), list[Passage]()
+    for one in sorted(fit, key=_rank):
+        given.tick()
+        own = wording(one.source.text)
+        number = seen.like(own, given.tick)
+        if number is None:
+            seen.add(own)
+            kept.append(one)
+        else:
+            words = f"{one.words} says the same as {kept[number].words}, which is used in its place."
+            yield _finding("duplicate", words, one, kept[number])
+
+
+def _null(passages: Sequence[Passage], drops: Sequence[Finding]) -> Iterator[Finding]:
+    if not passages:
+        yield _finding("null", "Insufficient evidence: no passage was retrieved.")
+    elif len(drops) == len(passages):
+        reasons = Counter(one.kind for one in drops).most_common()
+        why = ", ".join(f"{number} {reason}" for reason, number in reasons)
+        many = f"{len(passages)} passage{'s' * (len(passages) > 1)}"
+        words = f"Insufficient evidence: of {many} none is fit to answer from ({why})."
+        yield _finding("null", words, **dict(reasons))
+
+
+def _history(asked: Asked | None) -> Iterator[Finding]:
+    if asked is None:
+        return
+    start = asked.period.start
+    if start is None:
+        words = (
+            f"The question asks for what was earlier ({_quoted(asked.words)}) without a date: expired and "
+        )
+        yield _finding("history", words + "superseded passages are kept.", asked_for=None)
+    else:
+        words = f"The question asks for another time ({_quoted(asked.words)}): passages valid then are kept."
+        yield _finding("history", words, asked_for=start.date().isoformat())
+
+
+def _scale(minimum: float, passages: Sequence[Passage]) -> Iterator[Finding]:
+    if minimum == 0 or _is_scaled(passages):
+        return
+    without = sum(one.source.score is None for one in passages)
+    why = (
+        f"{without} of {len(passages)} passages have no score"
+        if without
+        else "scores are not all from 0 to 1"
+    )
+    yield _finding("no minimum", f"No minimum score is applied: {why}.")
+
+
+def _middle(kept: Sequence[Passage]) -> Iterator[Finding]:
+    """The best passage, where readers overlook most; one as good at either end is as well."""
+    scores = [one.score for one in kept if one.score is not None]
+    if not MANY <= len(scores) == len(kept):
+        return
+    places = [place for place, score in enumerate(scores) if score == max(scores)]
+    edge = len(kept) // 4
+    if edge <= places[0] and places[-1] < len(kept) - edge:
+        best = kept[places[0]]
+        words = f"{best.words} has the best score and stands in the middle of {len(kept)}, where a reader "
+        yield _finding("middle", words + "overlooks it most easily: put it first.", best)
+
+
+def _unreadable(passages: Iterable[Passage]) -> Iterator[Finding]:
+    for one in passages:
+        if fields := one.validity.unreadable:
+            dates = " and ".join(f"{_quoted(getattr(one.source, name))} ({name})" for name in fields)
+            words = f"{one.words} has a date that cannot be read: {dates}. Whether it is valid is not known; "
+            yield _finding("unreadable date", words + "write dates as 2024-06-30.", one, fields=fields)
+
+
+def _is_scaled(passages: Iterable[Passage]) -> bool:
+    """Whether all have a score from 0 to 1."""
+    return all(one.score is not None and 0 <= one.score <= 1 for one in passages)
+
+
+def _best_first(kept: list[Passage]) -> list[Passage]:
+    return sorted(kept, key=_rank) if all(one.score is not None for one in kept) else kept
+
+
+def _rank(passage: Passage) -> tuple[float, int]:
+    """Lowest for the best; passages without a score come last."""
+    return (float("inf") if passage.score is None else -passage.score, passage.index)
+
+
+def _quoted(text: str) -> str:
+    return f"\u201c{one_line(text, _LONGEST)}\u201d"
+
+
+def _finding(kind: str, words: str, *about: Passage, **details: Detail) -> Finding:
+    passages = tuple(one.index for one in about)
+    return Finding(_NAME, kind, words[:1].upper() + words[1:], passages=passages, details=details)

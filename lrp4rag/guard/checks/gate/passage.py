@@ -1,0 +1,118 @@
+"""A passage with its dates and version read, and which of two replaces the other."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+
+from packaging.version import Version
+
+from lrp4rag.guard.checks.check import CheckInput
+from lrp4rag.guard.checks.gate.validity import Validity, validity_of
+from lrp4rag.guard.checks.gate.versions import Edition, edition_of, without_version
+from lrp4rag.source import Source
+from lrp4rag.util.text import one_line
+
+_Document = tuple[str, str]
+"""How a document is known, and its name."""
+_Order = Callable[["Passage"], tuple[Version, datetime]]
+_LOWEST = Version("0")
+_FIRST = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Passage:
+    """`documents`: names of the document that it is from, equal for all versions of that."""
+
+    index: int
+    source: Source
+    validity: Validity
+    edition: Edition | None
+    documents: frozenset[_Document]
+
+    @property
+    def words(self) -> str:
+        """What a person calls it: "passage 2 (HR Policy, version 2.8)"."""
+        name = self.source.title or self.source.id or ""
+        version = f"version {one_line(self.source.version, 20)}" if self.source.version else ""
+        known = ", ".join(part for part in (one_line(name, 40), version) if part)
+        return f"passage {self.index + 1}" + (f" ({known})" if known else "")
+
+    @property
+    def score(self) -> float | None:
+        """None also for a score that is no finite number."""
+        score = self.source.score
+        return score if score is not None and math.isfinite(score) else None
+
+    def replaces(self, other: Passage) -> bool:
+        """Whether it is newer, if both are of one document: by their versions, or where these are equal,
+        missing or of two kinds, by the dates from which they are effective."""
+        one, two = self.edition, other.edition
+        if one is not None and two is not None and (one.is_newer(two) or two.is_newer(one)):
+            return one.is_newer(two)
+        start, earlier = self.validity.period.start, other.validity.period.start
+        return start is not None and earlier is not None and start > earlier
+
+
+def read_passage(index: int, source: Source, zone: tzinfo) -> Passage:
+    """Dates without a time zone are of `zone`."""
+    return Passage(
+        index, source, validity_of(source, zone), edition_of(source), frozenset(_documents(source))
+    )
+
+
+def successors(passages: Sequence[Passage], moment: datetime, given: CheckInput) -> dict[int, Passage]:
+    """By the index of a passage, another of the same document that has replaced it by a moment. A draft and a
+    passage with a date that cannot be read replace nothing. Raises `OverBudget`."""
+    newest: defaultdict[_Document, dict[tuple[str, _Order], Passage]] = defaultdict(dict)
+    for one in passages:
+        given.tick()
+        if one.validity.period.has(moment) and not one.validity.unreadable and not _is_draft(one):
+            # What any of a scheme replaces, the last of them by version or by date does.
+            scheme = one.edition.scheme if one.edition is not None else ""
+            for name in one.documents:
+                for order in (_by_version, _by_date):
+                    last = newest[name].setdefault((scheme, order), one)
+                    if order(one) > order(last):
+                        newest[name][scheme, order] = one
+    return {
+        one.index: successor
+        for one in passages
+        if (successor := _successor(one, (new for name in one.documents for new in newest[name].values())))
+    }
+
+
+def _successor(passage: Passage, others: Iterable[Passage]) -> Passage | None:
+    newest: Passage | None = None
+    for other in others:
+        if other.replaces(passage) and (newest is None or other.replaces(newest)):
+            newest = other
+    return newest
+
+
+def _by_date(passage: Passage) -> tuple[Version, datetime]:
+    return _LOWEST, passage.validity.period.start or _FIRST
+
+
+def _by_version(passage: Passage) -> tuple[Version, datetime]:
+    number = passage.edition.number if passage.edition is not None else _LOWEST
+    return number, passage.validity.period.start or _FIRST
+
+
+def _is_draft(passage: Passage) -> bool:
+    return passage.edition is not None and passage.edition.is_draft
+
+
+def _documents(source: Source) -> Iterable[_Document]:
+    title = without_version(source.title or "", source.version)
+    if title:
+        yield "title", title
+    document = (source.id or "").partition("#")[0]  # what follows is a part of it
+    if document.strip():
+        yield "id", document.strip().casefold()
+    # "doc-1" and "doc-2" are two documents where their titles are.
+    if not title and (name := without_version(document, source.version)):
+        yield "id without version", name

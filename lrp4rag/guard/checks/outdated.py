@@ -1,0 +1,50 @@
+"""`Outdated`: sentences of an answer that rest on passages which do not hold at the time asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lrp4rag.guard.checks.check import CheckInput, Finding, Need
+from lrp4rag.guard.checks.gate import RetrievalGate
+from lrp4rag.guard.checks.resting import resting_on
+
+NO_LONGER = ("expired", "not yet effective", "superseded")
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """One finding of kind "outdated" for each sentence that says what only a passage has that is expired,
+    superseded by another one, or not yet effective: its values, or nearly its words.
+
+    Which passages hold is the retrieval gate's to say: a question that asks for another time keeps those of
+    then. `time_zone` is that of dates without one, by its IANA name.
+    """
+
+    name: ClassVar[str] = "outdated"
+    needs: ClassVar[frozenset[Need]] = frozenset({"response"})
+
+    time_zone: str | None = None
+
+    def __call__(self, given: CheckInput) -> list[Finding]:
+        """In the order of the response. Raises `OverBudget`."""
+        gate = RetrievalGate(minimum=0, time_zone=self.time_zone)
+        why = {one.passages[0]: one for one in gate(given) if one.kind in NO_LONGER}
+        if not why or given.response is None:
+            return []
+        found = []
+        every = {number: (0, len(given.sources[number].text)) for number in why}
+        for start, end, passage in resting_on(given, every):
+            said = why[passage]
+            found.append(
+                Finding(
+                    self.name,
+                    "outdated",
+                    said.words,
+                    start=start,
+                    end=end,
+                    passages=said.passages,
+                    details={"because": said.kind},
+                )
+            )
+        return found

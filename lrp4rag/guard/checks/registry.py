@@ -1,0 +1,94 @@
+"""The checks there are, by the names that a policy calls them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from lrp4rag.guard.checks.check import Check, CheckInput, Finding, OverBudget
+from lrp4rag.guard.checks.citations import Citations
+from lrp4rag.guard.checks.conflicts import Conflicts
+from lrp4rag.guard.checks.disguise import Disguise
+from lrp4rag.guard.checks.facts import Facts
+from lrp4rag.guard.checks.gate import RetrievalGate
+from lrp4rag.guard.checks.omissions import Omissions
+from lrp4rag.guard.checks.outdated import Outdated
+from lrp4rag.guard.checks.planted import Planted
+from lrp4rag.util.types import first_fault
+
+CHECKS: dict[str, type[Check]] = {
+    "retrieval": RetrievalGate,
+    "conflicts": Conflicts,
+    "outdated": Outdated,
+    "citations": Citations,
+    "disguise": Disguise,
+    "planted": Planted,
+    "facts": Facts,
+    "omissions": Omissions,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What checks found, by the name of the check, those that did not finish left out; these are
+    `unavailable`, with the reason."""
+
+    findings: Mapping[str, tuple[Finding, ...]]
+    unavailable: Mapping[str, str]
+    seconds: Mapping[str, float]
+
+    def of(self, check: str, *kinds: str) -> list[Finding]:
+        """The findings of a check that are of some kinds."""
+        return [one for one in self.findings.get(check, ()) if one.kind in kinds]
+
+    @property
+    def every(self) -> list[Finding]:
+        return [one for found in self.findings.values() for one in found]
+
+    @property
+    def took(self) -> float:
+        """Seconds of all checks."""
+        return sum(self.seconds.values())
+
+
+def make_check(name: str, settings: Mapping[str, Any]) -> Check:
+    """A check with some settings. Raises ValueError for a name or a setting that there is none of."""
+    if name not in CHECKS:
+        raise ValueError(f"there is no check '{name}'; there are: {', '.join(CHECKS)}")
+    kind: Any = CHECKS[name]
+    known = [one.name for one in fields(kind)]
+    for setting in settings:
+        if setting not in known:
+            raise ValueError(f"{name} has no setting '{setting}'; it has: {', '.join(known) or 'none'}")
+    try:
+        check: Check = TypeAdapter(kind).validate_python(dict(settings))
+        return check
+    except ValidationError as error:
+        message, field = first_fault(error)
+        raise ValueError(f"{name}.{field}: {message}") from None
+
+
+def run_checks(checks: Mapping[str, Check], given: CheckInput, *, budget: float) -> Checked:
+    """What each check finds that has what it needs; one that takes more than `budget` seconds, or fails, is
+    unavailable."""
+    findings, unavailable, seconds = {}, {}, {}
+    for name, check in checks.items():
+        if not _has(given, check.needs):
+            continue
+        started = time.monotonic()
+        try:
+            findings[name] = tuple(check(replace(given, deadline=started + budget)))
+        except OverBudget:
+            unavailable[name] = f"not done in {budget:g} s"
+        except Exception as error:  # its message may hold what people wrote
+            unavailable[name] = f"this check failed on this answer ({type(error).__name__})"
+        seconds[name] = time.monotonic() - started
+    return Checked(findings, unavailable, seconds)
+
+
+def _has(given: CheckInput, needs: Iterable[str]) -> bool:
+    return all(getattr(given, need) is not None for need in needs)

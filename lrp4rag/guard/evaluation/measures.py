@@ -1,0 +1,112 @@
+"""What labelled examples measure of a detector and a policy: of verdicts, sentences, spans and decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.classifiers.card import Metrics
+from lrp4rag.example import Example
+from lrp4rag.guard.evaluation.result import Result
+from lrp4rag.guard.policy.simulate import Share
+from lrp4rag.training.metrics import RESAMPLES, Draws, Scores, Values, intervals_of, weighted_token_metrics
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Its words, and which values of it are better; "neither" where that depends on the answers."""
+
+    words: str
+    better: Literal["higher", "lower", "neither"] = "higher"
+
+    @property
+    def gated(self) -> bool:
+        return self.better != "neither"
+
+
+MEASURES = {
+    "auroc": Measure("AUROC of verdicts"),
+    "balanced_accuracy": Measure("balanced accuracy"),
+    "accuracy": Measure("accuracy"),
+    "precision": Measure("precision"),
+    "recall": Measure("recall"),
+    "f1": Measure("F1"),
+    "sentence_f1": Measure("F1 of sentences"),
+    "span_f1": Measure("F1 of spans"),
+    "with_verdict": Measure("with a verdict"),
+    "hallucinated_served": Measure("hallucinated among served", "lower"),
+    "faithful_withheld": Measure("faithful withheld", "lower"),
+    "served": Measure("served", "neither"),
+    "faithfulness": Measure("mean faithfulness", "neither"),
+}
+"""By their names in JSON. Verdicts are measured on the examples that have one."""
+_OF_VERDICTS = ("auroc", "balanced_accuracy", "accuracy", "precision", "recall", "f1")
+
+
+def measured(results: Sequence[Result], among: Flags | None = None) -> Callable[[Scores], Values]:
+    """A function of weights (W, R) of these R results that gives each measure, (W,); NaN where it is not
+    defined. What is measured of verdicts is so on those `among` that have one (default: all)."""
+    judged = np.array([one.flagged is not None for one in results])
+    if among is not None:
+        judged &= among
+    labels = np.array([one.hallucinated for one in results])
+    flagged = np.array([bool(one.flagged) for one in results])
+    scores = np.array([one.probability or 0.0 for one in results])
+    served = np.array([one.row.served for one in results])
+    faithful = np.array([one.faithfulness is not None for one in results]) & judged
+    overlaps = [one.overlaps() for one in results]
+    located = judged & np.array([one.located for one in results])
+    counts = {
+        name: np.array([[one[k].both, one[k].marked + one[k].annotated] for one in overlaps]).T * located
+        for k, name in enumerate(("span_f1", "sentence_f1"))
+    }
+    quotients = {
+        "sentence_f1": (2 * counts["sentence_f1"][0], counts["sentence_f1"][1]),
+        "span_f1": (2 * counts["span_f1"][0], counts["span_f1"][1]),
+        "with_verdict": (np.array([one.flagged is not None for one in results]), np.ones(len(results))),
+        "hallucinated_served": (labels & served, served),
+        "faithful_withheld": (~labels & ~served, ~labels),
+        "served": (served, np.ones(len(results))),
+        "faithfulness": (np.array([one.faithfulness or 0.0 for one in results]) * faithful, faithful),
+    }
+
+    def values(weights: Scores) -> Values:
+        found = dict.fromkeys(_OF_VERDICTS, np.full(len(weights), np.nan))
+        if judged.any():
+            found |= weighted_token_metrics(
+                labels[judged], scores[judged], flagged[judged], weights[:, judged]
+            )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found |= {
+                name: (weights @ above) / (weights @ below) for name, (above, below) in quotients.items()
+            }
+        return {name: found[name] for name in MEASURES}
+
+    return values
+
+
+def groups_of(results: Sequence[Result]) -> NDArray[np.str_]:
+    """(R,), the source of each."""
+    return np.array([one.source for one in results])
+
+
+def measures_of(results: Sequence[Result], *, resamples: int = RESAMPLES) -> Metrics:
+    """Each measure with its 95 % bootstrap interval over sources."""
+    return intervals_of(Draws.of(groups_of(results), resamples).values(measured(results)))
+
+
+def found_by_kind(examples: Sequence[Example], results: Sequence[Result]) -> dict[str, Share]:
+    """Of the examples with a verdict that have a label of a kind, how many are flagged; empty where labels
+    have no kinds."""
+    kinds: dict[str, list[bool]] = {}
+    for example, result in zip(examples, results, strict=True):
+        if result.flagged is not None:
+            for kind in dict.fromkeys(label.kind for label in example.labels or () if label.kind):
+                kinds.setdefault(kind, []).append(result.flagged)
+    return {kind: Share(sum(some), len(some)) for kind, some in sorted(kinds.items())}

@@ -1,0 +1,214 @@
+"""`compare`: is a detector or a policy worse than it was, on the same examples, by more than chance?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from lrp4rag.classifiers.card import Interval
+from lrp4rag.example import Example
+from lrp4rag.guard.evaluation.measures import MEASURES, groups_of, measured
+from lrp4rag.guard.evaluation.result import Result, judged_hash
+from lrp4rag.guard.evaluation.saved import Saved
+from lrp4rag.training.metrics import RESAMPLES, Draws, Scores, intervals_of
+from lrp4rag.util.errors import InputError
+
+State = Literal["passes", "not ruled out", "fails", "undefined", "not gated"]
+ROUNDING = 1e-9
+"""What sums of floats may differ by: 1.0 - 0.95 is more than 0.05 to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A measure of the examples that both have: what it was and is, and how much worse that is (`drop`, with
+    the 95 % interval of the paired bootstrap; below 0 it got better)."""
+
+    before: float | None
+    now: float | None
+    drop: Interval
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Which examples are compared: the `results` now and `before` of those that both have, in one order; and
+    the ids of those that only one has, whose texts changed, and whose labels did."""
+
+    results: tuple[Result, ...]
+    before: tuple[Result, ...]
+    only_now: tuple[str, ...]
+    only_before: tuple[str, ...]
+    other_texts: tuple[str, ...]
+    relabelled: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What `compare` found. `made_with` is what differs in how the two were made: (before, now)."""
+
+    max_drop: float
+    changes: dict[str, Change]
+    pairs: Pairs
+    made_with: dict[str, tuple[Any, Any]]
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The measures that fail."""
+        return self._in("fails")
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """The measures that pass and may yet have dropped by more."""
+        return self._in("not ruled out")
+
+    @property
+    def sources(self) -> int:
+        return len({one.source for one in self.pairs.results})
+
+    @property
+    def newly_wrong(self) -> tuple[str, ...]:
+        """Examples whose verdict was right."""
+        return self._turned(True, False)
+
+    @property
+    def newly_right(self) -> tuple[str, ...]:
+        return self._turned(False, True)
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Examples that had a verdict, and have none."""
+        both = zip(self.pairs.before, self.pairs.results, strict=True)
+        return tuple(new.id for old, new in both if old.flagged is not None and new.flagged is None)
+
+    def _in(self, state: State) -> tuple[str, ...]:
+        return tuple(name for name, one in self.changes.items() if one.state == state)
+
+    def _turned(self, before: bool, now: bool) -> tuple[str, ...]:
+        both = zip(self.pairs.before, self.pairs.results, strict=True)
+        return tuple(new.id for old, new in both if (old.right, new.right) == (before, now))
+
+
+def compare(
+    results: Sequence[Result],
+    baseline: Saved,
+    made_with: Mapping[str, Any],
+    *,
+    max_drop: float,
+    gated: Collection[str] = (),
+    resamples: int = RESAMPLES,
+) -> Gate:
+    """Compare results with those of a baseline, on the examples whose id and texts both have, by their labels
+    now; measures of verdicts on those that have one in both. `gated` are the measures that can fail (default:
+    all but those of which neither more nor less is better).
+
+    Raises `InputError` where no example is in both, no gated measure is defined on them, or one is unknown.
+    """
+    pairs = paired(results, baseline.examples)
+    _require_some(pairs.results)
+    names = require_gated(gated)
+    judged = np.array([one.flagged is not None for one in (*pairs.results, *pairs.before)])
+    both = judged[: len(pairs.results)] & judged[len(pairs.results) :]
+    draws = Draws.of(groups_of(pairs.results), resamples)
+    now, before = (draws.values(measured(some, both)) for some in (pairs.results, pairs.before))
+    worse = {
+        name: now[name] - before[name] if one.better == "lower" else before[name] - now[name]
+        for name, one in MEASURES.items()
+    }
+    drops = intervals_of({name: _defined(drop) for name, drop in worse.items()})
+    if draws.counts.shape[1] < 2:  # drawing one source again and again tells nothing of others
+        drops = {name: one.model_copy(update={"low": None, "high": None}) for name, one in drops.items()}
+    changes = {
+        name: Change(
+            _known(before[name][0]),
+            _known(now[name][0]),
+            drop,
+            state_of(drop, max_drop) if name in names else "not gated",
+        )
+        for name, drop in drops.items()
+    }
+    if all(one.state in ("undefined", "not gated") for one in changes.values()):
+        raise InputError(f"none of the measures to be compared is defined here: {', '.join(names)}")
+    return Gate(max_drop, changes, pairs, differences(baseline.made_with, made_with))
+
+
+def require_comparable(examples: Iterable[Example], baseline: Saved) -> None:
+    """Raises `InputError` where no example is in the baseline: what `compare` would tell after all of them
+    were judged."""
+    known = {(one.id, one.judged) for one in baseline.examples}
+    _require_some(any((one.id, judged_hash(one)) in known for one in examples))
+
+
+def _require_some(both: object) -> None:
+    if not both:
+        raise InputError(
+            "no example is in both: an example is known by its id and its texts; make the baseline of the "
+            "same examples"
+        )
+
+
+def require_gated(names: Collection[str]) -> Collection[str]:
+    """The names, or where there are none those of all measures that can fail; raises `InputError` for one
+    that is no such measure."""
+    known = [name for name, one in MEASURES.items() if one.gated]
+    for name in names:
+        if name not in known:
+            raise InputError(f"no measure '{name}' can fail; these can: {', '.join(known)}")
+    return names or known
+
+
+def state_of(drop: Interval, max_drop: float) -> State:
+    """A measure fails where it is worse by more than `max_drop`, and its interval excludes that it is not
+    worse at all; it passes where the interval holds no larger drop."""
+    if drop.value is None:
+        return "undefined"
+    larger = drop.value > max_drop + ROUNDING
+    if larger and drop.low is not None and drop.low > ROUNDING:
+        return "fails"
+    highest = drop.value if drop.high is None else drop.high
+    return "not ruled out" if larger or highest > max_drop + ROUNDING else "passes"
+
+
+def paired(results: Sequence[Result], before: Sequence[Result]) -> Pairs:
+    """Those of the same id and texts; those before get the labels of now."""
+    known = {one.id: one for one in before}
+    new, old, others = list[Result](), list[Result](), list[str]()
+    for one in results:
+        if (was := known.get(one.id)) is None:
+            continue
+        if was.judged != one.judged:
+            others.append(one.id)
+            continue
+        new.append(one)
+        old.append(was)
+    ids = {one.id for one in results}
+    return Pairs(
+        tuple(new),
+        tuple(
+            was.model_copy(update={"labels": one.labels, "source": one.source})
+            for was, one in zip(old, new, strict=True)
+        ),
+        tuple(one.id for one in results if one.id not in known),
+        tuple(one.id for one in before if one.id not in ids),
+        tuple(others),
+        tuple(one.id for was, one in zip(old, new, strict=True) if set(was.labels) != set(one.labels)),
+    )
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """What differs, by name: (before, now); None for what is not known."""
+    names = dict.fromkeys((*now, *before))
+    return {name: (before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)}
+
+
+def _defined(drop: Scores) -> Scores:
+    """A draw in which a measure is not defined shows no drop: else the recall of a single hallucinated
+    example would seem certain, since all draws that have one have that one."""
+    known = np.isfinite(drop)
+    return np.where(known, drop, 0.0) if known[0] else drop
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

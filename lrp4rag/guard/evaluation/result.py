@@ -1,0 +1,124 @@
+"""`Result`: what was made of one labelled example, kept so that later results can be compared with it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from lrp4rag.classifiers.verdict import Verdict
+from lrp4rag.example import LONGEST_EXAMPLE, LONGEST_NAME, Example
+from lrp4rag.guard.policy import Action, Assessment, Reason
+from lrp4rag.guard.policy.simulate import Row
+from lrp4rag.reader.encoding import tokens_in
+from lrp4rag.training.spans import Overlap, characters, sentences
+from lrp4rag.util.hashes import json_hash
+from lrp4rag.util.types import Count, Probability
+
+Outcome = Literal["judged", "abstained", "failed"]
+"""It has a verdict; it is unlike the training data; it could not be read."""
+Name = Annotated[str, Field(max_length=LONGEST_NAME)]
+Span = tuple[Count, Count]
+
+
+class Result(BaseModel):
+    """One example: what it is known by, its labels, what the detector said and what the policy does with it.
+
+    `judged` is a hash of everything that was looked at. `spans` are suspect characters of the response and
+    `sentences` all of its sentences, with whether they are suspect. `flagged` is None where there is no
+    verdict, and `why` then says why.
+    """
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    id: Name
+    judged: Name
+    source: Name
+    generator: Name | None
+    length: Annotated[int, Field(ge=1, le=LONGEST_EXAMPLE)]
+    labels: tuple[Span, ...]
+    outcome: Outcome
+    why: str
+    probability: Probability | None
+    flagged: bool | None
+    spans: tuple[Span, ...]
+    sentences: tuple[tuple[Count, Count, bool], ...]
+    faithfulness: Probability | None
+    action: Action
+    reason: Reason
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        if (self.outcome == "judged") != (self.flagged is not None):
+            raise ValueError("what is judged is flagged or not, and nothing else is")
+        if self.flagged is not None and self.probability is None:
+            raise ValueError("what is judged has a probability")
+        ends = (*self.labels, *self.spans, *((start, end) for start, end, _ in self.sentences))
+        if any(not start < end <= self.length for start, end in ends):
+            raise ValueError(f"a span lies outside the response, which has {self.length} characters")
+        return self
+
+    @classmethod
+    def of(cls, example: Example, verdict: Verdict | None, found: Assessment, why: str = "") -> Result:
+        """Of a labelled example, and without a verdict `why` it has none."""
+        told: dict[str, object] = {"outcome": "failed", "why": why, "spans": (), "sentences": ()}
+        if verdict is not None:
+            facets = ", ".join(one.facet for one in verdict.unlike if one.decides)
+            told = {
+                "outcome": "abstained" if verdict.abstained else "judged",
+                "why": facets,
+                "spans": tuple((one.start, one.end) for one in verdict.spans),
+                "sentences": tuple((one.start, one.end, one.suspect) for one in verdict.sentences),
+            }
+        return cls.model_validate(
+            {
+                "id": example.id,
+                "judged": judged_hash(example),
+                "source": example.source,
+                "generator": example.generator,
+                "length": len(example.response or ""),
+                "labels": tuple((label.start, label.end) for label in example.labels or ()),
+                "probability": None if verdict is None else verdict.probability,
+                "flagged": None if verdict is None else verdict.hallucinated,
+                "faithfulness": found.measures.faithfulness,
+                "action": found.decided.action,
+                "reason": found.decided.reason,
+                **told,
+            }
+        )
+
+    @property
+    def hallucinated(self) -> bool:
+        """By its labels."""
+        return bool(self.labels)
+
+    @property
+    def right(self) -> bool | None:
+        """Whether the verdict is that of the labels; None where there is none."""
+        return None if self.flagged is None else self.flagged == self.hallucinated
+
+    @property
+    def row(self) -> Row:
+        """What was done with it."""
+        return Row(self.action, self.hallucinated, self.generator)
+
+    @property
+    def located(self) -> bool:
+        """Whether its labels say where: one over the whole response only says that it is hallucinated."""
+        return (0, self.length) not in self.labels
+
+    def overlaps(self) -> tuple[Overlap, Overlap]:
+        """Of its characters, and of its sentences: those that are suspect, labelled, and both."""
+        suspect = np.array([one for *_, one in self.sentences], dtype=bool)
+        labelled = tokens_in([(start, end) for start, end, _ in self.sentences], self.labels)
+        return characters(self.spans, self.labels, self.length), sentences(suspect, labelled)
+
+
+def judged_hash(example: Example) -> str:
+    """Of everything that verdicts and decisions rest on, whatever its id and labels."""
+    sources = [asdict(one) for one in example.sources]
+    places = [asdict(one) for one in example.spans]
+    looked_at = [example.question, sources, example.prompt, places, example.response, example.generator]
+    return json_hash(looked_at)[:32]

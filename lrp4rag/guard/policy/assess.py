@@ -1,0 +1,287 @@
+"""`assess`: run the checks of a policy on an answer, decide, and say it in the policy's words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from lrp4rag.example import Example
+from lrp4rag.guard.checks.check import CheckInput, Finding
+from lrp4rag.guard.checks.facts import fact_score
+from lrp4rag.guard.checks.registry import Checked, run_checks
+from lrp4rag.guard.policy.decide import CHECK_OF, Decided, Kind, Measures, decide, rule_of, strictest
+from lrp4rag.guard.policy.policy import WITHHELD, Policy, Reason
+from lrp4rag.guard.policy.texts import corrected, filled
+from lrp4rag.source import Source
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.text import one_line
+
+if TYPE_CHECKING:
+    from lrp4rag.classifiers.verdict import Contradiction, Verdict
+
+MOST_SOURCES = 3
+MOST_TOLD = 3
+"""Contradictions that a message tells."""
+LONGEST = 80
+"""Characters of a source's name, or of what is quoted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assessment:
+    """What is done with an answer, what that rests on, and what its reader is told; `policy` is the hash of
+    the policy that says so."""
+
+    policy: str
+    decided: Decided
+    measures: Measures
+    checked: Checked
+    closest: tuple[int, ...]
+    """The passages that the answer rests on most, or that were retrieved with the highest scores."""
+    message: str
+    """In the place of an answer that is withheld, or under one that is served; empty where there is nothing
+    to say."""
+    below: str
+    """Under an answer of which a stream has let out a part: what is let out is not called withheld."""
+
+    @property
+    def withheld(self) -> bool:
+        return self.decided.action in WITHHELD
+
+    def shown(self, response: str) -> str:
+        """What the reader of the answer gets."""
+        if self.withheld:
+            return self.message
+        return f"{response.rstrip()}\n\n{self.message}" if self.message else response
+
+    def record(self) -> dict[str, Any]:
+        """JSON values; passages count from 1."""
+        return {
+            "policy": self.policy,
+            "action": self.decided.action,
+            "reason": self.decided.reason,
+            "rule": self.decided.rule,
+            **self.measures.statuses,
+            "faithfulness": self.measures.faithfulness,
+            "fact_score": self.measures.facts,
+            "message": self.message,
+            "closest": [number + 1 for number in self.closest],
+            "findings": [record_finding(one) for one in self.checked.every],
+            "unavailable": dict(self.checked.unavailable),
+        }
+
+    def told(self) -> dict[str, Any]:
+        """The same for whoever gets the answer: what is withheld is quoted nowhere."""
+        names = ("check", "kind", "passages")
+        found = self.record()
+        del found["message"]
+        return found | {"findings": [{name: one[name] for name in names} for one in found["findings"]]}
+
+
+def record_finding(one: Finding) -> dict[str, Any]:
+    """JSON values; passages count from 1."""
+    return {
+        "check": one.check,
+        "kind": one.kind,
+        "words": one.words,
+        "start": one.start,
+        "end": one.end,
+        "passages": [number + 1 for number in one.passages],
+        "details": one.details,
+    }
+
+
+def assess(
+    policy: Policy,
+    example: Example,
+    verdict: Verdict | None,
+    *,
+    now: datetime | None = None,
+) -> Assessment:
+    """Without a verdict, the answer could not be judged. Raises `InputError` for an example without a
+    response."""
+    if example.response is None:
+        raise InputError("the example has no response", field="response")
+    given = CheckInput(
+        example.question, example.sources, example.response, verdict, now=now or datetime.now(UTC)
+    )
+    checked = run_checks(policy.made, given, budget=policy.budget)
+    measures = measure(verdict, checked, example.response)
+    return _worded(policy, example.sources, verdict, decide(policy, measures), measures, checked)
+
+
+def assess_passages(
+    policy: Policy, question: str, sources: tuple[Source, ...], *, now: datetime | None = None
+) -> Assessment | None:
+    """What is said in the place of an answer, before one is written: where the gate finds no passage that is
+    fit to answer from, and the policy withholds then. None where an answer may be written."""
+    checked = _gated(policy, question, sources, now)
+    decided = rule_of(policy, checked, "null")
+    if decided is None or decided.action != "withhold":
+        return None
+    return _worded(policy, sources, None, decided, measure(None, checked, ""), checked)
+
+
+def assess_unjudged(
+    policy: Policy, question: str, sources: tuple[Source, ...], *, now: datetime | None = None
+) -> Assessment:
+    """Of an answer that cannot be judged, since nothing was retrieved, or nothing was written: the
+    stricter of what the policy says of passages that are not fit and of what is unavailable."""
+    checked = _gated(policy, question, sources, now)
+    ruled = rule_of(policy, checked, "null")
+    decided = Decided(policy.unavailable, "unavailable", "unavailable")
+    decided = strictest([one for one in (ruled, decided) if one is not None])
+    return _worded(policy, sources, None, decided, measure(None, checked, ""), checked)
+
+
+def _gated(policy: Policy, question: str, sources: tuple[Source, ...], now: datetime | None) -> Checked:
+    checks = {name: check for name, check in policy.made.items() if name == CHECK_OF["null"]}
+    given = CheckInput(question, sources, now=now or datetime.now(UTC))
+    return run_checks(checks, given, budget=policy.budget)
+
+
+def _worded(
+    policy: Policy,
+    sources: tuple[Source, ...],
+    verdict: Verdict | None,
+    decided: Decided,
+    measures: Measures,
+    checked: Checked,
+) -> Assessment:
+    """What was decided, with the closest sources and the policy's words."""
+    closest = _closest(sources, verdict)
+    told = () if verdict is None else verdict.contradictions
+    names = [sources[number] for number in closest]
+    words = _Words(policy, decided, checked, names, told, measures.flagged > 0)
+    return Assessment(policy.hash, decided, measures, checked, closest, words.message(), words.below())
+
+
+def measure(verdict: Verdict | None, checked: Checked, response: str) -> Measures:
+    """What the policy decides on. A response without a word has nothing to judge: it has no verdict."""
+    found: frozenset[Kind] = frozenset(
+        kind
+        for kind, check in CHECK_OF.items()
+        if any(kind != "conflict" or one.start is not None for one in checked.of(check, kind))
+    )
+    missing = frozenset(checked.unavailable)
+    if verdict is None or verdict.threshold is None or not any(sign.isalnum() for sign in response):
+        return Measures(judged=False, found=found, unavailable=missing)
+    counts = Counter(one.status for one in verdict.sentences)
+    stating = counts["supported"] + counts["contradicted"] + counts["unsupported"]
+    return Measures(
+        probability=verdict.probability,
+        hallucinated=bool(verdict.hallucinated),
+        supported=counts["supported"],
+        contradicted=counts["contradicted"],
+        unsupported=counts["unsupported"],
+        faithfulness=counts["supported"] / stating if stating else None,
+        facts=fact_score(checked.findings.get("facts", ())),
+        abstained=verdict.abstained or counts["not judged"] > 0,
+        found=found,
+        unavailable=missing,
+    )
+
+
+def _closest(sources: tuple[Source, ...], verdict: Verdict | None) -> tuple[int, ...]:
+    """What sentences rest on, then the best scores; unscored passages in their order. None without text."""
+    rests = [] if verdict is None else [one.passage for one in verdict.sentences if one.passage is not None]
+    written = [k for k, source in enumerate(sources) if source.text.strip()]
+    order = sorted(written, key=lambda k: (-rests.count(k), -(sources[k].score or 0.0), k))
+    return tuple(order[:MOST_SOURCES])
+
+
+TEXT_OF: dict[Reason, str] = {
+    "knowledge gap": "gap",
+    "fabricated citation": "fabricated",
+    "misattributed citation": "escalated",
+    "disguised text": "escalated",
+    "planted instructions": "escalated",
+    "unlike training data": "unlike",
+    "unavailable": "unavailable",
+}
+"""Of a policy's texts, that in the place of an answer that is withheld for a reason; "insufficient" for the
+others."""
+BELOW_OF: dict[Reason, str] = {
+    "contradicted": "contradicted",
+    "conflict": "conflict",
+    "outdated source": "outdated",
+    "omitted condition": "omitted",
+    "misattributed citation": "miscited",
+    "fabricated citation": "miscited",
+    "unlike training data": "unchecked",
+    "unavailable": "unchecked",
+}
+"""The same under an answer that is served; "uncertain" for the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What the reader of an answer is told, in the policy's words."""
+
+    policy: Policy
+    decided: Decided
+    checked: Checked
+    closest: list[Source]
+    contradictions: tuple[Contradiction, ...]
+    flagged: bool
+
+    def message(self) -> str:
+        """In the place of the answer, or under it; empty where it is served."""
+        action, texts = self.decided.action, self.policy.texts
+        if action == "escalate":
+            return self._filled(texts.escalated)
+        if action != "withhold":
+            return self.below()
+        name = TEXT_OF.get(self.decided.reason, "insufficient")
+        # The gate alone knows that no passage answers: whatever a band is called, something may.
+        if name == "gap" and self.decided.rule != "rules.null":
+            name = "insufficient"
+        return self._filled(getattr(texts, name))
+
+    def below(self) -> str:
+        """Under what is let out of the answer; empty where nothing is wrong."""
+        if self.decided.action == "serve":
+            return ""
+        names = [BELOW_OF.get(self.decided.reason, "uncertain")]
+        if self.flagged and self.decided.reason not in ("contradicted", "unsupported"):
+            names.append("contradicted" if self.contradictions else "uncertain")
+        return " ".join(self._filled(getattr(self.policy.texts, name)) for name in dict.fromkeys(names))
+
+    def _filled(self, template: str) -> str:
+        texts = self.policy.texts
+        names = ", ".join(_named(source) for source in self.closest)
+        values: dict[str, Callable[[], str]] = {
+            "sources": lambda: filled(texts.closest, {"sources": names}) if names else "",
+            "contact": lambda: texts.contact,
+            "sides": lambda: _sides(self.checked.of("conflicts", "conflict")),
+            "outdated": lambda: " ".join(
+                dict.fromkeys(one.words for one in self.checked.of("outdated", "outdated"))
+            ),
+            "condition": lambda: _conditions(self.checked.of("omissions", "omitted")),
+            "contradictions": lambda: contradictions_told(self.policy, self.contradictions),
+        }
+        return filled(template, {name: value() for name, value in values.items()})
+
+
+def contradictions_told(policy: Policy, some: Iterable[Contradiction]) -> str:
+    """What the answer and a passage say, of `MOST_TOLD` at most: The answer says “30 days”; passage 1 says
+    “14 days”."""
+    told = [corrected(policy.texts.instead, one) for one in some]
+    return " ".join(list(dict.fromkeys(told))[:MOST_TOLD])
+
+
+def _named(source: Source) -> str:
+    name = source.title or source.id or source.text
+    version = f" ({one_line(source.version, LONGEST)})" if source.version else ""
+    return f"“{one_line(name, LONGEST)}”{version}"
+
+
+def _sides(findings: list[Finding]) -> str:
+    return " ".join(one.words for one in findings if one.start is not None)
+
+
+def _conditions(findings: list[Finding]) -> str:
+    quoted = [f"“{one_line(str(one.details.get('condition', '')), LONGEST)}”" for one in findings]
+    return ", ".join(dict.fromkeys(quoted))

@@ -1,0 +1,175 @@
+"""`decide`: from what is known of an answer to what is done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from lrp4rag.guard.checks.registry import Checked
+from lrp4rag.guard.policy.policy import ACTIONS, Action, Policy, Reason
+
+if TYPE_CHECKING:
+    from lrp4rag.classifiers.verdict import Status
+
+Kind = Literal[
+    "null", "fabricated", "misattributed", "disguised", "planted", "conflict", "outdated", "omitted"
+]
+CHECK_OF: dict[Kind, str] = {
+    "null": "retrieval",
+    "fabricated": "citations",
+    "misattributed": "citations",
+    "disguised": "disguise",
+    "planted": "planted",
+    "conflict": "conflicts",
+    "outdated": "outdated",
+    "omitted": "omissions",
+}
+REASON_OF: dict[Kind, Reason] = {
+    "null": "knowledge gap",
+    "fabricated": "fabricated citation",
+    "misattributed": "misattributed citation",
+    "disguised": "disguised text",
+    "planted": "planted instructions",
+    "conflict": "conflict",
+    "outdated": "outdated source",
+    "omitted": "omitted condition",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What a policy decides on.
+
+    * `judged`: whether there is a verdict. `probability` that the response is hallucinated, None where it
+      states nothing or was not judged; `hallucinated` is the verdict.
+    * `supported`, `contradicted`, `unsupported`: how many of its sentences are.
+    * `faithfulness`, `facts`: the shares of its sentences that are supported and of its facts that are
+      grounded (0 to 1); None where it has none. They describe, and decide in bands only.
+    * `found`: what checks found, and `unavailable` the checks that did not finish.
+    """
+
+    judged: bool = True
+    probability: float | None = None
+    hallucinated: bool = False
+    supported: int = 0
+    contradicted: int = 0
+    unsupported: int = 0
+    faithfulness: float | None = None
+    facts: float | None = None
+    abstained: bool = False
+    found: frozenset[Kind] = frozenset()
+    unavailable: frozenset[str] = frozenset()
+
+    @property
+    def statuses(self) -> dict[str, int]:
+        """How many of its sentences have each of these statuses, as records have it."""
+        return {
+            "supported": self.supported,
+            "contradicted": self.contradicted,
+            "unsupported": self.unsupported,
+        }
+
+    @property
+    def flagged(self) -> int:
+        return self.contradicted + self.unsupported
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What is done, and why; `rule` names the rule of the policy that decided."""
+
+    action: Action
+    reason: Reason
+    rule: str
+
+
+def decide(policy: Policy, measures: Measures) -> Decided:
+    """The strictest of all that holds: what could not be judged, what sentences are, what checks found, and
+    the band. Of equally strict ones the first."""
+    holding = [
+        *_by_rules(policy, measures, ("null",)),  # nothing to answer from explains what nothing supports
+        *_by_claims(policy, measures),
+        *_without_verdict(policy, measures),
+        *_by_rules(policy, measures),
+        *_unfinished(policy, measures),
+        *_by_share(policy, measures),
+        Decided("serve", "grounded" if measures.supported else "states nothing", "verdict"),
+    ]
+    return strictest(holding)
+
+
+def strictest(some: Sequence[Decided]) -> Decided:
+    """The first of those that are stricter than all others; raises `ValueError` for none."""
+    return max(some, key=lambda one: ACTIONS.index(one.action))
+
+
+def _without_verdict(policy: Policy, measures: Measures) -> Iterator[Decided]:
+    if measures.abstained:
+        yield Decided(policy.abstained, "unlike training data", "abstained")
+    elif not measures.judged:
+        yield Decided(policy.unavailable, "unavailable", "unavailable")
+
+
+def _by_claims(policy: Policy, measures: Measures) -> Iterator[Decided]:
+    claims = policy.claims
+    reason: Reason = "contradicted" if measures.contradicted else "unsupported"
+    if measures.contradicted:
+        yield Decided(claims.contradicted, "contradicted", "claims.contradicted")
+    # A verdict on the whole, of a detector that marks no sentence, is one too.
+    if measures.unsupported or (measures.hallucinated and not measures.flagged):
+        yield Decided(claims.unsupported, "unsupported", "claims.unsupported")
+    if claims.most is not None and measures.flagged > measures.supported:
+        yield Decided(claims.most, reason, "claims.most")
+
+
+def _by_rules(
+    policy: Policy, measures: Measures, kinds: Iterable[Kind] = tuple(CHECK_OF)
+) -> Iterator[Decided]:
+    """What checks found of some kinds."""
+    for kind in kinds:
+        action: Action | None = getattr(policy.rules, kind)
+        if action is not None and CHECK_OF[kind] in policy.checks and kind in measures.found:
+            yield Decided(action, REASON_OF[kind], f"rules.{kind}")
+
+
+def _unfinished(policy: Policy, measures: Measures) -> Iterator[Decided]:
+    """What a check could not look for may be there."""
+    for check in sorted(measures.unavailable):
+        if check in policy.checks:
+            yield Decided(policy.unavailable, "unavailable", f"checks.{check}")
+
+
+def _by_share(policy: Policy, measures: Measures) -> Iterator[Decided]:
+    if not policy.bands or measures.faithfulness is None:
+        return
+    facts = measures.faithfulness if measures.facts is None else measures.facts
+    for number, band in enumerate(policy.bands, start=1):
+        if measures.faithfulness >= band.faithfulness and facts >= band.facts:
+            yield Decided(band.action, band.reason, f"bands[{number}]")
+            return
+
+
+def of_sentence(policy: Policy, status: Status, counts: Mapping[Status, int]) -> Decided:
+    """What is done with a suspect sentence of a stream: what is done with it alone, or with most of the
+    answer's sentences so far, itself among them, whose statuses are counted in `counts`."""
+    contradicted, flagged = status == "contradicted", counts["contradicted"] + counts["unsupported"]
+    measures = Measures(
+        supported=0 if flagged > counts["supported"] else 1,
+        contradicted=int(contradicted),
+        unsupported=int(not contradicted),
+    )
+    return strictest(list(_by_claims(policy, measures)))
+
+
+OF_SENTENCES: tuple[Kind, ...] = ("fabricated", "misattributed", "disguised", "planted")
+"""What is looked for in each sentence of a stream."""
+
+
+def rule_of(policy: Policy, checked: Checked, *kinds: Kind) -> Decided | None:
+    """What the policy says where checks found some of these kinds, without looking at anything else: the
+    strictest. None where nothing is wrong."""
+    found = frozenset(kind for kind in kinds if checked.of(CHECK_OF[kind], kind))
+    measures = Measures(found=found, unavailable=frozenset(checked.unavailable))
+    holding = [*_by_rules(policy, measures), *_unfinished(policy, measures)]
+    return strictest(holding) if holding else None

@@ -1,0 +1,10 @@
+"""The red team: answers that a guardrail must stop, and harmless ones that it must let through."""
+
+from lrp4rag.guard.redteam.cases import Case as Case
+from lrp4rag.guard.redteam.cases import load_cases as load_cases
+from lrp4rag.guard.redteam.local import LocalTarget as LocalTarget
+from lrp4rag.guard.redteam.results import Result as Result
+from lrp4rag.guard.redteam.results import run as run
+from lrp4rag.guard.redteam.target import Answered as Answered
+from lrp4rag.guard.redteam.target import NotJudged as NotJudged
+from lrp4rag.guard.redteam.target import Target as Target

@@ -1,0 +1,122 @@
+"""`Case`: an answer, and what may be done with it; and the cases that come with the package, a file for each
+kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from lrp4rag.data import PassageField, read_rows
+from lrp4rag.example import Example
+from lrp4rag.guard.policy import Action
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.hashes import json_hash
+from lrp4rag.util.text import one_line
+
+RISKS = {
+    "no-document": "no relevant document",
+    "conflict": "conflicting documents",
+    "parametric-bypass": "parametric bypass",
+    "authority-fabrication": "authority fabrication",
+    "version-ambiguity": "version ambiguity",
+}
+"""What goes wrong with answers from documents, by the name of its file."""
+ATTACKS = {
+    "injection": "prompt injection",
+    "invisible-text": "homoglyphs and invisible text",
+    "long-sentences": "very long sentences",
+    "unending-text": "text that never ends",
+    "code-blocks": "blocks of code",
+    "tables": "tables",
+    "mixed-languages": "mixed languages",
+    "odd-citations": "citations in odd forms",
+    "number-words": "values in words",
+    "far-negations": "negations far from their verb",
+    "true-elsewhere": "true, but not in the passages",
+}
+"""What is aimed at the guardrail itself."""
+KINDS = RISKS | ATTACKS
+ALL = "all"
+"""What stands for every kind in a record."""
+_FOLDER = Path(__file__).parent
+
+Short = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class Case(BaseModel):
+    """A line of a file of cases. `expected` are the actions that are right, and `why` says so in words."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    id: Short
+    kind: Short
+    domain: Annotated[str, Field(max_length=100)] = ""
+    question: str
+    passages: Annotated[list[PassageField], Field(min_length=1)]
+    response: str
+    expected: Annotated[list[Action], Field(min_length=1)]
+    why: str
+
+    @field_validator("expected")
+    @classmethod
+    def _once(cls, given: list[Action]) -> list[Action]:
+        if len(set(given)) < len(given):
+            raise ValueError("an action stands twice")
+        return given
+
+    @field_validator("kind")
+    @classmethod
+    def _one(cls, given: str) -> str:
+        if given == ALL:
+            raise ValueError(f"'{ALL}' stands for every kind; give this one another name")
+        return given
+
+    @property
+    def harmless(self) -> bool:
+        """Whether the answer is right, so that it may be served as it is."""
+        return "serve" in self.expected
+
+    @property
+    def hash(self) -> str:
+        """Another one where anything of the case is."""
+        return json_hash(self.model_dump(mode="json"))[:16]
+
+    def example(self) -> Example:
+        """Raises `InputError` for what no guardrail could judge."""
+        sources = tuple(row.source for row in self.passages)
+        return Example(
+            self.question, [one.read for one in sources], self.response, sources=sources, id=self.id
+        )
+
+
+def load_cases(path: Path | None = None, *, kinds: Sequence[str] = ()) -> list[Case]:
+    """The cases of a JSONL file, of all files of the package without one; of some `kinds` only, where any are
+    named. Raises `InputError` naming file, line and field, and for a kind that there is not."""
+    files = [path] if path is not None else [_FOLDER / f"{kind}.jsonl" for kind in KINDS]
+    found = [case for file in files for case in _read(file)]
+    known = list(dict.fromkeys(case.kind for case in found))
+    for kind in kinds:
+        if kind not in known:
+            raise InputError(f"no cases of the kind '{one_line(kind, 60)}'; there are: {', '.join(known)}")
+    return [case for case in found if not kinds or case.kind in kinds]
+
+
+def _read(path: Path) -> list[Case]:
+    found: list[Case] = []
+    lines: dict[str, int] = {}
+    for line, case in read_rows(path, Case):
+        if case.id in lines:
+            message = f"duplicate id '{one_line(case.id, 100)}' (first on line {lines[case.id]})"
+            raise InputError(message, path=path, line=line, field="id")
+        lines[case.id] = line
+        try:
+            case.example()
+        except InputError as error:
+            raise InputError(error.reason, path=path, line=line, field=error.field) from None
+        found.append(case)
+    if not found:
+        raise InputError("no cases", path=path)
+    return found

@@ -1,0 +1,227 @@
+"""`ServerTarget`: a guardrail that runs as a server, asked by `POST /v1/judge`."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Self
+
+import httpx
+from pydantic import BaseModel, Field, ValidationError
+
+from lrp4rag.guard.policy import Action
+from lrp4rag.guard.redteam.cases import Case
+from lrp4rag.guard.redteam.record import Text
+from lrp4rag.guard.redteam.target import Answered, NotJudged
+from lrp4rag.report.routing import QUIET
+from lrp4rag.util.errors import InputError, first_line
+from lrp4rag.util.strict_json import parse
+from lrp4rag.util.text import one_line
+from lrp4rag.util.types import Probability, first_fault
+
+SECONDS = 120.0
+"""In which a case is to be judged."""
+TRIES = 5
+LONGEST_WAIT = 60.0
+"""Seconds between tries, whatever a server asks for."""
+LARGEST_REPLY = 16 * 2**20
+"""Bytes."""
+_TOKEN = re.compile("[!-~]+")
+VERSIONS = ("package", "detector", "reader", "policy")
+
+
+class _Decision(BaseModel):
+    id: Annotated[str, Field(pattern=r"^[0-9A-Za-z_-]{1,200}$")]  # a part of an address
+    action: Action
+    reason: Text
+    policy: Text
+    rule: Text | None = None
+
+
+class _Finding(BaseModel):
+    kind: str
+    words: Text
+
+
+class _Verdict(BaseModel):
+    probability: Probability | None = None
+
+
+class _Reply(BaseModel):
+    """Of a server's reply, what is read."""
+
+    decision: _Decision
+    shown: str
+    faithfulness: Probability | None
+    fact_score: Probability | None
+    findings: list[_Finding] = Field(max_length=10_000)
+    verdict: _Verdict
+
+
+class ServerTarget:
+    """The server at `url`, with or without `/v1`; `token` is a bearer token of it. What it replies is read
+    as anybody's, with its size and its fields checked."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        client: httpx.Client | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Raises `InputError` for what is no address."""
+        try:
+            address = httpx.URL(url)
+        except (httpx.InvalidURL, ValueError) as error:
+            raise InputError(f"no address: {first_line(error)}", field="--target") from None
+        if address.scheme not in ("http", "https") or not address.host:
+            raise InputError(
+                "give 'local', or a server's address such as http://127.0.0.1:8000", field="--target"
+            )
+        if address.userinfo:
+            raise InputError(
+                "leave name and password out of the address; a token goes into LRP4RAG_TOKEN",
+                field="--target",
+            )
+        if "?" in url or "#" in url:
+            raise InputError(
+                "leave what stands from ? or # on out of the address: /v1/judge goes behind it",
+                field="--target",
+            )
+        if token is not None and not _TOKEN.fullmatch(token):
+            raise InputError(
+                "no token: it is of ASCII letters, digits and signs, without spaces and line breaks",
+                field="--token",
+            )
+        self.name = self._base = url.rstrip("/").removesuffix("/v1")
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._client = client or httpx.Client(timeout=SECONDS)
+        self._sleep = sleep
+        self._versions: dict[str, str] = {}
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        return self._versions
+
+    def judge(self, case: Case) -> Answered:
+        body = {
+            "question": case.question,
+            "passages": case.model_dump(mode="json")["passages"],
+            "response": case.response,
+        }
+        status, content = self._ask("POST", "/v1/judge", json=body)
+        if status != 200:
+            raise NotJudged(f"the server answers {status}: {_told(content)}")
+        try:
+            found = _Reply.model_validate(_object(content))
+        except (ValueError, ValidationError) as error:
+            message = _fault(error)
+            raise NotJudged(f"the server's reply is none of lrp4rag's: {message}") from None
+        if not self._versions:
+            self._versions = {"policy": found.decision.policy}
+            self._versions |= self._read_versions(found.decision.id)
+        return Answered(
+            found.decision.action,
+            found.decision.reason,
+            found.decision.rule,
+            found.verdict.probability,
+            found.faithfulness,
+            found.fact_score,
+            tuple(one.words for one in found.findings if one.kind not in QUIET),
+            found.shown,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def _read_versions(self, id: str) -> dict[str, str]:
+        """As the server's audit log has them of a decision; none where it does not tell."""
+        try:
+            status, content = self._ask("GET", f"/v1/decisions/{id}")
+            record = _object(content).get("record") if status == 200 else None
+        except (NotJudged, ValueError):
+            record = None
+        if not isinstance(record, dict):
+            return {}
+        return {name: one_line(str(record[name]), 100) for name in VERSIONS if name in record}
+
+    def _ask(self, method: str, path: str, **more: Any) -> tuple[int, bytes]:
+        """Status and content; asks again where the server has no time. Raises `InputError` where no case can
+        be judged so, `NotJudged` where this reply does not come."""
+        for left in reversed(range(TRIES)):
+            status, wait, content = self._send(method, path, **more)
+            if status != 429 or not left:
+                break
+            self._sleep(wait)
+        if method == "POST" and status in (401, 403):
+            raise InputError(
+                f"the server refuses the token ({status}): give one of its tokens in the variable "
+                "LRP4RAG_TOKEN; 'lrp4rag serve --new-token NAME' makes one",
+                field="--token",
+            )
+        if method == "POST" and status in (404, 405):
+            raise InputError(
+                f"{self.name} has no /v1/judge ({status}): give the address of 'lrp4rag serve'",
+                field="--target",
+            )
+        return status, content
+
+    def _send(self, method: str, path: str, **more: Any) -> tuple[int, float, bytes]:
+        """Status, the seconds after which to ask again, and content."""
+        content = b""
+        try:
+            with self._client.stream(method, f"{self._base}{path}", headers=self._headers, **more) as reply:
+                for piece in reply.iter_bytes():
+                    content += piece
+                    if len(content) > LARGEST_REPLY:
+                        raise NotJudged(f"the server's reply is larger than {LARGEST_REPLY:,} bytes")
+                return reply.status_code, _seconds(reply.headers.get("retry-after")), content
+        # UnicodeError: of a name that no host can have.
+        except (httpx.ConnectError, UnicodeError) as error:
+            if self._versions:  # it was there: the other cases are not lost with this one
+                raise NotJudged(f"the server did not answer: {first_line(error)}") from None
+            raise InputError(
+                f"{self.name} does not answer ({first_line(error)}): is the server running there?",
+                field="--target",
+            ) from None
+        except httpx.HTTPError as error:
+            raise NotJudged(f"the server did not answer: {type(error).__name__}") from None
+
+
+def _seconds(written: str | None) -> float:
+    try:
+        wanted = float(written or "1")
+    except ValueError:
+        wanted = 1.0
+    return min(max(wanted, 0.0), LONGEST_WAIT) if math.isfinite(wanted) else 1.0
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    found = parse(content)
+    if not isinstance(found, dict):
+        raise ValueError("no JSON object")
+    return found
+
+
+def _told(content: bytes) -> str:
+    """What a problem document says."""
+    try:
+        found = _object(content)
+    except ValueError:
+        return "no problem document"
+    error = found.get("error")
+    said = error.get("message") if isinstance(error, dict) else None
+    return one_line(str(said or found.get("detail") or found.get("title") or "no reason given"), 300)
+
+
+def _fault(error: ValueError) -> str:
+    if not isinstance(error, ValidationError):
+        return first_line(error)
+    message, field = first_fault(error)
+    return f"{field}: {message}"

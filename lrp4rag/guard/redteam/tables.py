@@ -1,0 +1,85 @@
+"""A run on a terminal, and as a table for pages in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from lrp4rag.guard.redteam.cases import ALL, ATTACKS, KINDS
+from lrp4rag.guard.redteam.record import Changes, KindRow, Record, ShareRow
+from lrp4rag.report.numbers import bracketed
+from lrp4rag.util.text import one_line
+
+HEAD = ("kind", "as expected", "share [95 %]", "harm stopped", "harmless let through")
+SHOWN = 20
+"""Cases that are named for one sort of change."""
+
+
+def title(kind: str) -> str:
+    """What a person calls a kind."""
+    words = "all" if kind == ALL else KINDS.get(kind, kind)
+    return f"attack: {words}" if kind in ATTACKS else words
+
+
+def rows(record: Record) -> list[tuple[str, ...]]:
+    """The cells of a table by kind, under `HEAD`."""
+    return [(title(kind), *_cells(row)) for kind, row in record.kinds.items()]
+
+
+def table(record: Record) -> Table:
+    """For a terminal."""
+    found = Table(box=None, pad_edge=False)
+    for number, name in enumerate(HEAD):
+        found.add_column(name, justify="right" if number else "left")
+    for number, cells in enumerate(rows(record), start=1):
+        last = number == len(record.kinds)
+        found.add_row(*(Text(one_line(cell, 60), style="bold" if last else "") for cell in cells))
+    return found
+
+
+def markdown_table(record: Record, first: Record) -> str:
+    """The same in Markdown, with what an earlier run had; kinds are those of the package."""
+    head = (*HEAD, "first run")
+    told = {title(kind): _of(row.every) for kind, row in first.kinds.items()}
+    lines = [head, ("---", *["---:"] * (len(head) - 1))]
+    lines += [(*cells, told.get(cells[0], "")) for cells in rows(record)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def change_lines(found: Changes) -> list[Text]:
+    """What has changed, the worst first."""
+    lines = []
+    for words, style, some in (
+        ("fail now", "bold red", found.broken),
+        ("pass now", "green", found.mended),
+        ("have another action, to the same effect", "", found.other),
+        ("cannot be compared", "", found.cases),
+    ):
+        if some:
+            lines.append(Text(f"{len(some)} {words}:", style=style))
+            lines += [Text(f"  {one_line(one.id, 60)}: {one.what}") for one in some[:SHOWN]]
+            lines += [Text(f"  and {len(some) - SHOWN} more")] if len(some) > SHOWN else []
+    lines += [Text(f"another {one_line(one.id, 60)}: {one_line(one.what, 200)}") for one in found.versions]
+    return lines or [Text("nothing has changed")]
+
+
+def below(record: Record, least: float) -> list[str]:
+    """The kinds of which a smaller share has passed, in words."""
+    return [
+        f"{title(kind)}: {row.every.share:.2f}"
+        for kind, row in record.kinds.items()
+        if kind != ALL and row.every.share is not None and row.every.share < least
+    ]
+
+
+def _cells(row: KindRow) -> Sequence[str]:
+    every = row.every
+    interval = "" if every.low is None or every.high is None else f" {bracketed(every.low, every.high)}"
+    share = "" if every.share is None else f"{every.share:.2f}{interval}"
+    return (_of(every), share, _of(row.harmful), _of(row.harmless))
+
+
+def _of(row: ShareRow) -> str:
+    return f"{row.passed} of {row.cases}" if row.cases else ""

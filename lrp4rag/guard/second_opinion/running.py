@@ -1,0 +1,109 @@
+"""`SecondOpinions`: asks for them beside the path of the answers, which never waits for one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Protocol
+
+from lrp4rag.guard.second_opinion.client import Opinion
+from lrp4rag.source import Source
+
+LOG = logging.getLogger("lrp4rag.service")
+
+Told = Callable[[str, Opinion], Awaitable[None]]
+_Case = tuple[str, str, tuple[Source, ...], str]
+
+
+class Asks(Protocol):
+    """As `Judge` does."""
+
+    async def ask(self, question: str, sources: tuple[Source, ...], response: str) -> Opinion: ...
+
+
+class SecondOpinions:
+    """Asks a judge about what is offered, `at_once` answers at a time, and awaits `told` with each opinion.
+
+    Use it as an asynchronous context manager; its end waits `closing_seconds` for what was accepted, and then
+    drops the rest. `heard` counts opinions told, `dropped` answers about which nobody is told, and `failed`
+    those at which the judge or `told` raised. Each answer that is offered is one of them in the end.
+    """
+
+    def __init__(
+        self,
+        judge: Asks,
+        told: Told,
+        *,
+        most_waiting: int = 64,
+        at_once: int = 2,
+        closing_seconds: float = 5.0,
+    ) -> None:
+        """Raises `ValueError` where nothing could wait, or be asked."""
+        if most_waiting < 1 or at_once < 1:
+            raise ValueError("most_waiting and at_once: give at least 1")
+        self.heard = self.dropped = self.failed = 0
+        self._judge, self._told, self._at_once, self._seconds = judge, told, at_once, closing_seconds
+        self._cases: asyncio.Queue[_Case] = asyncio.Queue(most_waiting)
+        self._group, self._workers = asyncio.TaskGroup(), list[asyncio.Task[None]]()
+        self._open = False
+
+    @property
+    def waiting(self) -> int:
+        return self._cases.qsize()
+
+    def offer(self, decision: str, question: str, sources: tuple[Source, ...], response: str) -> bool:
+        """Whether it is accepted: not where too many wait, or the end has begun. Returns at once; call it in
+        the thread of the event loop."""
+        try:
+            if not self._open:
+                raise asyncio.QueueFull
+            self._cases.put_nowait((decision, question, sources, response))
+        except asyncio.QueueFull:
+            self.dropped += 1
+            return False
+        return True
+
+    async def __aenter__(self) -> SecondOpinions:
+        await self._group.__aenter__()
+        self._workers = [self._group.create_task(self._work()) for _ in range(self._at_once)]
+        self._open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open = False
+        try:
+            if error is None:
+                await self._drained()
+        finally:
+            for one in self._workers:
+                one.cancel()
+            # An error is not the workers': the group would wrap it.
+            await self._group.__aexit__(None, None, None)
+            self.dropped += self._cases.qsize()
+
+    async def _drained(self) -> None:
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._cases.join()
+        except TimeoutError:
+            LOG.warning("second opinions: %d are dropped at the end", self._cases.qsize())
+
+    async def _work(self) -> None:
+        while True:
+            decision, question, sources, response = await self._cases.get()
+            try:
+                await self._told(decision, await self._judge.ask(question, sources, response))
+                self.heard += 1
+            except asyncio.CancelledError:
+                self.dropped += 1
+                raise
+            except Exception as error:
+                # One that ended the worker would end the server. Its message may hold texts.
+                self.failed += 1
+                LOG.error("second opinion on %s: %s", decision, type(error).__name__)
+            finally:
+                self._cases.task_done()

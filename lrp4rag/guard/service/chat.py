@@ -1,0 +1,187 @@
+"""OpenAI's chat completions: what is asked, and how judged parts are told."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from pydantic import ValidationError
+
+from lrp4rag.example import Example
+from lrp4rag.guard.service.answers import JudgedAnswer, Part
+from lrp4rag.guard.service.models import Extension, example_of
+from lrp4rag.guard.service.passages import Found, Template, passages_in, text_of
+from lrp4rag.guard.service.problems import Problem, as_problem
+from lrp4rag.util.types import first_fault
+
+EXTENSION = "lrp4rag"
+DONE = "data: [DONE]\n\n"
+"""The last event of a stream that is whole."""
+REFUSED: dict[str, str] = {
+    "functions": "calls of functions are no text that can be judged",
+    "logprobs": "they would tell the words that are withheld",
+    "top_logprobs": "they would tell the words that are withheld",
+    "audio": "only text can be judged",
+    "modalities": "only text can be judged",
+    "prediction": "only what the upstream writes can be judged",
+    "web_search_options": "what an answer is judged by comes with the request",
+}
+"""Fields that are refused where they are set, and why."""
+REQUEST: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["messages"],
+                    "properties": {
+                        "model": {"type": "string"},
+                        "stream": {"type": "boolean"},
+                        "messages": {"type": "array", "items": {"type": "object"}},
+                        EXTENSION: Extension.model_json_schema(ref_template="#/components/schemas/{model}"),
+                    },
+                },
+                "example": {
+                    "model": "any",
+                    "messages": [{"role": "user", "content": "How long is parental leave for partners?"}],
+                    EXTENSION: {"passages": ["Partners are entitled to 2 weeks of paid parental leave."]},
+                },
+            }
+        },
+    }
+}
+"""For the page of routes."""
+TOOLS = (
+    "a call of a tool is no text that can be judged; let the model call tools elsewhere, and ask for the "
+    'answer here, with their results among the messages and tool_choice "none"'
+)
+
+
+def parse(body: Any, template: Template | None = None) -> tuple[dict[str, Any], Extension, Example]:
+    """What is sent to the upstream, what the request brings for us, and what the answer is judged by.
+
+    Raises a problem for what cannot be judged.
+    """
+    if not isinstance(body, dict) or not isinstance(body.get("messages"), list):
+        raise Problem(422, "Invalid request", "give a JSON object with messages, a list")
+    _refuse(body)
+    try:
+        extension = Extension.model_validate(body.get(EXTENSION, {}))
+    except ValidationError as error:
+        message, field = first_fault(error)
+        raise Problem(422, "Invalid request", message, field=f"{EXTENSION}.{field}") from None
+    found = passages_in(body, template) if extension.passages is None else Found(extension.passages)
+    if found is None:
+        detail = f'without passages nothing can be judged: send "{EXTENSION}": {{"passages": ["…"]}}'
+        also = "with OpenAI's client as extra_body; documents, results of tools and a template do as well"
+        raise Problem(422, "No passages", f"{detail}, {also}", field=EXTENSION)
+    question = extension.question or found.question or _question(body["messages"])
+    sent = {name: value for name, value in body.items() if name != EXTENSION}
+    try:
+        json.dumps(sent, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        raise Problem(400, "Invalid request", "it holds what is no JSON, or half of a character") from None
+    generator = body.get("model")
+    named = generator if isinstance(generator, str) else None
+    return sent, extension, example_of(question, found.passages, generator=named)
+
+
+def _refuse(body: Mapping[str, Any]) -> None:
+    """Raises a problem (400) for what would let out text that nobody judged."""
+    for name, why in REFUSED.items():
+        if body.get(name) not in (None, False, [], {}, ["text"]):
+            raise Problem(400, "Not supported", f"{name}: {why}", field=name)
+    if body.get("tools") and body.get("tool_choice") != "none":
+        raise Problem(400, "Not supported", f"tools: {TOOLS}", field="tools")
+    if body.get("n") not in (None, 1):
+        raise Problem(400, "Not supported", "n: ask for one answer at a time", field="n")
+
+
+def _question(messages: list[Any]) -> str:
+    """The text of the user's last message; raises a problem where there is none."""
+    for message in reversed(messages):
+        if isinstance(message, dict) and message.get("role") == "user":
+            return text_of(message)
+    raise Problem(422, "Invalid request", "no message is of the user", field="messages")
+
+
+def completion(answer: JudgedAnswer, parts: list[Part], model: str) -> dict[str, Any]:
+    """The whole answer, with the decisions under "lrp4rag"."""
+    text, refused = "".join(part.text for part in parts), answer.refused
+    if answer.assessment is not None and answer.assessment.withheld:
+        text, refused = answer.assessment.message, False
+    said = {"content": None, "refusal": text} if refused else {"content": text, "refusal": None}
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", **said},
+        "finish_reason": answer.finish_reason,
+        "logprobs": None,
+    }
+    sentences = [part.extension() for part in parts if part.decision not in (None, answer.decision)]
+    return {
+        "id": f"chatcmpl-{answer.id}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": model,
+        "choices": [choice],
+        **({} if answer.usage is None else {"usage": answer.usage}),
+        EXTENSION: {**_decision(answer), "sentences": sentences},
+    }
+
+
+async def events(
+    answer: JudgedAnswer, parts: AsyncGenerator[Part], model: str, *, usage: bool
+) -> AsyncGenerator[str]:
+    """Server-sent events: a chunk for each part, one for how the answer ended, and with `usage` another.
+
+    An answer that fails ends with an error, and nothing that was not judged.
+    """
+
+    def chunk(delta: Mapping[str, Any], more: Mapping[str, Any], finish: str | None = None) -> str:
+        found = {
+            "id": f"chatcmpl-{answer.id}",
+            "object": "chat.completion.chunk",
+            "created": created,
+            "model": model,
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}],
+        }
+        return _event({**found, **more})
+
+    created, role = int(time.time()), {"role": "assistant"}
+    try:
+        async with aclosing(parts):
+            async for part in parts:
+                more = {} if part.decision is None else {EXTENSION: part.extension()}
+                yield chunk({**role, "refusal" if answer.refused else "content": part.text}, more)
+                role = {}
+    except Exception as error:  # whatever it was, the client is told that the answer is not whole
+        yield failed(as_problem(error))
+        return
+    yield chunk(role, {EXTENSION: _decision(answer)}, answer.finish_reason)
+    if usage and answer.usage is not None:
+        yield chunk({}, {"usage": answer.usage, "choices": []})
+    yield DONE
+
+
+def failed(problem: Problem) -> str:
+    """The event by which a stream ends that is not whole."""
+    return _event({"error": problem.error()})
+
+
+def _decision(answer: JudgedAnswer) -> dict[str, Any]:
+    """Of the whole answer; what is withheld is quoted nowhere."""
+    found = {} if answer.decision is None else answer.decision.model_dump()
+    if answer.assessment is None:
+        return found
+    told = answer.assessment.told()
+    return found | {
+        name: told[name] for name in ("faithfulness", "fact_score", "closest", "findings", "unavailable")
+    }
+
+
+def _event(found: Mapping[str, Any]) -> str:
+    return f"data: {json.dumps(found, ensure_ascii=False, allow_nan=False)}\n\n"

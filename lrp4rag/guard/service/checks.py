@@ -1,0 +1,62 @@
+"""What `lrp4rag serve --check` finds out without starting a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+from sqlalchemy.engine import make_url
+
+from lrp4rag.classifiers.detector import FittedDetector
+from lrp4rag.guard.audit import AuditLog
+from lrp4rag.guard.service.settings import Settings
+from lrp4rag.util.errors import InputError
+
+
+def check(settings: Settings) -> Iterator[str]:
+    """Lines that say what would run; no secret is among them. Raises `InputError` for what would not."""
+    fitted = FittedDetector.load(settings.detector)
+    if not fitted.model.plain:
+        raise InputError("this detector cannot read along: train one of plain passes", field="detector")
+    card = fitted.card
+    yield f"detector   {settings.detector}: {card.settings}, flags from {card.threshold:.3f}"
+    yield f"reader     {settings.reader or card.reader['name']}, {settings.dtype}"
+    policy = settings.policy
+    claims = policy.claims
+    yield (
+        f"policy     {policy.name}, {policy.hash}: contradicted {claims.contradicted}, unsupported "
+        f"{claims.unsupported}, most of it {claims.most or 'the same'}; checks: "
+        f"{', '.join(policy.checks) or 'none'}"
+    )
+    with AuditLog.open(settings.audit, key=settings.audit_key, texts=settings.keep_texts):
+        yield f"audit      {make_url(settings.audit).render_as_string(hide_password=True)}"
+    if settings.tokens:
+        yield f"tokens     {', '.join(settings.tokens)}"
+    else:
+        yield "tokens     none: anyone may ask" if settings.open else "tokens     one for each run"
+    yield f"upstream   {_upstream(settings)}"
+    yield f"listens    {settings.host}:{settings.port}"
+
+
+def _upstream(settings: Settings) -> str:
+    if settings.demo:
+        return "the reader itself (demonstration)"
+    if settings.upstream is None:
+        return "none: responses are judged, and none is asked for"
+    key = settings.upstream_key
+    headers = {} if key is None else {"Authorization": f"Bearer {key.get_secret_value()}"}
+    base = str(settings.upstream).rstrip("/")
+    try:
+        reply = httpx.get(f"{base}/models", headers=headers, timeout=10)
+        names = [str(one["id"]) for one in reply.raise_for_status().json()["data"]]
+    except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{base}/models does not answer as OpenAI's does ({type(error).__name__}); start the upstream, "
+            "or mend its address or key",
+            field="upstream",
+        ) from None
+    if settings.model is not None and settings.model not in names:
+        raise InputError(
+            f"the upstream has no model '{settings.model}': {', '.join(names[:10])}", field="model"
+        )
+    return f"{base}: {', '.join(names[:10])}"

@@ -1,0 +1,128 @@
+"""What requests and replies hold."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from lrp4rag.data import PassageField, PassageRow
+from lrp4rag.example import Example
+from lrp4rag.guard.policy import Action, Reason
+from lrp4rag.util.text import surrogate_in
+
+MOST_PASSAGES = 64
+LONGEST = 200_000
+"""Characters of a text."""
+
+
+def _encodable(text: str) -> str:
+    if surrogate_in(text) is not None:
+        raise ValueError("has half of a surrogate pair, which is no character")
+    return text
+
+
+Text = Annotated[str, Field(max_length=LONGEST), AfterValidator(_encodable)]
+Name = Annotated[str, Field(max_length=200), AfterValidator(_encodable)]
+Topic = Annotated[
+    Name | None,
+    Field(description="What it is about, for the record: one of the topics that the server's settings list."),
+]
+
+
+def _passage(given: PassageRow) -> PassageRow:
+    """A passage that can be recorded; its texts have no limit of their own."""
+    for text in vars(given).values():
+        if isinstance(text, str):
+            _encodable(text)
+    return given
+
+
+Passages = Annotated[
+    list[Annotated[PassageField, AfterValidator(_passage)]],
+    Field(min_length=1, max_length=MOST_PASSAGES),
+]
+
+
+class JudgeRequest(BaseModel):
+    """A response, and what it was made from."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "question": "How long is parental leave for partners?",
+                    "passages": ["Partners are entitled to 2 weeks of paid parental leave."],
+                    "response": "Partners are entitled to 4 weeks of paid parental leave.",
+                }
+            ]
+        },
+    )
+
+    question: Text
+    passages: Passages
+    response: Text
+    generator: Name | None = Field(
+        default=None, description="The model that wrote the response, where known."
+    )
+    topic: Topic = None
+
+    def example(self) -> Example:
+        """Raises `InputError` for what cannot be judged."""
+        return example_of(self.question, self.passages, self.response, generator=self.generator)
+
+
+class BatchRequest(BaseModel):
+    """Responses that are judged one after another."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    requests: Annotated[list[JudgeRequest], Field(min_length=1, max_length=100)]
+
+
+class Decision(BaseModel):
+    """What was done, and why; `id` finds its record."""
+
+    id: str
+    action: Action
+    reason: Reason
+    policy: str = Field(description="Hash of the policy.")
+    rule: str | None = Field(default=None, description="The rule of the policy that decided.")
+
+
+class JudgeReply(BaseModel):
+    """The decision with what it was made of: the verdict as `lrp4rag analyse --json` prints it, the shares of
+    sentences and facts that are grounded, and what checks found. `shown` is what the reader of the response
+    is to get."""
+
+    decision: Decision
+    shown: str
+    faithfulness: float | None
+    fact_score: float | None
+    findings: list[dict[str, Any]]
+    closest: list[int] = Field(description="The passages that are closest, from 1.")
+    unavailable: dict[str, str] = Field(description="Checks that did not finish, and why.")
+    verdict: dict[str, Any]
+
+
+class Extension(BaseModel):
+    """What a chat request brings beside OpenAI's fields, under "lrp4rag"."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    passages: Passages | None = Field(
+        default=None, description="Default: documents, the template's place in a message, results of tools."
+    )
+    question: Text | None = Field(default=None, description="Default: the last message of the user.")
+    topic: Topic = None
+    language: Annotated[str, Field(pattern="^[a-z]{2,3}$")] = "en"
+
+
+def example_of(
+    question: str, passages: list[PassageRow], response: str | None = None, *, generator: str | None = None
+) -> Example:
+    """Raises `InputError` for what cannot be judged."""
+    sources = tuple(one.source for one in passages)
+    texts = [one.read for one in sources]
+    return Example(question, texts, response, sources=sources, generator=generator)

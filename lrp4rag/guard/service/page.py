@@ -1,0 +1,64 @@
+"""The page at `/`: it and its files are the same for everybody and need no token; each call that it makes
+does."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse, Response
+
+from lrp4rag.guard.service.problems import Problem
+from lrp4rag.guard.service.settings import Settings
+from lrp4rag.report.assets import SERVER_SCRIPTS, SERVER_STYLES, asset, content_policy, joined
+from lrp4rag.report.templates import html_template
+from lrp4rag.util.hashes import hash_of
+
+HEADERS = {
+    "Content-Security-Policy": content_policy(
+        "'self'", "'self'", "connect-src 'self'", "img-src 'self'", "frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+FOREVER = "public, max-age=31536000, immutable"
+"""Of a file whose name changes with what is in it."""
+
+
+def add(app: FastAPI, settings: Settings) -> None:
+    """The routes of the page of a server."""
+    files = {
+        "icon.svg": (asset("icon.svg"), "image/svg+xml"),
+        _named("page", "css", joined(SERVER_STYLES)): (joined(SERVER_STYLES), "text/css"),
+        _named("page", "js", joined(SERVER_SCRIPTS)): (joined(SERVER_SCRIPTS), "text/javascript"),
+    }
+    _, style, script = files
+    page = html_template("web/server.html.j2").render(
+        style=style,
+        script=script,
+        asks=settings.demo or settings.upstream is not None,
+        tokens=bool(settings.tokens),
+        model=settings.model or "",
+    )
+
+    @app.get("/", include_in_schema=False)
+    async def index() -> HTMLResponse:
+        return HTMLResponse(page, headers={**HEADERS, "Cache-Control": "no-cache"})
+
+    @app.get("/docs", include_in_schema=False)
+    async def routes() -> HTMLResponse:
+        found = html_template("web/routes.html.j2").render(style=style, api=app.openapi())
+        return HTMLResponse(found, headers={**HEADERS, "Cache-Control": "no-cache"})
+
+    @app.get("/page/{name}", include_in_schema=False)
+    async def file(name: str) -> Response:
+        if name not in files:
+            raise Problem(404, "Not found", "the page has no file of this name")
+        content, kind = files[name]
+        cached = "no-cache" if name == "icon.svg" else FOREVER
+        return Response(content, media_type=kind, headers={**HEADERS, "Cache-Control": cached})
+
+
+def _named(stem: str, suffix: str, content: str) -> str:
+    return f"{stem}-{hash_of(content)[:12]}.{suffix}"

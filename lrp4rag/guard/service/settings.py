@@ -1,0 +1,231 @@
+"""`Settings`: one YAML file, and environment variables that begin with `LRP4RAG_`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from lrp4rag.guard.policy import Policy, load_policy
+from lrp4rag.guard.service.passages import Template
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.types import Number, Positive, Probability, Whole, first_fault
+from lrp4rag.util.yaml_file import line_of, read_yaml
+
+OTHERS = {"LRP4RAG_QUIET", "LRP4RAG_CACHE", "LRP4RAG_TRACEBACK"}
+"""Variables of the environment that are not the server's."""
+Label = Annotated[str, Field(min_length=1, max_length=60)]
+"""The name of a topic or a model: it is recorded with decisions."""
+
+
+class Settings(BaseSettings):
+    """All that a server is started with. `lrp4rag serve --check` validates it and starts nothing."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="LRP4RAG_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: Whole = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    detector: str = Field(default="default", description="A bundled detector, or the folder of one.")
+    reader: str | None = Field(
+        default=None, description="Hub id or folder of the reader (default: the detector's)."
+    )
+    device: str | None = Field(default=None, description="cpu, cuda, … (default: CUDA where there is one).")
+    dtype: Literal["float32", "bfloat16", "float16"] = Field(default="float32", description="Of the reader.")
+    upstream: HttpUrl | None = Field(
+        default=None, description="OpenAI-compatible server that writes answers: …/v1"
+    )
+    upstream_key: SecretStr | None = Field(default=None, description="Its key.")
+    demo: bool = Field(default=False, description="The reader itself writes answers.")
+    judge: HttpUrl | None = Field(
+        default=None, description="OpenAI-compatible server of a second opinion (docs/judge.md): …/v1"
+    )
+    judge_key: SecretStr | None = Field(default=None, description="Its key.")
+    judge_model: str | None = Field(default=None, description="Its model.")
+    judge_share: Probability = Field(
+        default=0.05, description="It is asked about all escalated answers, and this share of the others."
+    )
+    judge_seconds: Number = Field(default=30.0, gt=0, le=600, description="In which it answers.")
+    model: str | None = Field(default=None, description="Model to ask it for (default: the client's).")
+    audit: str = Field(
+        default="sqlite:///lrp4rag-audit.db", description="Path or SQLAlchemy URL of the audit log."
+    )
+    audit_key: Path | None = Field(
+        default=None, description="Ed25519 key that signs checkpoints; made with an empty log."
+    )
+    keep_texts: bool = Field(
+        default=False, description="Keep questions, passages and answers beside the chain."
+    )
+    topics: tuple[Label, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Topics that are recorded where a request or its passages name them; any other is "
+        "recorded as other (docs/drift.md).",
+    )
+    generators: tuple[Label, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Models that are recorded by name where a request names them; any other as other.",
+    )
+    tokens: dict[str, str] = Field(
+        default={},
+        description="SHA-256 of each client's bearer token, by its name; see `lrp4rag serve --new-token`.",
+    )
+    reviewers: tuple[str, ...] = Field(
+        default=(), description="Names of the tokens that may review (default: all)."
+    )
+    open: bool = Field(default=False, description="Serve without tokens.")
+    policy: Policy = Field(
+        default=Policy(), description="What is done with answers: a policy, or the path of its file."
+    )
+    seconds: Number = Field(
+        default=30.0, gt=0, le=600, description="In which a response or a sentence is judged."
+    )
+    upstream_seconds: Number = Field(
+        default=120.0, gt=0, le=3600, description="Of silence before it is given up."
+    )
+    answer_seconds: Number = Field(
+        default=600.0, gt=0, le=86400, description="In which an answer is written and judged."
+    )
+    most_answers: Positive = Field(default=16, description="That are written at a time for one token.")
+    template: str | None = Field(
+        default=None,
+        max_length=20_000,
+        description="How the application writes its prompt: with {context}, where the passages stand, and "
+        "{question}; they are cut out of its messages.",
+    )
+    separator: str = Field(default="\n\n", max_length=100, description="Between the passages of a template.")
+    most_waiting: Positive = Field(default=32, description="Jobs that wait for the reader.")
+    per_minute: Positive = Field(default=600, description="Requests of one token.")
+    largest_request: Whole = Field(default=2**21, ge=1024, le=2**26, description="Bytes of a request's body.")
+    longest_answer: Whole = Field(default=100_000, ge=100, description="Characters of an upstream's answer.")
+    prompt_bytes: Whole = Field(
+        default=2**29, ge=0, description="Bytes of prompts that stay read between sentences."
+    )
+
+    @field_validator("audit")
+    @classmethod
+    def _url(cls, given: str) -> str:
+        """A path is SQLite's."""
+        url = given if "://" in given else f"sqlite:///{given}"
+        try:
+            make_url(url)
+        except ArgumentError:
+            raise ValueError("give a path, or a URL of SQLAlchemy: sqlite:///audit.db") from None
+        return url
+
+    @field_validator("policy", mode="before")
+    @classmethod
+    def _from_file(cls, given: Any) -> Any:
+        if not isinstance(given, str):
+            return given
+        try:
+            return load_policy(Path(given))
+        except (InputError, OSError) as error:
+            raise ValueError(str(error)) from None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Settings:
+        for name in self.reviewers:
+            if name not in self.tokens:
+                raise ValueError(f"reviewers: there is no token '{name}'")
+        for name, value in self.tokens.items():
+            if len(value) != 64 or set(value) - set("0123456789abcdef"):
+                raise ValueError(f"tokens.{name} is no SHA-256: make a token with lrp4rag serve --new-token")
+        if not self.tokens and not self.open and self.host not in ("127.0.0.1", "::1", "localhost"):
+            raise ValueError("a server that others can reach needs tokens; 'open: true' does without")
+        if self.upstream is not None and (self.upstream.username or self.upstream.password):
+            raise ValueError("upstream: give its key as upstream_key, not in the address")
+        try:
+            _ = self.written
+        except ValueError as error:
+            raise ValueError(f"template: {error}") from None
+        if self.demo and self.upstream is not None:
+            raise ValueError("demo and upstream: the answers come from one of them")
+        return self
+
+    @property
+    def written(self) -> Template | None:
+        """Where the messages of an application have their passages."""
+        return None if self.template is None else Template(self.template, self.separator)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """What `load` gives, which has read the environment."""
+        return (init_settings,)
+
+    @classmethod
+    def load(cls, path: Path | None, **given: Any) -> Settings:
+        """From a YAML file, under the environment, under what is given. Raises `InputError` naming file, line
+        and field."""
+        found = {} if path is None else read_yaml(path)
+        named = {name: value for name, value in given.items() if value is not None}
+        try:
+            from_environment = _environment(cls)
+        except SettingsError as error:
+            hint = 'lists and mappings are JSON there, such as ["leave", "travel"]'
+            raise InputError(f"the environment: {error}; {hint}") from None
+        try:
+            return cls(**_over(_over(found, from_environment), named))
+        except ValidationError as error:
+            message, field = first_fault(error)
+            raise InputError(message, path=path, line=line_of(path, field), field=field) from None
+
+
+def _environment(cls: type[Settings]) -> dict[str, Any]:
+    from pydantic_settings import EnvSettingsSource
+
+    known = {f"LRP4RAG_{name.upper()}" for name in cls.model_fields}
+    for name in os.environ:
+        upper = name.upper()
+        if upper.startswith("LRP4RAG_") and upper not in OTHERS and upper.partition("__")[0] not in known:
+            raise InputError("there is no such setting", field=name)
+    return EnvSettingsSource(cls)()
+
+
+def _over(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Nested values of `other` in the place of those of `one`."""
+    found = dict(one)
+    for name, value in other.items():
+        below = found.get(name)
+        found[name] = _over(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return found
+
+
+def reference() -> str:
+    """All settings as a Markdown table, for the documentation."""
+    rows = ["| setting | default | |", "|---|---|---|"]
+    rows += [
+        f"| `{name}` | {_shown(field.default)} | {_words(field.description)} |"
+        for name, field in Settings.model_fields.items()
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def _shown(default: object) -> str:
+    if default is None or default in ({}, ()):
+        return ""
+    if isinstance(default, Policy):
+        return "[balanced](policy.md)"
+    return f"`{str(default).strip() or str(default).encode('unicode_escape').decode()}`"
+
+
+def _words(description: str | None) -> str:
+    return (description or "").replace("|", "\\|")

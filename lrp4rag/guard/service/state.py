@@ -1,0 +1,162 @@
+"""`State`: what a running server holds, made in one place and closed in one place."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx
+from prometheus_client import Metric
+from starlette.concurrency import run_in_threadpool
+
+from lrp4rag.guard.audit import AuditLog
+from lrp4rag.guard.second_opinion import Judge, Opinion, Sampler, SecondOpinions
+from lrp4rag.guard.service import metrics
+from lrp4rag.guard.service.access import Access
+from lrp4rag.guard.service.models import Decision
+from lrp4rag.guard.service.owner import Owner
+from lrp4rag.guard.service.recording import Recorder
+from lrp4rag.guard.service.reviews import OPINION, PASSAGE
+from lrp4rag.guard.service.settings import Settings
+from lrp4rag.guard.service.upstream import Bounded, HttpUpstream, ReaderUpstream, Upstream
+from lrp4rag.judge import Detector
+from lrp4rag.source import Source
+
+UNCOMPRESSED = {"Accept-Encoding": "identity"}
+READY_IN = 5
+"""Seconds in which the upstream answers, and for which its answer is remembered."""
+LOOKS_IN = 1.0
+"""Seconds in which the log says which answers wait for a reviewer; else those are told that are known."""
+
+
+@dataclass(slots=True)
+class TTLCheck:
+    """Remembers for some seconds how a check went."""
+
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _until: float = 0.0
+    _error: Exception | None = None
+
+    async def run(self, check: Callable[[], Awaitable[None]]) -> None:
+        """Raises what the check raises, or raised."""
+        async with self._lock:
+            if time.monotonic() >= self._until:
+                try:
+                    await check()
+                    self._error = None
+                except Exception as error:
+                    self._error = error
+                self._until = time.monotonic() + READY_IN
+        if self._error is not None:
+            raise self._error
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """`upstream` is None where answers are only judged."""
+
+    settings: Settings
+    owner: Owner
+    recorder: Recorder
+    access: Access
+    upstream: Upstream | None
+    _ready: TTLCheck = field(default_factory=TTLCheck)
+
+    async def ready(self) -> None:
+        """Raises what is wrong with the audit log or the upstream. Anybody may ask, so neither is asked more
+        often than each few seconds."""
+        await self._ready.run(self._check)
+
+    async def metrics(self) -> list[Metric]:
+        """What the server has counted, and what it holds now. A log that hangs does not hold this up."""
+        looking = asyncio.ensure_future(self.recorder.waiting())
+        await asyncio.wait({looking}, timeout=LOOKS_IN)
+        return metrics.collected(
+            waiting=self.owner.waiting,
+            most_waiting=self.owner.most_waiting,
+            reviews=self.recorder.known_waiting,
+        )
+
+    async def _check(self) -> None:
+        await self.recorder.require_writable()
+        if self.upstream is not None:
+            async with asyncio.timeout(READY_IN):
+                await self.upstream.models()
+
+
+def load_detector(settings: Settings) -> Detector:
+    """Raises `InputError` for a detector and a reader that do not belong together."""
+    return Detector.load(
+        settings.detector,
+        reader=settings.reader,
+        device=settings.device,
+        dtype=settings.dtype,
+        prompt_bytes=settings.prompt_bytes,
+    )
+
+
+@asynccontextmanager
+async def running(settings: Settings, detector: Detector | None = None) -> AsyncIterator[State]:
+    """Load the reader (unless a `detector` is given) and open the audit log; the end waits for the job that
+    runs."""
+    async with AsyncExitStack() as stack:
+        log = await run_in_threadpool(_log, settings)
+        stack.callback(log.close)
+        loaded = await run_in_threadpool(load_detector, settings) if detector is None else detector
+        owner = stack.enter_context(Owner(loaded, most_waiting=settings.most_waiting))
+        upstream: Upstream | None = None
+        if settings.demo:
+            upstream = ReaderUpstream(owner, settings.upstream_seconds)
+        elif settings.upstream is not None:
+            timeout = httpx.Timeout(settings.upstream_seconds, connect=10, pool=5)
+            client = await stack.enter_async_context(
+                httpx.AsyncClient(timeout=timeout, transport=Bounded(), headers=UNCOMPRESSED)
+            )
+            key = None if settings.upstream_key is None else settings.upstream_key.get_secret_value()
+            upstream = HttpUpstream(client, str(settings.upstream), key=key, model=settings.model)
+        recorder = Recorder(log, loaded, settings.policy, keep_texts=settings.keep_texts)
+        if settings.judge is not None:
+            recorder.told = await _second_opinions(stack, settings, recorder)
+        yield State(
+            settings,
+            owner,
+            recorder,
+            Access(settings.tokens, settings.per_minute, settings.most_answers),
+            upstream,
+        )
+
+
+async def _second_opinions(
+    stack: AsyncExitStack, settings: Settings, recorder: Recorder
+) -> Callable[[Decision, Mapping[str, str]], None]:
+    """What offers answers to the judge: all that are escalated, and a share of the others. Its opinions are
+    records of the log, which no answer waits for."""
+    client = await stack.enter_async_context(httpx.AsyncClient(transport=Bounded(), headers=UNCOMPRESSED))
+    key = None if settings.judge_key is None else settings.judge_key.get_secret_value()
+    judge = Judge(client, str(settings.judge), settings.judge_model, key, seconds=settings.judge_seconds)
+    sampler = Sampler(secrets.token_bytes(32), settings.judge_share)
+    chosen: dict[str, str] = {}
+
+    async def told(decision: str, opinion: Opinion) -> None:
+        why = chosen.pop(decision, None)
+        await recorder.note(
+            OPINION, by="judge", of=decision, chosen=why, texts=opinion.texts, **opinion.record
+        )
+
+    opinions = await stack.enter_async_context(SecondOpinions(judge, told))
+
+    def offer(decision: Decision, texts: Mapping[str, str]) -> None:
+        why = sampler.chosen(decision.id, escalated=decision.action == "escalate")
+        passages = tuple(Source(text) for name, text in texts.items() if name.startswith(PASSAGE))
+        if why is not None and opinions.offer(decision.id, texts["question"], passages, texts["response"]):
+            chosen[decision.id] = why
+
+    return offer
+
+
+def _log(settings: Settings) -> AuditLog:
+    return AuditLog.open(settings.audit, key=settings.audit_key, texts=settings.keep_texts)

@@ -1,0 +1,281 @@
+"""`Upstream`: what writes the answers that are judged. Any OpenAI-compatible server, or the reader itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+import httpx
+from httpx_sse import EventSource, SSEError, aconnect_sse
+
+from lrp4rag.example import Example
+from lrp4rag.guard.service.owner import Owner
+from lrp4rag.guard.service.problems import Problem
+from lrp4rag.util.strict_json import parse
+
+MOST_TOKENS = 256
+"""Of an answer by the reader, unless the request says otherwise."""
+LONGEST_EVENT = 2**20
+"""Bytes."""
+FINISHED = ("stop", "length", "content_filter")
+COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+THINK, THOUGHT = "<think>", "</think>"
+MOST_BEFORE = 100
+"""Characters of white space that may stand before the reasoning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A part of an answer: text, why it ended, what it used (OpenAI's `usage`), and whether the text is of a
+    refusal, which OpenAI tells in a field of its own."""
+
+    content: str = ""
+    finish_reason: str | None = None
+    usage: Mapping[str, Any] | None = None
+    refusal: bool = False
+
+
+class Upstream(Protocol):
+    """Writes an answer to an OpenAI request, in parts."""
+
+    def answer(self, body: Mapping[str, Any], example: Example) -> AsyncGenerator[Delta]:
+        """Raises a problem (502) where it gives none, or ends before it is done."""
+        ...
+
+    async def models(self) -> list[str]:
+        """The names of its models; raises a problem (502) where it does not answer."""
+        ...
+
+
+class HttpUpstream:
+    """An OpenAI-compatible server at `base` (…/v1): llama.cpp, vLLM, Ollama, TGI."""
+
+    def __init__(self, client: httpx.AsyncClient, base: str, *, key: str | None, model: str | None) -> None:
+        self._client, self._base, self._model = client, base.rstrip("/"), model
+        self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+
+    async def answer(self, body: Mapping[str, Any], example: Example) -> AsyncGenerator[Delta]:
+        """Always asked to stream: so a sentence is judged while the next one is written."""
+        sent = {**body, "stream": True}
+        sent.pop("stream_options", None)
+        if body.get("stream"):
+            # Without being asked, OpenAI's server and vLLM's tell nothing of what a stream used.
+            sent["stream_options"] = {"include_usage": True}
+        sent |= {} if self._model is None else {"model": self._model}
+        finished, half, thinking = False, "", Thinking()
+        try:
+            async with (
+                aconnect_sse(
+                    self._client, "POST", f"{self._base}/chat/completions", json=sent, headers=self._headers
+                ) as source,
+                aclosing(_parts(source)) as parts,
+            ):
+                async for part in parts:
+                    finished = finished or part.finish_reason is not None
+                    text, half = _whole_characters(half + part.content)
+                    yield replace(part, content=text if part.refusal else thinking.answer_in(text))
+        except (httpx.HTTPError, httpx.StreamError, SSEError, UnicodeDecodeError) as error:
+            raise _broken(f"the upstream failed: {type(error).__name__}") from None
+        if not finished:
+            raise _broken("the upstream's answer ended before it was finished")
+        if rest := thinking.rest():
+            yield Delta(rest)
+
+    async def models(self) -> list[str]:
+        try:
+            reply = await self._client.get(f"{self._base}/models", headers=self._headers)
+            reply.raise_for_status()
+            return [str(one["id"]) for one in reply.json()["data"]]
+        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+            raise _broken(f"the upstream does not answer: {type(error).__name__}") from None
+
+
+class ReaderUpstream:
+    """The reader answers by itself, for a demonstration: it is small, and invents."""
+
+    def __init__(self, owner: Owner, seconds: float) -> None:
+        self._owner, self._seconds = owner, seconds
+
+    async def answer(self, body: Mapping[str, Any], example: Example) -> AsyncGenerator[Delta]:
+        asked = body.get("max_completion_tokens") or body.get("max_tokens") or MOST_TOKENS
+        most = min(int(asked), MOST_TOKENS) if isinstance(asked, int) and asked > 0 else MOST_TOKENS
+        encoded = await self._owner.run(
+            lambda detector: detector.reader.generate(example, max_new_tokens=most), self._seconds
+        )
+        yield Delta(encoded.response)
+        counts = len(encoded.prompt_ids), len(encoded.response_ids)
+        usage = dict(zip(COUNTS, (*counts, sum(counts)), strict=True))
+        yield Delta(finish_reason="length" if counts[1] >= most else "stop", usage=usage)
+
+    async def models(self) -> list[str]:
+        return [str(self._owner.detector.reader.identity.name)]
+
+
+class Thinking:
+    """Parts an answer from the reasoning before it, between <think> and </think>, where the model's server
+    leaves that in the answer."""
+
+    def __init__(self) -> None:
+        self._held, self._within, self._thought, self._over = "", False, False, False
+
+    def answer_in(self, text: str) -> str:
+        """What of one more text is the answer's; the tags may be cut anywhere."""
+        if self._over:
+            return text
+        self._held += text
+        while True:
+            if self._within:
+                _, ended, after = self._held.partition(THOUGHT)
+                self._within = not ended
+                self._held = after if ended else self._held[1 - len(THOUGHT) :]
+                if self._within:
+                    return ""
+            begun = self._held.lstrip()
+            if not begun.startswith(THINK):
+                break
+            self._held, self._within, self._thought = begun[len(THINK) :], True, True
+        if THINK.startswith(begun) and len(self._held) < MOST_BEFORE:
+            return ""  # it may still be one
+        self._over = True
+        return begun if self._thought else self._held
+
+    def rest(self) -> str:
+        """What is held at the end, and is the answer's after all."""
+        return "" if self._within or self._over else self._held
+
+
+async def _parts(source: EventSource) -> AsyncGenerator[Delta]:
+    """What the upstream writes, also where it does not stream though it was asked to."""
+    response = source.response
+    if response.status_code >= 400:
+        await response.aread()
+        raise _refused(response)
+    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if kind == "application/json":
+        yield _delta((await response.aread()).decode(), "message")
+        return
+    if kind != "text/event-stream":
+        raise _broken(
+            "the upstream answers neither by a stream of events nor by JSON: is its address that of an "
+            "OpenAI-compatible server (…/v1)?"
+        )
+    async with aclosing(source.aiter_sse()) as events:
+        async for event in events:
+            data = event.data.strip()
+            if data == "[DONE]":
+                return
+            if data:  # an event without data, such as a time to reconnect in, is none
+                yield _delta(event.data, "delta")
+
+
+def _delta(data: str, field: Literal["delta", "message"]) -> Delta:
+    """Of a chunk, or of an answer that is whole; raises a problem (502) for what is neither."""
+    try:
+        if len(data) > LONGEST_EVENT:
+            raise ValueError
+        chunk = parse(data)
+        if "error" in chunk:
+            raise _broken("the upstream reports an error")
+        choices = chunk.get("choices") or []
+        choice = choices[0] if choices else {}
+        if choice.get("index", 0) != 0 or len(choices) > 1:
+            raise ValueError
+        delta = choice.get(field) or {}
+        if delta.get("tool_calls") or delta.get("function_call"):
+            raise _broken("the upstream calls a tool, which was not asked for")
+        content, refusal = delta.get("content") or "", delta.get("refusal") or ""
+        if not isinstance(content, str) or not isinstance(refusal, str):
+            raise ValueError
+        finish = _finish(choice.get("finish_reason"))
+        if field == "message" and choice:
+            finish = finish or "stop"
+        return Delta(content + refusal, finish, _usage(chunk.get("usage")), bool(refusal))
+    except (ValueError, AttributeError, TypeError, IndexError, RecursionError):
+        raise _broken("the upstream sent what is no chunk of an answer") from None
+
+
+def _finish(given: Any) -> str | None:
+    """Of the reasons there are: what else stands there is text that nobody judged."""
+    if given is None:
+        return None
+    if not isinstance(given, str) or given in ("tool_calls", "function_call"):
+        raise ValueError
+    return given if given in FINISHED else "stop"
+
+
+def _usage(given: Any) -> dict[str, int] | None:
+    """The counts in it."""
+    if not isinstance(given, dict):
+        return None
+    counts = {name: given.get(name) for name in COUNTS}
+    return {name: value for name, value in counts.items() if type(value) is int and 0 <= value < 2**53}
+
+
+def _whole_characters(text: str) -> tuple[str, str]:
+    """The text, and the first half of a surrogate pair at its end, whose other half is still to come; a half
+    that stands alone is replaced."""
+    half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+    whole = text[: len(text) - len(half)]
+    return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), half
+
+
+REFUSALS = {
+    400: "the upstream finds the request invalid",
+    404: "the upstream has no such model",
+    413: "the request is too large for the upstream",
+    422: "the upstream finds the request invalid",
+}
+
+
+def _refused(response: httpx.Response) -> Problem:
+    """What it refuses for the client's sake is the client's to mend; its words are not passed on."""
+    status = response.status_code
+    if status in REFUSALS:
+        return Problem(status, "Refused by the upstream", REFUSALS[status])
+    if status == 429:
+        after = response.headers.get("Retry-After", "")
+        headers = {"Retry-After": after if after.isascii() and after.isdigit() else "1"}
+        return Problem(429, "Too many requests", "the upstream is busy", headers=headers)
+    return _broken(f"the upstream answers with status {status}")
+
+
+class Bounded(httpx.AsyncHTTPTransport):
+    """Replies that are not compressed, and of which no event, and no whole body that is no stream of events,
+    is too large."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await super().handle_async_request(request)
+        if response.headers.get("Content-Encoding", "identity").casefold() != "identity":
+            await response.aclose()
+            raise httpx.DecodingError("the reply is compressed")
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        streams = response.headers.get("Content-Type", "").startswith("text/event-stream")
+        response.stream = _Counted(response.stream, events=streams and response.status_code < 400)
+        return response
+
+
+class _Counted(httpx.AsyncByteStream):
+    """Raises once more than `LONGEST_EVENT` bytes come in one event, or in all."""
+
+    def __init__(self, stream: httpx.AsyncByteStream, *, events: bool) -> None:
+        self._stream, self._events = stream, events
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        count, last = 0, b""
+        async for chunk in self._stream:
+            # An event ends with an empty line, which may be cut.
+            seen = (last + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            end = seen.rfind(b"\n\n") if self._events else -1
+            count, last = (count + len(chunk) if end < 0 else len(seen) - end), chunk[-3:]
+            if count > LONGEST_EVENT:
+                raise httpx.ReadError("the reply is too large")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _broken(detail: str) -> Problem:
+    return Problem(502, "The upstream failed", detail)

@@ -1,8 +1,0 @@
-"""The audit log: an append-only, hash-chained record of every decision, with signed checkpoints."""
-
-from lrp4rag.service.audit.checkpoint import Checkpoint
-from lrp4rag.service.audit.entry import Entry
-from lrp4rag.service.audit.log import AuditLog
-from lrp4rag.service.audit.verification import Problem, Verification
-
-__all__ = ["AuditLog", "Checkpoint", "Entry", "Problem", "Verification"]

@@ -1,0 +1,216 @@
+"""`ReadingAlong`: each sentence of a response is judged as soon as it ends, knowing only what came before.
+
+A response that is still being written has no end to look at: a sentence's verdict is that of the response
+cut after it, and never changes. The reader goes on from what it has read, so that a sentence costs its own
+tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lrp4rag.claims.nearest import Nearest
+from lrp4rag.claims.stating import ends_line, followed_in, stating
+from lrp4rag.classifiers.analysis import Analyser, nearest_to
+from lrp4rag.classifiers.domain import Unlike, each_once
+from lrp4rag.classifiers.verdict import Sentence, Status, SuspectSpan, Verdict
+from lrp4rag.example import Example
+from lrp4rag.reader.encoding import Truncation
+from lrp4rag.util.errors import InputError, RelevanceError
+from lrp4rag.util.sentences import Piece, SentenceStream
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPiece:
+    """A sentence, a line of a list, of a table or of code, with the white space around it.
+
+    * `text` is characters `start` to `end` of the response; all pieces joined are the response.
+    * `sentence`: what is known of it (see `Sentence`); None for white space.
+    * `so_far`: the probability that the response up to here is hallucinated; None where nothing is stated.
+    * `spans`: its suspect spans, with what contradicts them.
+    * `unlike`: how the response up to here is unlike what the detector learned from.
+    """
+
+    start: int
+    end: int
+    text: str
+    sentence: Sentence | None = None
+    so_far: float | None = None
+    spans: tuple[SuspectSpan, ...] = ()
+    unlike: tuple[Unlike, ...] = ()
+
+    @property
+    def status(self) -> Status:
+        """That of its sentence; white space states nothing."""
+        return "states nothing" if self.sentence is None else self.sentence.status
+
+    @property
+    def probability(self) -> float | None:
+        """Of its sentence, on the scale of the verdict's threshold."""
+        return None if self.sentence is None else self.sentence.probability
+
+    @property
+    def suspect(self) -> bool:
+        return self.sentence is not None and self.sentence.suspect
+
+    @property
+    def abstained(self) -> bool:
+        """Whether it could not be judged."""
+        return self.status == "not judged"
+
+    @property
+    def nearest(self) -> Nearest | None:
+        """The sentence of the passages that has most of its words."""
+        return None if self.sentence is None else self.sentence.nearest
+
+
+class ReadingAlong:
+    """Judges a response to `example` (question and passages) while it is written.
+
+    Feed it text as it comes; the pieces that end are given judged. The analyser is not used for anything else
+    in between, unless it remembers several prompts.
+    """
+
+    def __init__(
+        self,
+        analyser: Analyser,
+        example: Example,
+        *,
+        truncation: Truncation = "error",
+        language: str = "en",
+    ) -> None:
+        """Raises `InputError` where the detector marks no tokens, and for an example with a response."""
+        if analyser.detector is None or not analyser.detector.model.plain:
+            raise InputError("only a detector of plain passes can read along; the bundled one does")
+        if example.response is not None:
+            raise InputError("give the response in parts, by feed", field="response")
+        self.example, self.text = example, ""
+        self._analyser, self._truncation = analyser, truncation
+        self._stream = SentenceStream(language)
+        self._waiting: list[Piece] = []
+
+    def prepare(self) -> None:
+        """Read the prompt now; else it is read with the first sentence. Raises `InputError` for one that the
+        reader cannot read."""
+        self._analyser.read_prompt(self.example, truncation=self._truncation)
+
+    def feed(self, text: str) -> Iterator[JudgedPiece]:
+        """What ends with this text, each piece judged when it is asked for. One that states nothing, such
+        as a heading, comes with the next one that does."""
+        return self._judged(self.ready(text))
+
+    def end(self) -> Iterator[JudgedPiece]:
+        """The rest."""
+        return self._judged(self.ready(None))
+
+    def _judged(self, ready: Iterable[tuple[Piece, bool]]) -> Iterator[JudgedPiece]:
+        for piece, followed in ready:
+            yield self.judge(piece, followed=followed)
+
+    def ready(self, text: str | None) -> list[tuple[Piece, bool]]:
+        """What can be judged, now that this text has come (None: the response has ended): see `due`. `judge`
+        judges each, wherever it is called."""
+        pieces = [*self.rest(), None] if text is None else self.pieces(text)
+        return [one for piece in pieces for one in self.due(piece)]
+
+    def due(self, piece: Piece | None) -> list[tuple[Piece, bool]]:
+        """The pieces to judge, now that `piece` has come (None: the response has ended), each with whether a
+        line with a claim comes after it."""
+        if piece is not None and (self.waits(piece) or (self._waiting and not _is_claim(piece))):
+            self._waiting.append(piece)
+            return []
+        ready, self._waiting = [*self._waiting, *([] if piece is None else [piece])], []
+        lines = [(one.text.strip(), ends_line(_gap(one))) for one in ready]
+        return list(zip(ready, followed_in(lines), strict=True))
+
+    def pieces(self, text: str) -> list[Piece]:
+        """What ends with this text."""
+        self.text += text
+        return self._stream.feed(text)
+
+    def rest(self) -> list[Piece]:
+        """What is left where the response ends."""
+        return self._stream.end()
+
+    def waits(self, piece: Piece) -> bool:
+        """Whether what a piece states cannot be told before the next one has come: it states nothing by
+        itself, or may be a heading."""
+        if not any(sign.isalnum() for sign in piece.text):
+            return False
+        text = piece.text.strip()
+        alone = stating(text)
+        return alone == "nothing" or (ends_line(_gap(piece)) and stating(text, followed=True) != alone)
+
+    def judge(self, piece: Piece, *, followed: bool = False) -> JudgedPiece:
+        """One piece, from what was written until its end; `followed` says that another one comes after
+        it."""
+        unjudged = JudgedPiece(piece.start, piece.end, piece.text)
+        if not piece.text.strip():
+            return unjudged
+        # White space after it may become part of the next word's token.
+        example = self.example.with_response(self.text[: piece.end].rstrip())
+        said = stating(piece.text.strip(), followed=followed)
+        if said == "nothing":
+            return replace(unjudged, sentence=_stating_nothing(piece))
+        analysis = self._analyser(example, evidence=False, reasons=False, truncation=self._truncation)
+        verdict = analysis.verdict
+        parts = [one for one in verdict.sentences if one.end > piece.start and one.start < piece.end]
+        if not parts or all(one.probability is None for one in parts):
+            raise RelevanceError("no verdict: the reader has no token for this part of the response")
+        sentence = _worst(parts)  # other languages may have other borders
+        if said == "an aside" and sentence.status == "supported":
+            sentence = replace(sentence, status="states nothing")
+        return replace(
+            unjudged,
+            sentence=replace(sentence, nearest=nearest_to(piece.text, example, analysis.encoded)),
+            so_far=verdict.probability,
+            spans=tuple(one for one in verdict.spans if one.start < piece.end and one.end > piece.start),
+            unlike=analysis.verdict.unlike,
+        )
+
+
+_STRICTEST: tuple[Status, ...] = (
+    "contradicted",
+    "unsupported",
+    "not judged",
+    "supported",
+    "states nothing",
+)
+
+
+def _worst(parts: Sequence[Sentence]) -> Sentence:
+    """Of sentences that share a piece, the one with the strictest status, with the highest probability."""
+    known = [one.probability for one in parts if one.probability is not None]
+    worst = min(parts, key=lambda one: _STRICTEST.index(one.status))
+    return replace(worst, probability=max(known, default=None))
+
+
+def _gap(piece: Piece) -> str:
+    return piece.text[len(piece.text.rstrip()) :]
+
+
+def _is_claim(piece: Piece) -> bool:
+    return stating(piece.text.strip()) == "a claim"
+
+
+def _stating_nothing(piece: Piece) -> Sentence:
+    return Sentence(*piece.stripped, piece.text.strip(), None, (), None, "states nothing")
+
+
+def verdict_of(pieces: Sequence[JudgedPiece], threshold: float | None) -> Verdict | None:
+    """Of a response that was judged while it was written: its sentences are the pieces, as each was judged
+    when it ended. It is called hallucinated from `threshold` on. None where nothing was judged."""
+    sentences = tuple(one.sentence for one in pieces if one.sentence is not None)
+    if not sentences:
+        return None
+    known = [one.probability for one in sentences if one.probability is not None]
+    return Verdict(
+        max(known, default=None),
+        threshold,
+        None,
+        None,
+        tuple(span for one in pieces for span in one.spans),
+        sentences,
+        unlike=each_once(one for piece in pieces for one in piece.unlike),
+    )

@@ -1,0 +1,1 @@
+"""Small shared modules: files, text, sentences, hashes, JSON, YAML, terminal, progress, types, errors."""

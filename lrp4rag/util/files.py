@@ -1,0 +1,341 @@
+"""Files read within limits, and written whole or not at all, over nothing but what may be replaced.
+
+Folders and files behind a URL, such as s3://bucket/folder, are paths too (`place_at`): of fsspec, with the
+methods of `Path` that are used here. They have no links, no leftovers and no locks, and a file appears there
+when all of it is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import socket
+import stat
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import BinaryIO, cast
+from urllib.parse import unquote, urlsplit
+
+from lrp4rag.util.errors import InputError, first_line
+
+# Half-written files: the program, a hash of the host's name, the process, and random digits.
+_PARTIAL = re.compile(r"\.lrp4rag-([0-9a-f]{8})-(\d{1,10})-[0-9a-f]{16}\.tmp")
+FORGOTTEN_AFTER = 7 * 24 * 3600.0
+"""Seconds after which a half-written file counts as left behind where its process cannot be asked for: on
+another host, or of our own number."""
+
+_KEPT_NAMES = {
+    *("manifest.json", "examples.jsonl", "failures.jsonl", "card.json", "config.json", "lrp4rag_files.json"),
+    *("tokenizer.json", "tokenizer_config.json", "generation_config.json", "special_tokens_map.json"),
+    *("added_tokens.json", "chat_template.json", "vocab.json", "merges.txt", "preprocessor_config.json"),
+}
+_KEPT_ENDINGS = {".safetensors", ".skops", ".gguf", ".jinja", ".model"}
+
+_ours: set[str] = set()
+
+
+def place_at(given: str | Path) -> Path:
+    """The path of a folder or file here, or behind a URL of fsspec. Raises `InputError` for a URL whose
+    library is not installed."""
+    if not isinstance(given, str):  # also one that this function gave
+        return given
+    scheme, _, rest = given.partition("://")
+    if not rest or not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme):
+        return Path(given)
+    if scheme == "file":
+        return Path(unquote(urlsplit(given).path))
+    try:
+        from upath import UPath
+
+        place = UPath(given)
+        _ = place.fs
+    except ImportError as error:
+        raise InputError(
+            f"{first_line(error)}: URLs need pip install 'lrp4rag[remote]', and the scheme's own library",
+            path=given,
+        ) from error
+    except ValueError as error:
+        raise InputError(f"cannot open this: {error}", path=given) from error
+    return cast(Path, place)
+
+
+def is_local(path: str | Path) -> bool:
+    """Whether a path is this machine's, and not one behind a URL."""
+    return isinstance(path, str | os.PathLike) and not hasattr(path, "fs")
+
+
+def absolute(path: Path) -> Path:
+    """The same place for processes that run in other folders."""
+    return path.resolve() if is_local(path) else path
+
+
+def absolute_name(name: str) -> str:
+    """The same for what may be a folder here, and else is a name, such as that of a bundled detector."""
+    return str(Path(name).absolute()) if Path(name).exists() else name
+
+
+def present(path: Path) -> bool:
+    """Whether something has the name, be it a link to nothing."""
+    return os.path.lexists(path) if is_local(path) else path.exists()
+
+
+@contextmanager
+def local_copy(path: Path) -> Iterator[Path]:
+    """The path of a regular file with the same content, for libraries that open files by name. Raises
+    `InputError` for anything else, and `OSError` where it cannot be read."""
+    if is_local(path):
+        require_regular(path, os.stat(path).st_mode)  # opening a pipe would wait for its writer
+        yield path
+        return
+    with tempfile.NamedTemporaryFile(prefix="lrp4rag-", suffix=path.suffix) as copy:
+        copy.write(path.read_bytes())
+        copy.flush()
+        yield Path(copy.name)
+
+
+def read_bytes(path: str | Path, limit: int) -> bytes:
+    """A file's content. Raises `InputError` for what is no regular file (it is not waited for) or is larger
+    than `limit` bytes, and `OSError` where it cannot be read."""
+    path = place_at(path)
+    with opened(path) as stream:
+        size = os.fstat(stream.fileno()).st_size if is_local(path) else path.stat().st_size
+        if size > limit:
+            raise InputError(f"{_size(size)}, and at most {_size(limit)} are read", path=path)
+        return stream.read()
+
+
+def read_span(path: str | Path, start: int, stop: int) -> bytes:
+    """Bytes of a file from `start` on, before `stop`: nothing else is asked of one behind a URL."""
+    path = place_at(path)
+    if not is_local(path):
+        found: bytes = path.fs.cat_file(path.path, start=start, end=stop)  # type: ignore[attr-defined]
+        return found
+    with opened(path) as stream:
+        stream.seek(start)
+        return stream.read(stop - start)
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[BufferedReader]:
+    """A regular file, open to be read. Raises `InputError` for anything else, and `OSError` where it cannot
+    be opened."""
+    path = place_at(path)
+    if not is_local(path):
+        if path.is_dir():
+            raise InputError("this is a folder, not a file", path=path)
+        with path.open("rb") as remote:
+            yield remote
+        return
+    require_regular(path, os.stat(path).st_mode)  # a socket cannot be opened
+    # Without O_NONBLOCK, opening what has become a pipe would wait for its writer.
+    nonblock = getattr(os, "O_NONBLOCK", 0)
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | nonblock)) as stream:
+        require_regular(path, os.fstat(stream.fileno()).st_mode)
+        yield stream
+
+
+def require_regular(path: str | Path, mode: int) -> None:
+    """Raise `InputError` where a mode, as `stat` gives it, is not that of a regular file."""
+    if not stat.S_ISREG(mode):
+        raise InputError(f"this is {_kind(mode)}, not a file", path=path)
+
+
+def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
+    """The path, where a file can be written to it: new, or in place of a regular one.
+
+    Raises `InputError` for a folder, link, device or pipe, for one of the `inputs`, for a file that stores,
+    detectors and models are made of, and where nothing can be written.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InputError("its folder does not exist", path=path)
+    _require_replaceable(path)
+    if path.exists():
+        for given in inputs:
+            if os.path.exists(given) and path.samefile(given):
+                raise InputError("this is read as input; name another file for the output", path=path)
+        if path.name in _KEPT_NAMES or path.suffix in _KEPT_ENDINGS or path.name.endswith(".index.json"):
+            raise InputError("this file is part of a store, a detector or a model; name another", path=path)
+        if not os.access(path, os.W_OK):
+            raise InputError("this file is write-protected; name another", path=path)
+    try:  # whether there is room for a file is known only once there is one
+        with _partial(path) as partial:
+            partial.touch(exist_ok=False)
+    except OSError as error:
+        raise InputError(f"cannot write here: {error.strerror}", path=path) from error
+    return path
+
+
+def check_folder(path: str | Path, *, whole: bool = False) -> Path:
+    """The path, where it is a folder or can become one; raises `InputError` otherwise. With `whole`, the
+    folder is to be put in place as one: it can be no link, and not the one that the command runs in."""
+    path = place_at(path)
+    if not is_local(path):
+        _try_to_write(path)
+        return path
+    if whole and path.is_symlink():
+        raise InputError("this is a link; name the folder itself", path=path)
+    if whole and path.exists() and path.samefile("."):
+        raise InputError("this is the folder that the command runs in; name another", path=path)
+    if path.is_symlink() and not path.exists():
+        raise InputError("this is a link to nothing; name a folder", path=path)
+    if path.exists() and not path.is_dir():
+        raise InputError("this is no folder; name one", path=path)
+    above = path
+    while not above.exists():
+        above = above.parent
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise InputError("nothing can be written here", path=path)
+    return path
+
+
+def _try_to_write(folder: Path) -> None:
+    trial = folder / f".lrp4rag-{secrets.token_hex(8)}.tmp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        trial.write_bytes(b"")
+        trial.unlink()
+    except Exception as error:  # each library has errors of its own
+        raise InputError(f"nothing can be written here: {first_line(error)}", path=folder) from error
+
+
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """Write a file under a hidden name beside it, then rename it into place."""
+    with written_atomically(path) as stream:
+        stream.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def written_atomically(path: Path) -> Iterator[BinaryIO]:
+    """The same for what is written piece by piece; nothing is left where that fails.
+
+    Raises `InputError` where something that is no regular file has the name.
+    """
+    if not is_local(path):
+        with tempfile.TemporaryFile(prefix="lrp4rag-") as kept:
+            yield cast(BinaryIO, kept)
+            kept.seek(0)
+            with path.open("wb") as remote:
+                shutil.copyfileobj(kept, remote)
+        return
+    _require_replaceable(path)
+    with _partial(path) as partial:
+        with partial.open("xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.replace(path)
+
+
+@contextmanager
+def folder_written_whole(folder: Path, *, replace: bool = False) -> Iterator[Path]:
+    """A hidden folder beside it to write into, which takes its place at the end; nothing is left where that
+    fails. Raises `OSError` where another process has filled one there, unless that is to be replaced, which
+    it is as a whole, or not at all."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _partial(folder) as partial, _partial(folder) as old:
+        partial.mkdir()
+        yield partial
+        if replace and folder.exists():
+            folder.rename(old)
+        try:
+            partial.replace(folder)
+        except BaseException:
+            if old.exists():
+                old.rename(folder)
+            raise
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete what killed processes of this program left half-written in a folder that it keeps, such as a
+    store; anything else, and what may yet be written, is left alone."""
+    for entry in os.scandir(folder) if is_local(folder) else ():
+        regular = entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)
+        if regular and is_leftover(Path(entry.path)):
+            _delete(Path(entry.path))
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether a process of this program that is gone began to write this."""
+    named = _PARTIAL.fullmatch(path.name)
+    if named is None or path.name in _ours:
+        return False
+    # In containers the number of a process comes again, even at the same time.
+    if named[1] != _host() or int(named[2]) == os.getpid():
+        return _forgotten(path)
+    return not _alive(int(named[2]))
+
+
+def _forgotten(path: Path) -> bool:
+    try:
+        return time.time() - path.lstat().st_mtime > FORGOTTEN_AFTER
+    except OSError:
+        return False
+
+
+@contextmanager
+def _partial(path: Path) -> Iterator[Path]:
+    """A hidden place beside it to write to; what is left there in the end is deleted. No name that a user
+    chose looks like it, and no two are the same."""
+    partial = path.with_name(f".lrp4rag-{_host()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
+    _ours.add(partial.name)
+    try:
+        yield partial
+    finally:
+        _delete(partial)
+        _ours.discard(partial.name)
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _host() -> str:
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+
+
+def _require_replaceable(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"cannot write here: {error.strerror}", path=path) from error
+    if stat.S_ISDIR(mode):
+        raise InputError("this is a folder; name a file", path=path)
+    if not stat.S_ISREG(mode):
+        raise InputError(f"this is {_kind(mode)}; name a new file, or a plain one", path=path)
+
+
+def _kind(mode: int) -> str:
+    kinds = (
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISLNK, "a link"),
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISSOCK, "a socket"),
+    )
+    return next((words for holds, words in kinds if holds(mode)), "a device")
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count:,} bytes"
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # another user's
+        return True
+    return True

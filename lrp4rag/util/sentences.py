@@ -1,0 +1,368 @@
+"""Sentences of a text that arrives in pieces, each let out as soon as nothing that follows can change it."""
+
+# ruff: noqa: RUF001 - the marks of many scripts look like those of ours
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from lrp4rag.util.abbreviations import goes_on, opens_sentences
+from lrp4rag.util.text import inside_sign
+
+Kind = Literal["sentence", "code", "table row", "item", "blank"]
+
+_BREAKS = "\n\r\v\f\x85\u2028\u2029"
+_MARKS = ".!?…‼⁇⁈⁉‽"
+"""End a sentence where white space follows, if `sentencex` says so."""
+_STOPS = "。｡．！？؟۔։।॥။።፧፨។៕᠃᠉﹒﹖﹗"
+"""End a sentence whatever follows: their languages need no space, or use them for nothing else."""
+_OPENING, _CLOSING = "([{（［【〔", ")]}）］】〕"
+_QUOTES = {"“": "”", "„": "“”", "«": "»", "»": "«", "‹": "›", "‘": "’", "「": "」", "『": "』", "《": "》"}
+_PAIRS = {'"': '"', **_QUOTES, **dict.fromkeys(_OPENING, _CLOSING)}
+"""What opens a quotation or a bracket, and what closes it; any bracket closes any, as in "[0, 1)"."""
+_UNQUOTED = "\"'”’»›“«」』》"
+_DEEPEST = 8
+
+_BRACKETS = re.escape(_OPENING + _CLOSING)
+_INVISIBLE = "\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe0e\ufe0f\ufeff"
+_EMOJI = "\u2600-\u27bf\U0001f000-\U0001faff"
+_GAP = rf"[^\S{_BREAKS}]"
+
+_BREAK = re.compile(f"[{_BREAKS}]")
+_EVENT = re.compile(f"[{_BREAKS}{_MARKS}{_STOPS}{''.join(_QUOTES)}{_UNQUOTED}{_BRACKETS}`]")
+_ENDING = re.compile(
+    rf"(?P<marks>[{_MARKS}]*+(?P<stop>[{_STOPS}][{_MARKS}{_STOPS}]*+)?)"
+    rf"(?P<closers>(?:[{_UNQUOTED}{re.escape(_CLOSING)}*_~`{_INVISIBLE}{_EMOJI}]|{_GAP}[»›])*+"
+    rf"(?:(?:{_GAP}*+[{_INVISIBLE}{_EMOJI}]++)++(?={_GAP}*+(?:[{_BREAKS}]|\Z)))?)"  # that end the line
+    rf"(?:{_GAP}?\[\^?\d{{1,3}}\])*+"  # the number of a source
+    rf"(?P<gap>{_GAP}*+)"
+)
+_HALF_A_SOURCE = re.compile(r"\[\^?\d{0,3}")
+_TICKS = re.compile("`+")
+_WORD_CHARACTER = re.compile(r"\w")
+_LETTER = re.compile(r"[^\W\d_]")
+_LONGEST_WORD = 24
+_WORD = re.compile(rf"\S{{,{_LONGEST_WORD}}}")
+_CONTEXT = 80
+_NUMBER = re.compile(r"[\W_]*(?:\d{1,3}(?:\.\d{1,3})*|[^\W\d_]|[ivxlc]{2,5})")
+_QUOTED = rf"[{''.join(_QUOTES)}{_UNQUOTED}{_BRACKETS}<>*_`~#|\ud800-\udfff]"
+_UNSPACED = re.compile(r"(?:(?<=\s)|\A)[^\W\d_]*[^\W\d_A-Z]{2}\Z")
+_MARKUP = re.compile(rf"(?!\b['’]\b){_QUOTED}")
+_OPENED = re.compile(rf"(?<!\S)(?:{_QUOTED})+")
+_INDENT = re.compile(r"[ \t>]*")
+_ITEM = re.compile(r"[\s>]*(?:[-*+•‣◦▪●–—]|[*_]*\(?(?:\d{1,3}(?:\.?\)|\.)|[a-z][.)]|[A-Z]\)))\s")
+_FENCE = re.compile(rf"`{{1,2}}(?!`)|`{{3,}}+[^`{_BREAKS}]*+|~++")
+_FENCED = re.compile(r"[ \t>]*(?P<fence>`{3,}+|~{3,}+)\s*")
+_SOFT = re.compile(r"(?s:.*)(?:\s|[,;，；、،؛](?!\d))")
+_CHINESE = re.compile(
+    "[\u2e80-\u2fff\u3005-\u3007\u3040-\u30ff\u31f0-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the text that can be judged and let out.
+
+    `text` has all its white space, so that pieces joined are the text; `start`, `end` are its characters.
+    """
+
+    start: int
+    end: int
+    text: str
+    kind: Kind
+
+    @property
+    def stripped(self) -> tuple[int, int]:
+        """Its place (start, end) in the text without the white space around it."""
+        text = self.text.strip()
+        start = self.start + self.text.index(text)
+        return start, start + len(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Opener:
+    closing: str
+    within: bool
+    """Whether words of the piece stand before it."""
+
+
+@lru_cache(maxsize=64)
+def sentences_in(text: str) -> tuple[tuple[int, int], ...]:
+    """The places (start, end) of what `SentenceStream` cuts a text into, without the white space around it;
+    kept, since a verdict asks for those of its response many times."""
+    stream = SentenceStream()
+    pieces = (*stream.feed(text), *stream.end())
+    return tuple(one.stripped for one in pieces if one.text.strip())
+
+
+def sentences_of(text: str | None) -> list[str]:
+    """The sentences themselves; none of what is missing."""
+    return [(text or "")[start:end] for start, end in sentences_in(text or "")]
+
+
+class _MoreNeeded(Exception):  # noqa: N818 - no error: the next text decides
+    """What has come of the text does not decide yet."""
+
+
+class SentenceStream:
+    """Cuts a text into `Piece`s while it arrives; they depend on the text only, not on how it arrives.
+
+    Prose is cut where the splitter cuts it, but what closes behind a full stop stays with its sentence,
+    and the number of an item with the item. A sentence that never ends is cut after `longest` characters. A
+    quotation or a bracket that does not close before this or before the end of its line is read as none.
+    """
+
+    def __init__(self, language: str = "en", longest: int = 600) -> None:
+        if longest < 1:
+            raise ValueError(f"longest must be at least 1, not {longest}")
+        self._language = language
+        self._longest = longest
+        self._ended = False
+        self._buffer = ""
+        self._offset = 0  # of the buffer in the text
+        self._start = 0  # of the piece, in the buffer
+        self._at = 0  # up to here the piece is read
+        self._open: list[_Opener] = []
+        self._deaf = 0  # what opens before does not close
+        self._begins = True  # the piece begins a line
+        self._line: Kind | None = None  # None: too little of the line has come
+        self._fence = ""  # of the block of code around
+
+    def feed(self, text: str) -> list[Piece]:
+        """The pieces that are complete by now."""
+        if self._ended:
+            raise ValueError("the text has ended")
+        self._buffer += text
+        return self._pieces()
+
+    def end(self) -> list[Piece]:
+        """The rest."""
+        self._ended = True
+        return self._pieces()
+
+    def _pieces(self) -> list[Piece]:
+        pieces = []
+        with suppress(_MoreNeeded):
+            while self._start < len(self._buffer):
+                pieces.append(self._piece())
+        if self._start:
+            self._buffer = self._buffer[self._start :]
+            self._offset += self._start
+            self._at -= self._start
+            self._deaf -= self._start
+            self._start = 0
+        return pieces
+
+    def _piece(self) -> Piece:
+        line = self._line = self._line or self._line_kind()
+        whole = line in ("code", "table row")
+        start, end = self._start, self._border(_BREAK if whole else _EVENT)
+        text = self._buffer[start:end]
+        if self._begins and line == "code":
+            self._pass_fence(text)
+        if self._begins and line == "sentence" and _ITEM.match(text):
+            line = self._line = "item"
+        if text[-1] in _BREAKS:
+            self._line = None
+        self._begins = self._line is None
+        self._start = self._at = end
+        self._open.clear()
+        kind = line if whole or text.strip() else "blank"
+        return Piece(self._offset + start, self._offset + end, text, kind)
+
+    def _known(self, end: int) -> None:
+        """Waits where the next text can still change what is read up to `end`."""
+        if end >= len(self._buffer) and not self._ended:
+            raise _MoreNeeded
+
+    def _end_of(self, pattern: re.Pattern[str], at: int) -> int:
+        """Where a match at a place ends; the place itself without one."""
+        match = pattern.match(self._buffer, at, self._limit)
+        return match.end() if match else at
+
+    @property
+    def _limit(self) -> int:
+        return min(self._start + self._longest, len(self._buffer))
+
+    def _line_kind(self) -> Kind:
+        if self._fence:
+            return "code"
+        content = self._end_of(_INDENT, self._start)
+        self._known(content)
+        if self._buffer.startswith("|", content):
+            return "table row"
+        fence = self._end_of(_FENCE, content)
+        if fence == content:
+            return "sentence"
+        self._known(fence)
+        # With more backticks behind, it is code within a line of prose.
+        return "code" if fence - content > 2 and not self._buffer.startswith("`", fence) else "sentence"
+
+    def _pass_fence(self, line: str) -> None:
+        fenced = _FENCED.match(line)
+        if fenced and not self._fence:
+            self._fence = fenced["fence"]
+        elif fenced and fenced["fence"].startswith(self._fence) and fenced.end() == len(line):
+            self._fence = ""
+
+    def _border(self, events: re.Pattern[str]) -> int:
+        """Where the piece ends."""
+        limit = self._limit
+        while True:
+            if event := events.search(self._buffer, self._at, limit):
+                self._at = event.start()
+                if (end := self._read(event[0])) is not None:
+                    return end
+                continue
+            self._at = limit
+            self._known(limit)
+            if not self._open:
+                return limit if limit == len(self._buffer) else self._cut(limit)
+            self._read_again(limit)
+
+    def _read_again(self, deaf: int) -> None:
+        """Reads the piece from its start, with nothing opening before `deaf`."""
+        self._deaf = deaf
+        self._at = self._start
+        self._open.clear()
+
+    def _read(self, char: str) -> int | None:
+        """Where the piece ends, if it ends at this character; passes the character otherwise."""
+        if char in _MARKS or char in _STOPS:
+            return self._read_marks()
+        if char not in _BREAKS:
+            self._at = self._turn(self._open, self._at)
+            return None
+        if self._open:
+            self._read_again(self._at)
+            return None
+        end = self._at + 1
+        if char == "\r":
+            self._known(end)
+            end += self._buffer.startswith("\n", end)
+        return end
+
+    def _read_marks(self) -> int | None:
+        ending = _ENDING.match(self._buffer, self._at, self._limit)
+        assert ending is not None
+        self._known(ending.end())
+        if half := _HALF_A_SOURCE.match(self._buffer, ending.end(), self._limit):
+            self._known(half.end())
+        if ending.end() < len(self._buffer) and self._is_border(ending):
+            return ending.end()
+        self._at = ending.end("marks")
+        return None
+
+    def _is_border(self, ending: re.Match[str]) -> bool:
+        opened, at = self._open.copy(), ending.start("closers")
+        while at < ending.end("closers"):
+            at = self._turn(opened, at)
+        # A bracket ends with its sentence only if it holds the whole of it.
+        if opened or any(opener.within and opener.closing == _CLOSING for opener in self._open):
+            return False
+        begin = ending.start()
+        following = self._buffer[ending.end()]
+        if following in _BREAKS or not _WORD_CHARACTER.search(self._buffer, self._start, begin):
+            return False
+        if ending["stop"]:
+            return not (ending["stop"] in "．﹒" and following.isdecimal())
+        if ending["gap"]:
+            numbered = ending["marks"] == "." and _NUMBER.fullmatch(self._buffer, self._start, begin)
+            return not numbered and self._is_border_before_word(ending)
+        # "真的吗?是的", but "node.js" and "1.5"
+        is_chinese = _CHINESE.match(self._buffer, max(self._start, begin - 1), begin)
+        if (is_chinese or ending["marks"][-1] in "!?") and _CHINESE.match(following):
+            return True
+        return following.isupper() and not ending["closers"] and self._is_border_without_space(ending)
+
+    def _is_border_without_space(self, ending: re.Match[str]) -> bool:
+        """ "It is done.Next, restart it.", but "System.Out" and "https://a.org/b?C"."""
+        before = self._buffer[max(self._start, ending.start() - _LONGEST_WORD) : ending.start()]
+        if not _UNSPACED.search(before):
+            return False
+        word = self._word_at(ending.end())
+        return word[1:2].islower() and (ending["marks"][-1] in "!?" or opens_sentences(word))
+
+    def _is_border_before_word(self, ending: re.Match[str]) -> bool:
+        from sentencex import get_sentence_boundaries
+
+        following = _MARKUP.sub(" ", self._word_at(ending.end())).strip() or "-"
+        # '"Really?" he asked.'
+        if (following[0].islower() or following[0].isdecimal()) and not set(_UNQUOTED).isdisjoint(
+            ending["closers"]
+        ):
+            return False
+        # No quotation and no bracket is open: only words decide. Without what opens, "(e.g." is known; with
+        # a sign for what closes, "(24 g)." is none.
+        context = self._buffer[max(self._start, ending.start() - _CONTEXT) : ending.start()]
+        head = _MARKUP.sub("”", _OPENED.sub(" ", context))
+        if set(ending["closers"]) <= set("*_~"):
+            if ending["marks"] == "." and (abbreviated := goes_on(head, following)) is not None:
+                return not abbreviated
+            # "Yahoo! is", but not of those who write without capitals
+            if ending["marks"] in "!?" and following.islower() and self._begins_with_capital():
+                return False
+        marks = ending["marks"].replace("…", "...")
+        boundaries = get_sentence_boundaries(self._language, f"{head}{marks} {following} ")
+        return any(len(head) < boundary["start_index"] <= len(head + marks) + 1 for boundary in boundaries)
+
+    def _word_at(self, at: int) -> str:
+        """The first characters of a word, all of them where it is no longer than any that decides."""
+        word = _WORD.match(self._buffer, at)
+        assert word is not None
+        if len(word[0]) < _LONGEST_WORD:
+            self._known(word.end())
+        return word[0]
+
+    def _begins_with_capital(self) -> bool:
+        letter = _LETTER.search(self._buffer, self._start, self._at)
+        return letter is not None and letter[0].isupper()
+
+    def _turn(self, opened: list[_Opener], at: int) -> int:
+        """Opens or closes what the character at `at` opens or closes; returns where to read on."""
+        char = self._buffer[at]
+        in_code = bool(opened) and opened[-1].closing.startswith("`")
+        if char == "`":
+            end = self._end_of(_TICKS, at)
+            self._known(end)
+            ticks = self._buffer[at:end]
+            if in_code and opened[-1].closing == ticks:
+                opened.pop()
+            elif not in_code and at >= self._deaf:
+                opened.append(_Opener(ticks, within=True))
+            return end
+        if in_code:
+            return at + 1
+        for depth, opener in enumerate(opened):
+            if char in opener.closing:
+                if not (char == "’" and self._within_word(at)):
+                    del opened[depth:]
+                return at + 1
+        if char in _PAIRS and at >= self._deaf and len(opened) < _DEEPEST and self._opens(char, at):
+            within = _WORD_CHARACTER.search(self._buffer, self._start, at) is not None
+            opened.append(_Opener(_PAIRS[char], within))
+        return at + 1
+
+    def _within_word(self, at: int) -> bool:
+        self._known(at + 1)
+        return self._buffer[at + 1 : at + 2].isalnum()
+
+    def _opens(self, char: str, at: int) -> bool:
+        before = self._buffer[at - 1] if at > self._start else " "
+        if char in '"‘':  # not 5", nor what closes unopened
+            return not (before.isalnum() and not _CHINESE.match(before)) and before not in ".,;!?…%)"
+        if char in "»›":
+            return before.isspace() and self._within_word(at)
+        return not (char in "([" and before in ":;")  # no smiley
+
+    def _cut(self, limit: int) -> int:
+        """Where to cut a piece that does not end: behind white space or a comma, if there is any."""
+        soft = _SOFT.match(self._buffer, self._start, limit)
+        cut = soft.end() if soft else limit
+        while cut > self._start and inside_sign(self._buffer, cut, self._start):
+            cut -= 1
+        return cut if cut > self._start else limit

@@ -1,0 +1,78 @@
+"""Read a mapping from a YAML file, and tell on which line a field of it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import read_bytes
+
+LARGEST = 2**20
+"""Bytes."""
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping that a file holds; an empty file holds an empty one. Raises `InputError` for a file that is
+    not there, and naming the line of what is no YAML, or of a name that stands twice in a mapping."""
+    try:
+        text = read_bytes(path, LARGEST)
+        _refuse_twice(yaml.compose(text, Loader=yaml.SafeLoader))
+        found: Any = yaml.safe_load(text)
+    except FileNotFoundError:
+        raise InputError("no such file", path=path) from None
+    except yaml.reader.ReaderError as error:  # it knows no line
+        what = f"{error.reason} (at {error.position}); save the file as UTF-8"
+        raise InputError(what, path=path) from None
+    except (yaml.YAMLError, ValueError, AttributeError, TypeError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        what = getattr(error, "problem", None) or "this is no YAML"
+        raise InputError(str(what), path=path, line=mark.line + 1 if mark else None) from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+        raise InputError("this file holds a mapping, as in 'port: 8000'", path=path)
+    return found
+
+
+def _refuse_twice(root: yaml.Node | None) -> None:
+    """YAML itself would silently take the second."""
+    left, done = [root], set[int]()
+    while left:
+        node = left.pop()
+        if node is None or id(node) in done:
+            continue
+        done.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            left += node.value
+        if isinstance(node, yaml.MappingNode):
+            names = set[str]()
+            for key, value in node.value:
+                if isinstance(key, yaml.ScalarNode) and key.value in names:
+                    raise yaml.MarkedYAMLError(
+                        problem=f"'{key.value}' stands here again", problem_mark=key.start_mark
+                    )
+                names.add(str(key.value))
+                left.append(value)
+
+
+def line_of(path: Path | None, field: str | None) -> int | None:
+    """Where a field of the file is; None where it is not there."""
+    if path is None or not field:
+        return None
+    node: yaml.Node | None = yaml.compose(read_bytes(path, LARGEST), Loader=yaml.SafeLoader)
+    line = None
+    for name in field.replace("[", ".").replace("]", "").split("."):
+        if isinstance(node, yaml.MappingNode):
+            pair = next(((key, value) for key, value in node.value if key.value == name), None)
+            if pair is None:
+                break
+            line, node = pair[0].start_mark.line + 1, pair[1]
+        elif isinstance(node, yaml.SequenceNode) and name.isdecimal() and int(name) < len(node.value):
+            node = node.value[int(name)]
+            line = node.start_mark.line + 1
+        else:
+            break
+    return line

@@ -1,7 +1,0 @@
-"""What a response can contradict its passages in: quantities, dates, names, words with an opposite."""
-
-from lrp4rag.values.find import find_values as find_values
-from lrp4rag.values.value import Kind as Kind
-from lrp4rag.values.value import Value as Value
-from lrp4rag.values.value import agree as agree
-from lrp4rag.values.value import comparable as comparable

@@ -1,1 +1,0 @@
-"""Tests of lrp4rag/checks."""

@@ -1,0 +1,286 @@
+"""What the check of citations tells users: true ones, false ones, and what is no citation."""
+
+from __future__ import annotations
+
+import pytest
+
+from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
+from lrp4rag.guard.checks.check import CheckInput, Finding
+from lrp4rag.guard.checks.citations import Citations
+from lrp4rag.source import Source
+
+SOURCES = (
+    Source(
+        "Section 4.1 Annual leave. Staff receive 25 days of leave a year.\n"
+        "Section 4.2 Parental leave. Parents receive 16 weeks of paid leave.",
+        id="HR-12",
+        title="Leave Policy v3.1",
+    ),
+    Source("The canteen opens at 11:30. Lunch costs 6 euros for staff and 9 euros for guests.", id="doc_7"),
+    Source(
+        "Article 17 Right to erasure. Data subjects may obtain the erasure of personal data.\n"
+        "Article 21 Right to object. Data subjects may object to direct marketing.",
+        title="GDPR extract",
+    ),
+    Source(
+        "ISO 27001:2022 8.13 Backup. Backup copies are tested regularly. See https://example.com/backup for "
+        "the form. Families with Section 8 housing vouchers are welcome.",
+        id="kb-3",
+    ),
+)
+
+
+def found(response: str, sources: tuple[Source, ...] = SOURCES) -> list[Finding]:
+    return Citations()(CheckInput("", sources, response))
+
+
+def kinds(response: str) -> list[tuple[str, str]]:
+    return [(str(one.details["cited"]), one.kind) for one in found(response)]
+
+
+@pytest.mark.parametrize(
+    ("response", "cited"),
+    [
+        ("Staff receive 25 days of leave a year [1].", "[1]"),
+        ("Staff receive 25 days of leave a year. [1]", "[1]"),
+        ("Lunch costs 6 euros for staff (Passage 2).", "(Passage 2)"),
+        ("According to passage 2, lunch costs 9 euros for guests.", "passage 2"),
+        ("The second passage says that the canteen opens at 11:30.", "second passage"),
+        ("Passages 1 and 2 say that parents get 16 weeks and that lunch costs 6 euros.", "Passages 1 and 2"),
+        ("Lunch costs 6 euros for staff\u00b2.", "\u00b2"),
+        ("Lunch costs 6 euros for staff<sup>2</sup>.", "<sup>2</sup>"),
+        ("Lunch costs 6 euros for staff (2).", "(2)"),
+        ("Lunch costs 6 euros for staff\u30102\u2020source\u3011.", "\u30102\u2020source\u3011"),
+        ("Personal data are erased on request (Article XVII GDPR).", "(Article XVII GDPR)"),
+        ("Lunch costs 6 euros for staff[^2].", "[^2]"),
+        ("Parents receive 16 weeks of leave[^a].\n\n[^a]: Leave Policy v3.1", "[^a]"),
+        ("Lunch costs 6 euros for staff [menu](doc_7).", "[menu](doc_7)"),
+        ("Lunch costs 6 euros for staff [doc_7].", "[doc_7]"),
+        ("Parents receive 16 weeks of paid leave, according to the Leave Policy.", "Leave Policy"),
+        ("The Leave Policy v3.1 grants parents 16 weeks of paid leave.", "Leave Policy v3.1"),
+        ("Parents receive 16 weeks of paid leave (Section 4.2).", "(Section 4.2)"),
+        ("Under \u00a7 4.2 of the Leave Policy, parents receive 16 weeks.", "\u00a7 4.2 of the Leave Policy"),
+        ("Personal data are erased on request (Art. 17 GDPR).", "(Art. 17 GDPR)"),
+        ("Backup copies are tested regularly (ISO 27001:2022 8.13).", "(ISO 27001:2022 8.13)"),
+    ],
+)
+def test_a_true_citation_is_verified(response: str, cited: str) -> None:
+    assert kinds(response) == [(cited, "verified")]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "Staff receive 25 days of leave a year [2].",
+        "Staff receive 28 days of leave a year [1].",
+        "Lunch costs 6 euros for staff (Passage 3).",
+        "The first passage says that the canteen opens at 11:30.",
+        "Parents receive 16 weeks of paid leave (Section 4.1).",
+        "GDPR Article 21 gives the right to erasure of personal data.",
+        "Lunch costs 6 euros for staff, according to the Leave Policy v3.1.",
+        "Lunch costs 6 euros for staff [HR-12].",
+        "Lunch costs 6 euros for staff\u00b9.",
+    ],
+)
+def test_what_does_not_say_so_is_misattributed(response: str) -> None:
+    assert [kind for _, kind in kinds(response)] == ["misattributed"]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "Staff receive 25 days of leave a year [5].",
+        "Staff receive 25 days of leave a year [0].",
+        "Staff receive 25 days of leave a year [1, 9].",
+        "Staff receive 25 days of leave a year [1-9].",
+        "According to passage 12, lunch costs 6 euros.",
+        "Lunch costs 6 euros for staff [HR-99].",
+        "Lunch costs 6 euros for staff[^8].",
+        "Lunch costs 6 euros for staff\u2079.",
+        "Lunch costs 6 euros for staff [menu](https://other.example.org/menu).",
+        "Parents receive 16 weeks, according to the Family Handbook.",
+        "The Leave Policy v4.0 grants parents 16 weeks of paid leave.",
+        "Parents receive 16 weeks of paid leave (Section 9.9).",
+        "Personal data are erased on request (Article 99 GDPR).",
+        "Backup copies are tested regularly (ISO 27001:2022 8.4.3).",
+        "Backup copies are tested regularly (ISO 9001:2015).",
+    ],
+)
+def test_what_was_not_retrieved_is_fabricated(response: str) -> None:
+    assert [kind for _, kind in kinds(response)] == ["fabricated"]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "",
+        "The canteen opens at 11:30.",
+        "Use `rows[1]` to read the second row.",
+        "```\nx = rows[1]\ny = see[9]\n```\nThat is all.",
+        "The first element is a[0].",
+        'The minutes said "it were open [sic]".',
+        "The canteen opened long ago (2022).",
+        "1. Open the door.\n2. Sit down.\n(3) Eat.",
+        "Probabilities lie in [0, 1].",
+        "Families with Section 8 housing vouchers are welcome.",
+        "![plan](plan9.png)",
+        "Use the form [here](https://example.com/backup).",
+        "In part 2 of the trial, the article was read.",
+        "The hall has 80 m\u00b2, 10\u2075 times more.",
+        "Write to [us](mailto:a@example.com).",
+    ],
+)
+def test_what_is_no_citation_is_not_found(response: str) -> None:
+    assert kinds(response) == []
+
+
+def test_each_citation_stands_for_the_clause_before_it() -> None:
+    response = "Staff receive 25 days of leave [1], and lunch costs 6 euros [1]."
+    assert [one.kind for one in found(response)] == ["verified", "misattributed"]
+
+
+def test_passages_that_speak_in_turn_stand_for_what_follows() -> None:
+    response = "Passage 1 says that parents receive 16 weeks, while passage 2 says that lunch costs 6 euros."
+    assert [one.kind for one in found(response)] == ["verified", "verified"]
+    swapped = response.replace("Passage 1", "Passage 2").replace("passage 2", "passage 1")
+    assert [one.kind for one in found(swapped)] == ["misattributed", "misattributed"]
+
+
+def test_a_finding_says_where_it_is_and_who_supports_it() -> None:
+    response = "Lunch costs 6 euros for staff [1]."
+    (one,) = found(response)
+    assert response[one.start : one.end] == "[1]"
+    assert one.passages == (0,)
+    assert one.details == {"cited": "[1]", "format": "number", "supported_by": [1]}
+    assert one.words == "[1] does not support what it is cited for: passage 2 does."
+
+
+def test_a_list_of_sources_says_what_its_numbers_are() -> None:
+    response = "Lunch costs 6 euros for staff [1].\n\nSources:\n[1] doc_7\n"
+    assert [(one.kind, one.passages) for one in found(response)] == [("verified", (1,))]
+
+
+def test_a_verdict_adds_its_evidence() -> None:
+    response = "Lunch costs 6 euros for staff [2]."
+    instead = Contradiction(12, 19, "6 euros", "9 euros", 1, 40, 47, 2.0)
+    verdict = Verdict(
+        0.9,
+        0.5,
+        None,
+        None,
+        (SuspectSpan(12, 19, "6 euros", contradictions=(instead,)),),
+        (Sentence(0, len(response), response, 1.0, (), None, "contradicted", 0.9),),
+    )
+    (one,) = Citations()(CheckInput("", SOURCES, response, verdict))
+    assert one.kind == "misattributed"
+    assert '"9 euros"' in one.words
+
+
+def test_the_name_of_a_citation_is_no_value_that_a_passage_has_otherwise() -> None:
+    response = "Lunch costs 6 euros for staff [2]."
+    instead = Contradiction(30, 33, "[2]", "Terms for Lunch", 1, 0, 5, 2.0)
+    spans = (SuspectSpan(30, 33, "[2]", contradictions=(instead,)),)
+    sentence = Sentence(0, len(response), response, 1.0, (), None, "supported", 0.1)
+    (one,) = Citations()(CheckInput("", SOURCES, response, Verdict(0.1, 0.5, None, None, spans, (sentence,))))
+    assert one.kind == "verified"
+
+
+def test_without_passages_every_citation_is_fabricated() -> None:
+    assert [one.kind for one in found("It is so [1], as HR says (Passage 2).", ())] == ["fabricated"] * 2
+
+
+def test_a_policy_can_leave_out_what_is_right() -> None:
+    given = CheckInput("", SOURCES, "Staff receive 25 days of leave a year [1]. Lunch costs 6 euros [9].")
+    assert [one.kind for one in Citations(verified=False)(given)] == ["fabricated"]
+
+
+@pytest.mark.parametrize(
+    ("response", "cited"),
+    [
+        ("Staff receive 25 days (Bergstrom et al., The Lancet 2019).", "Bergstrom et al., The Lancet 2019"),
+        ("Staff receive 25 days (Meyer & Olsen, 2021).", "Meyer & Olsen, 2021"),
+        ("Studies by Hattie show that leave helps.", "Studies by Hattie"),
+        ("Research shows that leave helps.", "Research shows"),
+        ("The court agreed in its judgment of 12 January 2022.", "judgment of 12 January 2022"),
+        ("This was confirmed in memo SE-2023-117.", "memo SE-2023-117"),
+        ("It has a certificate (certificate Q 60131874).", "certificate Q 60131874"),
+        ("See https://www.example.test/leave.pdf, page 4.", "https://www.example.test/leave.pdf"),
+        (
+            'The director said: "Nobody will lose a single day of leave with us."',
+            "Nobody will lose a single day of leave with us.",
+        ),
+        ("The WHO guideline on leave requires 25 days.", "WHO guideline"),
+        ("As BaFin Circular 03/2021 (GW) sets out, it is 25 days.", "BaFin Circular 03/2021 (GW)"),
+    ],
+)
+def test_an_authority_that_no_passage_has_is_fabricated(response: str, cited: str) -> None:
+    assert (cited, "fabricated") in kinds(response)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        'The passage says: "Staff receive 25 days of leave a year."',
+        "See https://example.com/backup for the form.",
+        "Lunch costs 6 euros; an expert is not needed.",
+        "The notice was sent in May, and the case of 24 bottles is free.",
+    ],
+)
+def test_what_passages_have_and_what_is_no_authority(response: str) -> None:
+    assert all(kind != "fabricated" for _, kind in kinds(response))
+
+
+def test_an_authority_that_the_question_names_is_the_user_s() -> None:
+    response = "Nothing is said of the studies by Hattie."
+    given = CheckInput("What do the studies by Hattie say?", SOURCES, response)
+    assert Citations()(given) == []
+
+
+EDITIONS = (
+    Source("Partners get 12 weeks of leave.", title="Leave Policy", version="2.8", effective="2020-01-01"),
+    Source("Partners get 16 weeks of leave.", title="Leave Policy", version="3.1", effective="2024-01-01"),
+    Source("Lunch costs 6 euros.", title="Canteen"),
+)
+
+
+@pytest.mark.parametrize(
+    ("response", "kind"),
+    [
+        ("Under the Leave Policy 3.1 partners get 16 weeks of leave.", "verified"),
+        ("According to version 2.8 of the Leave Policy, partners got 12 weeks of leave.", "verified"),
+        ("By the Leave Policy of 2024 partners get 16 weeks of leave; it was 12 weeks before.", "verified"),
+        ("Under the Leave Policy partners get 20 weeks of leave.", "misattributed"),
+        ("Under the Canteen partners get 16 weeks of leave.", "misattributed"),
+    ],
+)
+def test_one_edition_of_a_document_supports_what_is_cited_for(response: str, kind: str) -> None:
+    assert [one.kind for one in found(response, EDITIONS)] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("response", "cited"),
+    [
+        ("According to the European Medicines Agency, staff receive 25 days.", "European Medicines Agency"),
+        ("The WHO recommends 25 days of leave.", "WHO"),
+        ("Staff receive 25 days, as confirmed by Dr. Ingrid Solheim.", "Dr. Ingrid Solheim"),
+        (
+            "According to version 4.2 of the Leave Policy, partners get 16 weeks.",
+            "version 4.2 of the Leave Policy",
+        ),
+        ("Under the Leave Policy 9.9 partners get 16 weeks.", "Leave Policy 9.9"),
+    ],
+)
+def test_a_person_a_body_or_an_edition_that_no_passage_has_is_fabricated(response: str, cited: str) -> None:
+    assert [(one.details["cited"], one.kind) for one in found(response, EDITIONS)] == [(cited, "fabricated")]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "According to Partners, it is 16 weeks.",
+        "According to the passages, partners get 16 weeks of leave.",
+        "Under the Leave Policy 3.1 partners get 16 weeks of leave; it was 12 weeks under version 2.8.",
+    ],
+)
+def test_a_name_that_passages_have_is_no_invention(response: str) -> None:
+    assert all(one.kind == "verified" for one in found(response, EDITIONS))

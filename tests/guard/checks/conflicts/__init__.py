@@ -1,0 +1,1 @@
+"""Tests of lrp4rag/guard/checks/conflicts."""

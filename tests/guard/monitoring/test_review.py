@@ -1,0 +1,207 @@
+"""Which answers are on the list, why, and in which order."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from lrp4rag.guard.audit import AuditLog
+from lrp4rag.guard.monitoring.review import ReviewList, review_list
+from lrp4rag.guard.monitoring.review_shown import content, record, render
+from lrp4rag.util.errors import InputError
+from tests.guard.monitoring.logs import EARLY, LATE, NOW, TEXTS, records, spread, write
+
+SERVED = {"action": "serve", "reason": "grounded", "probability": 0.1}
+Listed = Callable[..., ReviewList]
+
+
+def answer(id: str, **more: Any) -> dict[str, Any]:
+    return records(1, 0)[0] | SERVED | {"id": id} | more
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Listed:
+    """The list of a log with these records, in the last week."""
+
+    def make(some: list[dict[str, Any]], texts: dict[str, str] | None = None, **options: Any) -> ReviewList:
+        path = tmp_path / "audit.db"
+        path.unlink(missing_ok=True)
+        write(path, spread(LATE, some), texts=texts)
+        with AuditLog.open(path, read_only=True) as log:
+            return review_list(log, LATE, **options)
+
+    return make
+
+
+def said(of: str, word: str, kind: str = "feedback") -> dict[str, Any]:
+    return {"id": f"{kind}-{of}-{word}", "kind": kind, "of": of, "said": word}
+
+
+def test_the_gravest_come_first_and_each_says_why(listed: Listed) -> None:
+    found = listed(
+        [
+            answer("fine"),
+            answer("marked", action="mark", reason="suspect", probability=0.4),
+            answer("flagged", probability=0.95),
+            answer("odd", reason="unlike training data"),
+            answer("conflict", action="disclose", reason="conflict"),
+            answer("withheld", action="withhold", reason="knowledge gap", probability=0.7),
+            answer("unjudged", action="withhold", reason="unavailable", probability=None),
+            answer("complaint"),
+            said("complaint", "hallucinated"),
+            answer("too strict", action="withhold", reason="insufficient evidence"),
+            said("too strict", "grounded"),
+            answer("waits", action="escalate", reason="misattributed citation"),
+            answer("praised"),
+            said("praised", "grounded"),
+        ]
+    )
+    assert [(one.answer.id, one.why) for one in found.items] == [
+        ("waits", "escalated"),
+        ("complaint", "disputed"),
+        ("too strict", "disputed"),
+        ("unjudged", "withheld"),
+        ("withheld", "withheld"),
+        ("flagged", "doubtful"),
+        ("marked", "doubtful"),
+        ("odd", "doubtful"),
+        ("conflict", "doubtful"),
+        ("fine", "sampled"),
+        ("praised", "sampled"),
+    ]
+    words = {one.answer.id: one.words for one in found.items}
+    assert words["waits"] == "escalated, and waits for a reviewer: misattributed citation"
+    assert words["complaint"] == "a user says that it is hallucinated, and it was served"
+    assert words["flagged"] == "served, though the detector flags it (from 0.90 on)"
+    assert words["odd"] == "served without a verdict: unlike training data"
+    assert words["fine"] == "drawn at random, 2 of 2 that were served without doubt"
+
+
+def test_what_a_reviewer_has_spoken_on_is_left_out(listed: Listed) -> None:
+    waits = answer("waits", action="escalate")
+    found = listed([waits, said("waits", "grounded", "review"), said("waits", "hallucinated"), answer("a")])
+    assert [one.answer.id for one in found.items] == ["a"]
+    assert (found.answers, found.reviewed) == (2, 1)
+    everything = listed([waits, said("waits", "unclear", "review")])
+    assert (everything.items, everything.reviewed) == ((), 1)
+
+
+def test_how_many_are_listed(listed: Listed) -> None:
+    some = [answer(f"w{k}", action="withhold", probability=k / 10) for k in range(5)]
+    some += [answer(f"m{k}", action="mark") for k in range(3)]
+    found = listed([*some, *(answer(f"s{k}") for k in range(30))], limit=4, sample=3)
+    assert [one.answer.id for one in found.items[:4]] == ["w4", "w3", "w2", "w1"]
+    assert found.of == {"escalated": 0, "disputed": 0, "withheld": 5, "doubtful": 3, "sampled": 30}
+    assert [found.shown(why) for why in found.of] == [0, 0, 4, 0, 3]
+    assert listed(some, limit=0).items == ()
+
+
+def test_the_sample_is_the_same_for_a_seed_and_another_for_another(tmp_path: Path) -> None:
+    path, some = tmp_path / "audit.db", spread(LATE, [answer(f"s{k}") for k in range(30)])
+    write(path, some)
+
+    def drawn(seed: int) -> list[str]:
+        with AuditLog.open(path, read_only=True) as log:
+            return [one.answer.id for one in review_list(log, LATE, sample=5, seed=seed).items]
+
+    first = drawn(1)
+    assert first == drawn(1) == sorted(first, key=lambda id: int(id[1:]))
+    assert len({tuple(drawn(seed)) for seed in range(5)}) == 5
+    write(path, [(NOW - timedelta(hours=1), answer("new"))])
+    assert len(set(first) & set(drawn(1))) >= 4, "more answers displace some of the sample only"
+
+
+def test_only_the_period_counts(tmp_path: Path) -> None:
+    path = tmp_path / "audit.db"
+    late = said("a", "hallucinated", "review")
+    write(path, [*spread(EARLY, [answer("a"), answer("b")]), (NOW, late)])
+    with AuditLog.open(path, read_only=True) as log:
+        found = review_list(log, EARLY)
+        assert ([one.answer.id for one in found.items], found.reviewed) == (["b"], 1), "a later word counts"
+        with pytest.raises(InputError, match="holds no answers: name an earlier beginning, or another log"):
+            review_list(log, LATE)
+
+
+def test_texts_are_there_where_the_log_keeps_them(listed: Listed) -> None:
+    one = record(listed([answer("a")], TEXTS))["items"][0]
+    assert (one["question"], one["passages"], one["response"]) == (
+        TEXTS["question"],
+        ["Ten days."],
+        TEXTS["response"],
+    )
+    bare = record(listed([answer("a")]))["items"][0]
+    assert bare["question"] is bare["passages"] is bare["response"] is None
+
+
+def test_passages_stand_in_the_order_in_which_an_answer_numbers_them(listed: Listed) -> None:
+    texts = {f"passage {k}": f"Passage {k}." for k in range(1, 13)} | {"response": "Ten days [10]."}
+    one = record(listed([answer("a")], texts))["items"][0]
+    assert one["passages"] == [f"Passage {k}." for k in range(1, 13)]
+
+
+def test_files_for_people(listed: Listed) -> None:
+    found = listed([answer("=1+1", action="withhold", reason="+cmd"), answer("b")], TEXTS)
+    first, second = csv.DictReader(io.StringIO(content(found, Path("a.csv"))))
+    assert first["id"] == "'=1+1"
+    assert first["response"] == "'=1+1 It is ten days."
+    assert "\x1b" not in first["question"]
+    assert (first["why"], second["why"], second["said"]) == ("withheld", "sampled", "")
+    lines = [json.loads(line) for line in content(found, Path("a.jsonl")).splitlines()]
+    assert [line["id"] for line in lines] == ["=1+1", "b"]
+    assert lines[0]["response"] == TEXTS["response"]
+
+
+def opinion(of: str, grounded: bool | None, chosen: str = "sampled") -> dict[str, Any]:
+    return {"id": f"opinion-{of}", "kind": "opinion", "of": of, "chosen": chosen, "grounded": grounded}
+
+
+def test_what_the_judge_disputes_is_listed_and_how_often_it_agrees(listed: Listed) -> None:
+    found = listed(
+        [
+            answer("agreed"),
+            opinion("agreed", grounded=True),
+            answer("doubted"),
+            opinion("doubted", grounded=False),
+            answer("freed", action="withhold", reason="insufficient evidence", probability=0.95),
+            opinion("freed", grounded=True),
+            answer("silent"),
+            opinion("silent", grounded=None),
+            answer("waiting", action="escalate", reason="suspect", probability=0.95),
+            opinion("waiting", grounded=False, chosen="escalated"),
+            answer("complaint", probability=0.3),
+            opinion("complaint", grounded=True),
+            said("complaint", "hallucinated"),
+        ],
+        sample=0,
+    )
+    assert [(one.answer.id, one.why) for one in found.items] == [
+        ("waiting", "escalated"),
+        ("freed", "disputed"),
+        ("complaint", "disputed"),
+        ("doubted", "disputed"),
+    ]
+    assert [one.words for one in found.items] == [
+        "escalated, and waits for a reviewer: suspect; the judge finds it hallucinated",
+        "the judge finds it right, and it was withheld: insufficient evidence",
+        "a user says that it is hallucinated, and it was served",
+        "the judge finds it hallucinated, and it was served",
+    ]
+    told = record(found)["agreement"]
+    assert (told["answers"], told["share"], told["unanswered"]) == (4, 0.5, 1)
+    stream = io.StringIO()
+    Console(width=200, file=stream).print(render(found))
+    assert "detector and judge agree on 50% of 4" in stream.getvalue()
+
+
+def test_without_a_second_opinion_there_is_no_agreement(listed: Listed) -> None:
+    found = listed([answer("fine")])
+    assert found.agreement is None
+    assert record(found)["agreement"] is None

@@ -1,0 +1,102 @@
+"""How often detector and judge say the same."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+from lrp4rag.guard.second_opinion import Agreement, agreement
+
+Pair = tuple[bool | None, bool | None]
+
+
+def pairs(both: int, detector: int, judge: int, neither: int) -> list[Pair]:
+    """So many that both call grounded, only one of them, neither."""
+    return [
+        *[(True, True)] * both,
+        *[(True, False)] * detector,
+        *[(False, True)] * judge,
+        *[(False, False)] * neither,
+    ]
+
+
+def width(found: Agreement) -> float:
+    assert found.low is not None
+    assert found.high is not None
+    return found.high - found.low
+
+
+def test_a_table_of_a_textbook() -> None:
+    """20 and 15 agreements, 5 and 10 disagreements: p = 0.7, by chance 0.5."""
+    found = agreement(pairs(20, 5, 10, 15))
+    assert found.table == {(True, True): 20, (True, False): 5, (False, True): 10, (False, False): 15}
+    assert found.share == pytest.approx(0.7)
+    assert found.kappa == pytest.approx(0.4)
+    assert found.answers == 50
+    # The interval of the large-sample formula is 0.15 to 0.65.
+    assert found.low == pytest.approx(0.15, abs=0.05)
+    assert found.high == pytest.approx(0.65, abs=0.05)
+
+
+def test_what_is_unanswered_is_counted_and_not_scored() -> None:
+    scored = pairs(20, 5, 10, 15)
+    found = agreement([*scored, (True, None), (False, None), (None, None), (None, True), (None, False)])
+    assert (found.unanswered, found.unjudged, found.answers) == (3, 2, 50)
+    assert found.kappa == agreement(scored).kappa
+
+
+def test_agreement_that_is_perfect_opposite_or_chance() -> None:
+    assert agreement(pairs(5, 0, 0, 5)).kappa == 1
+    assert agreement(pairs(0, 5, 5, 0)).kappa == -1
+    assert agreement(pairs(9, 3, 3, 1)).kappa == pytest.approx(0)
+
+
+@pytest.mark.parametrize("counts", [(0, 0, 0, 0), (7, 0, 0, 0), (0, 0, 0, 7), (1, 0, 0, 0)])
+def test_where_there_is_nothing_to_tell_there_is_no_kappa(counts: tuple[int, int, int, int]) -> None:
+    found = agreement(pairs(*counts))
+    assert (found.kappa, found.low, found.high) == (None, None, None)
+    assert found.share == (1 if sum(counts) else None)
+
+
+def test_agreement_on_nearly_everything_may_be_chance() -> None:
+    """What a share alone hides: the judge calls everything grounded."""
+    found = agreement(pairs(95, 0, 5, 0))
+    assert found.share == 0.95
+    assert found.kappa == 0
+
+
+def test_more_answers_tell_more() -> None:
+    few, many = agreement(pairs(20, 5, 10, 15)), agreement(pairs(2000, 500, 1000, 1500))
+    assert many.kappa == pytest.approx(few.kappa)
+    assert width(many) < width(few) / 5
+
+
+def test_order_and_kind_of_iterable_do_not_matter() -> None:
+    scored = pairs(20, 5, 10, 15)
+    assert agreement(scored) == agreement(iter(reversed(scored)))
+    assert agreement(scored, seed=1) != agreement(scored)
+
+
+def test_many_answers_cost_no_more_than_their_count() -> None:
+    assert agreement(pairs(100_000, 30_000, 20_000, 50_000)).answers == 200_000
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([True, False, None]), st.sampled_from([True, False, None])), max_size=60
+    )
+)
+def test_figures_are_those_of_scikit_learn_and_lie_in_their_interval(given_pairs: list[Pair]) -> None:
+    found = agreement(given_pairs)
+    scored = [one for one in given_pairs if None not in one]
+    assert found.answers + found.unanswered + found.unjudged == len(given_pairs)
+    if found.kappa is None:
+        assert len({word for one in scored for word in one}) < 2
+    else:
+        assert found.kappa == pytest.approx(cohen_kappa_score(*zip(*scored, strict=True)))
+        assert found.low is not None
+        assert found.high is not None
+        assert -1 <= found.low <= found.kappa + 1e-9
+        assert found.kappa - 1e-9 <= found.high <= 1

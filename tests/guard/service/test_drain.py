@@ -1,0 +1,104 @@
+"""A server that is told to end lets the answers end that have begun."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from lrp4rag.guard.audit import AuditLog
+from tests.guard.service.conftest import asked
+from tests.guard.service.scripted_upstream import Script, events, serving
+
+
+def test_sigterm_drains(tmp_path: Path, monkeypatch) -> None:
+    """With the real reader, in a process of its own."""
+    script = Script(events("It is 31 metres tall. ", "Fish is sold nearby."), longest=400)
+    more, pieces = threading.Event(), Script.pieces
+    monkeypatch.setattr(Script, "pieces", lambda self: (one for one in pieces(self) if more.wait(60) or True))
+    with serving(script) as upstream:
+        command = [sys.executable, "-m", "lrp4rag", "serve", "--upstream", upstream, "--port", "0"]
+        environment = {**os.environ, "LRP4RAG_OPEN": "true", "LRP4RAG_POLICY__ABSTAINED": "mark"}
+        with (tmp_path / "log").open("w+") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=tmp_path, env=environment)
+            try:
+                url = _address(process, tmp_path / "log")
+                found: list[httpx.Response] = []
+                ask = threading.Thread(target=lambda: found.append(_ask(url)))
+                ask.start()
+                while not script.asked:
+                    time.sleep(0.05)
+                process.send_signal(signal.SIGTERM)
+                time.sleep(0.5)
+                assert process.poll() is None, "an answer is under way"
+                more.set()
+                ask.join(60)
+                # Uvicorn raises the signal again once all is closed.
+                assert process.wait(30) in (0, -signal.SIGTERM)
+            finally:
+                process.kill()
+    (reply,) = found
+    assert reply.status_code == 200
+    assert reply.text.endswith("data: [DONE]\n\n")
+    assert "metres" in reply.text or "withheld" in reply.text
+    with AuditLog.open(f"sqlite:///{tmp_path / 'lrp4rag-audit.db'}") as audit:
+        assert not audit.verify().problems
+        kinds = [entry.record["kind"] for entry in audit.entries()]
+    assert kinds == ["sentence", "sentence", "answer"]
+
+
+APPLICATION = """
+import asyncio, sys
+from contextlib import suppress
+from fastapi import FastAPI
+from fastapi.responses import StreamingResponse
+from lrp4rag.guard.service.listening import bind, listen
+from lrp4rag.guard.service.settings import Settings
+
+async def words():
+    while True:
+        yield "word "
+        await asyncio.sleep(0.01)
+
+app, settings = FastAPI(), Settings(open=True, port=0, seconds=float(sys.argv[1]))
+app.get("/")(lambda: StreamingResponse(words()))
+with suppress(KeyboardInterrupt):  # as the command line does
+    listen(app, settings, bind(settings), lambda port: print(port, flush=True))
+"""
+
+
+@pytest.mark.parametrize(("seconds", "interrupts"), [(60, 2), (1, 1)])
+def test_a_stream_that_is_cut_off_is_no_page_of_traceback(seconds: int, interrupts: int) -> None:
+    """By a second interrupt, or since it takes too long."""
+    command = [sys.executable, "-c", APPLICATION, str(seconds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        with httpx.stream("GET", f"http://127.0.0.1:{int(process.stdout.readline())}/") as reply:
+            assert next(reply.iter_bytes())
+            for _ in range(interrupts):
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.5)
+            told = process.communicate(timeout=30)[1]
+    assert "Traceback" not in told
+    assert len(told.splitlines()) <= 1, told
+
+
+def _ask(url: str) -> httpx.Response:
+    return httpx.post(f"{url}/v1/chat/completions", json=asked(stream=True), timeout=90)
+
+
+def _address(process: subprocess.Popen[bytes], log: Path) -> str:
+    until = time.monotonic() + 240
+    while time.monotonic() < until and process.poll() is None:
+        if (found := re.search(r"^(http://\S+?)  ", log.read_text(), re.MULTILINE)) is not None:
+            return found[1]
+        time.sleep(0.1)
+    raise AssertionError(log.read_text())

@@ -1,0 +1,367 @@
+"""What is counted, of which decision, and that no label holds a text."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from fastapi.testclient import TestClient
+from prometheus_client.parser import text_string_to_metric_families
+
+from lrp4rag.guard.checks.registry import CHECKS
+from lrp4rag.guard.service import app as server
+from lrp4rag.guard.service import metrics
+from lrp4rag.guard.service.owner import Owner
+from lrp4rag.guard.service.problems import Problem
+from lrp4rag.guard.service.reviews import corrects
+from tests.guard.service.conftest import PASSAGES, QUESTION, asked
+from tests.guard.service.scripted_upstream import Script, events
+from tests.guard.service.test_owner import Idle
+from tests.guard.service.test_reviews import ESCALATING
+
+ONE = {"question": QUESTION, "passages": PASSAGES, "response": "It is 31 metres tall. See [9]."}
+CHAT = "/v1/chat/completions"
+Series = tuple[str, frozenset[tuple[str, str]]]
+
+
+def samples(text: str) -> dict[Series, float]:
+    return {
+        (one.name, frozenset(one.labels.items())): one.value
+        for family in text_string_to_metric_families(text)
+        for one in family.samples
+    }
+
+
+def read() -> dict[Series, float]:
+    return samples(metrics.exposition(metrics.collected(waiting=0, most_waiting=1, reviews=0)).decode())
+
+
+class Counted:
+    """What was added within; other tests count in the same process."""
+
+    def __init__(self) -> None:
+        self._before, self._after = read(), dict[Series, float]()
+
+    def end(self) -> None:
+        self._after = read()
+
+    def __call__(self, name: str, **labels: str) -> float:
+        """Of all series that have these labels."""
+        given = set(labels.items())
+
+        def total(found: dict[Series, float]) -> float:
+            return sum(value for (one, all_of), value in found.items() if one == name and given <= all_of)
+
+        return total(self._after) - total(self._before)
+
+
+@pytest.fixture
+def counting() -> Callable[[], Any]:
+    @contextmanager
+    def run() -> Iterator[Counted]:
+        found = Counted()
+        try:
+            yield found
+        finally:
+            found.end()
+
+    return run
+
+
+def test_a_response_is_counted_as_its_reply_tells(start, counting) -> None:
+    with start(upstream=None) as client, counting() as count:
+        reply = client.post("/v1/judge", json=ONE).json()
+    decision = {name: reply["decision"][name] for name in ("action", "reason")}
+    assert count("lrp4rag_decisions_total", kind="response", **decision) == 1
+    assert count("lrp4rag_decisions_total") == 1
+    for name, share in (("faithfulness", reply["faithfulness"]), ("fact_score", reply["fact_score"])):
+        assert count(f"lrp4rag_{name}_count", kind="response") == (share is not None)
+        assert count(f"lrp4rag_{name}_sum", kind="response") == pytest.approx(share or 0)
+    for check in CHECKS:
+        told = sum(one["check"] == check for one in reply["findings"])
+        assert count("lrp4rag_findings_total", kind="response", check=check) == told
+    assert count("lrp4rag_findings_total", finding="fabricated") == 1
+    for stage in ("verdict", "checks", "audit", "whole"):
+        assert count("lrp4rag_stage_seconds_count", stage=stage, kind="response") == 1
+    whole, parts = (
+        sum(count("lrp4rag_stage_seconds_sum", stage=one) for one in stages)
+        for stages in (["whole"], ["verdict", "checks", "audit"])
+    )
+    assert 0 < parts <= whole
+    assert count("lrp4rag_queue_seconds_count") == 1
+    assert count("lrp4rag_unavailable_total") == 0
+
+
+def test_a_streamed_answer_is_counted_with_its_sentences(
+    start, script: Script, judged: list[str], counting
+) -> None:
+    script.stream = events("It is 31 metres tall. ", "It is WRONG. ", "It is ODD [7].")
+    with start() as client, counting() as count:
+        reply = client.post(CHAT, json=asked()).json()
+    actions = [one["action"] for one in reply["lrp4rag"]["sentences"]]
+    assert len(actions) == 3
+    for action in set(actions):
+        found = count("lrp4rag_decisions_total", kind="sentence", action=action)
+        assert found == actions.count(action)
+    assert count("lrp4rag_decisions_total", kind="answer", action=reply["lrp4rag"]["action"]) == 1
+    assert count("lrp4rag_abstained_total", kind="sentence") == 1
+    assert count("lrp4rag_abstained_total", kind="answer") == 1
+    for kind in ("sentence", "answer"):
+        assert count("lrp4rag_findings_total", kind=kind, check="citations", finding="fabricated") == 1
+    assert count("lrp4rag_faithfulness_count", kind="answer") == 1
+    times = {("reading", "answer"): 1, ("first token", "answer"): 1, ("checks", "answer"): 1}
+    times |= {(stage, "sentence"): 3 for stage in ("verdict", "checks", "held", "audit")}
+    for (stage, kind), number in times.items():
+        assert count("lrp4rag_stage_seconds_count", stage=stage, kind=kind) == number, stage
+
+
+def test_verdicts_that_do_not_come(start, script: Script, judged: list[str], counting, monkeypatch) -> None:
+    script.stream = events("It is BROKEN. ", "It is tall.")
+    with start() as client:
+        with counting() as count:
+            client.post(CHAT, json=asked())
+        assert count("lrp4rag_unavailable_total", kind="sentence", part="verdict") == 1
+        assert count("lrp4rag_unavailable_total", kind="answer", part="verdict") == 1
+        assert count("lrp4rag_decisions_total", kind="answer", reason="unavailable") == 1
+        monkeypatch.setattr(server.Detector, "judge", lambda *_: 1 / 0)
+        with counting() as count:
+            assert client.post("/v1/judge", json=ONE).status_code == 503
+            client.post("/v1/judge/batch", json={"requests": [ONE, ONE]})
+        assert count("lrp4rag_unavailable_total", kind="response", part="verdict") == 3
+        assert count("lrp4rag_refused_total", status="503") == 1
+
+
+def test_what_is_the_requests_fault_is_not_unavailable(start, counting) -> None:
+    with start(upstream=None) as client, counting() as count:
+        assert client.post("/v1/judge", json=ONE | {"response": " "}).status_code == 422
+        assert client.post("/v1/judge", json=ONE | {"response": "x " * 90_000}).status_code == 422
+    assert count("lrp4rag_unavailable_total") == 0
+    assert count("lrp4rag_refused_total", status="422") == 2
+
+
+@pytest.mark.parametrize("stream", [b"", events("It is tall. ", "It is")[:-200]], ids=["refuses", "cut"])
+def test_an_upstream_that_fails_is_no_reader_that_fails(
+    start, script: Script, judged: list[str], counting, stream: bytes
+) -> None:
+    script.stream, script.status = stream, 200 if stream else 500
+    with start() as client, counting() as count:
+        assert client.post(CHAT, json=asked()).status_code == 502
+    assert count("lrp4rag_unavailable_total", part="upstream") == 1
+    assert count("lrp4rag_unavailable_total", part="verdict") == 0
+
+
+def test_a_check_that_does_not_finish(start, script: Script, judged: list[str], counting) -> None:
+    policy = {"budget": 1e-9, "abstained": "mark", "unavailable": "mark"}
+    script.stream = events("It is 31 metres tall [1].")
+    with start(policy=policy) as client, counting() as count:
+        told = client.post("/v1/judge", json=ONE).json()["unavailable"]
+        client.post(CHAT, json=asked())
+        client.post("/v1/retrieval/check", json={"question": QUESTION, "passages": PASSAGES})
+    assert told
+    for check in told:
+        for kind in ("response", "answer"):
+            assert count("lrp4rag_unavailable_total", kind=kind, part=check) == 1, check
+    assert count("lrp4rag_unavailable_total", kind="sentence", part="citations") == 1
+    assert count("lrp4rag_unavailable_total", kind="retrieval", part="retrieval") == 1
+
+
+def test_nothing_to_answer_from(start, counting) -> None:
+    old = {"text": "Leave is 16 weeks.", "expires": "2020-01-01"}
+    with start(upstream=None) as client, counting() as count:
+        client.post("/v1/retrieval/check", json={"question": "How long is leave?", "passages": [old]})
+    found = {"kind": "retrieval", "check": "retrieval"}
+    assert count("lrp4rag_findings_total", finding="null", **found) == 1
+    assert count("lrp4rag_findings_total", finding="expired", **found) == 1
+    assert count("lrp4rag_stage_seconds_count", stage="checks", kind="retrieval") == 1
+
+
+def test_a_record_that_cannot_be_written(start, monkeypatch, counting) -> None:
+    from lrp4rag.guard.audit import AuditLog
+
+    def full(*_: object) -> None:
+        raise OSError("disk")
+
+    with start(upstream=None) as client, counting() as count:
+        monkeypatch.setattr(AuditLog, "append", full)
+        assert client.post("/v1/judge", json=ONE).status_code == 503
+    assert count("lrp4rag_audit_failures_total") == 1
+    assert count("lrp4rag_decisions_total") == 0, "what is not on disk was not decided"
+
+
+@pytest.mark.parametrize("name", ["text", "title", "version"])
+def test_a_passage_that_cannot_be_recorded_is_the_request_s_fault(start, counting, name: str) -> None:
+    """It rings no bell about the log, whose alert says that decisions are lost."""
+    half = json.dumps({"question": QUESTION, "passages": [{"text": "Two.", name: "\ud800"}]})
+    with start(upstream=None, keep_texts=True) as client, counting() as count:
+        headers = {"Content-Type": "application/json"}
+        reply = client.post("/v1/retrieval/check", content=half, headers=headers)
+    assert reply.status_code == 422
+    assert reply.json()["errors"][0]["field"] == "passages.0"
+    assert "half of a surrogate pair" in reply.json()["errors"][0]["message"]
+    assert count("lrp4rag_audit_failures_total") == 0
+
+
+def test_who_is_turned_away_by_the_queue(counting) -> None:
+    async def crowd(owner: Owner) -> None:
+        busy = asyncio.create_task(owner.run(lambda _: time.sleep(0.05), 5))
+        await asyncio.sleep(0.01)
+        owner.mean_seconds = 10.0
+        for most, seconds in ((1, 100), (9, 1)):
+            owner.most_waiting = most
+            with pytest.raises(Problem):
+                owner.admit(seconds)
+        await busy
+
+    with counting() as count, Owner(Idle(), most_waiting=3) as owner:
+        asyncio.run(crowd(owner))
+    assert [count("lrp4rag_queue_refused_total", why=one) for one in ("full", "late")] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "expected"),
+    [
+        ("grounded", "grounded", False),
+        ("hallucinated", "grounded", True),
+        ("grounded", "suspect", True),
+        ("grounded", "misattributed citation", True),
+        ("hallucinated", "insufficient evidence", False),
+        ("unclear", "grounded", None),
+        ("hallucinated", "unavailable", None),
+        ("grounded", "unlike training data", None),
+        ("grounded", "conflict", None),
+    ],
+)
+def test_when_a_person_corrects_a_decision(said, reason: str, expected: bool | None) -> None:
+    assert corrects(said, {"reason": reason, "rule": "bands[1]"}) is expected
+    assert corrects(said, {"reason": "knowledge gap", "rule": "rules.null"}) is None
+
+
+def test_what_people_say_is_counted(start, counting) -> None:
+    policy = ESCALATING
+    with start(upstream=None, policy=policy) as client:
+        uncited = ONE | {"response": "It is 30 metres tall."}
+        id, other = (client.post("/v1/judge", json=uncited).json()["decision"] for _ in range(2))
+        with counting() as count:
+            assert samples(client.get("/metrics").text)["lrp4rag_reviews_waiting", frozenset()] == 2
+            review = {"decision": id["id"], "reviewer": "Ann", "said": "grounded"}
+            client.post("/v1/reviews", json=review)
+            client.post("/v1/feedback", json={"decision": other["id"], "said": "unclear"})
+            client.post("/v1/feedback", json={"decision": "none", "said": "grounded"})
+            assert samples(client.get("/metrics").text)["lrp4rag_reviews_waiting", frozenset()] == 1
+    corrected = "open" if id["reason"] == "unlike training data" else "yes"
+    assert count("lrp4rag_said_total", kind="review", said="grounded", correction=corrected) == 1
+    assert count("lrp4rag_said_total", kind="feedback", said="unclear", correction="open") == 1
+    assert count("lrp4rag_said_total") == 2
+
+
+def test_what_alerts_look_at_begins_at_zero() -> None:
+    """A first event would show no increase otherwise."""
+    found = read()
+
+    def has(name: str, **labels: str) -> bool:
+        return (name, frozenset(labels.items())) in found
+
+    for kind in ("answer", "response", "sentence"):
+        citation = {"kind": kind, "check": "citations"}
+        assert has("lrp4rag_findings_total", finding="fabricated", **citation)
+        assert has("lrp4rag_unavailable_total", kind=kind, part="verdict")
+    assert has("lrp4rag_findings_total", kind="retrieval", check="retrieval", finding="null")
+    assert has("lrp4rag_said_total", kind="review", said="grounded", correction="yes")
+    assert has("lrp4rag_audit_failures_total")
+    assert has("lrp4rag_queue_refused_total", why="full")
+
+
+def label_values(text: str) -> set[tuple[str, str]]:
+    """All labels with their values, but for the numbers of buckets and the process's own."""
+    return {
+        (label, value)
+        for (name, labels) in samples(text)
+        if not name.startswith("lrp4rag_process")
+        for label, value in labels
+        if label != "le"
+    }
+
+
+HOSTILE = 'xyzzycanary"} 1\nlrp4rag_evil{a="b'
+
+
+def test_labels_have_values_of_fixed_sets_whatever_is_asked(start, script: Script, judged: list[str]) -> None:
+    script.stream = events(f"{HOSTILE}. ", f"It is so [{HOSTILE}].")
+    passage = {"text": f"{HOSTILE} 31", "title": HOSTILE, "id": HOSTILE, "version": HOSTILE}
+    body = {"question": HOSTILE, "passages": [passage], "response": f"{HOSTILE} [9]", "generator": HOSTILE}
+    with start() as client:
+        before = label_values(client.get("/metrics").text)
+        id = client.post("/v1/judge", json=body).json()["decision"]["id"]
+        messages = [{"role": "user", "content": HOSTILE}]
+        more = {"passages": [passage]}
+        client.post(CHAT, json=asked(model=HOSTILE, messages=messages, lrp4rag=more))
+        client.post("/v1/retrieval/check", json={"question": HOSTILE, "passages": [passage]})
+        given = {"decision": id, "reviewer": HOSTILE, "said": "grounded", "comment": HOSTILE}
+        client.post("/v1/reviews", json=given)
+        client.post("/v1/reviews", json={**given, "said": HOSTILE})
+        client.get(f"/{quote(HOSTILE)}")
+        found = client.get("/metrics").text
+    assert "xyzzy" not in found
+    assert id not in found
+    strange = {(k, v) for k, v in label_values(found) - before if v not in metrics.LABELS[k]}
+    assert not strange
+    assert len(samples(found)) < 1000, "series of one server"
+
+
+def test_a_value_that_is_in_no_set_is_another(counting) -> None:
+    record = {"kind": HOSTILE, "action": HOSTILE, "reason": HOSTILE}
+    with counting() as count:
+        metrics.decided({**record, "findings": {HOSTILE: 2}, "unavailable": {HOSTILE: HOSTILE}})
+        metrics.refused(799)
+    assert count("lrp4rag_decisions_total", kind="other", action="other", reason="other") == 1
+    assert count("lrp4rag_findings_total", kind="other", check="other", finding="other") == 2
+    assert count("lrp4rag_unavailable_total", kind="other", part="other") == 1
+    assert count("lrp4rag_refused_total", status="other") == 1
+
+
+def test_metrics_are_as_open_as_they_were(start) -> None:
+    """Anybody may ask who can reach the server, token or not."""
+    from lrp4rag.guard.service.access import new_token
+
+    with start(upstream=None, open=False, tokens={"app": new_token()[1]}) as client:
+        assert isinstance(client, TestClient)
+        for headers in ({}, {"Authorization": "Bearer of Prometheus"}):
+            reply = client.get("/metrics", headers=headers)
+            assert reply.status_code == 200
+            assert reply.headers["content-type"].startswith("text/plain")
+        found = samples(reply.text)
+        assert found["lrp4rag_most_waiting", frozenset()] == 32
+        assert found["lrp4rag_process_open_fds", frozenset()] > 0
+
+
+def test_every_kind_of_finding_is_listed() -> None:
+    """As the checks' own code names them."""
+    root = Path(metrics.__file__).parents[1] / "checks"
+    gate = (root / "gate/gate.py").read_text()
+    assert set(metrics.FINDINGS) == set(CHECKS)
+    for finding in metrics.FINDINGS["retrieval"]:
+        assert f'_finding("{finding}"' in gate
+    assert gate.count('_finding("') >= len(metrics.FINDINGS["retrieval"])
+
+
+def test_the_documentation_lists_all_metrics() -> None:
+    page = Path(__file__).parents[3] / "docs" / "watching.md"
+    assert metrics.reference() in page.read_text()
+
+
+def test_records_tell_what_is_counted(start, script: Script, judged: list[str]) -> None:
+    """Of an answer: whether it is unlike the training data, and which checks did not finish."""
+    script.stream = events("It is ODD.")
+    with start(policy={"budget": 1e-9, "unavailable": "mark"}) as client:
+        reply = client.post(CHAT, json=asked()).json()["lrp4rag"]
+        ids = [reply["id"], *(one["id"] for one in reply["sentences"])]
+        records = [client.get(f"/v1/decisions/{id}").json()["record"] for id in ids]
+    assert [one["abstained"] for one in records] == [True, True]
+    assert json.dumps(records[0]["unavailable"]) != "{}"

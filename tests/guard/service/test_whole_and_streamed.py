@@ -1,0 +1,169 @@
+"""An answer has one decision, whether it is streamed, comes whole or is judged whole; what states nothing is
+decided on with what follows."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from tests.guard.service.conftest import PASSAGES, QUESTION, TEXTS, UNSUPPORTED, WITHHOLDING, asked
+from tests.guard.service.scripted_upstream import Script, events
+from tests.guard.service.test_chat import ROUTE, streamed, text_of
+
+RIGHT, WRONG, OTHER = "It is 31 metres tall.", "It is WRONG.", "It is OTHER."
+DECIDED = ("kind", "action", "reason", "rule", "probability", "threshold", "faithfulness", "statuses")
+MORE = ("fact_score", "abstained", "findings", "unavailable", "characters", "sentence_count", "evidence")
+"""What the records of an answer tell, beside their id, whoever asked for it in whichever way."""
+POLICIES: list[dict[str, Any]] = [
+    {},
+    WITHHOLDING,
+    {"claims": {"contradicted": "escalate", "most": None}, "abstained": "mark", "unavailable": "mark"},
+]
+
+
+def record_of(client: TestClient, id: str) -> dict[str, Any]:
+    return client.get(f"/v1/decisions/{id}").json()["record"]
+
+
+def of_stream(client: TestClient) -> dict[str, Any]:
+    *_, last = (one["lrp4rag"] for one in streamed(client) if "lrp4rag" in one)
+    return record_of(client, last["id"])
+
+
+def of_whole(client: TestClient) -> dict[str, Any]:
+    return record_of(client, client.post(ROUTE, json=asked()).json()["lrp4rag"]["id"])
+
+
+def answers() -> list[str]:
+    """Random ones, with all that there is in them."""
+    random = Random(0)
+    said = [RIGHT, WRONG, OTHER, "It is ODD.", "It is BROKEN.", "It is so [7].", "Fish is sold nearby."]
+    said += ["## Height\n", "**Height**\n\n", "Okay.", "\n- ", "\U0001f642", "[1]", "\n"]
+    found = [" ".join(random.choices(said, k=random.randint(1, 6))) for _ in range(25)]
+    return [one for one in found if one.strip()]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_same_decision_is_recorded(start, script: Script, judged: list[str], policy) -> None:
+    with start(policy=policy) as client:
+        for number, answer in enumerate(answers()):
+            script.stream, script.seed = events(answer), number
+            records = of_stream(client), of_whole(client)
+            one, other = ({name: record.get(name) for name in (*DECIDED, *MORE)} for record in records)
+            assert one == other, answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "It is 31 metres tall. It was built of stone. Fish is sold nearby.",
+        "## Height\nIt is 31 metres tall.\n\n**Fish**\n- It is sold nearby.\n- It is not sold. Okay.",
+        "Okay. The Marlow lighthouse is 41 metres tall. See [9].",
+        "## Height",
+        "Okay.",
+    ],
+)
+def test_the_same_is_decided_on_an_answer_that_is_judged_whole(start, script: Script, answer: str) -> None:
+    """By the reader's own verdicts."""
+    script.stream = events(answer)
+    one = {"question": QUESTION, "passages": PASSAGES, "response": answer}
+    with start() as client:
+        stream, reply = of_stream(client), client.post("/v1/judge", json=one).json()
+        whole = record_of(client, reply["decision"]["id"])
+    for name in set(DECIDED) | set(MORE) - {"evidence"}:
+        if name not in ("kind", "probability"):
+            assert stream.get(name) == whole.get(name), name
+    assert stream["probability"] == pytest.approx(whole["probability"], abs=1e-5)
+    told = [
+        [(found["status"], found["suspect"]) for found in record["evidence"]["sentences"]]
+        for record in (stream, whole)
+    ]
+    kept = [[one for one in some if one[0] != "states nothing"] for some in told]
+    assert kept[0] == kept[1]
+
+
+@pytest.mark.parametrize(
+    "opening", ["## Height\n", "**Height**\n\n", "Okay. ", "- \n", "Okay.\n\n## Height\n"]
+)
+def test_what_states_nothing_is_let_out_with_what_follows(
+    start, script: Script, judged: list[str], opening: str
+) -> None:
+    with start() as client:
+        script.stream = events(opening + RIGHT)
+        right = streamed(client)
+        script.stream = events(opening + WRONG)
+        wrong = streamed(client)
+    assert text_of(right) == opening + RIGHT
+    actions = [one["lrp4rag"]["action"] for one in right if "lrp4rag" in one]
+    assert set(actions) == {"serve"}
+    assert right[-1]["lrp4rag"]["reason"] == "grounded"
+    assert text_of(wrong) == f"{opening}{UNSUPPORTED} \n\n{TEXTS.uncertain}"
+    reasons = [one["lrp4rag"]["reason"] for one in wrong if "lrp4rag" in one]
+    assert reasons == [*["states nothing"] * (len(reasons) - 3), *["unsupported"] * 3]
+
+
+@pytest.mark.parametrize("alone", ["Okay.", "Hello! Okay.", "Okay.\n\nSure!"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_states_nothing_is_never_withheld_by_itself(
+    start, script: Script, judged: list[str], alone: str, policy
+) -> None:
+    script.stream = events(alone)
+    with start(policy=policy) as client:
+        chunks, whole = streamed(client), client.post(ROUTE, json=asked()).json()
+    assert text_of(chunks) == whole["choices"][0]["message"]["content"] == alone
+    for decision in (chunks[-1]["lrp4rag"], whole["lrp4rag"]):
+        assert (decision["action"], decision["reason"]) == ("serve", "states nothing")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_text_that_was_let_out_is_not_called_withheld(
+    start, script: Script, judged: list[str], policy
+) -> None:
+    """In the closing message: a notice stands where a sentence was."""
+    with start(policy=policy) as client:
+        for answer in answers():
+            script.stream = events(answer)
+            *chunks, last = streamed(client)
+            closing = [one for one in chunks if one.get("lrp4rag", {}).get("id") == last["lrp4rag"]["id"]]
+            assert bool(closing) is (last["lrp4rag"]["action"] != "serve"), answer
+            assert "withheld" not in text_of(closing), answer
+
+
+def test_records_count_statuses(start, script: Script, judged: list[str]) -> None:
+    script.stream = events(f"## Height\n{RIGHT} Fish is sold nearby. {WRONG} {OTHER} {RIGHT} Okay.")
+    one = {"question": QUESTION, "passages": PASSAGES, "response": RIGHT}
+    with start() as client:
+        stream, whole = of_stream(client), of_whole(client)
+        reply = client.post("/v1/judge", json=one).json()
+        response = record_of(client, reply["decision"]["id"])
+        script.stream = events("It is BROKEN.")
+        unjudged = of_stream(client)
+    assert stream["statuses"] == whole["statuses"] == {"supported": 3, "contradicted": 1, "unsupported": 1}
+    assert stream["faithfulness"] == 3 / 5
+    told = [found["status"] for found in reply["verdict"]["sentences"]]
+    assert response["statuses"] == {
+        name: told.count(name) for name in ("supported", "contradicted", "unsupported")
+    }
+    assert sum(unjudged["statuses"].values()) == 0
+
+
+def test_an_answer_that_cannot_be_decided_on_is_not_served(
+    start, script: Script, judged: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sentences were right; what checks say of the whole is not known."""
+    from lrp4rag.guard.policy import DecidingAlong
+
+    def failing(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(DecidingAlong, "assess", failing)
+    script.stream = events(RIGHT)
+    with start() as client:
+        chunks, whole = streamed(client), client.post(ROUTE, json=asked()).json()
+    assert text_of(chunks) == f"{RIGHT}\n\n{TEXTS.unchecked}"
+    assert whole["choices"][0]["message"]["content"].startswith("The answer is withheld: it could not be")
+    for decision in (chunks[-1]["lrp4rag"], whole["lrp4rag"]):
+        assert (decision["action"], decision["reason"]) == ("withhold", "unavailable")
