@@ -59,10 +59,12 @@ def route(
     if missing is not None:
         raise InputError(f"example '{missing}' has no response", field="response")
 
+    from rich.text import Text
+
     from lrp4rag.classifiers.analysis import analysing
     from lrp4rag.example import Example
-    from lrp4rag.guard.policy.simulate import Simulation
-    from lrp4rag.report.routing import decision_lines, outcome_record, outcome_table
+    from lrp4rag.guard.policy.simulate import Simulation, outcome_record, outcome_table
+    from lrp4rag.report.decision import decision_lines
 
     if (detector := choice.open()) is None:
         raise InputError("a policy needs a detector")
@@ -79,8 +81,12 @@ def route(
                 told = {name: found.record() for name, found in others}
                 say_json({"id": example.id, **first[1].record(), "simulated": told})
                 return
-            for line in decision_lines(example.id, first[1], dict(others)):
+            for line in decision_lines(first[1], example.id):
                 console.print(line, soft_wrap=True)
+            for name, found in others:
+                if found.decided.action != first[1].decided.action:
+                    words = f"  {name}: {found.decided.action}, {found.decided.reason}"
+                    console.print(Text(words, style="bold"), soft_wrap=True)
 
         code = work_through(examples, work)
     if len(examples) > 1:

@@ -7,9 +7,6 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from lrp4rag.guard.policy.along import DecidedPiece
-from lrp4rag.guard.policy.assess import record_finding
-from lrp4rag.guard.policy.policy import WITHHELD
 from lrp4rag.report.generation import INK
 from lrp4rag.report.numbers import percent
 from lrp4rag.report.record import contradiction_record, nearest_record
@@ -84,18 +81,3 @@ def record_piece(piece: JudgedPiece) -> dict[str, Any]:
         ],
         "nearest": nearest_record(piece.nearest),
     }
-
-
-def record_decided(found: DecidedPiece) -> dict[str, Any]:
-    """What there is to tell of a piece beside what is done with it, as JSON values; of one that is withheld,
-    nothing that it says. Empty where it was not judged."""
-    if found.judged is None:
-        return {}
-    told = record_piece(found.judged)
-    findings = [record_finding(one) for one in found.checked.every]
-    if found.decided.action in WITHHELD:  # what is withheld is not told in another place
-        told["contradictions"] = [{**one, "text": None} for one in told["contradictions"]]
-        told["nearest"] = told["nearest"] and {**told["nearest"], "words": []}
-        findings = [{name: one[name] for name in ("check", "kind", "passages")} for one in findings]
-    names = ("start", "end", "status", "probability", "suspect", "so_far", "contradictions", "nearest")
-    return {name: told[name] for name in names} | {"findings": findings}

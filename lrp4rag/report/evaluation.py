@@ -13,10 +13,9 @@ from lrp4rag.classifiers.card import Card, Located, Metrics
 from lrp4rag.guard.evaluation.evaluate import Evaluation
 from lrp4rag.guard.evaluation.measures import MEASURES
 from lrp4rag.guard.evaluation.saved import EXAMPLES, FORMAT
-from lrp4rag.guard.policy.simulate import Share
+from lrp4rag.guard.policy.simulate import Share, outcome_record, outcome_table, share_cell, share_record
 from lrp4rag.report.cards import metrics_table
 from lrp4rag.report.numbers import METRICS, stacked, with_interval
-from lrp4rag.report.routing import outcome_record, outcome_table, share_cell, share_record
 from lrp4rag.training.localisation import CONTROLS, Localisation, lines_record
 from lrp4rag.util.terminal import open_console
 from lrp4rag.util.text import one_line

@@ -8,9 +8,9 @@ from typing import Any
 from markupsafe import Markup
 
 from lrp4rag.classifiers.analysis import Analysis
-from lrp4rag.guard.policy.assess import Assessment
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.report.assets import STATIC_SCRIPTS, STATIC_STYLES, content_policy, hash_source, joined
+from lrp4rag.report.decision import Decision
 from lrp4rag.report.numbers import signed
 from lrp4rag.report.page import (
     LEVELS,
@@ -40,7 +40,7 @@ from lrp4rag.util.text import visible
 _JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
-def html_page(analysis: Analysis, *, detector: str | None = None, decision: Assessment | None = None) -> str:
+def html_page(analysis: Analysis, *, detector: str | None = None, decision: Decision | None = None) -> str:
     """The page: verdict, answer and passages, with what each sentence rests on and what contradicts it; for
     experts the numbers, and the prompt shaded by relevance.
 
@@ -97,7 +97,7 @@ def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:
     return [(name, visible(words)) for name, words in facts]
 
 
-def _view_data(analysis: Analysis, decision: Assessment | None) -> dict[str, Any]:
+def _view_data(analysis: Analysis, decision: Decision | None) -> dict[str, Any]:
     """What the page's scripts show, as a reply of the server has it."""
     example = analysis.example
     return {

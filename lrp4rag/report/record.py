@@ -9,12 +9,12 @@ from typing import Any
 from lrp4rag.claims.nearest import Nearest
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import Contradiction, Reason, Sentence, SuspectSpan
-from lrp4rag.guard.policy.assess import Assessment
+from lrp4rag.report.decision import Decision
 from lrp4rag.report.words import reasons_of
 
 
 def record(
-    analysis: Analysis, *, prevalence: float | None = None, decision: Assessment | None = None
+    analysis: Analysis, *, prevalence: float | None = None, decision: Decision | None = None
 ) -> dict[str, Any]:
     """The verdict and its evidence as JSON values: no array, no NaN, offsets into `response`.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lrp4rag.classifiers.analysis import Analysis
-from lrp4rag.guard.policy.assess import Assessment
-from lrp4rag.report.routing import news, shares_words, unavailable_words
+from lrp4rag.report.decision import Decision
 from lrp4rag.report.templates import encodable, html_template
 from lrp4rag.report.words import (
     contradiction_words,
@@ -23,7 +22,7 @@ def html_summary(analysis: Analysis) -> str:
     return encodable(page)
 
 
-def summary_of(analysis: Analysis, *, decision: Assessment | None = None) -> dict[str, Any]:
+def summary_of(analysis: Analysis, *, decision: Decision | None = None) -> dict[str, Any]:
     """What the template of a summary shows; `decision` is what a policy does with the response."""
     verdict, response = analysis.verdict, analysis.encoded.response
     pieces, end = list[tuple[str, str]](), 0
@@ -43,13 +42,12 @@ def summary_of(analysis: Analysis, *, decision: Assessment | None = None) -> dic
     }
 
 
-def _decision(found: Assessment) -> dict[str, Any]:
-    """What is done and why, what the reader of the answer is told, and what checks found, in words."""
-    words = (found.decided.reason, shares_words(found))
+def _decision(decision: Decision) -> dict[str, Any]:
+    words = decision.words()
     return {
-        "action": found.decided.action,
-        "why": "; ".join(one for one in words if one),
-        "told": visible(found.message),
-        "news": news(found),
-        "unavailable": unavailable_words(found),
+        "action": words.action,
+        "why": "; ".join(filter(None, (words.reason, words.measures))),
+        "told": visible(words.message),
+        "news": [(check, visible(found)) for check, found in words.findings],
+        "unavailable": [visible(cause) for cause in words.unavailable],
     }

@@ -14,8 +14,7 @@ from rich.text import Text
 
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import Sentence, Verdict
-from lrp4rag.guard.policy.assess import Assessment
-from lrp4rag.report.routing import assessment_lines
+from lrp4rag.report.decision import Decision, decision_lines
 from lrp4rag.report.words import (
     contradiction_words,
     figure_words,
@@ -33,7 +32,7 @@ BAR_WIDTH = 20
 
 
 def render(
-    analysis: Analysis, *, prevalence: float | None = None, decision: Assessment | None = None
+    analysis: Analysis, *, prevalence: float | None = None, decision: Decision | None = None
 ) -> RenderableType:
     """Verdict, response with suspect spans, sentences with what they rest on, what a policy does with it, and
     where time went; and the `prevalence` that the probability is for, where one is given.
@@ -61,7 +60,7 @@ def render(
         ]
     if decision is not None:
         parts += [Text(""), Text("what the policy does", style="dim")]
-        parts += [Padding(line, (0, 0, 0, 2)) for line in assessment_lines(decision)]
+        parts += [Padding(line, (0, 0, 0, 2)) for line in decision_lines(decision)]
     parts.append(Text(""))
     lengths = token_words(analysis.encoded)
     parts.append(Text(f"{lengths}; {time_words(analysis.seconds)}", style="dim"))

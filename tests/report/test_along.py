@@ -11,10 +11,10 @@ from rich.console import Console
 from lrp4rag.claims.nearest import Nearest
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan
-from lrp4rag.guard.policy.along import DecidedPiece
+from lrp4rag.guard.policy.along import DecidedPiece, record_decided
 from lrp4rag.guard.policy.decide import Decided
 from lrp4rag.guard.policy.policy import Action
-from lrp4rag.report.along import PiecePrinter, record_decided, record_piece
+from lrp4rag.report.along import PiecePrinter, record_piece
 from lrp4rag.streaming import JudgedPiece
 from lrp4rag.util.sentences import Piece
 

@@ -19,9 +19,9 @@ from lrp4rag.guard.adapters.guard import (
     why_not,
 )
 from lrp4rag.guard.policy import Assessment, DecidingAlong
+from lrp4rag.guard.policy.along import record_decided
 from lrp4rag.guard.policy.assess import assess_passages, assess_unjudged
 from lrp4rag.guard.policy.notices import says_nothing
-from lrp4rag.report.along import record_decided
 from lrp4rag.source import Source
 from lrp4rag.util.sentences import Piece
 

@@ -17,7 +17,7 @@ from lrp4rag.guard.monitoring.periods import shown
 from lrp4rag.guard.monitoring.review import WHYS, Item, ReviewList
 from lrp4rag.guard.second_opinion.agreement import Agreement
 from lrp4rag.guard.service.reviews import passages_of
-from lrp4rag.report.routing import STYLES
+from lrp4rag.report.decision import ACTION_STYLES
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.text import one_line, safe_cell, visible
 
@@ -65,7 +65,7 @@ def headline(found: ReviewList) -> str:
 
 def _lines(number: int, one: Item) -> Iterator[Text]:
     answer = one.answer
-    line = Text(f"\n{number:>3}  ").append(f"{answer.action:<9}", style=STYLES[answer.action])
+    line = Text(f"\n{number:>3}  ").append(f"{answer.action:<9}", style=ACTION_STYLES[answer.action])
     yield line.append(f"{one_line(answer.id, 40)}  ").append(visible(one.words), style="bold")
     told = [shown(answer.time)]
     told += [

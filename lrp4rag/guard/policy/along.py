@@ -6,15 +6,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from lrp4rag.example import Example
 from lrp4rag.guard.checks.check import CheckInput
 from lrp4rag.guard.checks.registry import Checked, run_checks
-from lrp4rag.guard.policy.assess import Assessment, assess
+from lrp4rag.guard.policy.assess import Assessment, assess, record_finding
 from lrp4rag.guard.policy.decide import CHECK_OF, OF_SENTENCES, Decided, of_sentence, rule_of, strictest
 from lrp4rag.guard.policy.notices import in_place, marked
 from lrp4rag.guard.policy.policy import WITHHELD, Action, Policy, Reason
 from lrp4rag.guard.policy.texts import corrected
+from lrp4rag.report.along import record_piece
 from lrp4rag.streaming import JudgedPiece, ReadingAlong, verdict_of
 from lrp4rag.util.sentences import Piece
 
@@ -128,3 +130,18 @@ class DecidingAlong:
         """What the policy wants to know of a sentence by itself."""
         given = CheckInput(self.example.question, self.example.sources, text)
         return run_checks(self._checks, given, budget=self.policy.budget)
+
+
+def record_decided(found: DecidedPiece) -> dict[str, Any]:
+    """What there is to tell of a piece beside what is done with it, as JSON values; of one that is withheld,
+    nothing that it says. Empty where it was not judged."""
+    if found.judged is None:
+        return {}
+    told = record_piece(found.judged)
+    findings = [record_finding(one) for one in found.checked.every]
+    if found.decided.action in WITHHELD:  # what is withheld is not told in another place
+        told["contradictions"] = [{**one, "text": None} for one in told["contradictions"]]
+        told["nearest"] = told["nearest"] and {**told["nearest"], "words": []}
+        findings = [{name: one[name] for name in ("check", "kind", "passages")} for one in findings]
+    names = ("start", "end", "status", "probability", "suspect", "so_far", "contradictions", "nearest")
+    return {name: told[name] for name in names} | {"findings": findings}

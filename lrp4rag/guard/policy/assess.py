@@ -15,6 +15,7 @@ from lrp4rag.guard.checks.registry import Checked, run_checks
 from lrp4rag.guard.policy.decide import CHECK_OF, Decided, Kind, Measures, decide, rule_of, strictest
 from lrp4rag.guard.policy.policy import WITHHELD, Policy, Reason
 from lrp4rag.guard.policy.texts import corrected, filled
+from lrp4rag.report.decision import DecisionWords
 from lrp4rag.source import Source
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.text import one_line
@@ -27,6 +28,8 @@ MOST_TOLD = 3
 """Contradictions that a message tells."""
 LONGEST = 80
 """Characters of a source's name, or of what is quoted."""
+UNREMARKABLE = ("grounded", "verified", "no minimum", "history")
+"""Kinds of findings that report nothing wrong."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +74,18 @@ class Assessment:
             "findings": [record_finding(one) for one in self.checked.every],
             "unavailable": dict(self.checked.unavailable),
         }
+
+    def words(self) -> DecisionWords:
+        """The decision as reports show it."""
+        measures = {"faithfulness": self.measures.faithfulness, "facts": self.measures.facts}
+        return DecisionWords(
+            self.decided.action,
+            self.decided.reason,
+            ", ".join(f"{name} {value:.0%}" for name, value in measures.items() if value is not None),
+            tuple((one.check, one.words) for one in self.checked.every if one.kind not in UNREMARKABLE),
+            tuple(f"{name}: unavailable, {why}" for name, why in self.checked.unavailable.items()),
+            self.message,
+        )
 
     def told(self) -> dict[str, Any]:
         """The same for whoever gets the answer: what is withheld is quoted nowhere."""

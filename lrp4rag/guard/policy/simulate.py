@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
 
 from lrp4rag.example import Example
 from lrp4rag.guard.policy.assess import Assessment, assess
-from lrp4rag.guard.policy.policy import Action, Policy
+from lrp4rag.guard.policy.policy import ACTIONS, Action, Policy
+from lrp4rag.util.text import one_line, visible
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers.verdict import Verdict
@@ -97,3 +102,52 @@ class Simulation:
         for name, action in actions.items():
             self.rows[name].append(Row(action, example.hallucinated, example.generator))
         return found
+
+
+def outcome_table(rows: Mapping[str, Sequence[Row]]) -> Table:
+    """Policies side by side: their actions, and their errors where there are labels; by generator below."""
+    table = Table(box=None, pad_edge=False)
+    labelled = any(row.hallucinated is not None for some in rows.values() for row in some)
+    heads = ["served", *(["wrong of served", "faithful withheld"] if labelled else [])]
+    for name in ("", *ACTIONS, *heads):
+        table.add_column(name, justify="left" if not name else "right", no_wrap=name in ACTIONS)
+    for name, some in rows.items():
+        actions = Counter(row.action for row in some)
+        counts = [str(actions[action]) for action in ACTIONS]
+        table.add_row(Text(visible(name), style="bold"), *counts, *_shares(outcome(some), labelled))
+        found = by_generator(some)
+        for generator, one in found.items() if labelled and len(found) > 1 else ():
+            table.add_row(f"  {one_line(generator, 40)}", *[""] * len(ACTIONS), *_shares(one, labelled))
+    return table
+
+
+def outcome_record(rows: Sequence[Row]) -> dict[str, Any]:
+    """JSON values."""
+
+    def told(one: Outcome) -> dict[str, Any]:
+        shares = {name: getattr(one, name) for name in ("served", "hallucinated", "faithful_withheld")}
+        return {name: share_record(x) for name, x in shares.items()}
+
+    return {
+        "actions": dict(Counter(row.action for row in rows)),
+        **told(outcome(rows)),
+        "by_generator": {name: told(one) for name, one in by_generator(rows).items()},
+    }
+
+
+def share_record(one: Share) -> dict[str, Any]:
+    """JSON values."""
+    return {"value": one.value, "interval": one.interval, "part": one.part, "count": one.count}
+
+
+def _shares(found: Outcome, labelled: bool) -> list[str]:
+    shown = [found.served, *([found.hallucinated, found.faithful_withheld] if labelled else [])]
+    return [share_cell(one) for one in shown]
+
+
+def share_cell(one: Share) -> str:
+    """67% [50, 80]"""
+    if one.value is None or one.interval is None:
+        return "-"
+    low, high = one.interval
+    return f"{one.value:.0%}\u00a0[{100 * low:.0f},\u00a0{100 * high:.0f}]"

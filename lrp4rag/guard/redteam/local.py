@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Self
 
 from lrp4rag.guard.policy import Policy, assess
+from lrp4rag.guard.policy.assess import UNREMARKABLE
 from lrp4rag.guard.redteam.cases import Case
 from lrp4rag.guard.redteam.target import Answered, NotJudged
 from lrp4rag.judge import Detector
-from lrp4rag.report.routing import QUIET
 from lrp4rag.util.errors import LRP4RAGError
 
 
@@ -40,7 +40,7 @@ class LocalTarget:
             verdict.probability,
             found.measures.faithfulness,
             found.measures.facts,
-            tuple(one.words for one in found.checked.every if one.kind not in QUIET),
+            tuple(one.words for one in found.checked.every if one.kind not in UNREMARKABLE),
             found.shown(case.response),
         )
 

@@ -12,10 +12,10 @@ import httpx
 from pydantic import BaseModel, Field, ValidationError
 
 from lrp4rag.guard.policy import Action
+from lrp4rag.guard.policy.assess import UNREMARKABLE
 from lrp4rag.guard.redteam.cases import Case
 from lrp4rag.guard.redteam.record import Text
 from lrp4rag.guard.redteam.target import Answered, NotJudged
-from lrp4rag.report.routing import QUIET
 from lrp4rag.util.errors import InputError, first_line
 from lrp4rag.util.strict_json import parse
 from lrp4rag.util.text import one_line
@@ -130,7 +130,7 @@ class ServerTarget:
             found.verdict.probability,
             found.faithfulness,
             found.fact_score,
-            tuple(one.words for one in found.findings if one.kind not in QUIET),
+            tuple(one.words for one in found.findings if one.kind not in UNREMARKABLE),
             found.shown,
         )
 

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from lrp4rag.example import Example
 from lrp4rag.guard.policy import Assessment, Decided, DecidingAlong
-from lrp4rag.guard.policy.along import DecidedPiece
+from lrp4rag.guard.policy.along import DecidedPiece, record_decided
 from lrp4rag.guard.policy.assess import assess_passages, assess_unjudged
 from lrp4rag.guard.policy.notices import says_nothing
 from lrp4rag.guard.service import metrics
@@ -26,7 +26,6 @@ from lrp4rag.guard.service.recording import Recorder, counted, evidence_of, new_
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.guard.service.upstream import Delta
 from lrp4rag.judge import Detector
-from lrp4rag.report.along import record_decided
 from lrp4rag.streaming import ReadingAlong
 from lrp4rag.util.sentences import Piece
 

@@ -11,8 +11,8 @@ from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan
 from lrp4rag.example import Example
 from lrp4rag.guard.policy import DecidingAlong, Policy
+from lrp4rag.guard.policy.along import record_decided
 from lrp4rag.guard.policy.notices import says_nothing
-from lrp4rag.report.along import record_decided
 from lrp4rag.streaming import JudgedPiece, ReadingAlong
 from lrp4rag.util.sentences import Piece, SentenceStream
 
