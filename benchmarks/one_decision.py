@@ -22,8 +22,8 @@ from benchmarks.command import Report, benchmark, table
 from lrp4rag.classifiers.verdict import Status
 from lrp4rag.data import load_examples
 from lrp4rag.example import Example
-from lrp4rag.guard.policy import DecidingAlong, Policy, assess
-from lrp4rag.guard.policy.notices import says_nothing
+from lrp4rag.guard.policy import GuardedAnswer, Policy, assess
+from lrp4rag.guard.policy.answer import Pending
 from lrp4rag.judge import Detector
 from lrp4rag.training.sets import set_path
 from lrp4rag.util.progress import track
@@ -88,22 +88,20 @@ def whole(detector: Detector, policy: Policy, example: Example) -> Outcome:
 def streamed(detector: Detector, policy: Policy, example: Example, random: Random) -> tuple[Outcome, str]:
     """The same of the answer in random parts, and what was let out of it."""
     text = example.response or ""
-    asked = Example(example.question, example.passages)
-    reading, along, shown = detector.reading_of(asked), DecidingAlong(policy, asked), list[str]()
-
+    answer, shown = GuardedAnswer(policy, example.question, example.sources), list[str]()
+    answer.begin(detector.reading_of(Example(example.question, example.passages)))
     parts, at = list[str | None](), 0
     while at < len(text):
         end = at + random.randint(1, 40)
         parts.append(text[at:end])
         at = end
-    for part in (*parts, None):
-        for piece, followed in reading.ready(part):
-            if says_nothing(piece):
-                shown.append(piece.text)
-            else:
-                shown.append(along.let_out(along.decide(reading, piece, followed=followed)))
-    found = along.assess(text, detector.card.threshold)
-    statuses = tuple(one.status for one in along.judged if any(map(str.isalnum, one.text)))
+    for written in (*parts, None):
+        answer.end() if written is None else answer.write(written)
+        while (due := answer.next()) is not None:
+            part = answer.release(answer.decide(due)) if isinstance(due, Pending) else due
+            shown.append(part.text)
+    found = answer.assess(detector.card.threshold)
+    statuses = tuple(one.status for one in answer.judged if any(map(str.isalnum, one.text)))
     return Outcome(statuses, found.decided.action, found.decided.reason), "".join(shown)
 
 

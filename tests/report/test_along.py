@@ -11,7 +11,7 @@ from rich.console import Console
 from lrp4rag.claims.nearest import Nearest
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan
-from lrp4rag.guard.policy.along import DecidedPiece, record_decided
+from lrp4rag.guard.policy.answer import DecidedSentence
 from lrp4rag.guard.policy.decide import Decided
 from lrp4rag.guard.policy.policy import Action
 from lrp4rag.report.along import PiecePrinter, record_piece
@@ -93,7 +93,8 @@ def test_every_piece_has_a_status() -> None:
 @pytest.mark.parametrize("action", ["mark", "disclose", "escalate", "withhold"])
 def test_what_is_withheld_is_told_nowhere(action: Action) -> None:
     piece = Piece(PIECE.start, PIECE.end, PIECE.text, "prose")
-    found = record_decided(DecidedPiece(piece, Decided(action, "contradicted", "claims.contradicted"), PIECE))
+    decided = Decided(action, "contradicted", "claims.contradicted")
+    found = DecidedSentence(piece, decided, PIECE).record()
     assert (found["status"], found["suspect"]) == ("contradicted", True)
     (told,) = found["contradictions"]
     let_out = action in ("mark", "disclose")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lrp4rag.example import Example
-from lrp4rag.guard.policy import Assessment, Policy, assess, load_policy
+from lrp4rag.guard.policy import Assessment, Policy, assess, judge, load_policy
 from lrp4rag.guard.policy.assess import assess_unjudged
 from lrp4rag.judge import Detector, ExplainedVerdict
 from lrp4rag.report.words import contradiction_words, unlike_words, verdict_words
@@ -108,11 +108,10 @@ class Guard:
         example = example_of(question, sources, response)
         try:
             with self.lock:
-                verdict = self.detector.judge(example)
+                verdict, found = judge(self.detector, self.policy, example)
         except Exception as error:  # whatever fails is no clean verdict
             found = assess(self.policy, example, None)
             return Guarded(found.shown(response), found, why=why_not(error))
-        found = assess(self.policy, example, verdict)
         sentences = tuple(
             {
                 "start": one.start,

@@ -22,6 +22,7 @@ from lrp4rag.util.text import one_line
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers.verdict import Contradiction, Verdict
+    from lrp4rag.judge import Detector, ExplainedVerdict
 
 MOST_SOURCES = 3
 MOST_TOLD = 3
@@ -89,10 +90,9 @@ class Assessment:
 
     def told(self) -> dict[str, Any]:
         """The same for whoever gets the answer: what is withheld is quoted nowhere."""
-        names = ("check", "kind", "passages")
         found = self.record()
         del found["message"]
-        return found | {"findings": [{name: one[name] for name in names} for one in found["findings"]]}
+        return found | {"findings": [without_words(one) for one in found["findings"]]}
 
 
 def record_finding(one: Finding) -> dict[str, Any]:
@@ -106,6 +106,17 @@ def record_finding(one: Finding) -> dict[str, Any]:
         "passages": [number + 1 for number in one.passages],
         "details": one.details,
     }
+
+
+def without_words(finding: dict[str, Any]) -> dict[str, Any]:
+    """The record of a finding, less what may quote the answer."""
+    return {name: finding[name] for name in ("check", "kind", "passages")}
+
+
+def judge(detector: Detector, policy: Policy, example: Example) -> tuple[ExplainedVerdict, Assessment]:
+    """Judge a response and decide on it. Raises `InputError` for what cannot be judged."""
+    verdict = detector.judge(example)
+    return verdict, assess(policy, example, verdict)
 
 
 def assess(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Self
 
-from lrp4rag.guard.policy import Policy, assess
+from lrp4rag.guard.policy import Policy, judge
 from lrp4rag.guard.policy.assess import UNREMARKABLE
 from lrp4rag.guard.redteam.cases import Case
 from lrp4rag.guard.redteam.target import Answered, NotJudged
@@ -28,11 +28,10 @@ class LocalTarget:
     def judge(self, case: Case) -> Answered:
         example = case.example()
         try:
-            verdict = self._detector.judge(example)
+            verdict, found = judge(self._detector, self._policy, example)
         # RuntimeError: torch, for example when memory runs out on one long answer.
         except (LRP4RAGError, RuntimeError) as error:
             raise NotJudged(error) from error
-        found = assess(self._policy, example, verdict)
         return Answered(
             found.decided.action,
             found.decided.reason,

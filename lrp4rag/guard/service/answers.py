@@ -1,4 +1,4 @@
-"""`JudgedAnswer`: an answer of the upstream, of which only judged text is let out."""
+"""`JudgedAnswer`: drives a `GuardedAnswer` by the upstream's text, the reader's thread and the audit log."""
 
 from __future__ import annotations
 
@@ -12,48 +12,45 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from lrp4rag.example import Example
-from lrp4rag.guard.policy import Assessment, Decided, DecidingAlong
-from lrp4rag.guard.policy.along import DecidedPiece, record_decided
-from lrp4rag.guard.policy.assess import assess_passages, assess_unjudged
-from lrp4rag.guard.policy.notices import says_nothing
+from lrp4rag.guard.policy import Assessment, GuardedAnswer
+from lrp4rag.guard.policy.answer import DecidedSentence, Part, Pending
+from lrp4rag.guard.policy.decide import Decided
 from lrp4rag.guard.service import metrics
 from lrp4rag.guard.service.access import Access
 from lrp4rag.guard.service.labels import labels
 from lrp4rag.guard.service.models import Decision
 from lrp4rag.guard.service.owner import Owner
 from lrp4rag.guard.service.problems import Problem
-from lrp4rag.guard.service.recording import Recorder, counted, evidence_of, new_id, texts_of
+from lrp4rag.guard.service.recording import Recorder, counted, evidence_of, new_id, results_of, texts_of
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.guard.service.upstream import Delta
 from lrp4rag.judge import Detector
 from lrp4rag.streaming import ReadingAlong
-from lrp4rag.util.sentences import Piece
 
 UPSTREAM_FAILED = (502, 504)
 """Statuses that only a failure of the upstream has."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What is let out for a piece of the answer: `text` is the piece, with a mark, or a notice in its place.
-    What says nothing has no decision."""
+class RecordedPart:
+    """Text that may leave, with its decision, which is in the audit log; text that says nothing has none."""
 
     text: str
     decision: Decision | None = None
-    found: DecidedPiece | None = None
+    sentence: DecidedSentence | None = None
 
     def extension(self) -> dict[str, Any]:
-        """What a client that asks for it is told."""
-        found: dict[str, Any] = {} if self.decision is None else self.decision.model_dump()
-        return found if self.found is None else found | record_decided(self.found)
+        """What the client is told of it."""
+        told: dict[str, Any] = {} if self.decision is None else self.decision.model_dump()
+        return told if self.sentence is None else told | self.sentence.record()
 
 
 @dataclass(slots=True)
 class JudgedAnswer:
-    """Holds each sentence of an answer until it is judged, decided on and recorded.
+    """An answer of the upstream, of which each sentence waits until it is judged and recorded.
 
-    `finish_reason` and `usage` are the upstream's, known when `parts` has ended; `refused`: its text is a
-    refusal, which is judged like any other.
+    `finish_reason`, `usage` and `refused` (its text is a refusal, which is judged like any other) are the
+    upstream's; they, `decision` and `assessment` are known once `parts` has ended.
     """
 
     owner: Owner
@@ -70,150 +67,135 @@ class JudgedAnswer:
     refused: bool = False
     decision: Decision | None = None
     assessment: Assessment | None = None
-    _along: DecidingAlong = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._along = DecidingAlong(self.settings.policy, self.example)
-
-    async def parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Part]:
+    async def parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[RecordedPart]:
         """Raises a problem where the reader has no time for it or the upstream fails, and what the audit log
-        raises where it cannot be written. What was not judged by then is not let out."""
+        raises where it cannot be written. What was not judged by then does not leave."""
         with self.access.answering(self.by):
             async with aclosing(self._parts(deltas)) as parts:
                 async for part in parts:
                     yield part
 
-    async def _parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Part]:
-        refused = await run_in_threadpool(
-            assess_passages, self.settings.policy, self.example.question, self.example.sources
-        )
-        if refused is not None:  # no answer is asked for
-            metrics.took("checks", "answer", refused.checked.took)
+    async def _parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[RecordedPart]:
+        policy, example = self.settings.policy, self.example
+        answer = await run_in_threadpool(GuardedAnswer, policy, example.question, example.sources)
+        if answer.unfit is not None:  # the upstream is not asked
+            metrics.took("checks", "answer", answer.unfit.checked.took)
             await deltas.aclose()
             self.finish_reason = "content_filter"
-            await self._finish("", refused)
-            yield Part(refused.message, self.decision)
+            await self._finish(answer, answer.unfit)
+            yield RecordedPart(answer.conclude(answer.unfit), self.decision)
             return
         with metrics.missing("answer"):
-            reading = await self.owner.run(self._begin, self.settings.seconds)
+            answer.begin(await self.owner.run(self._read_prompt, self.settings.seconds))
         try:
-            async with aclosing(self._pieces(reading, deltas)) as pieces:
-                async for piece, followed in pieces:
-                    with metrics.timed("held", "sentence"):
-                        part = await self._part(reading, piece, followed=followed)
+            async with aclosing(self._sentences(answer, deltas)) as parts:
+                async for part in parts:
                     yield part
-                    if self._along.stops:
-                        self.finish_reason = "content_filter"
-                        break
         except Exception as error:
             self.finish_reason = "failed"
             if isinstance(error, Problem) and error.status in UPSTREAM_FAILED:
                 metrics.missed("answer", "upstream")
-            await self._finish(reading.text, None)
+            await self._finish(answer, None)
             raise
-        await self._finish(reading.text, await self._assess(reading))
-        if self.assessment is not None and self.assessment.below and self._along.actions:
-            yield Part(f"\n\n{self.assessment.below}", self.decision)
+        self.finish_reason = "content_filter" if answer.stopped else self.finish_reason
+        assessment = await self._assess(answer) if answer.text.strip() else None
+        await self._finish(answer, assessment)
+        if assessment is not None and answer.actions and (last := answer.conclude(assessment)):
+            yield RecordedPart(last, self.decision)
 
-    async def _pieces(
-        self, reading: ReadingAlong, deltas: AsyncGenerator[Delta]
-    ) -> AsyncGenerator[tuple[Piece, bool]]:
-        started, silent = time.monotonic(), True
-        until = started + self.settings.answer_seconds
-        async with aclosing(deltas):
-            while (delta := await _next(deltas, until)) is not None:
-                if silent and delta.content:
-                    silent = False
-                    metrics.took("first token", "answer", time.monotonic() - started)
-                self.finish_reason = delta.finish_reason or self.finish_reason
-                self.usage = delta.usage or self.usage
-                self.refused = self.refused or delta.refusal
-                if len(reading.text) + len(delta.content) > self.settings.longest_answer:
-                    raise Problem(502, "The upstream failed", "its answer is longer than is allowed")
-                for piece in reading.ready(delta.content):
-                    _require_time(until)
-                    yield piece
-        for piece in reading.ready(None):
-            _require_time(until)
-            yield piece
-
-    def _begin(self, detector: Detector) -> ReadingAlong:
+    def _read_prompt(self, detector: Detector) -> ReadingAlong:
         with metrics.timed("reading", "answer"):
             reading = detector.reading_of(self.example, language=self.language)
             reading.prepare()
         return reading
 
-    async def _part(self, reading: ReadingAlong, piece: Piece, *, followed: bool) -> Part:
-        if says_nothing(piece):
-            return Part(piece.text)
+    async def _sentences(
+        self, answer: GuardedAnswer, deltas: AsyncGenerator[Delta]
+    ) -> AsyncGenerator[RecordedPart]:
+        started = time.monotonic()
+        until, silent = started + self.settings.answer_seconds, True
+        delta: Delta | None = Delta()
+        async with aclosing(deltas):
+            while delta is not None:
+                delta = await _next(deltas, until)
+                if delta is None:
+                    answer.end()
+                else:
+                    if silent and delta.content:
+                        silent = False
+                        metrics.took("first token", "answer", time.monotonic() - started)
+                    self._take(answer, delta)
+                while (due := answer.next()) is not None:
+                    _require_time(until)
+                    with metrics.timed("held", "sentence"):
+                        part = await self._recorded(answer, due)
+                    yield part
+                if answer.over:
+                    return
 
-        def job(_: Detector) -> DecidedPiece:
+    def _take(self, answer: GuardedAnswer, delta: Delta) -> None:
+        self.finish_reason = delta.finish_reason or self.finish_reason
+        self.usage = delta.usage or self.usage
+        self.refused = self.refused or delta.refusal
+        if len(answer.text) + len(delta.content) > self.settings.longest_answer:
+            raise Problem(502, "The upstream failed", "its answer is longer than is allowed")
+        answer.write(delta.content)
+
+    async def _recorded(self, answer: GuardedAnswer, due: Part | Pending) -> RecordedPart:
+        """Decide on a sentence, and have the decision on disk before its text leaves."""
+        if isinstance(due, Part):
+            return RecordedPart(due.text)
+
+        def job(_: Detector) -> DecidedSentence:
             started = time.monotonic()
-            found = self._along.decide(reading, piece, followed=followed)
-            metrics.took("verdict", "sentence", time.monotonic() - started - found.checked.took)
-            metrics.took("checks", "sentence", found.checked.took)
-            return found
+            sentence = answer.decide(due)
+            metrics.took("verdict", "sentence", time.monotonic() - started - sentence.checked.took)
+            metrics.took("checks", "sentence", sentence.checked.took)
+            return sentence
 
         try:
-            found = await self.owner.run(job, self.settings.seconds, admitted=True)
+            sentence = await self.owner.run(job, self.settings.seconds, admitted=True)
         except Exception:  # whatever fails is no clean verdict
-            found = self._along.unavailable(piece)
+            sentence = answer.unavailable(due)
             metrics.missed("sentence")
-        judged = found.judged
+        judged = sentence.judged
         decision = await self.recorder.decide(
             "sentence",
-            found.decided.action,
-            found.decided.reason,
+            sentence.decided.action,
+            sentence.decided.reason,
             by=self.by,
             answer=self.id,
-            start=piece.start,
-            end=piece.end,
+            start=due.piece.start,
+            end=due.piece.end,
             probability=judged and judged.probability,
             status=judged and judged.status,
             so_far=judged and judged.so_far,
             abstained=judged is not None and judged.abstained,
-            findings=counted(found.checked.every),
-            unavailable=dict(found.checked.unavailable),
+            findings=counted(sentence.checked.every),
+            unavailable=dict(sentence.checked.unavailable),
         )
-        return Part(self._along.let_out(found), decision, found)
+        return RecordedPart(answer.release(sentence).text, decision, sentence)
 
-    async def _assess(self, reading: ReadingAlong) -> Assessment | None:
-        """The answer as a whole, of the sentences as they were judged, or as one that could not be judged;
-        None where there is none."""
-        if not reading.text.strip():
-            return None
-        example = self.example
-
+    async def _assess(self, answer: GuardedAnswer) -> Assessment:
         def job(detector: Detector) -> Assessment:
-            return self._along.assess(reading.text, detector.card.threshold)
+            return answer.assess(detector.card.threshold)
 
         try:
-            found = await self.owner.run(job, self.settings.seconds, admitted=True)
+            assessment = await self.owner.run(job, self.settings.seconds, admitted=True)
         except Exception:  # whatever fails is no clean verdict
             metrics.missed("answer")
-            return await run_in_threadpool(
-                assess_unjudged, self.settings.policy, example.question, example.sources
-            )
-        metrics.took("checks", "answer", found.checked.took)
-        if self._along.missed:
+            return await run_in_threadpool(answer.assess_unjudged)
+        metrics.took("checks", "answer", assessment.checked.took)
+        if answer.missed:
             metrics.missed("answer")
-        return found
+        return assessment
 
-    def _labels(self, text: str) -> dict[str, Any]:
-        return labels(
-            self.settings,
-            self.example.sources,
-            text,
-            sentences=sum(self._along.actions.values()),
-            topic=self.topic,
-            generator=self.settings.model or self.example.generator,
-        )
-
-    async def _finish(self, text: str, found: Assessment | None) -> None:
-        """Record the answer as a whole."""
-        self.assessment = found
+    async def _finish(self, answer: GuardedAnswer, assessment: Assessment | None) -> None:
+        """Record the answer as a whole; without an assessment it is unavailable."""
+        self.assessment = assessment
         unavailable = Decided(self.settings.policy.unavailable, "unavailable", "unavailable")
-        decided = unavailable if found is None else found.decided
+        decided = unavailable if assessment is None else assessment.decided
         self.decision = await self.recorder.decide(
             "answer",
             decided.action,
@@ -221,22 +203,24 @@ class JudgedAnswer:
             by=self.by,
             rule=decided.rule,
             answer=self.id,
-            sentences=dict(self._along.actions),
-            **self._labels(text),
-            probability=found and found.measures.probability,
+            sentences=dict(answer.actions),
+            **labels(
+                self.settings,
+                self.example.sources,
+                answer.text,
+                sentences=answer.actions.total(),
+                topic=self.topic,
+                generator=self.settings.model or self.example.generator,
+            ),
+            **results_of(assessment),
             threshold=self.owner.detector.card.threshold,
-            abstained=self._along.abstained,
-            faithfulness=found and found.measures.faithfulness,
-            statuses=found and found.measures.statuses,
-            fact_score=found and found.measures.facts,
-            findings=counted(found.checked.every) if found else {},
-            unavailable=dict(found.checked.unavailable) if found else {},
+            abstained=answer.abstained,
             finish_reason=self.finish_reason,
             evidence=evidence_of(
-                [one for one in self._along.judged if one.sentence is not None],
-                [span for one in self._along.judged for span in one.spans],
+                [one for one in answer.judged if one.sentence is not None],
+                [span for one in answer.judged for span in one.spans],
             ),
-            texts=texts_of(self.example, text),
+            texts=texts_of(self.example, answer.text),
         )
 
 

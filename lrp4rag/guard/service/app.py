@@ -15,16 +15,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lrp4rag import __version__
 from lrp4rag.guard.audit import Entry
-from lrp4rag.guard.policy import WITHHELD, Assessment, assess
+from lrp4rag.guard.policy import WITHHELD, Assessment, judge
 from lrp4rag.guard.policy.assess import record_finding
 from lrp4rag.guard.service import chat, metrics, page, problems, retrieval
-from lrp4rag.guard.service.answers import JudgedAnswer, Part
+from lrp4rag.guard.service.answers import JudgedAnswer, RecordedPart
 from lrp4rag.guard.service.bodies import StrictRoute, json_of
 from lrp4rag.guard.service.door import CLIENT, Known, Limited
 from lrp4rag.guard.service.labels import labels
 from lrp4rag.guard.service.models import BatchRequest, JudgeReply, JudgeRequest, Name, Passages, Text, Topic
 from lrp4rag.guard.service.problems import Problem, as_problem
-from lrp4rag.guard.service.recording import counted, evidence_of, texts_of
+from lrp4rag.guard.service.recording import counted, evidence_of, results_of, texts_of
 from lrp4rag.guard.service.reviews import KINDS, FeedbackRequest, ReviewRequest, corrects
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.guard.service.state import State, running
@@ -110,9 +110,10 @@ async def _judge(server: State, given: JudgeRequest, by: str, *, admitted: bool 
     started, example, policy = time.monotonic(), given.example(), server.settings.policy
 
     def job(detector: Detector) -> tuple[ExplainedVerdict, Assessment]:
-        with metrics.timed("verdict", "response"):
-            verdict = detector.judge(example)
-        return verdict, assess(policy, example, verdict)
+        begun = time.monotonic()
+        verdict, found = judge(detector, policy, example)
+        metrics.took("verdict", "response", time.monotonic() - begun - found.checked.took)
+        return verdict, found
 
     try:
         with metrics.missing("response"):
@@ -126,13 +127,8 @@ async def _judge(server: State, given: JudgeRequest, by: str, *, admitted: bool 
         found.decided.reason,
         by=by,
         rule=found.decided.rule,
-        probability=verdict.probability,
+        **results_of(found) | {"probability": verdict.probability},
         threshold=verdict.threshold,
-        faithfulness=measures.faithfulness,
-        statuses=measures.statuses,
-        fact_score=measures.facts,
-        findings=counted(checked.every),
-        unavailable=dict(checked.unavailable),
         abstained=verdict.abstained,
         **_labels(server, given, sentences=len(verdict.sentences)),
         evidence=evidence_of(verdict.sentences, verdict.spans),
@@ -304,7 +300,7 @@ def _add_chat(app: FastAPI) -> None:
         # The first part is awaited: until then, an error has a status of its own.
         first = await unless_gone(request, _first(parts))
 
-        async def all_parts() -> AsyncGenerator[Part]:
+        async def all_parts() -> AsyncGenerator[RecordedPart]:
             async with aclosing(parts):
                 if first is not None:
                     yield first
@@ -324,12 +320,12 @@ def _add_chat(app: FastAPI) -> None:
         return {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
 
 
-async def _all(parts: AsyncGenerator[Part]) -> list[Part]:
+async def _all(parts: AsyncGenerator[RecordedPart]) -> list[RecordedPart]:
     async with aclosing(parts):
         return [part async for part in parts]
 
 
-async def _first(parts: AsyncGenerator[Part]) -> Part | None:
+async def _first(parts: AsyncGenerator[RecordedPart]) -> RecordedPart | None:
     try:
         return await anext(parts, None)
     except BaseException:

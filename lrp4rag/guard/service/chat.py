@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from lrp4rag.example import Example
-from lrp4rag.guard.service.answers import JudgedAnswer, Part
+from lrp4rag.guard.service.answers import JudgedAnswer, RecordedPart
 from lrp4rag.guard.service.models import Extension, example_of
 from lrp4rag.guard.service.passages import Found, Template, passages_in, text_of
 from lrp4rag.guard.service.problems import Problem, as_problem
@@ -109,7 +109,7 @@ def _question(messages: list[Any]) -> str:
     raise Problem(422, "Invalid request", "no message is of the user", field="messages")
 
 
-def completion(answer: JudgedAnswer, parts: list[Part], model: str) -> dict[str, Any]:
+def completion(answer: JudgedAnswer, parts: list[RecordedPart], model: str) -> dict[str, Any]:
     """The whole answer, with the decisions under "lrp4rag"."""
     text, refused = "".join(part.text for part in parts), answer.refused
     if answer.assessment is not None and answer.assessment.withheld:
@@ -134,7 +134,7 @@ def completion(answer: JudgedAnswer, parts: list[Part], model: str) -> dict[str,
 
 
 async def events(
-    answer: JudgedAnswer, parts: AsyncGenerator[Part], model: str, *, usage: bool
+    answer: JudgedAnswer, parts: AsyncGenerator[RecordedPart], model: str, *, usage: bool
 ) -> AsyncGenerator[str]:
     """Server-sent events: a chunk for each part, one for how the answer ended, and with `usage` another.
 

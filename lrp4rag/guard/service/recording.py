@@ -15,7 +15,7 @@ from lrp4rag.classifiers.verdict import Sentence, SuspectSpan
 from lrp4rag.example import Example
 from lrp4rag.guard.audit import AuditLog, Entry
 from lrp4rag.guard.checks.check import Finding
-from lrp4rag.guard.policy import Action, Policy, Reason
+from lrp4rag.guard.policy import Action, Assessment, Policy, Reason
 from lrp4rag.guard.service import metrics
 from lrp4rag.guard.service.models import Decision
 from lrp4rag.guard.service.problems import Problem
@@ -149,6 +149,18 @@ class Recorder:
             metrics.audit_failed()
             LOG.error("a decision could not be recorded: %s", type(error).__name__)
             raise Problem(503, "Unavailable", "the decision could not be recorded") from None
+
+
+def results_of(found: Assessment | None) -> dict[str, Any]:
+    """The fields of a record that say what an assessment is made of."""
+    return {
+        "probability": found and found.measures.probability,
+        "faithfulness": found and found.measures.faithfulness,
+        "statuses": found and found.measures.statuses,
+        "fact_score": found and found.measures.facts,
+        "findings": counted(found.checked.every) if found else {},
+        "unavailable": dict(found.checked.unavailable) if found else {},
+    }
 
 
 def counted(findings: Iterable[Finding]) -> dict[str, int]:

@@ -154,12 +154,12 @@ def test_an_answer_that_cannot_be_decided_on_is_not_served(
     start, script: Script, judged: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its sentences were right; what checks say of the whole is not known."""
-    from lrp4rag.guard.policy import DecidingAlong
+    from lrp4rag.guard.policy import GuardedAnswer
 
     def failing(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(DecidingAlong, "assess", failing)
+    monkeypatch.setattr(GuardedAnswer, "assess", failing)
     script.stream = events(RIGHT)
     with start() as client:
         chunks, whole = streamed(client), client.post(ROUTE, json=asked()).json()

@@ -1,0 +1,233 @@
+"""`GuardedAnswer`: what may leave of an answer while it is written.
+
+A state machine without input, output, threads and clocks. The driver feeds it events (`begin`, `write`,
+`end`) and asks for what is due (`next`): text that may leave at once, or a sentence that must be judged
+first. The driver judges that in a thread of its choice, records the decision, and releases it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from lrp4rag.guard.checks.check import CheckInput
+from lrp4rag.guard.checks.registry import Checked, run_checks
+from lrp4rag.guard.policy.assess import (
+    Assessment,
+    assess,
+    assess_passages,
+    assess_unjudged,
+    record_finding,
+    without_words,
+)
+from lrp4rag.guard.policy.decide import CHECK_OF, OF_SENTENCES, Decided, of_sentence, rule_of, strictest
+from lrp4rag.guard.policy.notices import in_place, marked, says_nothing
+from lrp4rag.guard.policy.policy import WITHHELD, Action, Policy, Reason
+from lrp4rag.guard.policy.texts import corrected
+from lrp4rag.report.along import record_piece
+from lrp4rag.source import Source
+from lrp4rag.streaming import JudgedPiece, ReadingAlong, verdict_of
+from lrp4rag.util.sentences import Piece
+
+DISTRUSTED: tuple[Reason, ...] = (
+    "fabricated citation",
+    "misattributed citation",
+    "disguised text",
+    "planted instructions",
+)
+UNCHECKED: tuple[Reason, ...] = ("unavailable", "unlike training data")
+
+
+class Pending(NamedTuple):
+    """A sentence that has ended and is not judged yet; `followed`: a line with a claim comes after it."""
+
+    piece: Piece
+    followed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedSentence:
+    """A sentence with what is done with it; without `judged`, it could not be judged."""
+
+    piece: Piece
+    decided: Decided
+    judged: JudgedPiece | None = None
+    checked: Checked = field(default_factory=lambda: Checked({}, {}, {}))
+
+    def record(self) -> dict[str, Any]:
+        """Verdict and findings as JSON values, passages from 1; empty where it was not judged. Of a withheld
+        sentence nothing is quoted."""
+        if self.judged is None:
+            return {}
+        told = record_piece(self.judged)
+        findings = [record_finding(one) for one in self.checked.every]
+        if self.decided.action in WITHHELD:
+            told["contradictions"] = [{**one, "text": None} for one in told["contradictions"]]
+            told["nearest"] = told["nearest"] and {**told["nearest"], "words": []}
+            findings = [without_words(one) for one in findings]
+        names = ("start", "end", "status", "probability", "suspect", "so_far", "contradictions", "nearest")
+        return {name: told[name] for name in names} | {"findings": findings}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Text that may leave: a sentence, marked or replaced by a notice, or text that says nothing, such as
+    white space, which has no `sentence`."""
+
+    text: str
+    sentence: DecidedSentence | None = None
+
+
+class GuardedAnswer:
+    """One answer to a question from its passages. Nothing leaves before it is judged and decided on.
+
+    `unfit` is set from the start where no answer can be judged: no passage is fit to answer from, or there is
+    none; where that is withheld, the answer is `over` before it begins. Else `begin` it with a reading of the
+    prompt. A sentence that states nothing (a heading, "Okay.") waits for the next one that does, and is
+    decided on with that. The answer is `over` once it has ended, or is `stopped` by the policy.
+    """
+
+    def __init__(self, policy: Policy, question: str, sources: Sequence[Source]) -> None:
+        """Run the retrieval gate; it takes up to the policy's budget."""
+        self.policy, self.question, self.sources = policy, question, tuple(sources)
+        self.text = ""
+        self.judged: list[JudgedPiece] = []
+        """The sentences that could be judged, in the order of the answer."""
+        self.actions: Counter[Action] = Counter()
+        """How many sentences were released by each action."""
+        self.missed = False
+        """Whether a sentence could not be judged."""
+        self.shown = ""
+        """What was released."""
+        self._reading: ReadingAlong | None = None
+        self._due: deque[Pending] = deque()
+        self._pending: Pending | None = None
+        self._notice = ""
+        wanted = {CHECK_OF[kind] for kind in OF_SENTENCES}
+        self._checks = {name: check for name, check in policy.made.items() if name in wanted}
+        self.unfit = assess_passages(policy, question, self.sources)
+        if self.unfit is None and not any(one.read.strip() for one in self.sources):
+            self.unfit = assess_unjudged(policy, question, self.sources)
+        self.over = self.stopped = self.unfit is not None and self.unfit.withheld
+
+    def begin(self, reading: ReadingAlong) -> None:
+        """Take the reading of the prompt, by which all sentences are judged."""
+        self._reading = reading
+
+    def write(self, text: str) -> None:
+        """Take more of the answer's text; once the answer is over, it is dropped."""
+        if not self.over:
+            self.text += text
+            if self._reading is not None:
+                self._due.extend(Pending(*one) for one in self._reading.ready(text))
+
+    def end(self) -> None:
+        """Take that no more text comes."""
+        if not self.over and self._reading is not None:
+            self._due.extend(Pending(*one) for one in self._reading.ready(None))
+
+    def next(self) -> Part | Pending | None:
+        """The text or the sentence that is due; None until more comes, and once the answer is stopped. A
+        sentence is due until it is released."""
+        if self._pending is not None:
+            return self._pending
+        if self.over or not self._due:
+            return None
+        pending = self._due.popleft()
+        if says_nothing(pending.piece):
+            return self._leave(Part(pending.piece.text))
+        self._pending = pending
+        return pending
+
+    def decide(self, pending: Pending) -> DecidedSentence:
+        """Judge a sentence, and decide as on an answer that ends with it, also by the checks of sentences.
+        The state does not change. Raises what judging raises."""
+        assert self._reading is not None
+        piece, followed = pending
+        judged = self._reading.judge(piece, followed=followed)
+        given = CheckInput(self.question, self.sources, piece.text)
+        checked = run_checks(self._checks, given, budget=self.policy.budget)
+        ruled = rule_of(self.policy, checked, *OF_SENTENCES)
+        decided = strictest([self._by_status(judged), *([] if ruled is None else [ruled])])
+        return DecidedSentence(piece, decided, judged, checked)
+
+    def unavailable(self, pending: Pending) -> DecidedSentence:
+        """The decision on a sentence that could not be judged."""
+        return DecidedSentence(pending.piece, Decided(self.policy.unavailable, "unavailable", "unavailable"))
+
+    def _by_status(self, judged: JudgedPiece) -> Decided:
+        """By its own status, and by how many sentences so far are suspect: a supported one is served."""
+        if judged.abstained:
+            return Decided(self.policy.abstained, "unlike training data", "abstained")
+        if not judged.suspect:
+            reason: Reason = "grounded" if judged.status == "supported" else "states nothing"
+            return Decided("serve", reason, "verdict")
+        counts = Counter(one.status for one in (*self.judged, judged))
+        return of_sentence(self.policy, judged.status, counts)
+
+    def release(self, sentence: DecidedSentence) -> Part:
+        """The sentence with its mark, or a notice in its place; a notice is not repeated for the next one.
+        Raises `ValueError` for a sentence that is not due."""
+        if self._pending is None or sentence.piece is not self._pending.piece:
+            raise ValueError("this sentence is not due")
+        self._pending = None
+        if sentence.judged is None:
+            self.missed = True
+        else:
+            self.judged.append(sentence.judged)
+        self.actions[sentence.decided.action] += 1
+        most = self.policy.sentences.stop_after
+        if most is not None and sum(self.actions[one] for one in WITHHELD) >= most:
+            self.over = self.stopped = True
+        return self._leave(Part(self._shown(sentence), sentence))
+
+    def _shown(self, sentence: DecidedSentence) -> str:
+        piece, decided, texts = sentence.piece, sentence.decided, self.policy.texts
+        before, self._notice = self._notice, ""
+        if decided.action == "serve":
+            return piece.text
+        spans = sentence.judged.spans if sentence.judged else ()
+        told = next((one for span in spans for one in span.contradictions), None)
+        if decided.action not in WITHHELD:
+            return marked(piece, corrected(texts.correction, told) if told else texts.mark)
+        if decided.reason in UNCHECKED:
+            self._notice = texts.unavailable_notice
+        elif decided.reason in DISTRUSTED:
+            self._notice = texts.distrusted_notice
+        else:
+            self._notice = corrected(texts.contradicted_notice, told) if told else texts.notice
+        return in_place(piece, "" if self._notice == before else self._notice)
+
+    def _leave(self, part: Part) -> Part:
+        self.shown += part.text
+        return part
+
+    @property
+    def abstained(self) -> bool:
+        """Whether a sentence is unlike the training data."""
+        return any(one.abstained for one in self.judged)
+
+    def assess(self, threshold: float | None) -> Assessment:
+        """Decide on the whole answer, from its sentences as they were judged; it is hallucinated from
+        `threshold` on. Raises `InputError` for an answer that was not begun."""
+        assert self._reading is not None
+        verdict = None if self.missed else verdict_of(self.judged, threshold)
+        return assess(self.policy, self._reading.example.with_response(self.text), verdict)
+
+    def assess_unjudged(self) -> Assessment:
+        """Decide on an answer of which there is no verdict."""
+        return self.unfit or assess_unjudged(self.policy, self.question, self.sources)
+
+    def conclude(self, assessment: Assessment) -> str:
+        """End the answer with the decision on the whole of it; the text that is told last."""
+        self.over = True
+        wrote = bool(self.shown.strip())
+        if self.unfit is not None:
+            last = assessment.shown(self.text)
+        else:
+            last = assessment.below if wrote else assessment.message
+        last = f"\n\n{last}" if last and wrote else last
+        self.shown += last
+        return last
