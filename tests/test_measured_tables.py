@@ -93,6 +93,8 @@ def is_known(command: str) -> bool:
         return re.search(rf"(?m)^{re.escape(words[1])}:", (ROOT / "Makefile").read_text()) is not None
     if words[:3] == ["python", "-m", "experiments"]:
         return known(research, words[3:])
+    if words[:2] == ["git", "show"] and len(words) > 2:  # a command of an earlier commit
+        return re.fullmatch(r"[0-9a-f]{7,40}:benchmarks/[\w/]+\.py", words[2]) is not None
     if words[:2] == ["python", "-m"] and len(words) > 2 and words[2].startswith("benchmarks."):
         return importlib.util.find_spec(words[2]) is not None
     if words[:1] != ["lrp4rag"]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import gpu, sizes
-from benchmarks.devices import config_of, model_of
+from benchmarks import sizes
+from benchmarks.devices import config_of
 from benchmarks.sizes import Counted, Passes, computed, counted, weights
 
 
@@ -71,18 +71,3 @@ def test_the_command_measures_and_computes(monkeypatch: pytest.MonkeyPatch, tmp_
     assert rows[0]["measured"]["pull"] > 0
     assert "| tiny- |" in done.output
     assert plot.stat().st_size > 1000
-
-
-def test_without_a_gpu_it_is_said_and_the_cpu_tries_the_command(tmp_path: Path) -> None:
-    model = model_of("tiny", "cpu", "float32")
-    assert model.config.tie_word_embeddings is False
-    if not gpu.torch.cuda.is_available():
-        refused = CliRunner().invoke(gpu.main, ["--device", "cuda"])
-        assert (refused.exit_code, "there is no GPU here" in refused.output) == (2, True)
-    out = tmp_path / "g.json"
-    arguments = ["--shape", "tiny", "--prompt", "20", "--response", "5", "--rounds", "1", "--out", str(out)]
-    done = CliRunner().invoke(gpu.main, arguments, catch_exceptions=False)
-    assert done.exit_code == 0
-    passes = json.loads(out.read_text())["passes"]
-    assert set(passes) == {"float32", "bfloat16"}
-    assert 0 < sum(one["part"] for one in passes["float32"]["push"]["profile"]) <= 1.001

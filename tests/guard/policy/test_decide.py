@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from benchmarks.decisions import TABLE, rows_of
 from lrp4rag.guard.policy import WITHHELD, Measures, Policy, decide, load_policy
 from lrp4rag.guard.policy.decide import CHECK_OF, of_sentence
 
@@ -170,12 +168,3 @@ def test_a_sentence_of_a_stream() -> None:
     both = Counter({"contradicted": 1, "supported": 1})
     assert of_sentence(DEFAULT, "contradicted", both).action == "disclose"
     assert of_sentence(POLICIES["strict"], "contradicted", both).action == "withhold"
-
-
-def test_the_table_of_all_decisions_is_what_is_decided() -> None:
-    """Written by `python -m benchmarks.decisions`."""
-    with TABLE.open() as file:
-        known = list(csv.DictReader(file))
-    made = list(rows_of(POLICIES))
-    assert known == made
-    assert len(made) == 8 * 3 * 2**4
