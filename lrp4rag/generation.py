@@ -19,15 +19,12 @@ from lrp4rag.lrp.composites import ATTNLRP, Composite
 from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.stream import Sampling, Stop, StreamedToken, stream
-from lrp4rag.reader.encoding import Decoding, Encoded, Truncation
+from lrp4rag.reader.encoding import FIRST_PASSAGE, Decoding, Encoded, Truncation
 from lrp4rag.reader.reader import Reader
 from lrp4rag.util.errors import LRP4RAGError
 
 Ending = Literal["end", "length", "window", "stop"]
 """Why a response ended: an end-of-sequence token, `max_new_tokens`, the reader's window, or `stop`."""
-
-FIRST_PASSAGE = 2
-"""The segments are the template, the question, and then the passages."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -163,7 +163,7 @@ class ReadingAlong:
             sentence = replace(sentence, status="states nothing")
         return replace(
             unjudged,
-            sentence=replace(sentence, nearest=nearest_to(piece.text, example, analysis.encoded)),
+            sentence=replace(sentence, nearest=nearest_to(piece.text, analysis.encoded)),
             so_far=verdict.probability,
             spans=tuple(one for one in verdict.spans if one.start < piece.end and one.end > piece.start),
             unlike=analysis.verdict.unlike,

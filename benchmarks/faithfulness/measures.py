@@ -41,7 +41,7 @@ def measure_needle(sample: Sample, attributor: Attributor, methods: list[str]) -
     Everything among the passages only: some methods leave out the rest by construction.
     """
     (planted,) = sample.case.planted
-    passages = [sample.passage(k) for k in range(sample.encoded.passages)]
+    passages = [sample.passage(k) for k in range(len(sample.encoded.passages))]
     rows: dict[str, Row] = {}
     for name in methods:
         relevance = attributor.relevance(name, sample.encoded, sample.answer_mean())
@@ -136,7 +136,7 @@ def measure_ablation(sample: Sample, attributor: Attributor, methods: list[str])
     rows: dict[str, Row] = {}
     for name in methods:
         relevance = attributor.relevance(name, sample.encoded, sample.response_sum())
-        by_passage = [float(relevance[sample.passage(k)].sum()) for k in range(sample.encoded.passages)]
+        by_passage = [float(relevance[sample.passage(k)].sum()) for k in range(len(sample.encoded.passages))]
         rows[name] = {
             "spearman": spearman(by_passage, drops),
             "relevance": by_passage,
@@ -152,8 +152,8 @@ def response_log_probabilities(sample: Sample, reader: Reader) -> Array:
     device = model.get_input_embeddings().weight.device
     n, t = len(encoded.prompt_ids), len(encoded.response_ids)
     ids = torch.tensor([*encoded.prompt_ids, *encoded.response_ids], device=device)
-    masks = np.ones((1 + encoded.passages, n + t - 1), dtype=np.int64)
-    for k in range(encoded.passages):
+    masks = np.ones((1 + len(encoded.passages), n + t - 1), dtype=np.int64)
+    for k in range(len(encoded.passages)):
         masks[1 + k, :n][sample.passage(k)] = 0
     logits = model(
         ids[None, :-1].expand(len(masks), -1),

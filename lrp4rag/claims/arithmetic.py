@@ -52,10 +52,6 @@ class Computed:
     passage: int
     parts: tuple[tuple[int, int], ...]
 
-    def shifted(self, by: int) -> Computed:
-        """The same in a passage that begins `by` characters earlier."""
-        return replace(self, parts=tuple((start + by, end + by) for start, end in self.parts))
-
 
 def is_arithmetic(sentence: str) -> bool:
     """Whether a sentence says that it counts together: "in total", "on average"."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lrp4rag.claims.index import Index
 from lrp4rag.claims.words import content_words, stem
@@ -23,11 +23,6 @@ class Nearest:
     end: int
     similarity: float
     words: tuple[tuple[int, int], ...]
-
-    def shifted(self, by: int) -> Nearest:
-        """The same in a passage that begins `by` characters earlier."""
-        words = tuple((start + by, end + by) for start, end in self.words)
-        return replace(self, start=self.start + by, end=self.end + by, words=words)
 
 
 def nearest(index: Index, passages: Sequence[str], statement: str) -> Nearest | None:

@@ -40,7 +40,7 @@ from lrp4rag.lrp.families import can_pull, family_of, require_pull
 from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
-from lrp4rag.reader.encoding import Encoded, Truncation
+from lrp4rag.reader.encoding import FIRST_PASSAGE, Encoded, Truncation
 from lrp4rag.reader.reader import Reader
 
 
@@ -178,7 +178,6 @@ class Analyser:
                 verdict = self.detector.verdict(named, found, reasons=reasons)
             else:
                 verdict = judge(record.encoded, record.relevance)
-        verdict = _in_passages(verdict, example, encoded)
         if readable is not example and not generated:
             encoded, verdict = _as_written(example, encoded, verdict)
         analysis = Analysis(
@@ -186,7 +185,7 @@ class Analyser:
             encoded,
             record.reader,
             record.relevance,
-            with_nearest(verdict, example, encoded) if evidence else verdict,
+            with_nearest(verdict, encoded) if evidence else verdict,
             None,
             None,
             generated,
@@ -242,7 +241,7 @@ class Analyser:
             rows = self.flow.pull(encoded, span_weights(encoded, spans)).double().cpu().numpy()
             for k, row in zip(suspect, rows, strict=True):
                 sums = np.bincount(segments, row, len(encoded.segment_names))
-                sentences[k] = sentences[k].attributed(float(row.sum()), sums[2:].tolist())
+                sentences[k] = sentences[k].attributed(float(row.sum()), sums[FIRST_PASSAGE:].tolist())
         contrastive = dict(zip(told, self._contrastive(encoded, told), strict=True))
         marked = tuple(
             replace(
@@ -270,7 +269,7 @@ class Analyser:
                 weights[row, place] = -1.0
             pulled = self.flow.pull(encoded, weights, target=Target("response", tuple(minus))).float().cpu()
             for number, row in zip(places, pulled, strict=True):
-                found[number] = float(row[segments == 2 + told[number].passage].sum())
+                found[number] = float(row[segments == FIRST_PASSAGE + told[number].passage].sum())
         return [found.get(number) for number in range(len(told))]
 
     @_in_turn
@@ -425,57 +424,21 @@ def _as_written(example: Example, encoded: Encoded, verdict: Verdict) -> tuple[E
     return replace(encoded, response=text), replace(verdict, spans=spans, sentences=sentences)
 
 
-def passage_starts(example: Example, encoded: Encoded) -> dict[int, int]:
-    """Where in `encoded.text` each passage of the example begins, as it was given; a chat template may have
-    removed white space there."""
-    stripped = example.prompt.strip()
-    shift = encoded.text.index(stripped) - example.prompt.index(stripped)
-    return {span.index: span.start + shift for span in example.spans if span.kind == "passage"}
-
-
-def _in_passages(verdict: Verdict, example: Example, encoded: Encoded) -> Verdict:
-    """Contradictions with places in the passages as they were given: the prompt's may begin later."""
-    if not any(span.contradictions for span in verdict.spans):
-        return verdict
-    shifts = _shifts(example, encoded)
-
-    def moved(one: Contradiction) -> Contradiction:
-        by = shifts[one.passage]
-        return replace(one, passage_start=one.passage_start + by, passage_end=one.passage_end + by)
-
-    spans = tuple(
-        replace(span, contradictions=tuple(map(moved, span.contradictions))) for span in verdict.spans
-    )
-    return replace(verdict, spans=spans)
-
-
-def _shifts(example: Example, encoded: Encoded) -> list[int]:
-    """By how many characters each passage, as it was given, begins before the prompt's."""
-    given = passage_starts(example, encoded)
-    starts = context_of(encoded).starts
-    return [start - given.get(number, start) for number, start in enumerate(starts)]
-
-
-def with_nearest(verdict: Verdict, example: Example, encoded: Encoded) -> Verdict:
+def with_nearest(verdict: Verdict, encoded: Encoded) -> Verdict:
     """Each sentence with the one of the passages that has most of its words, and the values that follow from
     those of a passage."""
-    sentences = tuple(
-        replace(one, nearest=nearest_to(one.text, example, encoded)) for one in verdict.sentences
-    )
-    return replace(verdict, sentences=sentences, computed=_computed(example, encoded))
+    sentences = tuple(replace(one, nearest=nearest_to(one.text, encoded)) for one in verdict.sentences)
+    return replace(verdict, sentences=sentences, computed=_computed(encoded))
 
 
-def _computed(example: Example, encoded: Encoded) -> tuple[Computed, ...]:
+def _computed(encoded: Encoded) -> tuple[Computed, ...]:
     context = context_of(encoded)
     claimed = ((claim, encoded.response[slice(*claim.sentence)]) for claim in claims(encoded))
     found = (computed_of(claim, context, sentence) for claim, sentence in claimed)
-    some = [one for one in found if one is not None]
-    shifts = _shifts(example, encoded) if some else []
-    return tuple(one.shifted(shifts[one.passage]) for one in some)
+    return tuple(one for one in found if one is not None)
 
 
-def nearest_to(statement: str, example: Example, encoded: Encoded) -> Nearest | None:
-    """The sentence of the passages, as they were given, that has most of the statement's words."""
+def nearest_to(statement: str, encoded: Encoded) -> Nearest | None:
+    """The sentence of the passages that has most of the statement's words."""
     context = context_of(encoded)
-    found = nearest(context.index, context.passages, statement)
-    return None if found is None else found.shifted(_shifts(example, encoded)[found.passage])
+    return nearest(context.index, context.passages, statement)

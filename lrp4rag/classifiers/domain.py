@@ -76,7 +76,7 @@ FACETS: dict[str, Facet] = {
     ),
     "passages": Facet(
         "the number of passages",
-        lambda record, ends: np.full(len(ends), float(len(record.encoded.segment_names) - 2)),
+        lambda record, ends: np.full(len(ends), float(len(record.encoded.passages))),
         decides=False,
         whole=True,
     ),

@@ -20,6 +20,9 @@ Truncation = Literal["error", "passages"]
 
 Offsets = tuple[tuple[int, int], ...]
 
+FIRST_PASSAGE = 2
+"""The segments are the template, the question, and then the passages."""
+
 # Some templates (Llama 3.x) write today's date, which would give another prompt every day. This is the
 # date that Llama 3.2's own template falls back on.
 _DATE = "26 Jul 2024"
@@ -34,7 +37,10 @@ class Encoded:
 
     `text` is the prompt as the reader gets it, chat template included. `segments[i]` is the index
     in `segment_names` of the segment that prompt token i belongs to: 0 template, 1 question,
-    2 + k passage k + 1. `dropped` counts the tokens that a chosen truncation removed.
+    2 + k passage k + 1. `spans[s]` are the characters of segment s in `text`, (0, 0) where it is not in the
+    prompt: character j of a passage is `text[start + j]`, but for white space at the prompt's start that a
+    template removed, whose places lie before `prompt_start`. `dropped` counts the tokens that a chosen
+    truncation removed.
     """
 
     prompt_ids: tuple[int, ...]
@@ -46,6 +52,12 @@ class Encoded:
     segments: tuple[int, ...]
     segment_names: tuple[str, ...]
     dropped: int = 0
+    spans: Offsets = ()
+    prompt_start: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.spans:  # files of version 0.1.0 have none
+            object.__setattr__(self, "spans", _token_spans(self))
 
     def with_response(self, response: str, tokenizer: Any) -> Encoded:
         """The same prompt with another response."""
@@ -53,15 +65,24 @@ class Encoded:
         return replace(self, response=response, response_ids=tuple(ids), response_offsets=tuple(offsets))
 
     @property
-    def passages(self) -> int:
-        return len(self.segment_names) - 2
+    def question(self) -> str:
+        """As it stands in the prompt; "" where it does not."""
+        return self.text[slice(*self.spans[1])] if len(self.spans) > 1 else ""
+
+    @property
+    def passages(self) -> tuple[str, ...]:
+        """The passages as they were given, up to where a truncation cut them; "" for one without text."""
+        return tuple(
+            self.text[max(start, self.prompt_start) : end].rjust(end - start)
+            for start, end in self.spans[FIRST_PASSAGE:]
+        )
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Encoded:
         """From JSON of its fields; raises `KeyError`, `TypeError` or `ValueError` for anything else."""
         given = dict(record)
-        for part in ("prompt_offsets", "response_offsets"):
-            given[part] = tuple((start, end) for start, end in given[part])
+        for part in ("prompt_offsets", "response_offsets", "spans"):
+            given[part] = tuple((start, end) for start, end in given.get(part, ()))
         for part in ("prompt_ids", "response_ids", "segments", "segment_names"):
             given[part] = tuple(given[part])
         return cls(**given)
@@ -88,10 +109,11 @@ def encode(
         before, content, after = _chat_frame(tokenizer, example.prompt)
         shift = len(before) - example.prompt.index(content)
     ids, offsets = _encode_framed(tokenizer, before, content, after, raw=not chat_template)
-    spans = [
-        (span.start + shift, span.end + shift, 1 if span.kind == "question" else 2 + span.index)
-        for span in example.spans
-    ]
+    prompt_end = len(before) + len(content)
+    spans = [(0, prompt_end + len(after)), *[(0, 0)] * (1 + len(example.passages))]
+    for span in example.spans:
+        segment = 1 if span.kind == "question" else FIRST_PASSAGE + span.index
+        spans[segment] = (span.start + shift, min(span.end + shift, prompt_end))
     response = example.response or ""
     response_ids, response_offsets = _encode_text(tokenizer, response)
     encoded = Encoded(
@@ -102,6 +124,8 @@ def encode(
         prompt_offsets=tuple(offsets),
         response_offsets=tuple(response_offsets),
         segments=_segments(offsets, spans),
+        spans=tuple(spans),
+        prompt_start=len(before),
         segment_names=(
             "template",
             "question",
@@ -246,10 +270,10 @@ def _encode_text(
     return encoding["input_ids"], [(start, end) for start, end in encoding["offset_mapping"]]
 
 
-def _segments(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int, int]]) -> tuple[int, ...]:
+def _segments(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
     """For each token the segment that shares most characters with it; the template where none does. Spans
-    share no characters."""
-    ordered = sorted(spans)
+    of segments share no characters, but with the template's."""
+    ordered = sorted((start, end, segment) for segment, (start, end) in enumerate(spans) if segment)
     starts, stops = ([span[k] for span in ordered] for k in (0, 1))
 
     def one(start: int, end: int) -> int:
@@ -270,15 +294,29 @@ def _fit(encoded: Encoded, window: int | None, truncation: Truncation) -> Encode
     lengths = f"prompt of {n} and response of {t} tokens exceed the reader's window of {window}"
     if truncation == "error":
         raise InputError(f"{lengths}; shorten them, or drop the ends of passages (truncation='passages')")
-    droppable = [i for i in range(n) if encoded.segments[i] >= 2]
+    droppable = [i for i in range(n) if encoded.segments[i] >= FIRST_PASSAGE]
     if len(droppable) <= excess:
         raise InputError(f"{lengths}, even without the passages")
     gone = set(droppable[-excess:])
     kept = [i for i in range(n) if i not in gone]
+    spans = list(encoded.spans)
+    for i in sorted(gone, reverse=True):
+        segment, (start, end) = encoded.segments[i], spans[encoded.segments[i]]
+        spans[segment] = (start, max(min(end, encoded.prompt_offsets[i][0]), start))
     return replace(
         encoded,
         prompt_ids=tuple(encoded.prompt_ids[i] for i in kept),
         prompt_offsets=tuple(encoded.prompt_offsets[i] for i in kept),
         segments=tuple(encoded.segments[i] for i in kept),
         dropped=excess,
+        spans=tuple(spans),
     )
+
+
+def _token_spans(encoded: Encoded) -> Offsets:
+    """The characters from the first to the last token of each segment."""
+    spans: list[tuple[int, int] | None] = [None] * len(encoded.segment_names)
+    for (start, end), segment in zip(encoded.prompt_offsets, encoded.segments, strict=True):
+        first, last = spans[segment] or (start, end)
+        spans[segment] = min(first, start), max(last, end)
+    return tuple(span or (0, 0) for span in spans)

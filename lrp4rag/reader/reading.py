@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from lrp4rag.reader.caching import cache_option
-from lrp4rag.reader.encoding import Encoded
+from lrp4rag.reader.encoding import FIRST_PASSAGE, Encoded
 from lrp4rag.reader.lock import lock_of, locked, require_plain
 from lrp4rag.reader.placement import input_device
 from lrp4rag.reader.reader import Reader
@@ -76,10 +76,9 @@ class PromptReading:
         self._reading: Reading | None = None
         self._final: Tensor | None = None
         self._scored: dict[Branch, list[float]] = {}
-        in_passages = [
-            token for token, segment in zip(self._prompt, encoded.segments, strict=True) if segment >= 2
-        ]
-        self._in_passages = torch.tensor(sorted(set(in_passages)), device=self._device, dtype=torch.long)
+        pairs = zip(self._prompt, encoded.segments, strict=True)
+        in_passages = sorted({token for token, segment in pairs if segment >= FIRST_PASSAGE})
+        self._in_passages = torch.tensor(in_passages, device=self._device, dtype=torch.long)
         if len(self._prompt) > 1:  # the last token is read with the response
             with torch.no_grad():
                 self._go_on(self._prompt[:-1], logits_to_keep=1)

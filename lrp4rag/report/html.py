@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from lrp4rag.classifiers.analysis import Analysis
-from lrp4rag.reader.encoding import Encoded
+from lrp4rag.reader.encoding import FIRST_PASSAGE, Encoded
 from lrp4rag.report.assets import STATIC_SCRIPTS, STATIC_STYLES, content_policy, hash_source, joined
 from lrp4rag.report.decision import Decision
 from lrp4rag.report.numbers import signed
@@ -130,7 +130,7 @@ def _bars(encoded: Encoded, view: View) -> list[dict[str, Any]]:
     if not view.bars.size:
         return []
     low, high = _bar_range(view)
-    order = [*range(2, len(encoded.segment_names)), 1, 0]
+    order = [*range(FIRST_PASSAGE, len(encoded.segment_names)), 1, 0]
     values = rounded(view.mean_bars)
     return [
         {

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.analysis import Analysis, passage_starts
-from lrp4rag.reader.encoding import Encoded, tokens_in
+from lrp4rag.classifiers.analysis import Analysis
+from lrp4rag.reader.encoding import FIRST_PASSAGE, Encoded, tokens_in
 from lrp4rag.report.words import VALUE_LENGTH
 from lrp4rag.util.text import one_line
 
@@ -168,17 +168,15 @@ class Place:
 
 def contradicted_places(analysis: Analysis) -> list[Place]:
     """Where the prompt has what contradicts the response."""
-    told = [one for span in analysis.verdict.spans for one in span.contradictions]
-    if not told:
-        return []
-    starts = passage_starts(analysis.example, analysis.encoded)
+    starts = [start for start, _ in analysis.encoded.spans[FIRST_PASSAGE:]]
     return [
         Place(
             starts[one.passage] + one.passage_start,
             starts[one.passage] + one.passage_end,
             f'The response has "{one_line(one.text, VALUE_LENGTH)}"',
         )
-        for one in told
+        for span in analysis.verdict.spans
+        for one in span.contradictions
     ]
 
 

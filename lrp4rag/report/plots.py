@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lrp4rag.classifiers.analysis import Analysis
-from lrp4rag.reader.encoding import tokens_in
+from lrp4rag.reader.encoding import FIRST_PASSAGE, tokens_in
 from lrp4rag.report.figure_text import drawing, png_of
 from lrp4rag.report.words import verdict_words
 from lrp4rag.util.files import write_atomically
@@ -131,7 +131,7 @@ def _segments(analysis: Analysis, ax: Axes) -> None:
 
     encoded, by_segment = analysis.encoded, analysis.by_segment
     assert by_segment is not None
-    order = [*range(2, len(encoded.segment_names)), 1, 0]
+    order = [*range(FIRST_PASSAGE, len(encoded.segment_names)), 1, 0]
     values = np.stack(
         [
             by_segment[order][:, tokens_in(encoded.response_offsets, [(s.start, s.end)])].sum(1)

@@ -38,10 +38,3 @@ def test_none_where_no_passage_has_a_word_of_it() -> None:
         assert found(statement) is None
     assert found("tower", []) is None
     assert found("tower", ["", " "]) is None
-
-
-def test_it_can_be_told_of_a_passage_that_begins_earlier() -> None:
-    one = nearest(Index(PASSAGES), PASSAGES, "tower")
-    assert one is not None
-    moved = one.shifted(5)
-    assert (moved.start, moved.words) == (one.start + 5, tuple((a + 5, b + 5) for a, b in one.words))

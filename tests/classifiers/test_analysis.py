@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lrp4rag.classifiers.analysis import Analyser, Analysis, _in_passages, passage_starts, with_relevance
+from lrp4rag.classifiers.analysis import Analyser, Analysis, with_relevance
 from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.example import Example
 from lrp4rag.features.context import context_of
 from lrp4rag.lrp import ATTNLRP
 from lrp4rag.reader import Reader
-from lrp4rag.reader.encoding import encode
+from lrp4rag.reader.encoding import FIRST_PASSAGE, encode
 from lrp4rag.report.record import record
 from tests.report.samples import analysis_of, contradicted
 from tests.tiny import tiny_tokenizer
@@ -79,11 +79,8 @@ def test_places_where_a_chat_template_trims_the_prompt(before: str, trims: bool)
     passage = before + analysis.example.passages[1]
     example = Example("", [passage], analysis.example.response, prompt=f"{passage}\n")
     encoded = encode(example, tokenizer)
-    (span,) = analysis.verdict.spans
-    start = context_of(encoded).passages[0].index("2 weeks")
-    found = replace(span.contradictions[0], passage=0, passage_start=start, passage_end=start + 7)
-    verdict = replace(analysis.verdict, spans=(replace(span, contradictions=(found,)),))
-    one = _in_passages(verdict, example, encoded).spans[0].contradictions[0]
-    assert passage[one.passage_start : one.passage_end] == "2 weeks"
-    where = passage_starts(example, encoded)[0] + one.passage_start
-    assert encoded.text[where : where + 7] == "2 weeks"
+    (read,) = context_of(encoded).passages
+    assert read.lstrip() == passage.strip()
+    assert len(read) == len(passage)
+    start = encoded.spans[FIRST_PASSAGE][0] + passage.index("2 weeks")
+    assert encoded.text[start : start + 7] == "2 weeks"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.classifiers.analysis import Analyser, Analysis, _in_passages
+from lrp4rag.classifiers.analysis import Analyser, Analysis
 from lrp4rag.classifiers.contradiction import ALIKE, LARGEST, Compared, compared, contradictions
 from lrp4rag.classifiers.decision import COMPARED
 from lrp4rag.classifiers.verdict import Claims, Contradiction, TokenMarks, Verdict, judge
@@ -391,7 +391,7 @@ def test_without_relevance_there_is_none_in_a_verdict() -> None:
 def placed(example: Example, encoded: Encoded) -> tuple[str, str]:
     """What the passage has at the place of the one contradiction, and what it should have."""
     verdict = verdict_of(encoded, "45 metres", found=found_of(encoded, CONTRADICTED))
-    ((one,),) = [span.contradictions for span in _in_passages(verdict, example, encoded).spans]
+    ((one,),) = [span.contradictions for span in verdict.spans]
     return example.passages[one.passage][one.passage_start : one.passage_end], one.instead
 
 

@@ -122,5 +122,5 @@ def test_a_passage_that_truncation_dropped_is_empty() -> None:
 
 def test_without_passages_there_are_no_places() -> None:
     one = worded(QUESTION, PASSAGES, "In 1874.")
-    found = context_of(replace(one, segments=(1,) * len(one.segments)))
+    found = context_of(replace(one, segments=(1,) * len(one.segments), spans=()))
     assert (found.passages, found.grams, found.stems) == (("", ""), set(), ())

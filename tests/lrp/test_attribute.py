@@ -49,7 +49,7 @@ def test_every_part_is_that_of_the_matrix(composite: str, tiny_reader: Reader, e
     relevance = attribute(tiny_reader, encoded, matrix=True, segments=True, **asked)
     segments = np.array(encoded.segments)
     assert relevance.matrix.shape == (len(encoded.response_ids), len(encoded.prompt_ids))
-    assert relevance.by_segment.shape == (2 + encoded.passages, len(encoded.response_ids))
+    assert relevance.by_segment.shape == (2 + len(encoded.passages), len(encoded.response_ids))
     for k, row in enumerate(relevance.by_segment):
         np.testing.assert_allclose(row, relevance.matrix[:, segments == k].sum(1), **CLOSE)
     for one in (relevance, attribute(tiny_reader, encoded, **asked)):

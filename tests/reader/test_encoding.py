@@ -178,7 +178,8 @@ def test_offsets_cover_the_text(template: str, chat_template: bool, example: Exa
 def test_segments_are_the_parts(template: str, chat_template: bool, example: Example) -> None:
     encoded = encode(example, tiny_tokenizer(template), chat_template=chat_template)
     assert encoded.segment_names == ("template", "question", "passage 1", "passage 2", "passage 3")
-    assert encoded.passages == 3
+    assert encoded.passages == tuple(example.passages)
+    assert encoded.question == example.question
     # A token may hold the character before a part as well: " The" of "1: The", the \n before it.
     for segment, part in enumerate((example.question, *example.passages), start=1):
         text = segment_text(encoded, segment)

@@ -31,6 +31,9 @@ def encoded_of(example: Example) -> Encoded:
         middle = (start + end) // 2
         held = [span for span in example.spans if span.start <= middle < span.end]
         segments.append(0 if not held else 1 if held[0].kind == "question" else 2 + held[0].index)
+    spans = [(0, len(example.prompt)), *[(0, 0)] * (1 + len(example.passages))]
+    for span in example.spans:
+        spans[1 if span.kind == "question" else 2 + span.index] = (span.start, span.end)
     response = example.response or ""
     return Encoded(
         prompt_ids=tuple(range(len(offsets))),
@@ -41,6 +44,7 @@ def encoded_of(example: Example) -> Encoded:
         response_offsets=words(response),
         segments=tuple(segments),
         segment_names=("template", "question", *(f"passage {k + 1}" for k in range(len(example.passages)))),
+        spans=tuple(spans),
     )
 
 
@@ -136,7 +140,7 @@ def contradicted(
         claims=Claims(np.full(count, 0.78), ("a claim",) * count),
         contradictions=[one],
     )
-    verdict = with_nearest(verdict, base.example, base.encoded)
+    verdict = with_nearest(verdict, base.encoded)
     if pushed:
         return replace(base, verdict=verdict)
     return replace(base, relevance=None, sentence_rows=None, verdict=verdict)

@@ -102,7 +102,8 @@ def test_the_page_marks_the_passage_where_a_chat_template_moved_it() -> None:
     analysis = contradicted()
     encoded, shift = analysis.encoded, len("<|user|>")
     moved = tuple((start + shift, end + shift) for start, end in encoded.prompt_offsets)
-    framed = replace(encoded, text=f"<|user|>{encoded.text}<|end|>", prompt_offsets=moved)
+    spans = tuple((start + shift, end + shift) for start, end in encoded.spans)
+    framed = replace(encoded, text=f"<|user|>{encoded.text}<|end|>", prompt_offsets=moved, spans=spans)
     page = Page(html_page(replace(analysis, encoded=framed)))
     assert [text for text, _ in noted(page)] == ["2", " weeks"]
 
