@@ -1,4 +1,4 @@
-"""What a response can contradict its passages in: quantities, dates, names, words with an opposite."""
+"""Typed values of texts that can be compared: quantities, dates, names, words with an opposite."""
 
 from lrp4rag.claims.find import find_values as find_values
 from lrp4rag.claims.value import Kind as Kind

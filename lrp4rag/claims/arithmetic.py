@@ -36,7 +36,7 @@ _SHARED = re.compile(
 _MOST = 8
 """Values of a passage that are tried, the nearest first."""
 _LARGE = 10.0
-"""From here on a number is no chance hit of two others in one sentence."""
+"""A number of at least this size rarely equals a sum of two others in its sentence by chance."""
 _YEAR = 31557600.0
 
 
@@ -59,18 +59,18 @@ def is_arithmetic(sentence: str) -> bool:
 
 
 def may_be_total(
-    value: Value, sentence: str, other: Occurrence, passages: Sequence[str], index: Index
+    value: Value, sentence: str, rival: Occurrence, passages: Sequence[str], index: Index
 ) -> bool:
     """Whether a quantity of a `sentence` counts together what a passage has singly, such as the `other`
     value: not where that stands as a total too, or where there is nothing to count together."""
     if value.kind != "quantity" or not is_arithmetic(sentence):
         return False
-    places = [one for one in index.places if one.passage == other.passage]
-    parts = [one for place in index.places for one in place.values if comparable(value, one)]
+    places = [entry for entry in index.places if entry.passage == rival.passage]
+    parts = [entry for place in index.places for entry in place.values if comparable(value, entry)]
     totals = (
-        is_arithmetic(passages[one.passage][one.start : one.end])
-        for one in places
-        if other.value in one.values
+        is_arithmetic(passages[entry.passage][entry.start : entry.end])
+        for entry in places
+        if rival.value in entry.values
     )
     return len(parts) > 1 and not any(totals)
 
@@ -89,23 +89,23 @@ class _Place:
 
     @property
     def alike(self) -> list[Value]:
-        """Those that the value could be a sum of."""
-        return [one for one in self.quantities if comparable(one, self.value)]
+        """The quantities of the value's dimension: candidates for the terms of a sum."""
+        return [quantity for quantity in self.quantities if comparable(quantity, self.value)]
 
     @property
     def is_small(self) -> bool:
         """Whether its number may well be a chance hit of two others."""
         return abs(number_of(self.value) or 0) < _LARGE
 
-    def repeats(self, other: Value) -> bool:
+    def repeats(self, value: Value) -> bool:
         """Whether the sentence has a value of the place too."""
-        return any(agree(one, other) for one in _stated(self.sentence))
+        return any(agree(stated, value) for stated in _stated(self.sentence))
 
     def counts(self) -> list[float]:
         """Numbers of times or things beside the value in its own sentence: "for four days"."""
-        others = [one for one in _stated(self.sentence) if self.value.text not in one.text]
-        plain = [number_of(one) for one in others if one.unit in ("", "second")]
-        return [number for number in plain if number is not None and number > 1]
+        others = [quantity for quantity in _stated(self.sentence) if self.value.text not in quantity.text]
+        numbers = [number_of(quantity) for quantity in others if quantity.unit in ("", "second")]
+        return [number for number in numbers if number is not None and number > 1]
 
 
 @lru_cache(maxsize=8)
@@ -130,77 +130,87 @@ def computed(
         place = _around(value, sentence, passages, index, best)
         ways = (_sums, _differences, _products, _shares, _years)
         for words, parts in itertools.chain.from_iterable(way(place) for way in ways):
-            spans = tuple((one.start, one.end) for one in parts)
+            spans = tuple((part.start, part.end) for part in parts)
             return Computed(value.start, value.end, value.text, words, index.places[best].passage, spans)
     return None
 
 
 def _around(value: Value, sentence: str, passages: Sequence[str], index: Index, best: int) -> _Place:
-    own = index.places[best]
-    beside = [index.places[k] for k in (best - 1, best + 1) if 0 <= k < len(index.places)]
-    near = [own, *(place for place in beside if place.passage == own.passage)]
-    values = [one for place in near for one in place.values]
-    quantities = [one for one in values if one.kind == "quantity" and math.isfinite(one.amount)][:_MOST]
-    dates = [one for one in values if one.kind == "date" and isinstance(one.key[0], int) and not one.unit]
-    inside = tuple(one for one in quantities if own.start <= one.start < own.end)
-    said = passages[own.passage][own.start : own.end]
-    return _Place(value, sentence, said, inside, tuple(quantities), tuple(dates[:_MOST]))
+    centre = index.places[best]
+    neighbours = [index.places[k] for k in (best - 1, best + 1) if 0 <= k < len(index.places)]
+    near = [centre, *(place for place in neighbours if place.passage == centre.passage)]
+    values = [value for place in near for value in place.values]
+    quantities = [value for value in values if value.kind == "quantity" and math.isfinite(value.amount)][
+        :_MOST
+    ]
+    dates = [
+        value for value in values if value.kind == "date" and isinstance(value.key[0], int) and not value.unit
+    ]
+    own_quantities = tuple(value for value in quantities if centre.start <= value.start < centre.end)
+    said = passages[centre.passage][centre.start : centre.end]
+    return _Place(value, sentence, said, own_quantities, tuple(quantities), tuple(dates[:_MOST]))
 
 
 def _sums(place: _Place) -> Iterator[Result]:
     if is_arithmetic(place.sentence):
         pool = place.alike
     else:
-        pool = [one for one in place.alike if one in place.own]
+        pool = [part for part in place.alike if part in place.own]
         pool = pool if len(pool) == 2 or not place.is_small else []
     for size in range(2, min(len(pool), 4) + 1):
         for parts in itertools.combinations(pool, size):
-            if _is(place.value, math.fsum(one.amount for one in parts)):
-                yield " + ".join(one.text for one in parts), parts
+            if _is(place.value, math.fsum(part.amount for part in parts)):
+                yield " + ".join(part.text for part in parts), parts
 
 
 def _differences(place: _Place) -> Iterator[Result]:
     if _APART.search(place.sentence):
-        for one, other in itertools.permutations(place.alike, 2):
-            if one.amount > other.amount and _is(place.value, one.amount - other.amount):
-                yield f"{one.text} - {other.text}", (one, other)
+        for minuend, subtrahend in itertools.permutations(place.alike, 2):
+            if minuend.amount > subtrahend.amount and _is(place.value, minuend.amount - subtrahend.amount):
+                yield f"{minuend.text} - {subtrahend.text}", (minuend, subtrahend)
 
 
 def _products(place: _Place) -> Iterator[Result]:
     if not _EACH.search(f"{place.said} {place.sentence}"):
         return
-    for one in (one for one in place.own if comparable(one, place.value)):
-        for other in place.own:
-            counts_it = not other.unit and other.amount > 1 and one is not other
-            counts_it = counts_it and not place.repeats(other)  # "10 ml twice a day" is not 5 ml twice a day
-            if counts_it and _is(place.value, one.amount * other.amount):
-                yield f"{one.text} \u00d7 {other.text}", (one, other)
+    for factor in (factor for factor in place.own if comparable(factor, place.value)):
+        for counted in place.own:
+            counts_it = not counted.unit and counted.amount > 1 and factor is not counted
+            counts_it = counts_it and not place.repeats(
+                counted
+            )  # "10 ml twice a day" is not 5 ml twice a day
+            if counts_it and _is(place.value, factor.amount * counted.amount):
+                yield f"{factor.text} \u00d7 {counted.text}", (factor, counted)
         for count in place.counts():
-            if _is(place.value, one.amount * count):
-                yield f"{one.text} \u00d7 {count:g}", (one,)
+            if _is(place.value, factor.amount * count):
+                yield f"{factor.text} \u00d7 {count:g}", (factor,)
 
 
 def _shares(place: _Place) -> Iterator[Result]:
     value = place.value
     if not _SHARED.search(place.sentence):
         return
-    for one, other in itertools.permutations(place.own, 2):
-        words = f"{one.text} / {other.text}"
-        if not other.amount:
+    for dividend, divisor in itertools.permutations(place.own, 2):
+        formula = f"{dividend.text} / {divisor.text}"
+        if not divisor.amount:
             continue
-        if value.unit == "%" and comparable(one, other) and _is(value, 100 * one.amount / other.amount):
-            yield words, (one, other)
-        shared = comparable(one, value) and not other.unit and other.amount > 1
-        if shared and _is(value, one.amount / other.amount):
-            yield words, (one, other)
+        if (
+            value.unit == "%"
+            and comparable(dividend, divisor)
+            and _is(value, 100 * dividend.amount / divisor.amount)
+        ):
+            yield formula, (dividend, divisor)
+        shared = comparable(dividend, value) and not divisor.unit and divisor.amount > 1
+        if shared and _is(value, dividend.amount / divisor.amount):
+            yield formula, (dividend, divisor)
 
 
 def _years(place: _Place) -> Iterator[Result]:
     if place.value.unit != "second" or place.value.precision.factor < _YEAR / 2:
         return
-    for one, other in itertools.permutations(place.dates, 2):
-        if _is(place.value, _YEAR * (int(one.key[0] or 0) - int(other.key[0] or 0))):
-            yield f"{one.text} - {other.text}", (one, other)
+    for later, earlier in itertools.permutations(place.dates, 2):
+        if _is(place.value, _YEAR * (int(later.key[0] or 0) - int(earlier.key[0] or 0))):
+            yield f"{later.text} - {earlier.text}", (later, earlier)
 
 
 def _is(value: Value, amount: float) -> bool:

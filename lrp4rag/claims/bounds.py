@@ -1,4 +1,4 @@
-"""What the words around a quantity make of it: a half line ("at least", "or more"), or a hedge ("about")."""
+"""Bounds ("at least", "or more") and hedges ("about") in the words around a quantity."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _BEFORE = 40
 
 
 def qualified(text: str, value: Value) -> Value:
-    """The same quantity with the bound or the hedge that a text gives it."""
+    """Return the quantity with the bound or the hedge that a text gives it."""
     before = text[max(value.start - _BEFORE, 0) : value.start]
     hedged = bool(_HEDGE.search(before) or _HEDGE_AFTER.match(text, value.end))
     bound = "" if hedged else bound_of(text, value.start, value.end)

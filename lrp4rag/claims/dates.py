@@ -104,7 +104,7 @@ def find_dates(text: str) -> Iterator[Value]:
 
 
 def find_times(text: str) -> Iterator[Value]:
-    """Times of the day, as minutes after midnight; 12 follows where the half of the day is not told."""
+    """Times of the day, as minutes after midnight; 12 follows where the text does not say which half of the day."""
     for match in _TIME.finditer(text):
         yield Value("time", *match.span(), match[0], key=_minutes(match))
 
@@ -122,11 +122,11 @@ def _minutes(match: re.Match[str]) -> tuple[int, ...]:
         half = half or "p"
     elif part in ("morning", "night"):
         half = half or "a"
-    told = bool(half) or hour > 12 or bool(match["hour2"])
+    is_certain = bool(half) or hour > 12 or bool(match["hour2"])
     if half:
         hour = hour % 12 + 12 * (half == "p")
     minutes = (60 * hour + minute) % (24 * 60)
-    return (minutes,) if told else (minutes, 12)
+    return (minutes,) if is_certain else (minutes, 12)
 
 
 def find_periods(text: str) -> Iterator[Value]:
@@ -185,11 +185,11 @@ def _weekday(text: str, start: int, end: int) -> Value:
     return Value("date", start, end, text[start:end], unit="weekday", key=(None, None, None, day))
 
 
-def _key(found: dict[str, str | None]) -> tuple[int | None, int | None, int | None, None]:
-    year, month, day = (found.get(part) for part in ("year", "month", "day"))
-    if found.get("first"):
-        day, month = _in_order(found["first"] or "", found["second"] or "")
-    return (int(year) if year else None, _month(month or found.get("may")), int(day) if day else None, None)
+def _key(groups: dict[str, str | None]) -> tuple[int | None, int | None, int | None, None]:
+    year, month, day = (groups.get(part) for part in ("year", "month", "day"))
+    if groups.get("first"):
+        day, month = _in_order(groups["first"] or "", groups["second"] or "")
+    return (int(year) if year else None, _month(month or groups.get("may")), int(day) if day else None, None)
 
 
 def _month(written: str | None) -> int | None:

@@ -22,30 +22,30 @@ def find_values(text: str, context: str = "") -> list[Value]:
     quantity with a unit, name, plain count, period, polarity.
     """
     if (plain := text.translate(_INVISIBLE)) != text:
-        kept = [place for place, sign in enumerate(text) if ord(sign) not in _INVISIBLE]
-        return [_placed(value, text, kept) for value in find_values(plain, context)]
+        places = [place for place, sign in enumerate(text) if ord(sign) not in _INVISIBLE]
+        return [_placed(value, text, places) for value in find_values(plain, context)]
     quantities = list(find_quantities(text, context))
-    found = chain(
+    candidates = chain(
         find_absence(text),
         find_references(text),
         find_codes(text),
         find_dates(text),
         find_times(text),
         find_labels(text),
-        (one for one in quantities if one.unit not in ("", "ordinal")),
+        (value for value in quantities if value.unit not in ("", "ordinal")),
         find_names(text, context),
         quantities,
         find_periods(text),
         find_polarity(text),
     )
-    return sorted(without_overlaps(found), key=lambda one: one.start)
+    return sorted(without_overlaps(candidates), key=lambda value: value.start)
 
 
 _INVISIBLE = dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
 """Soft hyphens and white space without width: "3\\u200b0 days" reads "30 days"."""
 
 
-def _placed(value: Value, text: str, kept: list[int]) -> Value:
-    """The same where its characters are in a text of which `kept` are the places of those that were read."""
-    start, end = kept[value.start], kept[value.end - 1] + 1
+def _placed(value: Value, text: str, places: list[int]) -> Value:
+    """Return the value with its characters in `text`; `places` maps those of the searched text to it."""
+    start, end = places[value.start], places[value.end - 1] + 1
     return replace(value, start=start, end=end, text=text[start:end])

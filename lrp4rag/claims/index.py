@@ -15,7 +15,7 @@ from lrp4rag.util.sentences import sentences_in
 _COMPARED = 200
 """With so many rivals a further one is compared."""
 NEIGHBOUR = 0.5
-"""What a word counts that stands in the sentence before or after."""
+"""Weight of a word that stands in the sentence before or after."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,45 +69,47 @@ class Index:
 
     def occurrences(self, value: Value, similarities: Sequence[float]) -> list[Occurrence]:
         """All comparable values of the passages, the most similar surroundings first."""
-        found = [
-            Occurrence(one, place.passage, similarity)
+        occurrences = [
+            Occurrence(candidate, place.passage, similarity)
             for place, similarity in zip(self.places, similarities, strict=True)
-            for one in place.values
-            if comparable(value, one)
+            for candidate in place.values
+            if comparable(value, candidate)
         ]
-        return sorted(found, key=lambda one: -one.similarity)
+        return sorted(occurrences, key=lambda candidate: -candidate.similarity)
 
     def _presence(self, word: str, number: int) -> float:
         if word in self.places[number].words:
             return 1.0
         passage = self.places[number].passage
-        for other in (number - 1, number + 1):
-            near = 0 <= other < len(self.places) and self.places[other].passage == passage
-            if near and word in self.places[other].words:
+        for neighbour in (number - 1, number + 1):
+            near = 0 <= neighbour < len(self.places) and self.places[neighbour].passage == passage
+            if near and word in self.places[neighbour].words:
                 return NEIGHBOUR
         return 0.0
 
 
 def support(value: Value, occurrences: Sequence[Occurrence]) -> float:
     """The best similarity of an occurrence that agrees; 0 for none."""
-    return max((one.similarity for one in occurrences if agree(value, one.value)), default=0.0)
+    return max(
+        (occurrence.similarity for occurrence in occurrences if agree(value, occurrence.value)), default=0.0
+    )
 
 
 def rivals(value: Value, occurrences: Sequence[Occurrence]) -> list[Occurrence]:
     """Occurrences that do not agree, each value once, the most similar first."""
-    found: list[Occurrence] = []
+    distinct: list[Occurrence] = []
     amounts = set[str]()
-    for one in occurrences:
-        if agree(value, one.value):
+    for occurrence in occurrences:
+        if agree(value, occurrence.value):
             continue
         if value.kind == "quantity":  # of which a table may have thousands
-            amount = f"{one.value.unit} {one.value.amount:.4g}"
+            amount = f"{occurrence.value.unit} {occurrence.value.amount:.4g}"
             if amount not in amounts:
                 amounts.add(amount)
-                found.append(one)
-        elif not any(agree(one.value, other.value) for other in found[:_COMPARED]):
-            found.append(one)
-    return found
+                distinct.append(occurrence)
+        elif not any(agree(occurrence.value, rival.value) for rival in distinct[:_COMPARED]):
+            distinct.append(occurrence)
+    return distinct
 
 
 def _place(number: int, passage: str, span: tuple[int, int], context: str) -> Place:

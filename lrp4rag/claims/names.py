@@ -136,31 +136,31 @@ def _plain(word: str) -> str:
     return small if number is None else str(number)
 
 
-def _without_common_words(words: str, known: tuple[_Written, ...], opens: bool, labelled: bool) -> str:
+def _without_common_words(words: str, written: tuple[_Written, ...], opens: bool, labelled: bool) -> str:
     """What remains of a stretch that `opens` a sentence, or stands inside one, from its first word that is
     part of a name. A number is part of it where it is `labelled`: no word follows that it counts."""
     while words:
         first = words.split(" ", 1)[0]
         alone = not any(sign.isupper() or (labelled and sign.isdigit()) for sign in words[len(first) :])
-        if not _is_common(first, known, opens) and (not alone or not opens or _is_certain(first, known)):
+        if not _is_common(first, written, opens) and (not alone or not opens or _is_certain(first, written)):
             return words
         words, opens = re.sub(r"\A(?: \d+(?= ))? *", "", words[len(first) :]), False
     return words
 
 
-def _is_common(word: str, known: tuple[_Written, ...], opens: bool) -> bool:
+def _is_common(word: str, written: tuple[_Written, ...], opens: bool) -> bool:
     plain = re.split(r"['\u2019]", word.lower())[0]
     if word in _ACRONYMS or (
         number_of_ordinal(plain) and word[0].isupper() and not opens
     ):  # "First World War"
         return False
-    common_here = plain in OPPOSITES or any(plain in one.small for one in known)
+    common_here = plain in OPPOSITES or any(plain in one.small for one in written)
     return word.islower() or plain in _no_names() or (opens and common_here)
 
 
-def _is_certain(word: str, known: tuple[_Written, ...]) -> bool:
+def _is_certain(word: str, written: tuple[_Written, ...]) -> bool:
     plain = re.sub(r"['\u2019]s\Z", "", word)
-    return any(plain in one.inside for one in known) or bool(re.search(r"\d|\w\.?[A-Z]", word))
+    return any(plain in one.inside for one in written) or bool(re.search(r"\d|\w\.?[A-Z]", word))
 
 
 def _opens(text: str, start: int) -> bool:

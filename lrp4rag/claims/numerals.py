@@ -41,14 +41,14 @@ def number_of_roman(written: str) -> int | None:
 
 
 def number_of_ordinal(word: str) -> int | None:
-    """1 of "first"; None of a word that is no ordinal up to the 29th."""
+    """Return the number of an ordinal up to the 29th: 1 of "first"; None of any other word."""
     small = word.lower()
     return ORDINALS.index(small) + 1 if small in ORDINALS else None
 
 
 def find_labels(text: str) -> Iterator[Value]:
-    """What is told from its likes by a number: "Chapter IV", "type 2", "phase III". The unit is its word:
-    chapters are compared with chapters. At the beginning of a line with a colon it is a heading."""
+    """Find numbered labels: "Chapter IV", "type 2", "phase III". The unit is the word: chapters are compared with
+    chapters. At the beginning of a line with a colon it is a heading."""
     for match in _LABEL.finditer(text):
         line = text[max(match.start() - 20, 0) : match.start()]
         if (

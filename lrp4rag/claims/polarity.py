@@ -99,7 +99,7 @@ unsafe possible impossible available unavailable refundable valid invalid includ
 approved legal illegal free enabled disabled active guilty solved paid
 """
 _STATES = _STATE_WORDS.split()
-"""What something is or is not: with a "not" they are their opposites."""
+"""Words for a state: with a "not" they mean their opposites."""
 _DENIED_STATE = (
     rf"(?:(?:{_NEGATED}|never|no longer)(?: be| been)?(?: \w{{2,12}}ly)?|(?<= )not)"
     rf" (?P<state>{'|'.join(_STATES)})"
@@ -171,25 +171,25 @@ def find_plain(text: str) -> Iterator[Value]:
 
 
 def opposites(value: Value) -> tuple[str, ...]:
-    """What makes the other statement in the place of a polarity value, written as it is."""
+    """Return the texts that turn the statement into its opposite in the place of a polarity value."""
     if (denied := _DENIAL.match(value.text)) is not None:  # "is never open", "are not allowed"
-        others: tuple[str, ...] = (f"{denied['verb'].strip()} {value.text[denied.end() :]}".strip(),)
+        texts: tuple[str, ...] = (f"{denied['verb'].strip()} {value.text[denied.end() :]}".strip(),)
     elif value.key[1]:
-        others = (_without_not(value.text),)
+        texts = (_without_not(value.text),)
     else:
-        others = OPPOSITES.get(value.text.casefold(), ())
-    return tuple(other.capitalize() if value.text[:1].isupper() else other for other in others)
+        texts = OPPOSITES.get(value.text.casefold(), ())
+    return tuple(opposite.capitalize() if value.text[:1].isupper() else opposite for opposite in texts)
 
 
-def opposed(one: Value, other: Value) -> bool:
+def opposed(first: Value, second: Value) -> bool:
     """Whether two polarity values say opposite things: "can" and "cannot", "before" and "after"."""
-    if one.kind != "polarity" or other.kind != "polarity":
+    if first.kind != "polarity" or second.kind != "polarity":
         return False
-    if one.key[0] == other.key[0]:
-        return one.key[1] != other.key[1]
-    if other.text.casefold() in {text.casefold() for text in opposites(one)}:
+    if first.key[0] == second.key[0]:
+        return first.key[1] != second.key[1]
+    if second.text.casefold() in {text.casefold() for text in opposites(first)}:
         return True
-    return not (one.key[1] or other.key[1]) and frozenset((one.key[0], other.key[0])) in _OPPOSED
+    return not (first.key[1] or second.key[1]) and frozenset((first.key[0], second.key[0])) in _OPPOSED
 
 
 def find_references(text: str) -> Iterator[Value]:
@@ -219,11 +219,11 @@ def _without_not(written: str) -> str:
 def _families() -> dict[str, str]:
     """For each word, one that stands for all that are linked to it by opposites."""
     families: dict[str, str] = {}
-    for one, other in (*_PAIRS, ("may", "must"), ("need to", "must")):
-        pair = {families.get(word, word) for word in (_SAME.get(one, one), _SAME.get(other, other))}
-        first = min(pair)
-        families |= dict.fromkeys(pair, first)
-        families |= {word: first for word, family in families.items() if family in pair}
+    for first, second in (*_PAIRS, ("may", "must"), ("need to", "must")):
+        pair = {families.get(word, word) for word in (_SAME.get(first, first), _SAME.get(second, second))}
+        head = min(pair)
+        families |= dict.fromkeys(pair, head)
+        families |= {word: head for word, family in families.items() if family in pair}
     return families
 
 

@@ -20,7 +20,7 @@ SCALES = {
 }
 
 FRACTION = 0.005
-"""What a half, a third and a quarter may be off, in their unit: 33 % is a third."""
+"""Tolerance of a half, a third and a quarter, in their unit: 33 % is a third."""
 
 
 def _any_of(words: list[str]) -> str:
@@ -148,13 +148,14 @@ def find_quantities(text: str, context: str = "") -> Iterator[Value]:
     "Pounds" are money where `text` or `context` has signs of it, and a weight elsewhere.
     """
     purse = Purse.of(text, context)
-    found = [*_compounds(text), *_numbers(text, purse), *_parts(text, purse), *_phrases(text, purse)]
+    quantities = [*_compounds(text), *_numbers(text, purse), *_parts(text, purse), *_phrases(text, purse)]
     finite = sorted(
-        (one for one in found if math.isfinite(one.amount)), key=lambda one: (one.start, -one.end)
+        (quantity for quantity in quantities if math.isfinite(quantity.amount)),
+        key=lambda quantity: (quantity.start, -quantity.end),
     )
-    whole = _joined_units(text, list(_with_units_of_ranges(text, without_overlaps(finite), purse)))
-    for one in _with_bounds_of_ranges(text, whole):
-        yield qualified(text, one)
+    joined = _joined_units(text, list(_with_units_of_ranges(text, without_overlaps(finite), purse)))
+    for quantity in _with_bounds_of_ranges(text, joined):
+        yield qualified(text, quantity)
 
 
 def _numbers(text: str, purse: Purse) -> Iterator[Value]:
@@ -197,7 +198,7 @@ def _step(match: re.Match[str]) -> float:
 
 
 def _zeros(amount: float, step: float) -> float:
-    """Half of the last place of a whole number that is no zero."""
+    """Half of the last non-zero place of a whole number."""
     if not math.isfinite(amount) or amount != round(amount) or abs(amount) < 10 or step < 0.5:
         return step
     digits = f"{abs(round(amount))}"
@@ -240,7 +241,7 @@ def _of_words_or_digits(written: str) -> float:
 
 
 def _fraction(written: str | None) -> float:
-    """What a sign, a ratio or words such as " and a half" add."""
+    """The amount that a sign, a ratio or words such as " and a half" add."""
     if not written:
         return 0.0
     plain = written.strip()
@@ -306,7 +307,7 @@ def _is_pronoun(text: str, match: re.Match[str]) -> bool:
 
 
 def _noun(text: str, end: int) -> str:
-    """What follows a number, in the singular: "25 working days" counts "working day"."""
+    """The noun after a number, in the singular: "25 working days" counts "working day"."""
     match = _COUNTED.match(text, end)
     words = [word for word in match.groups() if word] if match else []
     if words and words[0] in stop_words():
@@ -314,53 +315,68 @@ def _noun(text: str, end: int) -> str:
     return re.sub(r"(?<!s)s\Z", "", " ".join(word for word in words if word not in stop_words()))
 
 
-def _with_scales_of_ranges(text: str, found: list[Value]) -> Iterator[Value]:
-    for one, after in pairwise([*found, None]):
-        if one is not None:
-            factor = _scale_of_range(one, after) if after is not None and _joined(text, one, after) else 1.0
-            exact = one.precision.scaled(factor, one.precision.factor)
-            yield replace(one, amount=one.amount * factor, precision=exact)
+def _with_scales_of_ranges(text: str, quantities: list[Value]) -> Iterator[Value]:
+    for quantity, after in pairwise([*quantities, None]):
+        if quantity is not None:
+            factor = (
+                _scale_of_range(quantity, after)
+                if after is not None and _joined(text, quantity, after)
+                else 1.0
+            )
+            exact = quantity.precision.scaled(factor, quantity.precision.factor)
+            yield replace(quantity, amount=quantity.amount * factor, precision=exact)
 
 
-def _with_bounds_of_ranges(text: str, found: list[Value]) -> list[Value]:
-    """The same with the ends of "10 to 20 days" as half lines: 15 days are within."""
-    ends = list(found)
-    for k, (one, other) in enumerate(pairwise(found)):
-        joint = text[one.end : other.start].strip().lower()
-        if joint not in ("or", "x", "\u00d7") and one.amount < other.amount and _joined(text, one, other):
+def _with_bounds_of_ranges(text: str, quantities: list[Value]) -> list[Value]:
+    """Return the quantities with the ends of "10 to 20 days" as half lines: 15 days are within."""
+    ends = list(quantities)
+    for k, (first, second) in enumerate(pairwise(quantities)):
+        joint = text[first.end : second.start].strip().lower()
+        if (
+            joint not in ("or", "x", "\u00d7")
+            and first.amount < second.amount
+            and _joined(text, first, second)
+        ):
             ends[k] = replace(ends[k], precision=replace(ends[k].precision, bound="least"))
-            ends[k + 1] = replace(other, precision=replace(other.precision, bound="most"))
+            ends[k + 1] = replace(second, precision=replace(second.precision, bound="most"))
     return ends
 
 
-def _with_units_of_ranges(text: str, found: list[Value], purse: Purse) -> Iterator[Value]:
-    for k, one in enumerate(_with_scales_of_ranges(text, found)):
-        before, after = found[k - 1] if k else None, found[k + 1] if k + 1 < len(found) else None
-        if after is not None and after.unit and not one.unit and _joined(text, one, after):
+def _with_units_of_ranges(text: str, quantities: list[Value], purse: Purse) -> Iterator[Value]:
+    for k, quantity in enumerate(_with_scales_of_ranges(text, quantities)):
+        before, after = (
+            quantities[k - 1] if k else None,
+            quantities[k + 1] if k + 1 < len(quantities) else None,
+        )
+        if after is not None and after.unit and not quantity.unit and _joined(text, quantity, after):
             unit = _NUMBER.match(after.text)
-            amount, name, factor = in_base_unit(one.amount, (unit and unit["unit"]) or "", purse)
-            exact = one.precision.scaled(factor, factor)
-            yield replace(one, amount=amount, unit=name or after.unit, noun="", precision=exact)
-        elif before is not None and _has_sign(before) and not one.unit and _joined(text, before, one):
-            yield replace(one, unit=before.unit, noun="")
+            amount, name, factor = in_base_unit(quantity.amount, (unit and unit["unit"]) or "", purse)
+            precision = quantity.precision.scaled(factor, factor)
+            yield replace(quantity, amount=amount, unit=name or after.unit, noun="", precision=precision)
+        elif (
+            before is not None and _has_sign(before) and not quantity.unit and _joined(text, before, quantity)
+        ):
+            yield replace(quantity, unit=before.unit, noun="")
         else:
-            yield one
+            yield quantity
 
 
-def _scale_of_range(one: Value, after: Value) -> float:
+def _scale_of_range(quantity: Value, after: Value) -> float:
     """A million in "3 to 4 million", 1 in "900 to 1 million"."""
     scale = _LAST_SCALE.search(after.text)
-    if scale is None or _LAST_SCALE.search(one.text):
+    if scale is None or _LAST_SCALE.search(quantity.text):
         return 1.0
     factor = SCALES[scale[0].casefold()]
-    return factor if one.amount * factor < after.amount else 1.0
+    return factor if quantity.amount * factor < after.amount else 1.0
 
 
-def _joined(text: str, one: Value, other: Value) -> bool:
+def _joined(text: str, first: Value, second: Value) -> bool:
     """Whether only "to", a dash or the like stands between; an "and" needs "between" before."""
-    if other.start - one.end > 5 or not (match := _RANGE.fullmatch(text, one.end, other.start)):
+    if second.start - first.end > 5 or not (match := _RANGE.fullmatch(text, first.end, second.start)):
         return False
-    return match[0].strip().lower() != "and" or text[max(one.start - 8, 0) : one.start].lower() == "between "
+    return (
+        match[0].strip().lower() != "and" or text[max(first.start - 8, 0) : first.start].lower() == "between "
+    )
 
 
 def _has_sign(value: Value) -> bool:
@@ -386,34 +402,42 @@ def _compounds(text: str) -> Iterator[Value]:
         yield Value("quantity", *match.span(), match[0], amount, "second", precision=Precision(30, 30, 3, 60))
 
 
-def _joined_units(text: str, found: list[Value]) -> list[Value]:
-    """The same with "1 hour 30 minutes" as one: a part of the unit before it follows."""
+def _joined_units(text: str, quantities: list[Value]) -> list[Value]:
+    """Join "1 hour 30 minutes" into one quantity: a smaller unit follows a larger one."""
     joined: list[Value] = []
-    for one in found:
+    for quantity in quantities:
         before = joined[-1] if joined else None
-        if before is not None and _is_part(text, before, one):
+        if before is not None and _is_part(text, before, quantity):
             start = before.start
             joined[-1] = replace(
                 before,
-                end=one.end,
-                text=text[start : one.end],
-                amount=before.amount + (one.amount if one.unit else one.amount / 100),
-                precision=replace(one.precision, digits=before.precision.digits + one.precision.digits),
+                end=quantity.end,
+                text=text[start : quantity.end],
+                amount=before.amount + (quantity.amount if quantity.unit else quantity.amount / 100),
+                precision=replace(
+                    quantity.precision, digits=before.precision.digits + quantity.precision.digits
+                ),
             )
         else:
-            joined.append(one)
+            joined.append(quantity)
     return joined
 
 
-def _is_part(text: str, one: Value, other: Value) -> bool:
+def _is_part(text: str, first: Value, second: Value) -> bool:
     """Whether a second quantity is less than one unit of the first, and joined to it."""
-    if one.unit in CURRENCIES and not other.unit:  # "twelve pounds fifty"
-        after = re.match(r"\s*(?:[.,;:!?)]|$|(?:a|an|per|each|for|in)\b)", text[other.end : other.end + 8])
-        whole = one.amount.is_integer() and other.precision.step == 0.5
-        return text[one.end : other.start] == " " and whole and 10 <= other.amount < 100 and bool(after)
-    if one.unit != other.unit or one.unit in ("", "%", "points", "ordinal", "kelvin") or other.amount <= 0:
+    if first.unit in CURRENCIES and not second.unit:  # "twelve pounds fifty"
+        after = re.match(r"\s*(?:[.,;:!?)]|$|(?:a|an|per|each|for|in)\b)", text[second.end : second.end + 8])
+        is_integer = first.amount.is_integer() and second.precision.step == 0.5
+        return (
+            text[first.end : second.start] == " " and is_integer and 10 <= second.amount < 100 and bool(after)
+        )
+    if (
+        first.unit != second.unit
+        or first.unit in ("", "%", "points", "ordinal", "kelvin")
+        or second.amount <= 0
+    ):
         return False
-    if other.end - one.start > 60 or not _JOINT.fullmatch(text, one.end, other.start):
+    if second.end - first.start > 60 or not _JOINT.fullmatch(text, first.end, second.start):
         return False
-    first, second = one.precision.factor, other.precision.factor
-    return second < first and other.amount < first and not text[one.start : one.end].startswith("half")
+    unit, part_unit = first.precision.factor, second.precision.factor
+    return part_unit < unit and second.amount < unit and not text[first.start : first.end].startswith("half")

@@ -14,7 +14,7 @@ Stating = Literal["a claim", "an aside", "nothing"]
 HEADING = 6
 """Words of a heading, at most."""
 LONG = 300
-"""Characters from which a sentence is no courtesy, whatever it says."""
+"""A sentence of at least so many characters is not a courtesy, whatever it says."""
 
 _MARKER = re.compile(
     r"\s*(?:[-*+>\u2022\u2013\u25cf\u25aa][^\S\n]+|\(?(?:\d{1,3}|[A-Za-z](?!\.\s+[A-Z]\.))[.)](?:\s+|\Z)|#{1,6}\s+)"
@@ -80,8 +80,8 @@ _LINE_END = re.compile("[\n\r\v\f\x85\u2028\u2029]")
 
 def without_marker(text: str) -> int:
     """How many characters stand before what an item of a list or a heading says."""
-    found = _MARKER.match(text)
-    return found.end() if found else 0
+    marker = _MARKER.match(text)
+    return marker.end() if marker else 0
 
 
 def states_nothing(text: str, values: Sequence[Value]) -> bool:
@@ -102,7 +102,7 @@ def states_nothing(text: str, values: Sequence[Value]) -> bool:
 
 
 def stating(text: str, *, followed: bool = False) -> Stating:
-    """What a sentence of a response states; `followed` says whether a line with a claim comes after it.
+    """Classify a sentence of a response; `followed` says whether a line with a claim comes after it.
 
     "nothing": signs without a word, a greeting, a marked heading of a few words, the number of a source. "an
     aside": a question, an offer, a lead-in, which can hold a claim and seldom does. That the passages tell
@@ -137,7 +137,7 @@ def _is_courtesy(words: Sequence[str]) -> bool:
 
 
 def stating_of(text: str, sentences: Sequence[tuple[int, int]]) -> list[Stating]:
-    """The same of each of a text's sentences, which are at these places (start, end)."""
+    """Classify each sentence of a text, given as (start, end) characters."""
     following = [*(start for start, _ in sentences[1:]), len(text)][: len(sentences)]
     lines = [
         (text[start:end], ends_line(text[end:after]))
@@ -155,15 +155,15 @@ def ends_line(gap: str) -> bool:
 def followed_in(lines: Sequence[tuple[str, bool]]) -> list[bool]:
     """Of sentences, each with whether it ends its line: whether a line with a claim comes after it, so that
     it may be a heading."""
-    found, claimed = list[bool](), False
+    flags, claimed = list[bool](), False
     for line, ends in reversed(lines):
-        found.append(ends and claimed)
+        flags.append(ends and claimed)
         claimed = claimed or stating(line) == "a claim"
-    return found[::-1]
+    return flags[::-1]
 
 
 def is_heading(text: str, values: Sequence[Value], *, followed: bool) -> bool:
-    """Whether a line that is no item of a list only names what the lines after it are about."""
+    """Whether a line outside of a list only names the topic of the lines after it."""
     if any(value.kind in _NUMBERS for value in values):
         return False
     plain = text.strip()

@@ -155,13 +155,13 @@ _NO_RATIO_SCALE = ("decibel", "degree")
 
 
 def dimension(unit: str) -> str:
-    """What a base unit measures."""
+    """Return the dimension of a base unit."""
     return DIMENSIONS.get(unit, unit)
 
 
 @dataclass(frozen=True, slots=True)
 class Purse:
-    """What a text means by "pounds" (money, or a weight), and of which currency its cents are."""
+    """The meaning of "pounds" in a text (money, or a weight), and the currency of its cents."""
 
     sterling: bool = False
     cents: str = "USD"

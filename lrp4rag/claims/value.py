@@ -13,7 +13,7 @@ Key = tuple[str | int | None, ...]
 Bound = Literal["", "least", "most"]
 """Of "at least", "more than" and of "at most", "up to": a half line, not an amount."""
 Kind = Literal["quantity", "date", "time", "period", "name", "polarity", "reference", "absence"]
-"""What is compared with what: a value contradicts values of its own kind only.
+"""Kinds of values: a value contradicts values of its own kind only.
 
 * `quantity`: a number with what it counts or measures; money, percentages and durations too.
 * `date`, `time`: of a calendar or a clock. `period`: how often ("per month", "weekly").
@@ -27,16 +27,16 @@ ROUNDED, EXACT = 0.05, 0.02
 """Relative difference up to which an amount rounds one with more decimals, or one with more digits before
 its zeros: 61 m and 61.4 m, 5 million and 4.98 million."""
 HEDGED, FREELY = 0.05, 0.1
-"""The same with "about" or "nearly", whatever is written, and as far as the zeros of the amount reach."""
+"""Tolerances with "about" or "nearly": for any amount, and as far as the zeros of the amount reach."""
 CONVERTED, ZEROS = 0.01, 0.03
-"""The same of two units of measure: 8 km and 5 miles, 61.4 m and 200 feet."""
+"""Tolerances between two units of measure: 8 km and 5 miles, 61.4 m and 200 feet."""
 WORDS, FEW = 0.125, 20.0
-"""The same of "about an hour" and "nearly half", and up to which count "about" means one more or less."""
+"""Tolerance of "about an hour" and "nearly half", and the count up to which "about" means one more or less."""
 NEAR = 1.5
 """Times by which a source may be more than what a claim has with "more than": nobody says "at least 8 hours"
 of 7 days."""
 SAME_MONTHS = 0.035
-"""The same of durations in months or years and in days: 6 months, 180 days."""
+"""Tolerance between durations in months or years and in days: 6 months, 180 days."""
 DEGREES = 0.6
 """Kelvins between temperatures in Celsius and in Fahrenheit that agree."""
 WORKDAYS, WEEKEND = 7, 8
@@ -50,7 +50,7 @@ class Precision:
     """How exactly a quantity is written, in its base unit.
 
     * `step`: half of its last written place: 0.5 m of "61 m", 500,000 of "5 million".
-    * `zeros`: half of its last place that is no zero before the decimal point: 50 of "1,300".
+    * `zeros`: half of its last non-zero place before the decimal point: 50 of "1,300".
     * `digits`: how many significant digits are written; `factor`: base units to the unit it is written in.
     * `bound`, `hedged`: "at least" or "up to", and "about", before or behind it;
       `loss`: a "loss of" it may have a minus elsewhere.
@@ -70,7 +70,7 @@ class Precision:
         return cls(room * factor, room * factor, 1, factor)
 
     def scaled(self, by: float, factor: float) -> Precision:
-        """The same of an amount that is so many times as large, written in a unit of that `factor`."""
+        """Return the precision of an amount `by` times as large, written in a unit of that `factor`."""
         return replace(self, step=self.step * by, zeros=self.zeros * by, factor=factor)
 
 
@@ -82,9 +82,9 @@ class Value:
     * `unit`: of a quantity, its base unit ("second", "meter", "EUR", "%"; "" for a plain count). Of other
       kinds, a class within which values are compared: "weekday", "decade", "code", or the family of a
       polarity word.
-    * `noun`: what a plain count counts ("working day"), where it can be told.
+    * `noun`: the noun of a plain count ("working day"), where the text has one.
     * `key`: the normal form of anything else: (year, month, day, weekday) of a date, words of a name, minutes
-      of a time (and 12 where the clock's half of the day is not told).
+      of a time (and 12 where the text does not say which half of the day).
     * `precision`: of a quantity, how exactly it is written.
     """
 
@@ -99,15 +99,15 @@ class Value:
     precision: Precision = Precision()
 
     def shifted(self, by: int) -> Value:
-        """The same, of a text that has `by` more characters before it."""
+        """Return the value `by` characters further on."""
         return replace(self, start=self.start + by, end=self.end + by)
 
 
-def comparable(one: Value, other: Value) -> bool:
+def comparable(first: Value, second: Value) -> bool:
     """Whether they could answer the same question: of one kind, and quantities of one dimension."""
-    if one.kind == "date" == other.kind:
-        return _calendar(one.unit) == _calendar(other.unit)
-    return one.kind == other.kind and dimension(one.unit) == dimension(other.unit)
+    if first.kind == "date" == second.kind:
+        return _calendar(first.unit) == _calendar(second.unit)
+    return first.kind == second.kind and dimension(first.unit) == dimension(second.unit)
 
 
 def _calendar(unit: str) -> str:
@@ -158,49 +158,53 @@ def close(claim: Value, source: Value) -> bool:
     apart, size = abs(claim.amount - source.amount), max(abs(claim.amount), abs(source.amount))
     if apart <= _SMALL * size:
         return True
-    own, other = claim.precision, source.precision
+    precision, source_precision = claim.precision, source.precision
     if claim.amount * source.amount < 0:
-        if not (own.loss or other.loss):
+        if not (precision.loss or source_precision.loss):
             return False
         apart = abs(abs(claim.amount) - abs(source.amount))
-    room = min(own.step, ROUNDED * size)
-    if other.digits > own.digits + 1:
-        room = max(room, min(own.zeros, EXACT * size))
-    if own.hedged or other.hedged:
-        room = max(room, HEDGED * size, min(own.zeros, FREELY * size))
-        if own.digits == 1 and own.step < _SMALL**0.5 * own.factor:  # "about an hour", "nearly half"
+    room = min(precision.step, ROUNDED * size)
+    if source_precision.digits > precision.digits + 1:
+        room = max(room, min(precision.zeros, EXACT * size))
+    if precision.hedged or source_precision.hedged:
+        room = max(room, HEDGED * size, min(precision.zeros, FREELY * size))
+        if (
+            precision.digits == 1 and precision.step < _SMALL**0.5 * precision.factor
+        ):  # "about an hour", "nearly half"
             room = max(room, WORDS * size)
-        elif own.step == 0.5 and size <= FEW:
+        elif precision.step == 0.5 and size <= FEW:
             room = max(room, 1.0)
-    if own.factor != other.factor:
-        room = max(room, CONVERTED * size, min(max(own.zeros, other.zeros), ZEROS * size))
-        if claim.unit == "second" and (own.factor > 28 * _DAY) != (other.factor > 28 * _DAY):
+    if precision.factor != source_precision.factor:
+        room = max(room, CONVERTED * size, min(max(precision.zeros, source_precision.zeros), ZEROS * size))
+        if claim.unit == "second" and (precision.factor > 28 * _DAY) != (source_precision.factor > 28 * _DAY):
             room = max(room, SAME_MONTHS * size)
     if claim.unit == "kelvin":  # zero is no zero there
-        room = max(own.step, DEGREES * (own.factor != other.factor), 1.5 * own.hedged)
+        room = max(
+            precision.step, DEGREES * (precision.factor != source_precision.factor), 1.5 * precision.hedged
+        )
     return apart <= room * (1 + 1e-9)
 
 
 def without_overlaps(values: Iterable[Value]) -> list[Value]:
-    """Those that share no character with one that comes before them in `values`; linear in the text."""
+    """Return the values that share no character with an earlier one of `values`; linear in the text."""
     taken = bytearray()
     kept = []
-    for one in values:
-        taken.extend(bytes(max(one.end - len(taken), 0)))
-        if taken.find(1, one.start, one.end) < 0:
-            taken[one.start : one.end] = b"\1" * (one.end - one.start)
-            kept.append(one)
+    for value in values:
+        taken.extend(bytes(max(value.end - len(taken), 0)))
+        if taken.find(1, value.start, value.end) < 0:
+            taken[value.start : value.end] = b"\1" * (value.end - value.start)
+            kept.append(value)
     return kept
 
 
-def _same_date(one: Value, other: Value) -> bool:
+def _same_date(first: Value, second: Value) -> bool:
     """All parts that both have are equal, and there is such a part; a year lies in its decade and century."""
-    if one.unit == "weekday":
-        return bool(_days(one.key) & _days(other.key))
-    span = max(_YEARS.get(one.unit, 1), _YEARS.get(other.unit, 1))
-    both = [(a, b) for a, b in zip(one.key, other.key, strict=True) if a is not None and b is not None]
+    if first.unit == "weekday":
+        return bool(_days(first.key) & _days(second.key))
+    span = max(_YEARS.get(first.unit, 1), _YEARS.get(second.unit, 1))
+    both = [(a, b) for a, b in zip(first.key, second.key, strict=True) if a is not None and b is not None]
     if span > 1:
-        years = one.key[0], other.key[0]
+        years = first.key[0], second.key[0]
         return (
             isinstance(years[0], int) and isinstance(years[1], int) and years[0] // span == years[1] // span
         )
@@ -216,15 +220,15 @@ def _days(key: Key) -> frozenset[int]:
 _YEARS = {"decade": 10, "century": 100}
 
 
-def _same_time(one: Key, other: Key) -> bool:
-    """The same minute, of half a day where one does not tell which half."""
-    first, second = int(one[0] or 0), int(other[0] or 0)
-    return first == second or (len(one + other) > 2 and (first - second) % 720 == 0)
+def _same_time(key: Key, other_key: Key) -> bool:
+    """Whether two times are the same minute, of half a day where either leaves the half open."""
+    first, second = int(key[0] or 0), int(other_key[0] or 0)
+    return first == second or (len(key + other_key) > 2 and (first - second) % 720 == 0)
 
 
-def _same_name(one: Key, other: Key) -> bool:
+def _same_name(first: Key, second: Key) -> bool:
     """One has all the words of the other, or is its initials."""
-    if set(one) <= set(other) or set(other) <= set(one):
+    if set(first) <= set(second) or set(second) <= set(first):
         return True
-    fewer, more = sorted((one, other), key=len)
+    fewer, more = sorted((first, second), key=len)
     return len(fewer) == 1 and str(fewer[0]) == "".join(str(word)[:1] for word in more)

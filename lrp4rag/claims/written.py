@@ -14,13 +14,13 @@ DIGITS = re.compile(r"\d[\d,\u202f]*(?:\.\d+)?")
 NUMBER_WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(SMALL_NUMBERS)})\b(?![ -](?:{_ONES})\b)", re.IGNORECASE)
 
 
-def as_written(value: Value, other: Value) -> str | None:
-    """`value`'s text with the number of `other`, in digits or words as before; None where that fails."""
-    number = DIGITS.search(other.text) or NUMBER_WORD.search(other.text)
-    own = DIGITS.search(value.text) or NUMBER_WORD.search(value.text)
-    if number is None or own is None or number[0].lower() == own[0].lower():
+def as_written(value: Value, rival: Value) -> str | None:
+    """`value`'s text with the number of `rival`, in digits or words as before; None where that fails."""
+    number = DIGITS.search(rival.text) or NUMBER_WORD.search(rival.text)
+    written = DIGITS.search(value.text) or NUMBER_WORD.search(value.text)
+    if number is None or written is None or number[0].lower() == written[0].lower():
         return None
-    return value.text[: own.start()] + cased(number[0], own[0]) + value.text[own.end() :]
+    return value.text[: written.start()] + cased(number[0], written[0]) + value.text[written.end() :]
 
 
 def cased(text: str, like: str) -> str:
