@@ -89,7 +89,7 @@ def serve(
         from lrp4rag.guard.cluster.serving import serving
         from lrp4rag.guard.service.access import new_token as make_token
         from lrp4rag.guard.service.app import create_app
-        from lrp4rag.guard.service.listening import bind, listen
+        from lrp4rag.guard.service.server import bind, listen
         from lrp4rag.guard.service.settings import Settings
         from lrp4rag.guard.service.state import load_detector
     except ImportError as error:

@@ -20,9 +20,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from lrp4rag.guard.cluster.replica import plain_scope
 from lrp4rag.guard.service import chat, metrics, problems
-from lrp4rag.guard.service.access import Access
-from lrp4rag.guard.service.door import CLIENT, Known, Limited
+from lrp4rag.guard.service.access import CLIENT, Access, AuthMiddleware
 from lrp4rag.guard.service.problems import Problem
+from lrp4rag.guard.service.requests import BodyLimitMiddleware
 from lrp4rag.guard.service.settings import Settings
 
 LOG = logging.getLogger("lrp4rag.service")
@@ -40,7 +40,7 @@ Told = Callable[[], Awaitable[Mapping[str, list[Metric]]]]
 
 @dataclass(frozen=True)
 class Door:
-    """What `Known` needs of a server."""
+    """What `AuthMiddleware` needs of a server."""
 
     access: Access
 
@@ -56,8 +56,8 @@ def create_door(
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False, lifespan=lifespan)
     access = Access(settings.tokens, settings.per_minute, settings.most_answers)
     app.state.server = Door(access)
-    app.add_middleware(Known)
-    app.add_middleware(Limited, largest=settings.largest_request)
+    app.add_middleware(AuthMiddleware)
+    app.add_middleware(BodyLimitMiddleware, largest=settings.largest_request)
     problems.register(app)
 
     @app.get("/healthz")

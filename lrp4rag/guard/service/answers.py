@@ -16,13 +16,10 @@ from lrp4rag.guard.policy import Assessment, GuardedAnswer
 from lrp4rag.guard.policy.answer import DecidedSentence, Part, Pending
 from lrp4rag.guard.policy.decide import Decided
 from lrp4rag.guard.service import metrics
-from lrp4rag.guard.service.access import Access
-from lrp4rag.guard.service.labels import labels
 from lrp4rag.guard.service.models import Decision
-from lrp4rag.guard.service.owner import Owner
 from lrp4rag.guard.service.problems import Problem
-from lrp4rag.guard.service.recording import Recorder, counted, evidence_of, new_id, results_of, texts_of
-from lrp4rag.guard.service.settings import Settings
+from lrp4rag.guard.service.recording import counted, evidence_of, labels, new_id, results_of, texts_of
+from lrp4rag.guard.service.state import State
 from lrp4rag.guard.service.upstream import Delta
 from lrp4rag.judge import Detector
 from lrp4rag.streaming import ReadingAlong
@@ -53,13 +50,10 @@ class JudgedAnswer:
     upstream's; they, `decision` and `assessment` are known once `parts` has ended.
     """
 
-    owner: Owner
-    recorder: Recorder
-    access: Access
-    settings: Settings
+    server: State
     example: Example
-    language: str
     by: str
+    language: str = "en"
     topic: str | None = None
     id: str = field(default_factory=new_id)
     finish_reason: str | None = None
@@ -71,13 +65,13 @@ class JudgedAnswer:
     async def parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[RecordedPart]:
         """Raises a problem where the reader has no time for it or the upstream fails, and what the audit log
         raises where it cannot be written. What was not judged by then does not leave."""
-        with self.access.answering(self.by):
+        with self.server.access.answering(self.by):
             async with aclosing(self._parts(deltas)) as parts:
                 async for part in parts:
                     yield part
 
     async def _parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[RecordedPart]:
-        policy, example = self.settings.policy, self.example
+        policy, example = self.server.settings.policy, self.example
         answer = await run_in_threadpool(GuardedAnswer, policy, example.question, example.sources)
         if answer.unfit is not None:  # the upstream is not asked
             metrics.took("checks", "answer", answer.unfit.checked.took)
@@ -87,7 +81,7 @@ class JudgedAnswer:
             yield RecordedPart(answer.conclude(answer.unfit), self.decision)
             return
         with metrics.missing("answer"):
-            answer.begin(await self.owner.run(self._read_prompt, self.settings.seconds))
+            answer.begin(await self.server.worker.run(self._read_prompt, self.server.settings.seconds))
         try:
             async with aclosing(self._sentences(answer, deltas)) as parts:
                 async for part in parts:
@@ -114,7 +108,7 @@ class JudgedAnswer:
         self, answer: GuardedAnswer, deltas: AsyncGenerator[Delta]
     ) -> AsyncGenerator[RecordedPart]:
         started = time.monotonic()
-        until, silent = started + self.settings.answer_seconds, True
+        until, silent = started + self.server.settings.answer_seconds, True
         delta: Delta | None = Delta()
         async with aclosing(deltas):
             while delta is not None:
@@ -138,7 +132,7 @@ class JudgedAnswer:
         self.finish_reason = delta.finish_reason or self.finish_reason
         self.usage = delta.usage or self.usage
         self.refused = self.refused or delta.refusal
-        if len(answer.text) + len(delta.content) > self.settings.longest_answer:
+        if len(answer.text) + len(delta.content) > self.server.settings.longest_answer:
             raise Problem(502, "The upstream failed", "its answer is longer than is allowed")
         answer.write(delta.content)
 
@@ -155,12 +149,12 @@ class JudgedAnswer:
             return sentence
 
         try:
-            sentence = await self.owner.run(job, self.settings.seconds, admitted=True)
+            sentence = await self.server.worker.run(job, self.server.settings.seconds, admitted=True)
         except Exception:  # whatever fails is no clean verdict
             sentence = answer.unavailable(due)
             metrics.missed("sentence")
         judged = sentence.judged
-        decision = await self.recorder.decide(
+        decision = await self.server.recorder.decide(
             "sentence",
             sentence.decided.action,
             sentence.decided.reason,
@@ -182,7 +176,7 @@ class JudgedAnswer:
             return answer.assess(detector.card.threshold)
 
         try:
-            assessment = await self.owner.run(job, self.settings.seconds, admitted=True)
+            assessment = await self.server.worker.run(job, self.server.settings.seconds, admitted=True)
         except Exception:  # whatever fails is no clean verdict
             metrics.missed("answer")
             return await run_in_threadpool(answer.assess_unjudged)
@@ -194,9 +188,9 @@ class JudgedAnswer:
     async def _finish(self, answer: GuardedAnswer, assessment: Assessment | None) -> None:
         """Record the answer as a whole; without an assessment it is unavailable."""
         self.assessment = assessment
-        unavailable = Decided(self.settings.policy.unavailable, "unavailable", "unavailable")
+        unavailable = Decided(self.server.settings.policy.unavailable, "unavailable", "unavailable")
         decided = unavailable if assessment is None else assessment.decided
-        self.decision = await self.recorder.decide(
+        self.decision = await self.server.recorder.decide(
             "answer",
             decided.action,
             decided.reason,
@@ -205,22 +199,22 @@ class JudgedAnswer:
             answer=self.id,
             sentences=dict(answer.actions),
             **labels(
-                self.settings,
+                self.server.settings,
                 self.example.sources,
                 answer.text,
                 sentences=answer.actions.total(),
                 topic=self.topic,
-                generator=self.settings.model or self.example.generator,
+                generator=self.server.settings.model or self.example.generator,
             ),
             **results_of(assessment),
-            threshold=self.owner.detector.card.threshold,
+            threshold=self.server.worker.detector.card.threshold,
             abstained=answer.abstained,
             finish_reason=self.finish_reason,
             evidence=evidence_of(
                 [one for one in answer.judged if one.sentence is not None],
                 [span for one in answer.judged for span in one.spans],
             ),
-            texts=texts_of(self.example, answer.text),
+            texts=texts_of(self.example.question, self.example.passages, answer.text),
         )
 
 

@@ -8,15 +8,21 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
+from fastapi import APIRouter, Request
+from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 
 from lrp4rag.example import Example
+from lrp4rag.guard.service.access import Client
 from lrp4rag.guard.service.answers import JudgedAnswer, RecordedPart
 from lrp4rag.guard.service.models import Extension, example_of
 from lrp4rag.guard.service.passages import Found, Template, passages_in, text_of
 from lrp4rag.guard.service.problems import Problem, as_problem
+from lrp4rag.guard.service.requests import StrictRoute, json_of, unless_gone
+from lrp4rag.guard.service.state import Server
 from lrp4rag.util.types import first_fault
 
+ROUTES = APIRouter(route_class=StrictRoute)
 EXTENSION = "lrp4rag"
 DONE = "data: [DONE]\n\n"
 """The last event of a stream that is whole."""
@@ -59,6 +65,57 @@ TOOLS = (
     "a call of a tool is no text that can be judged; let the model call tools elsewhere, and ask for the "
     'answer here, with their results among the messages and tool_choice "none"'
 )
+
+
+@ROUTES.post("/v1/chat/completions", tags=["chat"], response_model=None, openapi_extra=REQUEST)
+async def completions(request: Request, server: Server, client: Client) -> dict[str, Any] | StreamingResponse:
+    """OpenAI's chat completions, through the upstream: each sentence is held until it is judged.
+
+    Passages come in the field `lrp4rag`: `{"passages": ["…"]}`, as `documents`, in a message where the
+    server's template says, or as results of tools. Decisions are under `lrp4rag` in the reply; in a
+    stream, in each chunk.
+    """
+    if server.upstream is None:
+        raise Problem(501, "No upstream", "start the server with an upstream, or with --demo")
+    body, extension, example = parse(await json_of(request), server.settings.written)
+    answer = JudgedAnswer(server, example, client, extension.language, extension.topic)
+    model = str(server.settings.model or body.get("model") or "lrp4rag")
+    parts = answer.parts(server.upstream.answer(body, example))
+    if not body.get("stream"):
+        return completion(answer, await unless_gone(request, _all(parts)), model)
+    # The first part is awaited: until then, an error has a status of its own.
+    first = await unless_gone(request, _first(parts))
+
+    async def every() -> AsyncGenerator[RecordedPart]:
+        async with aclosing(parts):
+            if first is not None:
+                yield first
+            async for part in parts:
+                yield part
+
+    options = body.get("stream_options") or {}
+    usage = isinstance(options, dict) and bool(options.get("include_usage"))
+    return StreamingResponse(events(answer, every(), model, usage=usage), media_type="text/event-stream")
+
+
+async def _all(parts: AsyncGenerator[RecordedPart]) -> list[RecordedPart]:
+    async with aclosing(parts):
+        return [part async for part in parts]
+
+
+async def _first(parts: AsyncGenerator[RecordedPart]) -> RecordedPart | None:
+    try:
+        return await anext(parts, None)
+    except BaseException:
+        await parts.aclose()
+        raise
+
+
+@ROUTES.get("/v1/models", tags=["chat"])
+async def models(server: Server, client: Client) -> dict[str, Any]:
+    """The upstream's models."""
+    names = [] if server.upstream is None else await server.upstream.models()
+    return {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
 
 
 def parse(body: Any, template: Template | None = None) -> tuple[dict[str, Any], Extension, Example]:

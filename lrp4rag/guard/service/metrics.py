@@ -1,4 +1,4 @@
-"""What `/metrics` counts: every stage of the server counts here, and labels have values of fixed sets only.
+"""The metrics of `/metrics`, which every stage of the server updates; labels have values of fixed sets only.
 
 Decisions are counted as the audit log has them, so that both tell the same. No label holds text or an id.
 """
@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import product
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -82,64 +82,62 @@ LABELS: dict[str, tuple[str, ...]] = {
 
 _SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2.5, 5, 10, 30)
 _SHARES = (0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1)
-_LISTED: list[tuple[str, str, tuple[str, ...], str]] = []
-_M = TypeVar("_M", Counter, Gauge, Histogram)
+_OURS: dict[str, Any] = {"namespace": "lrp4rag", "registry": REGISTRY}
 
-
-def _made(kind: type[_M], name: str, words: str, *labels: str, **more: Any) -> _M:
-    """A metric, listed for the documentation."""
-    suffix = "_total" if kind is Counter else ""
-    _LISTED.append((f"lrp4rag_{name}{suffix}", kind.__name__.lower(), labels, words))
-    return kind(f"lrp4rag_{name}", words, labels, registry=REGISTRY, **more)
-
-
-DECISIONS = _made(
-    Counter,
+DECISIONS = Counter(
     "decisions",
     "Decisions. Withheld is what has the action withhold or escalate.",
-    "kind", "action", "reason",
-)  # fmt: skip
-FAITHFULNESS = _made(
-    Histogram, "faithfulness", "Share of an answer's sentences that are grounded.", "kind", buckets=_SHARES
+    ("kind", "action", "reason"),
+    **_OURS,
 )
-FACT_SCORE = _made(
-    Histogram, "fact_score", "Share of an answer's facts that are grounded.", "kind", buckets=_SHARES
+FAITHFULNESS = Histogram(
+    "faithfulness",
+    "Share of an answer's sentences that are grounded.",
+    ("kind",),
+    buckets=_SHARES,
+    **_OURS,
 )
-FOUND = _made(Counter, "findings", "What checks found.", "kind", "check", "finding")
-ABSTAINED = _made(
-    Counter, "abstained", "What is unlike the training data, whatever the policy makes of it.", "kind"
+FACT_SCORE = Histogram(
+    "fact_score", "Share of an answer's facts that are grounded.", ("kind",), buckets=_SHARES, **_OURS
 )
-UNAVAILABLE = _made(
-    Counter, "unavailable", "Verdicts, checks and answers of the upstream that did not come.", "kind", "part"
+FOUND = Counter("findings", "What checks found.", ("kind", "check", "finding"), **_OURS)
+ABSTAINED = Counter(
+    "abstained", "What is unlike the training data, whatever the policy makes of it.", ("kind",), **_OURS
 )
-SAID = _made(
-    Counter,
+UNAVAILABLE = Counter(
+    "unavailable",
+    "Verdicts, checks and answers of the upstream that did not come.",
+    ("kind", "part"),
+    **_OURS,
+)
+SAID = Counter(
     "said",
     "What people said of answers. A correction says the opposite of the decision; it is open where one of "
     "the two leaves open whether the answer is grounded.",
-    "kind", "said", "correction",
-)  # fmt: skip
-SECONDS = _made(
-    Histogram,
+    ("kind", "said", "correction"),
+    **_OURS,
+)
+SECONDS = Histogram(
     "stage_seconds",
     "Seconds of a stage: reading (a streamed answer's prompt), verdict, checks, audit (a record is written), "
     "first token (the upstream's), held (a sentence that has ended), whole (a response, request to reply).",
-    "stage", "kind",
+    ("stage", "kind"),
     buckets=_SECONDS,
-)  # fmt: skip
-QUEUED = _made(Histogram, "queue_seconds", "Seconds that a job waits for the reader.", buckets=_SECONDS)
-WAITING = _made(Gauge, "waiting", "Jobs that wait for the reader, and the one that runs.")
-MOST_WAITING = _made(Gauge, "most_waiting", "How many may: the setting most_waiting.")
-QUEUE_REFUSED = _made(
-    Counter,
+    **_OURS,
+)
+QUEUED = Histogram("queue_seconds", "Seconds that a job waits for the reader.", buckets=_SECONDS, **_OURS)
+WAITING = Gauge("waiting", "Jobs that wait for the reader, and the one that runs.", **_OURS)
+MOST_WAITING = Gauge("most_waiting", "How many may: the setting most_waiting.", **_OURS)
+QUEUE_REFUSED = Counter(
     "queue_refused",
     "Jobs refused because the queue is full, or because they would be done too late.",
-    "why",
+    ("why",),
+    **_OURS,
 )
-REFUSED = _made(Counter, "refused", "Requests refused, by HTTP status.", "status")
-AUDIT_FAILURES = _made(Counter, "audit_failures", "Records that could not be written to the audit log.")
-REVIEWS_WAITING = _made(Gauge, "reviews_waiting", "Escalated answers that wait for a reviewer.")
-REPLICAS = _made(Gauge, "replicas", "Replicas that are there; one where the server has no others.")
+REFUSED = Counter("refused", "Requests refused, by HTTP status.", ("status",), **_OURS)
+AUDIT_FAILURES = Counter("audit_failures", "Records that could not be written to the audit log.", **_OURS)
+REVIEWS_WAITING = Gauge("reviews_waiting", "Escalated answers that wait for a reviewer.", **_OURS)
+REPLICAS = Gauge("replicas", "Replicas that are there; one where the server has no others.", **_OURS)
 REPLICAS.set(1)
 
 _TIMED = {(stage, kind): SECONDS.labels(stage, kind) for stage, kinds in STAGES.items() for kind in kinds}
@@ -290,14 +288,3 @@ def joined(replicas: Mapping[str, Iterable[Metric]]) -> bytes:
                 sample._replace(labels={**sample.labels, "replica": replica}) for sample in one.samples
             ]
     return exposition(found.values())
-
-
-def reference() -> str:
-    """All metrics, and the values of their labels, as Markdown tables for the documentation."""
-    rows = ["| metric | kind | labels | |", "|---|---|---|---|"]
-    for name, kind, labels, words in _LISTED:
-        rows.append(f"| `{name}` | {kind} | {', '.join(f'`{one}`' for one in labels)} | {words} |")
-    rows.append("| `lrp4rag_process_*` | gauge, counter | | The process: memory, processor, descriptors. |")
-    rows += ["", "| label | values |", "|---|---|"]
-    rows += [f"| `{label}` | {', '.join(values)} |" for label, values in LABELS.items()]
-    return "\n".join(rows) + "\n"

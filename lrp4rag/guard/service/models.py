@@ -106,6 +106,49 @@ class JudgeReply(BaseModel):
     verdict: dict[str, Any]
 
 
+class RetrievalRequest(BaseModel):
+    """A question, and the passages that were retrieved for it."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "question": "How long is parental leave?",
+                    "passages": [
+                        {
+                            "text": "Leave is 12 weeks.",
+                            "title": "Leave Policy",
+                            "version": "2.8",
+                            "score": 0.8,
+                        },
+                        {
+                            "text": "Leave is 16 weeks.",
+                            "title": "Leave Policy",
+                            "version": "3.1",
+                            "score": 0.9,
+                        },
+                    ],
+                }
+            ]
+        },
+    )
+
+    question: Text
+    passages: Passages
+    topic: Topic = None
+
+
+class RetrievalReply(BaseModel):
+    """Passages count from 1."""
+
+    decision: Decision
+    null: bool = Field(description="Whether nothing is fit to answer from.")
+    kept: list[int] = Field(description="The passages to answer from, in the order to use them.")
+    prompt_note: str = Field(description="For the prompt: what the kept passages say against each other.")
+    findings: list[dict[str, Any]]
+
+
 class Extension(BaseModel):
     """What a chat request brings beside OpenAI's fields, under "lrp4rag"."""
 

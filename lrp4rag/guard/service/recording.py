@@ -1,4 +1,4 @@
-"""`Recorder`: decisions as records of the audit log, written before the answer leaves."""
+"""`Recorder`: decisions as entries of the audit log, written before the answer leaves."""
 
 from __future__ import annotations
 
@@ -12,42 +12,38 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from lrp4rag.classifiers.verdict import Sentence, SuspectSpan
-from lrp4rag.example import Example
-from lrp4rag.guard.audit import AuditLog, Entry
+from lrp4rag.guard.audit import AuditLog
 from lrp4rag.guard.checks.check import Finding
 from lrp4rag.guard.policy import Action, Assessment, Policy, Reason
 from lrp4rag.guard.service import metrics
 from lrp4rag.guard.service.models import Decision
 from lrp4rag.guard.service.problems import Problem
 from lrp4rag.guard.service.reviews import KINDS, QUEUED, Queue
+from lrp4rag.guard.service.settings import Settings
 from lrp4rag.judge import Detector
 from lrp4rag.report.record import nearest_record
+from lrp4rag.source import Source
 from lrp4rag.streaming import JudgedPiece
 from lrp4rag.util.errors import LRP4RAGError
 
 LOG = logging.getLogger("lrp4rag.service")
 MOST_PLACES = 500
-"""Sentences, and contradicted values, of one answer that a record holds."""
+"""Sentences, and contradicted values, of one answer in an entry."""
+OTHER = "other"
+"""Recorded for a topic or a generator that the settings do not list."""
 
 
 def new_id() -> str:
-    """Of a decision or an answer: random, so that it tells nothing."""
+    """A random id of a decision or an answer, which tells nothing."""
     return secrets.token_hex(12)
 
 
-def texts_of(example: Example, response: str) -> dict[str, str]:
-    """What people and models wrote, by the names that it has in the log."""
-    passages = {f"passage {k}": text for k, text in enumerate(example.passages, start=1)}
-    return {"question": example.question, **passages, "response": response}
-
-
 class Recorder:
-    """Appends to the audit log what was decided, by which versions, under which policy."""
+    """Appends decisions to the audit `log`, with the versions that made them."""
 
     def __init__(self, log: AuditLog, detector: Detector, policy: Policy, *, keep_texts: bool) -> None:
-        self._log, self._policy, self._lock = log, policy, threading.Lock()
-        self._catching_up = threading.Lock()
-        self._keeps_texts = keep_texts
+        self.log, self._policy, self._keeps_texts = log, policy, keep_texts
+        self._appending, self._catching_up = threading.Lock(), threading.Lock()
         self._queue = Queue()
         self._catch_up()
         self.told: Callable[[Decision, Mapping[str, str]], None] | None = None
@@ -65,71 +61,43 @@ class Recorder:
         texts: Mapping[str, str] | None = None,
         **more: Any,
     ) -> Decision:
-        """Write a decision of a `kind`, made for the client `by`; `more` are scores and numbers, and only
-        `texts` hold what people wrote. It is on disk when this returns; raises a problem (503) where it
-        cannot be."""
-        made = Decision(id=new_id(), action=action, reason=reason, policy=self._policy.hash, rule=rule)
-        record = {
-            "id": made.id,
-            "kind": kind,
-            "action": action,
-            "reason": reason,
-            **({} if rule is None else {"rule": rule}),
-            "client": by,
-            **self._versions,
-            **more,
-        }
-        with metrics.timed("audit", kind):
-            await run_in_threadpool(self._append, record, dict(texts or {}))
+        """Write a decision made for the client `by`; `more` are scores and numbers, and only `texts` hold
+        what people wrote. It is on disk when this returns; raises a problem (503) where it cannot be."""
+        decision = Decision(id=new_id(), action=action, reason=reason, policy=self._policy.hash, rule=rule)
+        made = {"action": action, "reason": reason, **({} if rule is None else {"rule": rule})}
+        record = {"id": decision.id, "kind": kind, **made, "client": by, **self._versions, **more}
+        await self._append(kind, record, texts)
         metrics.decided(record)
         if self.told is not None and kind in KINDS and texts:
-            self.told(made, texts)
-        return made
+            self.told(decision, texts)
+        return decision
 
     async def note(
         self, kind: metrics.Note, *, by: str, texts: Mapping[str, str] | None = None, **more: Any
     ) -> str:
-        """Write what was said of a decision; the id of its record. Raises a problem as `decide` does."""
+        """Write what was said of a decision; the id of its entry. Raises a problem as `decide` does."""
         id = new_id()
-        record = {"id": id, "kind": kind, "client": by, **more}
-        with metrics.timed("audit", kind):
-            await run_in_threadpool(self._append, record, dict(texts or {}))
+        await self._append(kind, {"id": id, "kind": kind, "client": by, **more}, texts)
         return id
 
-    async def waiting(self) -> dict[str, Mapping[str, Any]]:
+    async def _append(
+        self, kind: metrics.Kind | metrics.Note, record: dict[str, Any], texts: Mapping[str, str] | None
+    ) -> None:
+        def append() -> None:
+            with self._appending:
+                self.log.append(record, dict(texts or {}) if self._keeps_texts else {})
+
+        try:
+            with metrics.timed("audit", kind):
+                await run_in_threadpool(append)
+        except Exception as error:  # no fault of the request, and the message may tell where the log is
+            metrics.audit_failed()
+            LOG.error("a decision could not be recorded: %s", type(error).__name__)
+            raise Problem(503, "Unavailable", "the decision could not be recorded") from None
+
+    def waiting(self) -> dict[str, Mapping[str, Any]]:
         """Escalated answers that wait for a reviewer, by their id, the oldest first: also those of other
         servers that write to this log. Where it cannot be read, those that were known before."""
-        return await run_in_threadpool(self._waiting)
-
-    async def texts(self, id: str) -> dict[str, str]:
-        """What people wrote, where it is kept."""
-        return await run_in_threadpool(self._log.texts, id)
-
-    async def questions(self, entries: Iterable[Entry]) -> dict[str, str]:
-        """What was asked, by the ids of entries, where it is kept."""
-        return await run_in_threadpool(self._log.texts_named, "question", entries)
-
-    async def find(self, id: str) -> Entry | None:
-        return await run_in_threadpool(self._log.get, id)
-
-    async def require_writable(self) -> None:
-        """Raises a problem (503) where no decision could be recorded now."""
-        try:
-            await run_in_threadpool(self._log.require_writable)
-        except Exception as error:  # its message may tell where the log is
-            LOG.error("the audit log cannot be written: %s", type(error).__name__)
-            raise Problem(503, "Unavailable", "the audit log cannot be written") from None
-
-    async def latest(self, *, before: int | None, limit: int) -> list[Entry]:
-        """The last decisions on answers, or the last before a sequence number, the newest first."""
-        return await run_in_threadpool(self._log.latest, KINDS, before=before, limit=limit)
-
-    @property
-    def known_waiting(self) -> int:
-        """How many `waiting` had last."""
-        return len(self._queue.waiting)
-
-    def _waiting(self) -> dict[str, Mapping[str, Any]]:
         with self._catching_up:
             try:
                 self._catch_up()
@@ -137,22 +105,67 @@ class Recorder:
                 LOG.error("the audit log could not be read: %s", type(error).__name__)
             return dict(self._queue.waiting)
 
+    @property
+    def known_waiting(self) -> int:
+        """How many `waiting` had last."""
+        return len(self._queue.waiting)
+
+    def require_writable(self) -> None:
+        """Raises a problem (503) where no decision could be recorded now."""
+        try:
+            self.log.require_writable()
+        except Exception as error:  # its message may tell where the log is
+            LOG.error("the audit log cannot be written: %s", type(error).__name__)
+            raise Problem(503, "Unavailable", "the audit log cannot be written") from None
+
     def _catch_up(self) -> None:
-        for entry in self._log.entries(kinds=QUEUED, after=self._queue.last):
+        for entry in self.log.entries(kinds=QUEUED, after=self._queue.last):
             self._queue.note(entry)
 
-    def _append(self, record: dict[str, Any], texts: dict[str, str]) -> None:
-        try:
-            with self._lock:
-                self._log.append(record, texts if self._keeps_texts else {})
-        except Exception as error:  # no fault of the request, and the message may tell where the log is
-            metrics.audit_failed()
-            LOG.error("a decision could not be recorded: %s", type(error).__name__)
-            raise Problem(503, "Unavailable", "the decision could not be recorded") from None
+
+def labels(
+    settings: Settings,
+    sources: Sequence[Source],
+    response: str | None = None,
+    *,
+    sentences: int | None = None,
+    topic: str | None = None,
+    generator: str | None = None,
+) -> dict[str, Any]:
+    """Sizes, the retrieval's best score, topic and generator; what is not known is left out.
+
+    No words of a request are among them: topic and generator are of those that the settings list, or "other".
+    Without a topic, it is that of the passages, where they agree.
+    """
+    topics = {one.topic for one in sources}
+    if topic is None and len(topics) == 1:
+        (topic,) = topics
+    models = settings.generators if settings.model is None else (*settings.generators, settings.model)
+    found = {
+        "topic": _listed(topic, settings.topics),
+        "generator": _listed(generator, models),
+        "passages": len(sources),
+        "retrieval_score": max((one.score for one in sources if one.score is not None), default=None),
+        "characters": None if response is None else len(response),
+        "sentence_count": sentences,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _listed(name: str | None, known: Sequence[str]) -> str | None:
+    if name is None or not known:
+        return None
+    return name if name in known else OTHER
+
+
+def texts_of(question: str, passages: Iterable[str], response: str | None = None) -> dict[str, str]:
+    """What people and models wrote, by the names that it has in the log."""
+    texts = {"question": question} | {f"passage {k}": text for k, text in enumerate(passages, start=1)}
+    return texts if response is None else texts | {"response": response}
 
 
 def results_of(found: Assessment | None) -> dict[str, Any]:
-    """The fields of a record that say what an assessment is made of."""
+    """The measures and findings that an assessment is made of."""
     return {
         "probability": found and found.measures.probability,
         "faithfulness": found and found.measures.faithfulness,
@@ -164,24 +177,13 @@ def results_of(found: Assessment | None) -> dict[str, Any]:
 
 
 def counted(findings: Iterable[Finding]) -> dict[str, int]:
-    """How many findings there are of each kind, without their words: they may quote a request."""
+    """The number of findings of each kind, without their words: they may quote a request."""
     return dict(Counter(f"{one.check}: {one.kind}" for one in findings))
 
 
 def evidence_of(sentences: Sequence[Sentence | JudgedPiece], spans: Iterable[SuspectSpan]) -> dict[str, Any]:
-    """Which characters of an answer are suspect, and which of the passages contradict or resemble them: what
-    a reviewer is shown again. Numbers only; passages count from 1."""
-    contradictions = [
-        {
-            "start": one.start,
-            "end": one.end,
-            "passage": one.passage + 1,
-            "passage_start": one.passage_start,
-            "passage_end": one.passage_end,
-        }
-        for span in spans
-        for one in span.contradictions
-    ]
+    """Which characters of an answer are suspect, and which of the passages contradict or resemble them, for
+    a reviewer. Numbers only; passages count from 1."""
     return {
         "sentences": [
             {
@@ -194,7 +196,17 @@ def evidence_of(sentences: Sequence[Sentence | JudgedPiece], spans: Iterable[Sus
             }
             for one in sentences[:MOST_PLACES]
         ],
-        "contradictions": contradictions[:MOST_PLACES],
+        "contradictions": [
+            {
+                "start": one.start,
+                "end": one.end,
+                "passage": one.passage + 1,
+                "passage_start": one.passage_start,
+                "passage_end": one.passage_end,
+            }
+            for span in spans
+            for one in span.contradictions
+        ][:MOST_PLACES],
     }
 
 

@@ -207,25 +207,3 @@ def _over(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         below = found.get(name)
         found[name] = _over(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
     return found
-
-
-def reference() -> str:
-    """All settings as a Markdown table, for the documentation."""
-    rows = ["| setting | default | |", "|---|---|---|"]
-    rows += [
-        f"| `{name}` | {_shown(field.default)} | {_words(field.description)} |"
-        for name, field in Settings.model_fields.items()
-    ]
-    return "\n".join(rows) + "\n"
-
-
-def _shown(default: object) -> str:
-    if default is None or default in ({}, ()):
-        return ""
-    if isinstance(default, Policy):
-        return "[balanced](policy.md)"
-    return f"`{str(default).strip() or str(default).encode('unicode_escape').decode()}`"
-
-
-def _words(description: str | None) -> str:
-    return (description or "").replace("|", "\\|")

@@ -8,8 +8,10 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import httpx
+from fastapi import Depends, Request
 from prometheus_client import Metric
 from starlette.concurrency import run_in_threadpool
 
@@ -18,11 +20,11 @@ from lrp4rag.guard.second_opinion import Judge, Opinion, Sampler, SecondOpinions
 from lrp4rag.guard.service import metrics
 from lrp4rag.guard.service.access import Access
 from lrp4rag.guard.service.models import Decision
-from lrp4rag.guard.service.owner import Owner
 from lrp4rag.guard.service.recording import Recorder
 from lrp4rag.guard.service.reviews import OPINION, PASSAGE
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.guard.service.upstream import Bounded, HttpUpstream, ReaderUpstream, Upstream
+from lrp4rag.guard.service.worker import ModelWorker
 from lrp4rag.judge import Detector
 from lrp4rag.source import Source
 
@@ -60,7 +62,7 @@ class State:
     """`upstream` is None where answers are only judged."""
 
     settings: Settings
-    owner: Owner
+    worker: ModelWorker
     recorder: Recorder
     access: Access
     upstream: Upstream | None
@@ -73,19 +75,28 @@ class State:
 
     async def metrics(self) -> list[Metric]:
         """What the server has counted, and what it holds now. A log that hangs does not hold this up."""
-        looking = asyncio.ensure_future(self.recorder.waiting())
+        looking = asyncio.ensure_future(run_in_threadpool(self.recorder.waiting))
         await asyncio.wait({looking}, timeout=LOOKS_IN)
         return metrics.collected(
-            waiting=self.owner.waiting,
-            most_waiting=self.owner.most_waiting,
+            waiting=self.worker.waiting,
+            most_waiting=self.worker.most_waiting,
             reviews=self.recorder.known_waiting,
         )
 
     async def _check(self) -> None:
-        await self.recorder.require_writable()
+        await run_in_threadpool(self.recorder.require_writable)
         if self.upstream is not None:
             async with asyncio.timeout(READY_IN):
                 await self.upstream.models()
+
+
+def _state(request: Request) -> State:
+    state: State = request.app.state.server
+    return state
+
+
+Server = Annotated[State, Depends(_state)]
+"""The server's state, for routes."""
 
 
 def load_detector(settings: Settings) -> Detector:
@@ -107,10 +118,10 @@ async def running(settings: Settings, detector: Detector | None = None) -> Async
         log = await run_in_threadpool(_log, settings)
         stack.callback(log.close)
         loaded = await run_in_threadpool(load_detector, settings) if detector is None else detector
-        owner = stack.enter_context(Owner(loaded, most_waiting=settings.most_waiting))
+        worker = stack.enter_context(ModelWorker(loaded, most_waiting=settings.most_waiting))
         upstream: Upstream | None = None
         if settings.demo:
-            upstream = ReaderUpstream(owner, settings.upstream_seconds)
+            upstream = ReaderUpstream(worker, settings.upstream_seconds)
         elif settings.upstream is not None:
             timeout = httpx.Timeout(settings.upstream_seconds, connect=10, pool=5)
             client = await stack.enter_async_context(
@@ -123,7 +134,7 @@ async def running(settings: Settings, detector: Detector | None = None) -> Async
             recorder.told = await _second_opinions(stack, settings, recorder)
         yield State(
             settings,
-            owner,
+            worker,
             recorder,
             Access(settings.tokens, settings.per_minute, settings.most_answers),
             upstream,

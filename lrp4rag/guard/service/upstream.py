@@ -11,8 +11,8 @@ import httpx
 from httpx_sse import EventSource, SSEError, aconnect_sse
 
 from lrp4rag.example import Example
-from lrp4rag.guard.service.owner import Owner
 from lrp4rag.guard.service.problems import Problem
+from lrp4rag.guard.service.worker import ModelWorker
 from lrp4rag.util.strict_json import parse
 
 MOST_TOKENS = 256
@@ -95,13 +95,13 @@ class HttpUpstream:
 class ReaderUpstream:
     """The reader answers by itself, for a demonstration: it is small, and invents."""
 
-    def __init__(self, owner: Owner, seconds: float) -> None:
-        self._owner, self._seconds = owner, seconds
+    def __init__(self, worker: ModelWorker, seconds: float) -> None:
+        self._worker, self._seconds = worker, seconds
 
     async def answer(self, body: Mapping[str, Any], example: Example) -> AsyncGenerator[Delta]:
         asked = body.get("max_completion_tokens") or body.get("max_tokens") or MOST_TOKENS
         most = min(int(asked), MOST_TOKENS) if isinstance(asked, int) and asked > 0 else MOST_TOKENS
-        encoded = await self._owner.run(
+        encoded = await self._worker.run(
             lambda detector: detector.reader.generate(example, max_new_tokens=most), self._seconds
         )
         yield Delta(encoded.response)
@@ -110,7 +110,7 @@ class ReaderUpstream:
         yield Delta(finish_reason="length" if counts[1] >= most else "stop", usage=usage)
 
     async def models(self) -> list[str]:
-        return [str(self._owner.detector.reader.identity.name)]
+        return [str(self._worker.detector.reader.identity.name)]
 
 
 class Thinking:

@@ -15,8 +15,7 @@ from fastapi.testclient import TestClient
 
 from lrp4rag.guard.cluster.door import create_door
 from lrp4rag.guard.service import metrics
-from lrp4rag.guard.service.access import new_token
-from lrp4rag.guard.service.door import CLIENT
+from lrp4rag.guard.service.access import CLIENT, new_token
 from lrp4rag.guard.service.settings import Settings
 from tests.guard.service.conftest import asked, listening
 

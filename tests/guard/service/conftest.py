@@ -20,7 +20,7 @@ from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.verdict import Contradiction, Sentence, Status, SuspectSpan
 from lrp4rag.guard.policy import Policy
 from lrp4rag.guard.service.app import create_app
-from lrp4rag.guard.service.listening import BOUNDS
+from lrp4rag.guard.service.server import BOUNDS
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.reader import Reader
 from lrp4rag.streaming import JudgedPiece, ReadingAlong

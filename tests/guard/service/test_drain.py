@@ -60,7 +60,7 @@ import asyncio, sys
 from contextlib import suppress
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
-from lrp4rag.guard.service.listening import bind, listen
+from lrp4rag.guard.service.server import bind, listen
 from lrp4rag.guard.service.settings import Settings
 
 async def words():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lrp4rag.guard.audit import AuditLog
 from lrp4rag.guard.audit.database import Database
-from lrp4rag.guard.service import app as server
+from lrp4rag.guard.service import judging as server
 from lrp4rag.guard.service.access import new_token
 from lrp4rag.util.errors import InputError
 from tests.guard.service.conftest import PASSAGES, QUESTION, asked

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lrp4rag.guard.service.access import new_token
-from lrp4rag.guard.service.settings import Settings, reference
+from lrp4rag.guard.service.settings import Settings
 from lrp4rag.util.errors import InputError
 
 HASH = "0" * 64
@@ -118,8 +118,3 @@ def test_tokens_are_random_and_only_their_hash_is_kept() -> None:
     assert one != other
     assert one not in hash
     assert Settings.load(None, tokens={"app": hash}, host="0.0.0.0").tokens == {"app": hash}
-
-
-def test_the_documentation_lists_all_settings() -> None:
-    page = Path(__file__).parents[3] / "docs" / "serve.md"
-    assert reference() in page.read_text()

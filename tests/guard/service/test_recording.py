@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lrp4rag.guard.audit import AuditLog
-from lrp4rag.guard.service.labels import labels
+from lrp4rag.guard.service.recording import labels
 from lrp4rag.source import Source
 from tests.guard.service.conftest import PASSAGES, QUESTION, asked
 from tests.guard.service.scripted_upstream import Script, events

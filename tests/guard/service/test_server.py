@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 from fastapi import FastAPI, Request
 
-from lrp4rag.guard.service import listening as bounds
-from lrp4rag.guard.service.access import Access
-from lrp4rag.guard.service.door import LARGEST_HEADERS, Known, Limited
+from lrp4rag.guard.service import server as bounds
+from lrp4rag.guard.service.access import Access, AuthMiddleware
+from lrp4rag.guard.service.requests import LARGEST_HEADERS, BodyLimitMiddleware
 from tests.guard.service.conftest import listening
 
 GET = b"GET /v1/echo HTTP/1.1\r\nHost: localhost\r\n"
@@ -28,8 +28,8 @@ def tokens() -> dict[str, str]:
 def address(tokens: dict[str, str]) -> Iterator[tuple[str, int]]:
     app = FastAPI()
     app.state.server = type("Server", (), {"access": Access(tokens, 10_000, 16)})
-    app.add_middleware(Known)
-    app.add_middleware(Limited, largest=1000)
+    app.add_middleware(AuthMiddleware)
+    app.add_middleware(BodyLimitMiddleware, largest=1000)
 
     @app.api_route("/v1/echo", methods=["GET", "POST"])
     async def echo(request: Request) -> int:

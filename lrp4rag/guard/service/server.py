@@ -16,8 +16,8 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from lrp4rag.guard.service import metrics
-from lrp4rag.guard.service.door import LARGEST_HEADERS, headers_too_large
 from lrp4rag.guard.service.problems import Problem
+from lrp4rag.guard.service.requests import LARGEST_HEADERS, headers_too_large
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.util.errors import LRP4RAGError
 

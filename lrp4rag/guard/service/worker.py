@@ -1,4 +1,4 @@
-"""`Owner`: the one thread that uses the reader, and who waits for it."""
+"""`ModelWorker`: the one thread that uses the reader, and who waits for it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _Thread:
                 future.set_exception(error)
 
 
-class Owner:
+class ModelWorker:
     """Runs jobs on a detector one after another, in a thread of its own.
 
     What belongs to an answer that has begun goes before what would begin another. A job that would not be
@@ -79,7 +79,7 @@ class Owner:
         self._thread = _Thread("reader")
         self._open = ExitStack()
 
-    def __enter__(self) -> Owner:
+    def __enter__(self) -> ModelWorker:
         self._thread.submit(self._enter).result()
         return self
 
