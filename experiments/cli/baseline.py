@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SHOWN = ("auroc", "accuracy", "f1", "ece")
 
 
-@command(short_help="Run one of the systems that people would compare with.")
+@command()
 @click.argument("name", required=False, metavar="[NAME]")
 @click.argument("data", required=False, metavar="[DATA]")
 @click.option("--store", type=click.Path(exists=True, file_okay=False, path_type=Path), help=STORE_HELP)

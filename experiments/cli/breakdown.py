@@ -12,7 +12,7 @@ from lrp4rag.util.files import check_folder
 from lrp4rag.util.terminal import say
 
 
-@command(short_help="Where systems are good and fail, from stored scores.")
+@command()
 @click.argument("data", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--compared",

@@ -14,7 +14,7 @@ from lrp4rag.util.terminal import say
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
-@command(short_help="The paper's claims beside what was measured, from results.")
+@command()
 @click.option(
     "--paper", required=True, type=_FOLDER, help="Results of reproduce (experiments/results/paper)."
 )

@@ -66,7 +66,7 @@ def asked_models(function: Callable[..., Any]) -> Callable[..., Any]:
     )(function)
 
 
-@command(short_help="Compare every system with our detectors, from a store.")
+@command()
 @click.option(
     "--store",
     required=True,

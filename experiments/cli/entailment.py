@@ -13,7 +13,7 @@ from lrp4rag.util.files import check_folder, folder_written_whole
 from lrp4rag.util.terminal import say
 
 
-@command(short_help="Train a small cross-encoder of entailment on labelled responses.")
+@command()
 @click.argument("data", metavar="DATA")
 @click.option("--out", required=True, type=PATH, help="Folder for the model.")
 @click.option("--device", help="cpu, cuda or cuda:K.  [default: cuda where there is one]")

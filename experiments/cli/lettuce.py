@@ -14,7 +14,7 @@ from lrp4rag.cli.options import BOOTSTRAP, PATH, shown_command
 from lrp4rag.util.terminal import say
 
 
-@command(short_help="LettuceDetect's training, epoch by epoch, on one fold.")
+@command()
 @store_option("Store of labelled responses (lrp4rag extract --parts relevance); their texts are read.")
 @click.option("--out", required=True, type=PATH, help="Folder for the page.")
 @click.option(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lrp4rag.features.blocks import Block
 
 
-@command(short_help="How well hallucinated tokens, spans and sentences are found, from a store.")
+@command()
 @store_option("Store with signals of labelled responses (lrp4rag extract --parts relevance,signals).")
 @click.option("--out", type=PATH, help="Also write the record to this JSON file.")
 @GENERATOR

@@ -10,7 +10,7 @@ from lrp4rag.cli.command import command
 from lrp4rag.util.terminal import say
 
 
-@command(short_help="Write pages of results again from their results.json.")
+@command()
 @click.argument(
     "folders",
     nargs=-1,

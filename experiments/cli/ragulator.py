@@ -14,7 +14,7 @@ from lrp4rag.cli.options import BOOTSTRAP, GENERATOR, PATH, shown_command
 from lrp4rag.util.terminal import say
 
 
-@command(short_help="RAGulator's evaluation: sentences, held-out pairs, agreement, speed, a stream.")
+@command()
 @store_option("Store of labelled responses (lrp4rag extract --parts relevance); their texts are read.")
 @click.option("--out", required=True, type=PATH, help="Folder for the page.")
 @GENERATOR

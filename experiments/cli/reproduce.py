@@ -30,7 +30,7 @@ FEWEST = 10
 PROTOCOLS = {"honest": ("honest",), "paper": ("paper",), "both": ("honest", "paper")}
 
 
-@command(short_help="Tables 1 to 5 and Figures 2 to 5 of the paper's evaluation, from a store.")
+@command()
 @store_option("Store that lrp4rag extract made of labelled responses; the data are not needed again.")
 @click.option(
     "--variant",

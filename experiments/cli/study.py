@@ -22,7 +22,7 @@ KEEPS_STATES = "saplma-linear"
 MOST_FORWARDS = 1e6
 
 
-@command(short_help="What token detectors are worth, at what cost, from a store.")
+@command()
 @store_option("Store with signals and states (lrp4rag extract --parts relevance,signals,states).")
 @click.option("--out", required=True, type=PATH, help="Folder for the page.")
 @GENERATOR

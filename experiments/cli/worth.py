@@ -15,7 +15,7 @@ from lrp4rag.util.terminal import say
 MOST_SEEDS = 50
 
 
-@command(short_help="What relevance adds to likelihood, attention and hidden states.")
+@command()
 @store_option("Store with signals and states (lrp4rag extract --parts relevance,signals,states).")
 @click.option("--out", required=True, type=PATH, help="Folder for the page.")
 @GENERATOR

@@ -1,6 +1,6 @@
 """The command line. Commands parse, call one function and print what it returned.
 
-Nothing heavy is imported here or at the top of the command modules, so `--help` is instant.
+A command is imported once it is called, and nothing heavy at the top of its module: `--help` is instant.
 """
 
 from __future__ import annotations
@@ -8,36 +8,76 @@ from __future__ import annotations
 import click
 
 from lrp4rag import __version__
-from lrp4rag.cli.analyse import analyse
-from lrp4rag.cli.attribute import attribute
-from lrp4rag.cli.audit import audit
-from lrp4rag.cli.card import card
-from lrp4rag.cli.check import check
-from lrp4rag.cli.corrupt import corrupt
-from lrp4rag.cli.drift import drift
-from lrp4rag.cli.evaluate import evaluate
-from lrp4rag.cli.extract import extract
-from lrp4rag.cli.feedback import feedback
-from lrp4rag.cli.generate import generate
-from lrp4rag.cli.group import CONTEXT, CommandGroup, prepare_output
-from lrp4rag.cli.redteam import redteam
-from lrp4rag.cli.review import review
-from lrp4rag.cli.route import policy_group, route
-from lrp4rag.cli.serve import serve
-from lrp4rag.cli.store import store
-from lrp4rag.cli.train import train
+from lrp4rag.cli.group import CONTEXT, CommandGroup, LazyCommand, prepare_output
 
-SECTIONS: dict[str, tuple[click.Command, ...]] = {
-    "Use": (analyse, generate, attribute),
-    "Train": (train, evaluate, extract, store, corrupt),
-    "Guard": (route, policy_group, redteam, serve, audit, review, feedback, drift),
-    "Inspect": (card, check),
+SECTIONS = {
+    "Use": {
+        "analyse": LazyCommand(
+            "lrp4rag.cli.analyse", "Verdict and evidence for one response, or for each response of a file."
+        ),
+        "generate": LazyCommand(
+            "lrp4rag.cli.generate", "Let the reader answer, each token with its relevance."
+        ),
+        "attribute": LazyCommand(
+            "lrp4rag.cli.attribute", "Relevance itself: what each part of a response rests on in the prompt."
+        ),
+    },
+    "Train": {
+        "train": LazyCommand("lrp4rag.cli.train", "Train a detector on labelled responses."),
+        "evaluate": LazyCommand(
+            "lrp4rag.cli.evaluate", "Metrics on labelled responses; a gate against an earlier run."
+        ),
+        "extract": LazyCommand(
+            "lrp4rag.cli.extract", "Compute relevance and signals of responses into a store."
+        ),
+        "store": LazyCommand("lrp4rag.cli.store", "Inspect, merge and export stores of what was extracted."),
+        "corrupt": LazyCommand(
+            "lrp4rag.cli.corrupt", "Make copies of faithful responses with a fault in them."
+        ),
+    },
+    "Guard": {
+        "route": LazyCommand(
+            "lrp4rag.cli.route", "What a policy does with answers: serve, mark, escalate, withhold."
+        ),
+        "policy": LazyCommand("lrp4rag.cli.route", "Look at a policy, or check one."),
+        "redteam": LazyCommand(
+            "lrp4rag.cli.redteam",
+            "Ask a guardrail about answers that it must stop, and harmless ones.",
+            "serve",
+        ),
+        "serve": LazyCommand("lrp4rag.cli.serve", "A server that lets out judged answers only.", "serve"),
+        "audit": LazyCommand(
+            "lrp4rag.cli.audit", "Verify and read the log of decisions, and erase texts from it.", "serve"
+        ),
+        "review": LazyCommand(
+            "lrp4rag.cli.review",
+            "Answers for people to look at: doubtful ones, and a sample of the others.",
+            "serve",
+        ),
+        "feedback": LazyCommand(
+            "lrp4rag.cli.feedback", "What reviewers and users said of answers, as labelled examples.", "serve"
+        ),
+        "drift": LazyCommand(
+            "lrp4rag.cli.drift",
+            "Compare two windows of the audit log: scores, decisions, sizes, retrieval.",
+            "serve",
+        ),
+    },
+    "Inspect": {
+        "card": LazyCommand(
+            "lrp4rag.cli.card", "What a detector was trained with and on, and how well it does."
+        ),
+        "check": LazyCommand(
+            "lrp4rag.cli.check", "Where a model's relevance is lost: a quick test of a reader."
+        ),
+    },
 }
 
 
 @click.group(
     name="lrp4rag",
     cls=CommandGroup,
+    sections=SECTIONS,
     context_settings=CONTEXT,
     epilog="Exit codes: 0 done, 1 failure, 2 bad usage or input, 3 hallucination (if asked) or drift found, "
     "4 worse than a baseline (on request).",
@@ -55,6 +95,3 @@ def main() -> None:
       lrp4rag analyse examples/hallucinated.json --html page.html
     """
     prepare_output()
-
-
-main.add_sections(SECTIONS)

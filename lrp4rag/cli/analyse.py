@@ -48,7 +48,7 @@ HALLUCINATION = 3
 Made = TypeVar("Made")
 
 
-@command(short_help="Verdict and evidence for one response, or for each response of a file.")
+@command()
 @example_options(response="The response. Without one, the reader generates it.")
 @detector_options(", or 'none' for evidence without a verdict")
 @detector_reader_options()

@@ -22,7 +22,7 @@ UNITS = ("token", "word", "sentence")
 TARGETS = ("response", "largest", "mean", "response-mean", "response-largest", "largest-mean")
 
 
-@command(short_help="Relevance itself: what each part of a response rests on in the prompt.")
+@command()
 @example_options(response="The response.")
 @click.option(
     "--granularity",

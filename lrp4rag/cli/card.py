@@ -9,7 +9,7 @@ from lrp4rag.util.errors import InputError
 from lrp4rag.util.terminal import say
 
 
-@command(short_help="What a detector was trained with and on, and how well it does.")
+@command()
 @click.argument("folder", default="default", metavar="[FOLDER]")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole card as JSON.")
 @click.option("--markdown", is_flag=True, help="Print a model card in Markdown.")

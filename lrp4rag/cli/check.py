@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SHOWN = 6
 
 
-@command(short_help="Where a model's relevance is lost: a quick test of a reader.")
+@command()
 @model_options()
 @click.option(
     "--composite", "names", type=click.Choice(COMPOSITES), multiple=True, help="Repeatable.  [default: all]"

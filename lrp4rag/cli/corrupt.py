@@ -27,7 +27,7 @@ KINDS = (
 )
 
 
-@command(short_help="Make copies of faithful responses with a fault in them.")
+@command()
 @click.argument("data", metavar="DATA")
 @file_option("--out", required=True, help="JSONL file to write.")
 @repeatable(

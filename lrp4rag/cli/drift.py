@@ -23,7 +23,7 @@ SINCE = click.option(
 )
 
 
-@command(short_help="Compare two windows of the audit log: scores, decisions, sizes, retrieval.")
+@command()
 @DATABASE
 @SINCE
 @click.option(

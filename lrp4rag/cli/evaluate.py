@@ -34,7 +34,7 @@ WORSE = 4
 MAX_DROP = 0.05
 
 
-@command(short_help="Metrics on labelled responses; a gate against an earlier run.")
+@command()
 @click.argument("data", metavar="DATA")
 @detector_options()
 @click.option(

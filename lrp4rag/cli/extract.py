@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lrp4rag.training.extract import Extraction
 
 
-@command(short_help="Compute relevance and signals of responses into a store.")
+@command()
 @click.argument("data", metavar="DATA")
 @click.option("--store", required=True, type=PLACE, help=STORE_HELP)
 @click.option(

@@ -24,7 +24,7 @@ WINDOW = 17
 Generate = Callable[["Example", "Callable[[GeneratedToken], None] | None"], "Generation"]
 
 
-@command(short_help="Let the reader answer, each token with its relevance.")
+@command()
 @example_options()
 @reader_options("The model that writes the response")
 @MAX_NEW_TOKENS

@@ -1,4 +1,4 @@
-"""`CommandGroup`: what every program of the project does with its command line and with errors."""
+"""`CommandGroup`: a program of commands that are imported once they are called, and its exit codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from types import MappingProxyType
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import click
@@ -22,18 +23,43 @@ TRACEBACK = "LRP4RAG_TRACEBACK"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 
 
+@dataclass(frozen=True, slots=True)
+class LazyCommand:
+    """A command of a module, which has it under its own name; the line that describes it in the program's
+    help, and the extra of the package that it needs."""
+
+    module: str
+    help: str
+    extra: str | None = None
+
+
 class CommandGroup(click.Group):
-    """A program in sections. It remembers the command as typed, and turns errors into exit codes."""
+    """A program whose help lists `sections` of commands, by name.
 
-    sections: Mapping[str, tuple[click.Command, ...]] = MappingProxyType({})
-    program: tuple[str, ...] = ("lrp4rag",)
+    It remembers the command as typed, and turns errors into exit codes.
+    """
 
-    def add_sections(self, sections: dict[str, tuple[click.Command, ...]]) -> None:
-        """Add commands, which the help text lists by section."""
-        self.sections = sections
-        for commands in sections.values():
-            for member in commands:
-                self.add_command(member)
+    def __init__(
+        self,
+        *args: Any,
+        sections: Mapping[str, Mapping[str, LazyCommand]],
+        program: tuple[str, ...] = ("lrp4rag",),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.sections, self.program = sections, program
+        self.lazy = {name: command for section in sections.values() for name, command in section.items()}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command; None where there is none of that name."""
+        if (lazy := self.lazy.get(cmd_name)) is None:
+            return None
+        command: click.Command = getattr(import_module(lazy.module), cmd_name)
+        command.short_help = lazy.help
+        return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for number, word in enumerate(args, start=1):
@@ -46,7 +72,7 @@ class CommandGroup(click.Group):
         """Write the commands by section."""
         for title, commands in self.sections.items():
             with formatter.section(title):
-                formatter.write_dl([(one.name or "", one.get_short_help_str(100)) for one in commands])
+                formatter.write_dl([(name, command.help) for name, command in commands.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -66,6 +92,9 @@ class CommandGroup(click.Group):
         except (click.exceptions.Exit, click.exceptions.Abort):
             raise
         except Exception as error:
+            if extra := self._missing_extra(ctx, error):
+                tell("Error", f"{error}; this command needs more libraries: pip install 'lrp4rag[{extra}]'")
+                ctx.exit(2)
             if os.environ.get(TRACEBACK):
                 raise
             tell(
@@ -74,6 +103,12 @@ class CommandGroup(click.Group):
                 "environment and run the command again to see the traceback.",
             )
             ctx.exit(1)
+
+    def _missing_extra(self, ctx: click.Context, error: Exception) -> str | None:
+        """The extra to install, where the command failed for a library of it."""
+        command = self.lazy.get(ctx.invoked_subcommand or "")
+        ours = isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("lrp4rag")
+        return command.extra if command and isinstance(error, ImportError) and not ours else None
 
 
 def prepare_output() -> None:

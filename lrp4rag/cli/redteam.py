@@ -34,7 +34,7 @@ TOKEN = "LRP4RAG_TOKEN"
 PAGE, RECORD = "index.html", "results.json"
 
 
-@command(short_help="Ask a guardrail about answers that it must stop, and harmless ones.")
+@command()
 @click.option(
     "--target",
     default=LOCAL,
@@ -135,12 +135,8 @@ def _opened(
     if target != LOCAL:
         if policy_path is not None:
             raise InputError("a server has its own policy; leave --policy out", field="--policy")
-        try:
-            from lrp4rag.guard.redteam.server import ServerTarget
-        except ImportError as error:
-            raise InputError(
-                f"to ask a server, {error.name} is needed: pip install 'lrp4rag[serve]'"
-            ) from None
+        from lrp4rag.guard.redteam.server import ServerTarget
+
         with ServerTarget(target, token) as server:
             yield server
         return

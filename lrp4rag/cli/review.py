@@ -15,7 +15,7 @@ from lrp4rag.util.files import write_atomically
 from lrp4rag.util.terminal import open_console, say, say_json
 
 
-@command(short_help="Answers for people to look at: doubtful ones, and a sample of the others.")
+@command()
 @DATABASE
 @SINCE
 @click.option(

@@ -21,7 +21,7 @@ from lrp4rag.util.errors import InputError
 from lrp4rag.util.terminal import open_console, say, say_json
 
 
-@command(short_help="What a policy does with answers: serve, mark, escalate, withhold.")
+@command()
 @example_options(response="The response.")
 @policy_option()
 @click.option("--simulate", "other_path", type=PATH, help="Another policy, to see what it would change.")
@@ -100,8 +100,8 @@ def route(
     ctx.exit(code)
 
 
-@click.group("policy", short_help="Look at a policy, or check one.")
-def policy_group() -> None:
+@click.group()
+def policy() -> None:
     """A policy is a YAML file that says what is done with answers; docs/policy.md has three complete ones.
 
     \b
@@ -111,7 +111,7 @@ def policy_group() -> None:
     """
 
 
-@policy_group.command(
+@policy.command(
     cls=command.keywords["cls"], short_help="Print a policy with everything it leaves to the default."
 )
 @click.argument("path", type=PATH, required=False, metavar="[FILE]")
@@ -133,7 +133,7 @@ def show(path: Path | None) -> None:
     )
 
 
-@policy_group.command(cls=Command, short_help="Say whether a file is a policy.")
+@policy.command(cls=Command, short_help="Say whether a file is a policy.")
 @click.argument("path", type=PATH, metavar="FILE")
 def check(path: Path) -> None:
     """Say whether FILE is a policy, with its name and the hash that decisions name it by; else what is wrong,

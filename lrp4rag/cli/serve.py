@@ -12,7 +12,6 @@ import click
 
 from lrp4rag.cli.command import advanced, command
 from lrp4rag.cli.options import PATH
-from lrp4rag.util.errors import InputError
 from lrp4rag.util.terminal import say
 
 if TYPE_CHECKING:
@@ -20,14 +19,13 @@ if TYPE_CHECKING:
 
     from lrp4rag.guard.service.settings import Settings
 
-MISSING = "the server needs more libraries: pip install 'lrp4rag[serve]'"
 DEFAULT_REPLICAS = 2
 QUESTION = "How long is parental leave for partners?"
 PASSAGE = "Partners are entitled to 2 weeks of paid parental leave."
 RESPONSE = "Partners are entitled to 4 weeks of paid parental leave."
 
 
-@command(short_help="A server that lets out judged answers only.")
+@command()
 @click.option("--config", type=PATH, help="YAML file of settings; docs/serve.md lists them.")
 @click.option("--demo", is_flag=True, help="Without an upstream: the reader itself writes the answers.")
 @click.option(
@@ -84,18 +82,14 @@ def serve(
     """
     if not ray and (address is not None or replicas is not None):
         raise click.UsageError("--address and --replicas are for --ray")
-    try:
-        from lrp4rag.guard.audit import AuditLog
-        from lrp4rag.guard.cluster.serving import serving
-        from lrp4rag.guard.service.access import new_token as make_token
-        from lrp4rag.guard.service.app import create_app
-        from lrp4rag.guard.service.server import bind, listen
-        from lrp4rag.guard.service.settings import Settings
-        from lrp4rag.guard.service.state import load_detector
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] == "lrp4rag":  # a fault of ours
-            raise
-        raise InputError(f"{MISSING} ({error.name} is missing)") from None
+    from lrp4rag.guard.audit import AuditLog
+    from lrp4rag.guard.cluster.serving import serving
+    from lrp4rag.guard.service.access import new_token as make_token
+    from lrp4rag.guard.service.app import create_app
+    from lrp4rag.guard.service.server import bind, listen
+    from lrp4rag.guard.service.settings import Settings
+    from lrp4rag.guard.service.state import load_detector
+
     if new_token is not None:
         token, hash = make_token()
         say(f"token, for the client: {token}")

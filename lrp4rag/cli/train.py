@@ -39,7 +39,7 @@ one_in = partial(advanced, type=click.IntRange(min=1), default=1, show_default=T
 VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
 
 
-@command(short_help="Train a detector on labelled responses.")
+@command()
 @click.argument("data", metavar="DATA")
 @click.option("--out", required=True, type=PATH, help="Folder for the detector.")
 @click.option("--store", required=True, type=PATH, help=STORE_HELP)

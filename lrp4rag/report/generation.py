@@ -14,8 +14,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lrp4rag.generation import FIRST_PASSAGE, GeneratedToken, Generation, from_passages
+from lrp4rag.generation import GeneratedToken, Generation, from_passages
 from lrp4rag.lrp.relevance import Array
+from lrp4rag.reader.encoding import FIRST_PASSAGE
 from lrp4rag.report.words import time_words, token_words
 from lrp4rag.util.text import visible
 

@@ -3,11 +3,13 @@
 import resource
 import subprocess
 import sys
+from pathlib import Path
+from types import ModuleType
 
 import click
 import pytest
 
-from lrp4rag import __version__
+from lrp4rag import __version__, cli
 from lrp4rag.cli import main
 from lrp4rag.cli.command import MOST
 
@@ -80,6 +82,49 @@ def test_help_of_every_command_imports_nothing_heavy_and_takes_less_than_a_secon
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert result.returncode == 0, result.stderr
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1
+
+
+def run_python(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "code", ["import lrp4rag", "from lrp4rag.cli import main; main(['--help'], standalone_mode=False)"]
+)
+def test_the_package_and_the_list_of_commands_import_none_of_them(code):
+    found = (
+        run_python(f"{code}\nimport sys\nprint('imported:', *sys.modules)")
+        .stdout.split("imported:")[1]
+        .split()
+    )
+    commands = {f"lrp4rag.cli.{path.stem}" for path in Path(cli.__file__).parent.glob("*.py")}
+    allowed = {"lrp4rag.cli.__init__", "lrp4rag.cli.group"}
+    assert not (commands - allowed | {"torch", "transformers", "numpy", "lrp4rag.guard"}) & {*found}
+
+
+def test_commands_hide_no_modules_of_their_names():
+    named = {name: vars(cli)[name] for names in COMMANDS for name in names[:1] if name in vars(cli)}
+    assert {"analyse", "train", "serve"} < named.keys()
+    assert {type(one) for one in named.values()} == {ModuleType}
+
+
+@pytest.mark.parametrize(
+    ("words", "library"),
+    [
+        (["audit", "verify"], "sqlalchemy"),
+        (["drift"], "sqlalchemy"),
+        (["review"], "sqlalchemy"),
+        (["feedback", "export", "labels.jsonl"], "sqlalchemy"),
+        (["serve", "--demo"], "fastapi"),
+    ],
+)
+def test_a_command_without_its_extra_says_how_to_install_it(words, library):
+    code = f"import sys\nsys.modules['{library}'] = None\nfrom lrp4rag.cli import main\nmain({words})"
+    done = run_python(code)
+    assert done.returncode == 2
+    assert library in done.stderr
+    assert "pip install 'lrp4rag[serve]'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_version(run):
