@@ -104,7 +104,7 @@ def find_dates(text: str) -> Iterator[Value]:
 
 
 def find_times(text: str) -> Iterator[Value]:
-    """Times of the day, as minutes after midnight; 12 follows where the text does not say which half of the day."""
+    """Times of the day, as minutes after midnight; 12 follows where the half of the day is left open."""
     for match in _TIME.finditer(text):
         yield Value("time", *match.span(), match[0], key=_minutes(match))
 

@@ -47,8 +47,8 @@ def number_of_ordinal(word: str) -> int | None:
 
 
 def find_labels(text: str) -> Iterator[Value]:
-    """Find numbered labels: "Chapter IV", "type 2", "phase III". The unit is the word: chapters are compared with
-    chapters. At the beginning of a line with a colon it is a heading."""
+    """Find numbered labels: "Chapter IV", "type 2", "phase III". The unit is the word: chapters are compared
+    with chapters. At the beginning of a line with a colon it is a heading."""
     for match in _LABEL.finditer(text):
         line = text[max(match.start() - 20, 0) : match.start()]
         if (

@@ -31,7 +31,7 @@ HEDGED, FREELY = 0.05, 0.1
 CONVERTED, ZEROS = 0.01, 0.03
 """Tolerances between two units of measure: 8 km and 5 miles, 61.4 m and 200 feet."""
 WORDS, FEW = 0.125, 20.0
-"""Tolerance of "about an hour" and "nearly half", and the count up to which "about" means one more or less."""
+"""Tolerance of "about an hour" and "nearly half"; up to which count "about" means one more or less."""
 NEAR = 1.5
 """Times by which a source may be more than what a claim has with "more than": nobody says "at least 8 hours"
 of 7 days."""

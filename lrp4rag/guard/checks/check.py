@@ -72,6 +72,6 @@ class Check(Protocol):
     @property
     def needs(self) -> frozenset[Need]: ...
 
-    def __call__(self, given: CheckInput) -> list[Finding]:
+    def __call__(self, inputs: CheckInput) -> list[Finding]:
         """What it finds, in the order of the response or of the passages. Raises `OverBudget`."""
         ...

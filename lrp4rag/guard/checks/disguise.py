@@ -41,24 +41,24 @@ class Disguise:
     name: ClassVar[str] = "disguise"
     needs: ClassVar[frozenset[Need]] = frozenset({"response"})
 
-    def __call__(self, given: CheckInput) -> list[Finding]:
+    def __call__(self, inputs: CheckInput) -> list[Finding]:
         """In the order of the response. Raises `OverBudget`."""
-        text = given.response or ""
+        text = inputs.response or ""
         if text.startswith("\ufeff"):
             text = f" {text[1:]}"  # a file begins with it, and nobody is deceived
         if text.isascii():
             return []
-        known = "\n".join([given.question, *(source.read for source in given.sources)])
-        found = []
-        for start, end, trick in _tricks(text, given.tick):
+        sources = "\n".join([inputs.question, *(source.read for source in inputs.sources)])
+        findings = []
+        for start, end, trick in _tricks(text, inputs.tick):
             word = text[start:end]
-            if word not in known:
+            if word not in sources:
                 shown = one_line(_seen(word), QUOTED)
                 words = f'"{shown}" {_WORDS[trick]}: it may read otherwise than it looks.'
-                found.append(
+                findings.append(
                     Finding(self.name, "disguised", words, start=start, end=end, details={"trick": trick})
                 )
-        return found
+        return findings
 
 
 def _tricks(text: str, tick: Callable[[], None]) -> Iterator[tuple[int, int, Trick]]:

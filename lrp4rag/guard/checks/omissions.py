@@ -83,18 +83,18 @@ class Omissions:
     made: float = 0.5
     carried: float = 0.3
 
-    def __call__(self, given: CheckInput) -> list[Finding]:
-        if given.response is None or not given.sources:
+    def __call__(self, inputs: CheckInput) -> list[Finding]:
+        if inputs.response is None or not inputs.sources:
             return []
-        question, response = whole(given.question), whole(given.response)
-        places = Places([source.text for source in given.sources], given.tick)
+        question, response = whole(inputs.question), whole(inputs.response)
+        places = Places([source.text for source in inputs.sources], inputs.tick)
         said, asked = _said(f"{question}\n{response}"), _forms(question)
         found: dict[tuple[int, Span], Finding] = {}
-        for start, end in stated(response, given.tick):
-            given.tick()
+        for start, end in stated(response, inputs.tick):
+            inputs.tick()
             told = _forms(response[start:end]) - _YES_OR_NO
             text = response[start:end] if told else question  # "Yes." says what was asked
-            passage = None if given.verdict is None else _passage(given.verdict, (start, end))
+            passage = None if inputs.verdict is None else _passage(inputs.verdict, (start, end))
             resting = places.resting(content_words(text), find_values(text), passage)
             for condition in self._conditions(
                 told or asked, asked, places, [number for number, _ in resting]

@@ -26,25 +26,25 @@ class Outdated:
 
     time_zone: str | None = None
 
-    def __call__(self, given: CheckInput) -> list[Finding]:
+    def __call__(self, inputs: CheckInput) -> list[Finding]:
         """In the order of the response. Raises `OverBudget`."""
         gate = RetrievalGate(minimum=0, time_zone=self.time_zone)
-        why = {one.passages[0]: one for one in gate(given) if one.kind in NO_LONGER}
-        if not why or given.response is None:
+        outdated = {finding.passages[0]: finding for finding in gate(inputs) if finding.kind in NO_LONGER}
+        if not outdated or inputs.response is None:
             return []
-        found = []
-        every = {number: (0, len(given.sources[number].text)) for number in why}
-        for start, end, passage in resting_on(given, every):
-            said = why[passage]
-            found.append(
+        findings = []
+        spans = {number: (0, len(inputs.sources[number].text)) for number in outdated}
+        for start, end, passage in resting_on(inputs, spans):
+            reason = outdated[passage]
+            findings.append(
                 Finding(
                     self.name,
                     "outdated",
-                    said.words,
+                    reason.words,
                     start=start,
                     end=end,
-                    passages=said.passages,
-                    details={"because": said.kind},
+                    passages=reason.passages,
+                    details={"because": reason.kind},
                 )
             )
-        return found
+        return findings

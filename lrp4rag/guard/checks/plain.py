@@ -76,15 +76,15 @@ class Plain:
 
     def place(self, index: int) -> int:
         """Where a character of the text stands in the other."""
-        at = max(bisect_right(self._starts, index) - 1, 0)
-        return self._origins[at] + index - self._starts[at]
+        piece = max(bisect_right(self._starts, index) - 1, 0)
+        return self._origins[piece] + index - self._starts[piece]
 
 
 def plain(text: str) -> Plain:
     """The text with one white space for many, without invisible characters, tags of HTML and Markdown within
     words, with characters for their names and other forms, and Latin letters for those that look so."""
-    found = Plain.of(_pieces(text))
-    return Plain(_as_latin(found.text), found._starts, found._origins)
+    read = Plain.of(_pieces(text))
+    return Plain(_as_latin(read.text), read._starts, read._origins)
 
 
 def squeezed(text: str) -> Plain:
@@ -134,8 +134,8 @@ def _turned(piece: str, before: str, after: str) -> str:  # noqa: PLR0911
         return "\n" if _BREAKS.search(piece) else " "
     if len(piece) == 1:
         return _form(piece)
-    whole = unicodedata.normalize("NFC", piece)  # a letter under marks, or a divided word
-    return "" if first in "-\u2010" else whole if len(whole) == 1 else first
+    composed = unicodedata.normalize("NFC", piece)  # a letter under marks, or a divided word
+    return "" if first in "-\u2010" else composed if len(composed) == 1 else first
 
 
 @lru_cache(4096)

@@ -98,12 +98,12 @@ class Planted:
     name: ClassVar[str] = "planted"
     needs: ClassVar[frozenset[Need]] = frozenset({"response"})
 
-    def __call__(self, given: CheckInput) -> list[Finding]:
+    def __call__(self, inputs: CheckInput) -> list[Finding]:
         """In the order of the response. Raises `OverBudget`."""
         orders: dict[int, Span] = {}
         quoted: dict[int, str] = {}
-        for number, source in enumerate(given.sources):
-            given.tick()
+        for number, source in enumerate(inputs.sources):
+            inputs.tick()
             text = whole(source.text[:LONGEST])
             if (order := _order_in(text)) is not None:
                 orders[number] = _reach(text, order)
@@ -119,7 +119,7 @@ class Planted:
                 end=end,
                 passages=(passage,),
             )
-            for start, end, passage in resting_on(given, orders)
+            for start, end, passage in resting_on(inputs, orders)
         ]
 
 
@@ -128,28 +128,28 @@ def _order_in(text: str) -> Span | None:
     """The first order to models, however it is disguised. It is asked again for each sentence of a stream."""
     read = plain(text)
     letters = squeezed(read.text)
-    found = [match.span() for match in [_ORDERS.search(read.text)] if match is not None]
+    orders = [match.span() for match in [_ORDERS.search(read.text)] if match is not None]
     for match in _IGNORING.finditer(letters.text):
         start, end = letters.place(match.start()), letters.place(match.end() - 1) + 1
         if _is_order(read.text, start, end, before=match["before"]):
-            found.append((start, end))
+            orders.append((start, end))
             break
-    if not found:
+    if not orders:
         return None
-    start, end = min(found)
+    start, end = min(orders)
     return read.place(start), read.place(end - 1) + 1
 
 
 def _is_order(text: str, start: int, end: int, *, before: str | None) -> bool:
     """Whether to ignore what came before is what a text demands, and not of its readers in some case."""
-    said = text[max(start - CONTEXT, 0) : start]
-    if _OF_READERS.search(said) or _SOMEBODY.search(said) or _HARMLESS.match(text, end):
+    before_it = text[max(start - CONTEXT, 0) : start]
+    if _OF_READERS.search(before_it) or _SOMEBODY.search(before_it) or _HARMLESS.match(text, end):
         return False
     if before in ("above", "before", "earlier") and not _ENDS.match(text, end):
         return False
-    said = _SENTENCE_END.split(text[max(start - CONTEXT, 0) : start])[-1]
-    more = _SENTENCE_END.split(text[end : end + CONTEXT])[0]
-    return bool(_EVERY.search(text[start:end])) or not (_IF.search(said) or _IF.search(more))
+    before_it = _SENTENCE_END.split(text[max(start - CONTEXT, 0) : start])[-1]
+    after_it = _SENTENCE_END.split(text[end : end + CONTEXT])[0]
+    return bool(_EVERY.search(text[start:end])) or not (_IF.search(before_it) or _IF.search(after_it))
 
 
 def _reach(text: str, order: Span) -> Span:

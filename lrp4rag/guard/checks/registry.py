@@ -43,11 +43,11 @@ class Checked:
 
     def of(self, check: str, *kinds: str) -> list[Finding]:
         """The findings of a check that are of some kinds."""
-        return [one for one in self.findings.get(check, ()) if one.kind in kinds]
+        return [finding for finding in self.findings.get(check, ()) if finding.kind in kinds]
 
     @property
     def every(self) -> list[Finding]:
-        return [one for found in self.findings.values() for one in found]
+        return [finding for findings in self.findings.values() for finding in findings]
 
     @property
     def took(self) -> float:
@@ -60,10 +60,10 @@ def make_check(name: str, settings: Mapping[str, Any]) -> Check:
     if name not in CHECKS:
         raise ValueError(f"there is no check '{name}'; there are: {', '.join(CHECKS)}")
     kind: Any = CHECKS[name]
-    known = [one.name for one in fields(kind)]
+    names = [setting.name for setting in fields(kind)]
     for setting in settings:
-        if setting not in known:
-            raise ValueError(f"{name} has no setting '{setting}'; it has: {', '.join(known) or 'none'}")
+        if setting not in names:
+            raise ValueError(f"{name} has no setting '{setting}'; it has: {', '.join(names) or 'none'}")
     try:
         check: Check = TypeAdapter(kind).validate_python(dict(settings))
         return check
@@ -72,16 +72,16 @@ def make_check(name: str, settings: Mapping[str, Any]) -> Check:
         raise ValueError(f"{name}.{field}: {message}") from None
 
 
-def run_checks(checks: Mapping[str, Check], given: CheckInput, *, budget: float) -> Checked:
+def run_checks(checks: Mapping[str, Check], inputs: CheckInput, *, budget: float) -> Checked:
     """What each check finds that has what it needs; one that takes more than `budget` seconds, or fails, is
     unavailable."""
     findings, unavailable, seconds = {}, {}, {}
     for name, check in checks.items():
-        if not _has(given, check.needs):
+        if not _has(inputs, check.needs):
             continue
         started = time.monotonic()
         try:
-            findings[name] = tuple(check(replace(given, deadline=started + budget)))
+            findings[name] = tuple(check(replace(inputs, deadline=started + budget)))
         except OverBudget:
             unavailable[name] = f"not done in {budget:g} s"
         except Exception as error:  # its message may hold what people wrote
@@ -90,5 +90,5 @@ def run_checks(checks: Mapping[str, Check], given: CheckInput, *, budget: float)
     return Checked(findings, unavailable, seconds)
 
 
-def _has(given: CheckInput, needs: Iterable[str]) -> bool:
-    return all(getattr(given, need) is not None for need in needs)
+def _has(inputs: CheckInput, needs: Iterable[str]) -> bool:
+    return all(getattr(inputs, need) is not None for need in needs)

@@ -26,20 +26,20 @@ LONG = 2000
 _HARD = frozenset({"quantity", "date", "time"})
 
 
-def resting_on(given: CheckInput, some: Mapping[int, Span]) -> Iterator[tuple[int, int, int]]:
+def resting_on(inputs: CheckInput, spans: Mapping[int, Span]) -> Iterator[tuple[int, int, int]]:
     """(start, end, passage) of each sentence of the response that says what only some characters of some
     passages have: their values, or nearly their words."""
-    text = whole(given.response or "")
-    ours, others = list[Stretch](), list[Stretch]()
-    for number, source in enumerate(given.sources):
-        first, last = some.get(number, (0, 0))
+    text = whole(inputs.response or "")
+    inside, outside = list[Stretch](), list[Stretch]()
+    for number, source in enumerate(inputs.sources):
+        first, last = spans.get(number, (0, 0))
         for start, end in sentences_in(whole(source.text)):
-            given.tick()
-            among = ours if start < last and first < end else others
+            inputs.tick()
+            among = inside if start < last and first < end else outside
             among.append(Stretch(number, plain(whole(source.text[start:end][:LONG])).text))
-    for start, end in stated(text, given.tick):
-        given.tick()
-        passage = _resting(Stretch(-1, plain(text[start:end][:LONG]).text), ours, others)
+    for start, end in stated(text, inputs.tick):
+        inputs.tick()
+        passage = _resting(Stretch(-1, plain(text[start:end][:LONG]).text), inside, outside)
         if passage is not None:
             yield start, end, passage
 
@@ -58,7 +58,7 @@ class Stretch:
 
     @cached_property
     def values(self) -> tuple[Value, ...]:
-        return tuple(one for one in find_values(self.text) if one.kind in _HARD)
+        return tuple(value for value in find_values(self.text) if value.kind in _HARD)
 
     def like(self, other: Stretch) -> float:
         return 2 * len(self.words & other.words) / max(len(self.words) + len(other.words), 1)
@@ -67,23 +67,24 @@ class Stretch:
         return len(self.words & other.words) / max(len(self.words), 1)
 
     def has(self, value: Value) -> bool:
-        return any(agree(value, one) for one in self.values)
+        return any(agree(value, own) for own in self.values)
 
 
-def _resting(sentence: Stretch, ours: Sequence[Stretch], others: Sequence[Stretch]) -> int | None:
-    """The passage of `ours` that a sentence rests on; None where it rests on another."""
-    only_ours = [
+def _resting(sentence: Stretch, inside: Sequence[Stretch], outside: Sequence[Stretch]) -> int | None:
+    """The passage of `inside` that a sentence rests on; None where it rests on another."""
+    only_inside = [
         value
         for value in sentence.values
-        if any(one.has(value) for one in ours) and not any(one.has(value) for one in others)
+        if any(stretch.has(value) for stretch in inside)
+        and not any(stretch.has(value) for stretch in outside)
     ]
-    best = max(ours, key=sentence.like, default=None)
+    best = max(inside, key=sentence.like, default=None)
     if best is None:
         return None
-    for value in only_ours:
-        place = max((one for one in ours if one.has(value)), key=sentence.shared)
+    for value in only_inside:
+        place = max((stretch for stretch in inside if stretch.has(value)), key=sentence.shared)
         if sentence.shared(place) >= SHARED:
             return place.passage
-    like, other = sentence.like(best), max(map(sentence.like, others), default=0.0)
+    like, rival = sentence.like(best), max(map(sentence.like, outside), default=0.0)
     values_fit = all(best.has(value) for value in sentence.values)
-    return best.passage if values_fit and like >= SAME_WORDS and like - other >= MORE_LIKE else None
+    return best.passage if values_fit and like >= SAME_WORDS and like - rival >= MORE_LIKE else None

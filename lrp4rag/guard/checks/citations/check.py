@@ -36,20 +36,20 @@ class Citations:
     name: ClassVar[str] = "citations"
     needs: ClassVar[frozenset[Need]] = frozenset({"response"})
 
-    def __call__(self, given: CheckInput) -> list[Finding]:
+    def __call__(self, inputs: CheckInput) -> list[Finding]:
         """In the order of the response. Raises `OverBudget`."""
-        text = visible(given.response or "")
-        library = Library(given.sources, given.tick, given.question)
-        found = find_citations(text, library, given.tick)
+        text = visible(inputs.response or "")
+        library = Library(inputs.sources, inputs.tick, inputs.question)
+        found = find_citations(text, library, inputs.tick)
         if not found:
             return []
-        supporter = Supporter(library.texts, given.tick, library.known)
+        supporter = Supporter(library.texts, inputs.tick, library.known)
         seen: dict[tuple[object, ...], Judgement] = {}
         claimed: dict[tuple[int, int], str] = {}
         findings = []
         spans = claims(text, found)
         for number, (one, span) in enumerate(zip(found, spans, strict=True)):
-            given.tick()
+            inputs.tick()
             if span not in claimed:
                 claimed[span] = without(text, span, _overlapping(found, span, number))[:LONGEST_CLAIM]
             claim = claimed[span]
@@ -58,7 +58,7 @@ class Citations:
             if not one.missing and key not in seen:
                 if len(seen) >= self.most:
                     raise OverBudget
-                seen[key] = _judged(supporter, claim, one, beside, given.verdict, span)
+                seen[key] = _judged(supporter, claim, one, beside, inputs.verdict, span)
             judged = seen.get(key, Judgement(False))
             kind: Outcome = (
                 "fabricated" if one.missing else "verified" if judged.supported else "misattributed"

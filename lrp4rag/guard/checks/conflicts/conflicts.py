@@ -43,42 +43,42 @@ class Conflicts:
     name: ClassVar[str] = "conflicts"
     needs: ClassVar[frozenset[Need]] = frozenset()
 
-    def __call__(self, given: CheckInput) -> list[Finding]:
+    def __call__(self, inputs: CheckInput) -> list[Finding]:
         """In the order of the passages. `start` and `end` are of what the response says of a conflict, None
         where it does not touch it. Raises `OverBudget`."""
-        response = statements([Source(given.response or "")], given.tick)
-        asked = statements([Source(given.question)], given.tick)
-        some = statements(given.sources, given.tick)
+        response = statements([Source(inputs.response or "")], inputs.tick)
+        asked = statements([Source(inputs.question)], inputs.tick)
+        some = statements(inputs.sources, inputs.tick)
         found: list[Finding] = []
-        for (one, other), spans in self._disagreements(given, some):
-            given.tick()
+        for (one, other), spans in self._disagreements(inputs, some):
+            inputs.tick()
             where = touched(response, ((one, spans.one), (other, spans.other)), asked)
-            found.append(_finding(self.name, given, (one, other), spans, where))
+            found.append(_finding(self.name, inputs, (one, other), spans, where))
             if len(found) == self.most:
                 break
         told = {finding.passages for finding in found if finding.start is not None}
-        for place, other, spans, where in asked_for(asked, response, some, given.sources, given.tick):
+        for place, other, spans, where in asked_for(asked, response, some, inputs.sources, inputs.tick):
             pair, both = (place, other), spans
             if place.passage > other.passage:
                 pair, both = (other, place), Disagreement(spans.other, spans.one)
-            if names_one(given.question, given.sources[place.passage], given.sources[other.passage]):
+            if names_one(inputs.question, inputs.sources[place.passage], inputs.sources[other.passage]):
                 continue
             if len(found) < self.most and (passages := (pair[0].passage, pair[1].passage)) not in told:
                 told.add(passages)
-                found.append(_finding(self.name, given, pair, both, where))
+                found.append(_finding(self.name, inputs, pair, both, where))
         return sorted(found, key=lambda finding: finding.passages)
 
     def _disagreements(
-        self, given: CheckInput, some: Sequence[Statement]
+        self, inputs: CheckInput, some: Sequence[Statement]
     ) -> Iterator[tuple[Pair, Disagreement]]:
         """Each pair of values once in two passages."""
         seen: set[tuple[int, int, str, str]] = set()
         unequal: list[Pair] = []
-        pairs = list(aligned(some, self.share, given.tick))
+        pairs = list(aligned(some, self.share, inputs.tick))
         for one, other in _without_repeated(pairs):
-            given.tick()
-            first, second = given.sources[one.passage], given.sources[other.passage]
-            if are_siblings(first, second) or names_one(given.question, first, second):
+            inputs.tick()
+            first, second = inputs.sources[one.passage], inputs.sources[other.passage]
+            if are_siblings(first, second) or names_one(inputs.question, first, second):
                 continue
             spans = disagreement(
                 one, other, strict=are_of_one_text(first, second), several=are_versions(first, second)
@@ -93,7 +93,7 @@ class Conflicts:
         if self.entailment is not None and unequal:
             from lrp4rag.guard.checks.conflicts.entailment import contradicting
 
-            for one, other in contradicting(self.entailment, unequal, given.tick):
+            for one, other in contradicting(self.entailment, unequal, inputs.tick):
                 yield (one, other), Disagreement((0, len(one.text)), (0, len(other.text)))
 
 
@@ -110,19 +110,19 @@ def _without_repeated(pairs: list[Pair]) -> Iterator[Pair]:
             yield one, other
 
 
-def _finding(check: str, given: CheckInput, pair: Pair, spans: Disagreement, where: Span | None) -> Finding:
-    one, other = pair
-    sources = given.sources[one.passage], given.sources[other.passage]
+def _finding(check: str, inputs: CheckInput, pair: Pair, spans: Disagreement, where: Span | None) -> Finding:
+    statement, rival = pair
+    sources = inputs.sources[statement.passage], inputs.sources[rival.passage]
     latest = newer(*sources)
     values = [
         statement.text[start:end]
         for statement, (start, end) in zip(pair, (spans.one, spans.other), strict=True)
     ]
     words = (
-        f"Passages {named(one.passage, sources[0])} and {named(other.passage, sources[1])} differ: "
+        f"Passages {named(statement.passage, sources[0])} and {named(rival.passage, sources[1])} differ: "
         f'"{one_line(values[0], 80)}" against "{one_line(values[1], 80)}".'
     )
-    passages = (one.passage, other.passage)
+    passages = (statement.passage, rival.passage)
     if latest is not None:
         words += f" Passage {passages[latest] + 1} is the newer one."
     details: dict[str, Detail] = {

@@ -30,14 +30,14 @@ class Facts:
     name: ClassVar[str] = "facts"
     needs: ClassVar[frozenset[Need]] = frozenset({"response", "verdict"})
 
-    def __call__(self, given: CheckInput) -> list[Finding]:
-        if given.response is None or given.verdict is None:
+    def __call__(self, inputs: CheckInput) -> list[Finding]:
+        if inputs.response is None or inputs.verdict is None:
             return []
-        verdict = _in_order(given.verdict)
-        passages = _Passages(given)
+        verdict = _in_order(inputs.verdict)
+        passages = _Passages(inputs)
         found = []
-        for fact in facts_of(given.response, given.tick):
-            given.tick()
+        for fact in facts_of(inputs.response, inputs.tick):
+            inputs.tick()
             found.append(_finding(fact, score(fact, verdict), verdict, passages))
         return found
 
@@ -51,12 +51,12 @@ def fact_score(findings: Iterable[Finding]) -> float | None:
 class _Passages:
     """Which passage a fact rests on, by words and values where the verdict does not tell."""
 
-    def __init__(self, given: CheckInput) -> None:
-        self._given = given
+    def __init__(self, inputs: CheckInput) -> None:
+        self._inputs = inputs
 
     @cached_property
     def _places(self) -> Places:
-        return Places([source.text for source in self._given.sources], self._given.tick)
+        return Places([source.text for source in self._inputs.sources], self._inputs.tick)
 
     def of(
         self,
@@ -71,7 +71,7 @@ class _Passages:
             told.append(sentence.passage)
         if told:
             return told[0]
-        response = self._given.response or ""
+        response = self._inputs.response or ""
         text = whole(" ".join(response[start:end] for start, end in fact.stretches))
         resting = self._places.resting(content_words(text), find_values(text))
         return self._places.index.places[resting[0][0]].passage if resting else None

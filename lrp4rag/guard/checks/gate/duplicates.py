@@ -59,24 +59,24 @@ class Seen:
         self._by_words: dict[tuple[str, ...], int] = {}
         self._by_run: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
 
-    def add(self, own: Wording) -> None:
+    def add(self, wording: Wording) -> None:
         """As the next."""
         number = len(self._all)
-        self._all.append(own)
-        self._by_words.setdefault(own.words, number)
-        for run in own.runs:
+        self._all.append(wording)
+        self._by_words.setdefault(wording.words, number)
+        for run in wording.runs:
             self._by_run[run].append(number)
 
-    def like(self, own: Wording, tick: Callable[[], None]) -> int | None:
+    def like(self, wording: Wording, tick: Callable[[], None]) -> int | None:
         """The first that is like it, by its number; None where none is. It calls `tick` for each that it
         looks at."""
-        if (same := self._by_words.get(own.words)) is not None:
-            return same
+        if (number := self._by_words.get(wording.words)) is not None:
+            return number
         # What has `ALIKE` of its runs has one of any that are more than the rest.
-        few = islice(own.runs, int((1 - ALIKE) * len(own.runs)) + 2)
+        few = islice(wording.runs, int((1 - ALIKE) * len(wording.runs)) + 2)
         for number in sorted({number for run in few for number in self._by_run.get(run, ())}):
             tick()
-            if own.is_like(self._all[number]):
+            if wording.is_like(self._all[number]):
                 return number
         return None
 

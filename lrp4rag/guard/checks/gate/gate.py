@@ -75,127 +75,136 @@ class RetrievalGate:
             except ValueError as error:
                 raise InputError(str(error), field="time_zone") from error
 
-    def __call__(self, given: CheckInput) -> list[Finding]:
+    def __call__(self, inputs: CheckInput) -> list[Finding]:
         """About all passages first, then in their order; that no minimum is applied says nothing of an
         answer. Raises `OverBudget`."""
-        return [one for one in self.decide(given).findings if one.kind != "no minimum"]
+        return [finding for finding in self.decide(inputs).findings if finding.kind != "no minimum"]
 
-    def decide(self, given: CheckInput) -> GateResult:
+    def decide(self, inputs: CheckInput) -> GateResult:
         """Which passages to keep, and in which order. Raises `OverBudget`."""
-        zone = zone_named(self.time_zone) if self.time_zone is not None else given.now.tzinfo or UTC
-        question = given.question
+        zone = zone_named(self.time_zone) if self.time_zone is not None else inputs.now.tzinfo or UTC
+        question = inputs.question
         if len(question) > 2 * _END:
             question = f"{question[:_END]}\n{question[-_END:]}"
-        asked = asked_for(question, given.now, zone)
+        requested = asked_for(question, inputs.now, zone)
         passages = []
-        for index, source in enumerate(given.sources):
-            given.tick()
+        for index, source in enumerate(inputs.sources):
+            inputs.tick()
             passages.append(read_passage(index, source, zone))
-        drops = [*_unfit(passages, asked, [*named_versions(question)], given)]
+        drops = [*_unfit(passages, requested, [*named_versions(question)], inputs)]
         drops += _below(self.minimum, _others(passages, drops), passages)
-        drops += _duplicates(_others(passages, drops), given)
-        kept = _others(passages, drops)
-        drops.sort(key=lambda one: one.passages[0])
-        notes = [*_history(asked), *_scale(self.minimum, passages), *_middle(kept), *_unreadable(passages)]
+        drops += _duplicates(_others(passages, drops), inputs)
+        remaining = _others(passages, drops)
+        drops.sort(key=lambda finding: finding.passages[0])
+        notes = [
+            *_history(requested),
+            *_scale(self.minimum, passages),
+            *_middle(remaining),
+            *_unreadable(passages),
+        ]
         findings = [*_null(passages, drops), *notes, *drops]
-        start = asked.period.start if asked is not None else None
+        start = requested.period.start if requested is not None else None
         return GateResult(
-            kept=tuple(one.index for one in _best_first(kept)),
-            dropped=tuple((one.passages[0], one.kind) for one in drops),
-            null=not kept,
+            kept=tuple(finding.index for finding in _best_first(remaining)),
+            dropped=tuple((finding.passages[0], finding.kind) for finding in drops),
+            null=not remaining,
             asked_for=start.date() if start is not None else None,
-            notes=tuple(one.words for one in notes),
-            findings=tuple(sorted(findings, key=lambda one: one.passages[:1])),
+            notes=tuple(finding.words for finding in notes),
+            findings=tuple(sorted(findings, key=lambda finding: finding.passages[:1])),
         )
 
 
 def _others(passages: Sequence[Passage], drops: Iterable[Finding]) -> list[Passage]:
     """The passages that are not dropped."""
-    dropped = {one.passages[0] for one in drops}
-    return [one for one in passages if one.index not in dropped]
+    dropped = {passage.passages[0] for passage in drops}
+    return [passage for passage in passages if passage.index not in dropped]
 
 
 def _unfit(
-    passages: Sequence[Passage], asked: Asked | None, named: Sequence[Edition], given: CheckInput
+    passages: Sequence[Passage], requested: Asked | None, named: Sequence[Edition], inputs: CheckInput
 ) -> Iterator[Finding]:
     """Passages without text, and those that are not valid at the time asked for, unless their version is
     `named`."""
-    time = asked.period if asked is not None else Period(given.now, given.now)
-    then = f"is not valid at the time asked for ({_quoted(asked.words)})" if asked is not None else ""
-    newer = successors(passages, time.start, given) if time.start is not None else {}
-    for one in passages:
-        given.tick()
+    time = requested.period if requested is not None else Period(inputs.now, inputs.now)
+    then = f"is not valid at the time asked for ({_quoted(requested.words)})" if requested is not None else ""
+    successor_of = successors(passages, time.start, inputs) if time.start is not None else {}
+    for passage in passages:
+        inputs.tick()
         effective, expires = (
-            one_line(text or "", _LONGEST) for text in (one.source.effective, one.source.expires)
+            one_line(text or "", _LONGEST) for text in (passage.source.effective, passage.source.expires)
         )
-        if not one.source.text.strip():
-            yield _finding("empty", f"{one.words} has no text.", one)
-        elif one.edition is not None and one.edition in named:
+        if not passage.source.text.strip():
+            yield _finding("empty", f"{passage.words} has no text.", passage)
+        elif passage.edition is not None and passage.edition in named:
             continue
-        elif one.validity.period.is_before(time):
-            words = f"{one.words} {then or 'has expired'}: it was valid until {expires}."
-            yield _finding("expired", words, one, expires=expires)
-        elif one.validity.period.is_after(time):
-            words = f"{one.words} {then or 'is not valid yet'}: it is effective from {effective}."
-            yield _finding("not yet effective", words, one, effective=effective)
-        elif (new := newer.get(one.index)) is not None:
-            words = f"{one.words} is superseded by {new.words}, a newer version of the same document."
-            yield _finding("superseded", words, one, new)
+        elif passage.validity.period.is_before(time):
+            words = f"{passage.words} {then or 'has expired'}: it was valid until {expires}."
+            yield _finding("expired", words, passage, expires=expires)
+        elif passage.validity.period.is_after(time):
+            words = f"{passage.words} {then or 'is not valid yet'}: it is effective from {effective}."
+            yield _finding("not yet effective", words, passage, effective=effective)
+        elif (successor := successor_of.get(passage.index)) is not None:
+            words = (
+                f"{passage.words} is superseded by {successor.words}, a newer version of the same document."
+            )
+            yield _finding("superseded", words, passage, successor)
 
 
 def _below(minimum: float, fit: Iterable[Passage], passages: Iterable[Passage]) -> Iterator[Finding]:
     if not _is_scaled(passages):
         return
-    for one in fit:
-        if one.score is not None and one.score < minimum:
-            words = f"{one.words} scores {one.score}, which is below the minimum of {minimum}."
-            yield _finding("below minimum", words, one, score=one.score, minimum=minimum)
+    for passage in fit:
+        if passage.score is not None and passage.score < minimum:
+            words = f"{passage.words} scores {passage.score}, which is below the minimum of {minimum}."
+            yield _finding("below minimum", words, passage, score=passage.score, minimum=minimum)
 
 
-def _duplicates(fit: Sequence[Passage], given: CheckInput) -> Iterator[Finding]:
+def _duplicates(fit: Sequence[Passage], inputs: CheckInput) -> Iterator[Finding]:
     """All but the best scored of those that say the same."""
-    seen, kept = Seen(), list[Passage]()
-    for one in sorted(fit, key=_rank):
-        given.tick()
-        own = wording(one.source.text)
-        number = seen.like(own, given.tick)
+    index, unique = Seen(), list[Passage]()
+    for passage in sorted(fit, key=_rank):
+        inputs.tick()
+        text_words = wording(passage.source.text)
+        number = index.like(text_words, inputs.tick)
         if number is None:
-            seen.add(own)
-            kept.append(one)
+            index.add(text_words)
+            unique.append(passage)
         else:
-            words = f"{one.words} says the same as {kept[number].words}, which is used in its place."
-            yield _finding("duplicate", words, one, kept[number])
+            words = f"{passage.words} says the same as {unique[number].words}, which is used in its place."
+            yield _finding("duplicate", words, passage, unique[number])
 
 
 def _null(passages: Sequence[Passage], drops: Sequence[Finding]) -> Iterator[Finding]:
     if not passages:
         yield _finding("null", "Insufficient evidence: no passage was retrieved.")
     elif len(drops) == len(passages):
-        reasons = Counter(one.kind for one in drops).most_common()
+        reasons = Counter(drop.kind for drop in drops).most_common()
         why = ", ".join(f"{number} {reason}" for reason, number in reasons)
         many = f"{len(passages)} passage{'s' * (len(passages) > 1)}"
         words = f"Insufficient evidence: of {many} none is fit to answer from ({why})."
         yield _finding("null", words, **dict(reasons))
 
 
-def _history(asked: Asked | None) -> Iterator[Finding]:
-    if asked is None:
+def _history(requested: Asked | None) -> Iterator[Finding]:
+    if requested is None:
         return
-    start = asked.period.start
+    start = requested.period.start
     if start is None:
         words = (
-            f"The question asks for what was earlier ({_quoted(asked.words)}) without a date: expired and "
+            f"The question asks for what was earlier ({_quoted(requested.words)}) without a date: expired "
         )
-        yield _finding("history", words + "superseded passages are kept.", asked_for=None)
+        yield _finding("history", words + "and superseded passages are kept.", asked_for=None)
     else:
-        words = f"The question asks for another time ({_quoted(asked.words)}): passages valid then are kept."
+        words = (
+            f"The question asks for another time ({_quoted(requested.words)}): passages valid then are kept."
+        )
         yield _finding("history", words, asked_for=start.date().isoformat())
 
 
 def _scale(minimum: float, passages: Sequence[Passage]) -> Iterator[Finding]:
     if minimum == 0 or _is_scaled(passages):
         return
-    without = sum(one.source.score is None for one in passages)
+    without = sum(passage.source.score is None for passage in passages)
     why = (
         f"{without} of {len(passages)} passages have no score"
         if without
@@ -204,34 +213,40 @@ def _scale(minimum: float, passages: Sequence[Passage]) -> Iterator[Finding]:
     yield _finding("no minimum", f"No minimum score is applied: {why}.")
 
 
-def _middle(kept: Sequence[Passage]) -> Iterator[Finding]:
+def _middle(remaining: Sequence[Passage]) -> Iterator[Finding]:
     """The best passage, where readers overlook most; one as good at either end is as well."""
-    scores = [one.score for one in kept if one.score is not None]
-    if not MANY <= len(scores) == len(kept):
+    scores = [passage.score for passage in remaining if passage.score is not None]
+    if not MANY <= len(scores) == len(remaining):
         return
     places = [place for place, score in enumerate(scores) if score == max(scores)]
-    edge = len(kept) // 4
-    if edge <= places[0] and places[-1] < len(kept) - edge:
-        best = kept[places[0]]
-        words = f"{best.words} has the best score and stands in the middle of {len(kept)}, where a reader "
+    edge = len(remaining) // 4
+    if edge <= places[0] and places[-1] < len(remaining) - edge:
+        best = remaining[places[0]]
+        words = (
+            f"{best.words} has the best score and stands in the middle of {len(remaining)}, where a reader "
+        )
         yield _finding("middle", words + "overlooks it most easily: put it first.", best)
 
 
 def _unreadable(passages: Iterable[Passage]) -> Iterator[Finding]:
-    for one in passages:
-        if fields := one.validity.unreadable:
-            dates = " and ".join(f"{_quoted(getattr(one.source, name))} ({name})" for name in fields)
-            words = f"{one.words} has a date that cannot be read: {dates}. Whether it is valid is not known; "
-            yield _finding("unreadable date", words + "write dates as 2024-06-30.", one, fields=fields)
+    for passage in passages:
+        if fields := passage.validity.unreadable:
+            dates = " and ".join(f"{_quoted(getattr(passage.source, name))} ({name})" for name in fields)
+            words = (
+                f"{passage.words} has a date that cannot be read: {dates}. Whether it is valid is not known; "
+            )
+            yield _finding("unreadable date", words + "write dates as 2024-06-30.", passage, fields=fields)
 
 
 def _is_scaled(passages: Iterable[Passage]) -> bool:
     """Whether all have a score from 0 to 1."""
-    return all(one.score is not None and 0 <= one.score <= 1 for one in passages)
+    return all(passage.score is not None and 0 <= passage.score <= 1 for passage in passages)
 
 
-def _best_first(kept: list[Passage]) -> list[Passage]:
-    return sorted(kept, key=_rank) if all(one.score is not None for one in kept) else kept
+def _best_first(remaining: list[Passage]) -> list[Passage]:
+    return (
+        sorted(remaining, key=_rank) if all(passage.score is not None for passage in remaining) else remaining
+    )
 
 
 def _rank(passage: Passage) -> tuple[float, int]:
@@ -244,5 +259,5 @@ def _quoted(text: str) -> str:
 
 
 def _finding(kind: str, words: str, *about: Passage, **details: Detail) -> Finding:
-    passages = tuple(one.index for one in about)
+    passages = tuple(passage.index for passage in about)
     return Finding(_NAME, kind, words[:1].upper() + words[1:], passages=passages, details=details)

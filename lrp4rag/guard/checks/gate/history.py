@@ -129,23 +129,23 @@ def asked_for(question: str, now: datetime, zone: tzinfo) -> Asked | None:
 def _tense(question: str) -> str:
     """Of what is asked, not of what is told beside it: "I was hired in 2019. How many days do I get?". Empty
     where nothing is asked with a verb: "leave policy 2021"."""
-    found = {match.lastgroup for match in _MAIN_VERB.finditer(question)}
-    return next((tense for tense in ("past", "modal", "present") if tense in found), "")
+    tenses = {match.lastgroup for match in _MAIN_VERB.finditer(question)}
+    return next((tense for tense in ("past", "modal", "present") if tense in tenses), "")
 
 
 def _dates(question: str, tense: str, zone: tzinfo) -> Iterator[tuple[Period, str]]:
-    for one in find_dates(question):
-        before = question[max(one.start - _NEAR, 0) : one.start]
-        after = question[one.end : one.end + _NEAR]
-        period = _period(one, after, zone)
-        if period is None or not _is_asked_for(one, before, after, tense, question):
+    for value in find_dates(question):
+        before = question[max(value.start - _NEAR, 0) : value.start]
+        after = question[value.end : value.end + _NEAR]
+        period = _period(value, after, zone)
+        if period is None or not _is_asked_for(value, before, after, tense, question):
             continue
         if _UNTIL_THEN.search(before) and period.start is not None:
             period = days(period.start.date() - timedelta(days=1), 1, zone)
-        yield period, one.text
+        yield period, value.text
 
 
-def _is_asked_for(one: Value, before: str, after: str, tense: str, question: str) -> bool:
+def _is_asked_for(value: Value, before: str, after: str, tense: str, question: str) -> bool:
     """Whether a date, with what is before and after it, is that of the rules that are asked for."""
     if _ONWARDS.search(before):
         return _CHANGE.search(question) is not None
@@ -154,7 +154,7 @@ def _is_asked_for(one: Value, before: str, after: str, tense: str, question: str
             return tense in tenses
     if _AFTER_A_DATE.match(after):
         return True
-    is_year = one.text.isdecimal()
+    is_year = value.text.isdecimal()
     if is_year and (measure := _MEASURE.match(after)) and measure[1].lower() in (*MONEY, *UNITS):
         return False
     return tense != "modal" and (not is_year or not tense or _AT_A_YEAR.search(before) is not None)
@@ -201,8 +201,8 @@ def _count(written: str) -> int:
 
 def _around(periods: list[Period]) -> Period:
     """The shortest that has them all in it."""
-    starts = [one.start for one in periods if one.start is not None]
-    ends = [one.end for one in periods if one.end is not None]
+    starts = [period.start for period in periods if period.start is not None]
+    ends = [period.end for period in periods if period.end is not None]
     return Period(
         min(starts) if len(starts) == len(periods) else None, max(ends) if len(ends) == len(periods) else None
     )

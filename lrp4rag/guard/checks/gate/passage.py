@@ -38,8 +38,8 @@ class Passage:
         """What a person calls it: "passage 2 (HR Policy, version 2.8)"."""
         name = self.source.title or self.source.id or ""
         version = f"version {one_line(self.source.version, 20)}" if self.source.version else ""
-        known = ", ".join(part for part in (one_line(name, 40), version) if part)
-        return f"passage {self.index + 1}" + (f" ({known})" if known else "")
+        label = ", ".join(part for part in (one_line(name, 40), version) if part)
+        return f"passage {self.index + 1}" + (f" ({label})" if label else "")
 
     @property
     def score(self) -> float | None:
@@ -50,9 +50,13 @@ class Passage:
     def replaces(self, other: Passage) -> bool:
         """Whether it is newer, if both are of one document: by their versions, or where these are equal,
         missing or of two kinds, by the dates from which they are effective."""
-        one, two = self.edition, other.edition
-        if one is not None and two is not None and (one.is_newer(two) or two.is_newer(one)):
-            return one.is_newer(two)
+        edition, other_edition = self.edition, other.edition
+        if (
+            edition is not None
+            and other_edition is not None
+            and (edition.is_newer(other_edition) or other_edition.is_newer(edition))
+        ):
+            return edition.is_newer(other_edition)
         start, earlier = self.validity.period.start, other.validity.period.start
         return start is not None and earlier is not None and start > earlier
 
@@ -64,32 +68,36 @@ def read_passage(index: int, source: Source, zone: tzinfo) -> Passage:
     )
 
 
-def successors(passages: Sequence[Passage], moment: datetime, given: CheckInput) -> dict[int, Passage]:
+def successors(passages: Sequence[Passage], moment: datetime, inputs: CheckInput) -> dict[int, Passage]:
     """By the index of a passage, another of the same document that has replaced it by a moment. A draft and a
     passage with a date that cannot be read replace nothing. Raises `OverBudget`."""
     newest: defaultdict[_Document, dict[tuple[str, _Order], Passage]] = defaultdict(dict)
-    for one in passages:
-        given.tick()
-        if one.validity.period.has(moment) and not one.validity.unreadable and not _is_draft(one):
+    for passage in passages:
+        inputs.tick()
+        if passage.validity.period.has(moment) and not passage.validity.unreadable and not _is_draft(passage):
             # What any of a scheme replaces, the last of them by version or by date does.
-            scheme = one.edition.scheme if one.edition is not None else ""
-            for name in one.documents:
+            scheme = passage.edition.scheme if passage.edition is not None else ""
+            for name in passage.documents:
                 for order in (_by_version, _by_date):
-                    last = newest[name].setdefault((scheme, order), one)
-                    if order(one) > order(last):
-                        newest[name][scheme, order] = one
+                    last = newest[name].setdefault((scheme, order), passage)
+                    if order(passage) > order(last):
+                        newest[name][scheme, order] = passage
     return {
-        one.index: successor
-        for one in passages
-        if (successor := _successor(one, (new for name in one.documents for new in newest[name].values())))
+        passage.index: successor
+        for passage in passages
+        if (
+            successor := _successor(
+                passage, (candidate for name in passage.documents for candidate in newest[name].values())
+            )
+        )
     }
 
 
-def _successor(passage: Passage, others: Iterable[Passage]) -> Passage | None:
+def _successor(passage: Passage, candidates: Iterable[Passage]) -> Passage | None:
     newest: Passage | None = None
-    for other in others:
-        if other.replaces(passage) and (newest is None or other.replaces(newest)):
-            newest = other
+    for candidate in candidates:
+        if candidate.replaces(passage) and (newest is None or candidate.replaces(newest)):
+            newest = candidate
     return newest
 
 

@@ -49,13 +49,13 @@ def edition_of(source: Source) -> Edition | None:
     if source.version is not None and source.version.strip():
         return read_version(source.version)
     texts = (source.title or "", source.id or "")
-    return next((one for text in texts for one in named_versions(text)), None)
+    return next((edition for text in texts for edition in named_versions(text)), None)
 
 
 def named_versions(text: str) -> Iterator[Edition]:
     """The versions that a text marks as such: "v2.8", "version 3", "Rev. B", "2nd edition"."""
-    found = (read_version(_marked(match)) for match in _MARKED.finditer(text.casefold()))
-    return (one for one in found if one is not None)
+    editions = (read_version(_marked(match)) for match in _MARKED.finditer(text.casefold()))
+    return (edition for edition in editions if edition is not None)
 
 
 def read_version(text: str) -> Edition | None:
