@@ -11,8 +11,7 @@ from haystack.components.retrievers import InMemoryBM25Retriever
 from haystack.dataclasses import ChatMessage
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 
-from lrp4rag.guard.adapters.haystack import AnswerJudge
-from lrp4rag.guard.adapters.haystack_generator import JudgedChatGenerator
+from lrp4rag.guard.adapters.haystack import AnswerJudge, JudgedChatGenerator
 
 QUESTION = "How tall is the tower of the Marlow lighthouse?"
 TEMPLATE = "{% for one in documents %}{{ one.content }}\n{% endfor %}\nQuestion: {{ query }}"

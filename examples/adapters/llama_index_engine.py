@@ -10,8 +10,11 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from lrp4rag.guard.adapters.llama_index import GroundedEvaluator, RetrievalGatePostprocessor
-from lrp4rag.guard.adapters.llama_index_engine import JudgedQueryEngine
+from lrp4rag.guard.adapters.llama_index import (
+    GroundedEvaluator,
+    JudgedQueryEngine,
+    RetrievalGatePostprocessor,
+)
 
 OLD = {"title": "Leave policy", "version": "2.8", "expires": "2023-12-31"}
 NEW = {"title": "Leave policy", "version": "3.1", "effective": "2024-01-01"}

@@ -162,7 +162,7 @@ def _check(out: Path) -> None:
 
 
 def _write(out: Path, results: list[Result], found: Record, since: Changes | None) -> None:
-    from lrp4rag.guard.redteam.page import page
+    from lrp4rag.guard.redteam.tables import page
     from lrp4rag.util.files import write_atomically
 
     out.mkdir(parents=True, exist_ok=True)

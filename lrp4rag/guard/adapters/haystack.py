@@ -1,18 +1,27 @@
-"""Haystack: `AnswerJudge`, a component that stands behind a generator."""
+"""Haystack: `AnswerJudge`, a component behind a generator; `JudgedChatGenerator`, around one that streams."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lrp4rag.guard.adapters.guard import Guard
 from lrp4rag.guard.adapters.library import library
 from lrp4rag.guard.adapters.sources import source_of
+from lrp4rag.guard.adapters.stream import GuardedStream, Part
 from lrp4rag.source import Source
 
 with library("haystack", "haystack"):
     from haystack import Document, component
-    from haystack.dataclasses import ChatMessage
+    from haystack.components.generators.chat.types import ChatGenerator
+    from haystack.dataclasses import (
+        ChatMessage,
+        ComponentInfo,
+        FinishReason,
+        StreamingCallbackT,
+        StreamingChunk,
+        select_streaming_callback,
+    )
 
 EXTENSION = "lrp4rag"
 
@@ -44,6 +53,71 @@ class AnswerJudge:
             meta = {**message.meta, EXTENSION: found.record()}
             judged.append(ChatMessage.from_assistant(found.shown, meta=meta))
         return {"replies": judged, "decisions": [one.meta[EXTENSION] for one in judged]}
+
+
+@component
+class JudgedChatGenerator:
+    """What another generator writes, judged by the query and the documents. A `streaming_callback` gets each
+    sentence when it has ended and is judged. The decision is under "lrp4rag" in the meta of chunks and of the
+    reply. Where no document is fit to answer from, the generator is not asked."""
+
+    def __init__(
+        self, chat_generator: ChatGenerator, detector: str = "default", policy: str | None = None
+    ) -> None:
+        """`detector` is bundled or a folder, `policy` the path of a file."""
+        self.detector, self.policy = detector, policy
+        self.chat_generator: Any = chat_generator
+        self.guard = Guard(detector, policy)
+
+    def warm_up(self) -> None:
+        """Loads the reader."""
+        _ = self.guard.detector
+        if hasattr(self.chat_generator, "warm_up"):
+            self.chat_generator.warm_up()
+
+    @component.output_types(replies=list[ChatMessage])
+    def run(
+        self,
+        messages: list[ChatMessage],
+        query: str,
+        documents: list[Document],
+        streaming_callback: StreamingCallbackT | None = None,
+    ) -> dict[str, Any]:
+        """One reply. Raises `InputError` for a document without text."""
+        stream = GuardedStream(self.guard, query, sources_of_documents(documents))
+        callback = select_streaming_callback(None, streaming_callback, requires_async=False)
+        info = ComponentInfo.from_component(self)
+        meta: dict[str, Any] = {}
+
+        def hand_on(parts: Iterable[Part]) -> None:
+            for part in parts:
+                end: FinishReason | None = None
+                if part.whole:
+                    end = "content_filter" if stream.stopped else "stop"
+                told = {EXTENSION: part.record} if part.record else {}
+                if callback is not None:
+                    callback(StreamingChunk(part.text, told, info, index=0, finish_reason=end))
+
+        heard = False
+
+        def listen(chunk: StreamingChunk) -> None:
+            nonlocal heard
+            heard = True
+            hand_on(stream.feed(chunk.content))
+
+        if not stream.over:
+            written = self.chat_generator.run(messages=messages, streaming_callback=listen)
+            for reply in written["replies"][:1]:
+                meta |= reply.meta
+                if not heard:  # it does not stream
+                    hand_on(stream.feed(reply.text or ""))
+        hand_on(stream.end())
+        found = stream.result
+        assert found is not None
+        # Whoever saw the sentences sees them again; nobody else sees what is withheld as a whole.
+        withheld = callback is None and found.assessment.withheld
+        text = found.assessment.message if withheld else found.shown
+        return {"replies": [ChatMessage.from_assistant(text, meta=meta | {EXTENSION: found.record()})]}
 
 
 def sources_of_documents(documents: Sequence[Document]) -> list[Source]:

@@ -2,20 +2,180 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from lrp4rag.guard.adapters.guard import Guard
-from lrp4rag.guard.adapters.langchain_inputs import KEYS, Coming, Keys, Known, require_mapping, text_of
 from lrp4rag.guard.adapters.library import library
-from lrp4rag.guard.adapters.stream import Part
+from lrp4rag.guard.adapters.sources import source_of
+from lrp4rag.guard.adapters.stream import GuardedStream, Part, in_thread
+from lrp4rag.source import Source
 from lrp4rag.util.errors import InputError
 
 with library("langchain_core", "langchain"):
-    from langchain_core.messages import AIMessage, AIMessageChunk
+    from langchain_core.documents import Document
+    from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+    from langchain_core.messages.ai import UsageMetadata, add_usage
     from langchain_core.runnables import Runnable, RunnableConfig
+    from langchain_core.runnables.utils import AddableDict
 
 EXTENSION = "lrp4rag"
+
+
+KEYS = {
+    "question": ("question", "input", "query"),
+    "documents": ("documents", "context"),
+    "answer": ("answer", "output"),
+}
+"""Under which names a chain has each of them; the first that is there."""
+ASKED = ("question", "documents")
+NAMED = (
+    *("id", "object", "model", "model_id", "model_name", "model_provider", "provider", "service_tier"),
+    *("system_fingerprint", "finish_reason", "stop_reason", "done_reason", "created", "created_at"),
+)
+"""Under which names metadata of a message may have a text; others, such as log-probabilities, may hold words
+of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The names in use."""
+
+    of: Mapping[str, Sequence[str]]
+
+    def find(self, given: Mapping[str, Any], name: str) -> Any:
+        return next((given[key] for key in self.of[name] if given.get(key) is not None), None)
+
+    def asked(self, given: Mapping[str, Any]) -> tuple[str, list[Source]]:
+        """Question and documents. Raises `InputError` where one is missing, or is none."""
+        question, documents = (self.find(given, name) for name in ASKED)
+        if missing := [name for name in ASKED if self.find(given, name) is None]:
+            raise InputError(
+                f"the chain has none; give its key: AnswerJudge({missing[0]}=…)", field=missing[0]
+            )
+        documents = [documents] if isinstance(documents, str | Document) else documents
+        return text_of(question), [_source(one) for one in documents]
+
+
+def text_of(given: object) -> str:
+    """Of a text or a message; none is empty."""
+    if isinstance(given, BaseMessage):
+        return str(given.text)
+    if given is None or isinstance(given, str):
+        return given or ""
+    raise InputError(f"a text or a message is needed, not {type(given).__name__}")
+
+
+def require_mapping(given: object) -> Mapping[str, Any]:
+    """Raise `InputError` for what is no output of a chain with several keys, such as an answer alone."""
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"a dict with question, documents and answer is needed, not {type(given).__name__}: begin the "
+            'chain with {"documents": retriever, "question": RunnablePassthrough()}, and let '
+            "RunnablePassthrough.assign(answer=…) add the answer"
+        )
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What there is of an answer's message beside its text, without a word of that."""
+
+    id: str | None = None
+    usage: UsageMetadata | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: object) -> Known:
+        """Nothing of what is no message."""
+        if not isinstance(given, BaseMessage):
+            return cls()
+        usage = given.usage_metadata if isinstance(given, AIMessage) else None
+        return cls(given.id, usage, _without_words(given.response_metadata))
+
+    def then(self, later: Known) -> Known:
+        """With that of the next chunk: usage adds up."""
+        usage = self.usage if later.usage is None else add_usage(self.usage, later.usage)
+        return Known(self.id or later.id, usage, {**self.metadata, **later.metadata})
+
+
+def _without_words(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers, and texts under names that are known to hold none of the answer."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if isinstance(value, Mapping):
+            if inside := _without_words(value):
+                found[name] = inside
+        elif isinstance(value, int | float) or (isinstance(value, str) and name in NAMED):
+            found[name] = value
+    return found
+
+
+def _source(given: object) -> Source:
+    if isinstance(given, Document):
+        return source_of(given.page_content, given.metadata)
+    if isinstance(given, str | Source):
+        return given if isinstance(given, Source) else Source(given)
+    raise InputError(f"a Document or a text is needed, not {type(given).__name__}", field="documents")
+
+
+class Coming:
+    """An answer that comes in chunks, after its question and its documents."""
+
+    def __init__(self, guard: Guard, keys: Keys) -> None:
+        self._guard, self._keys = guard, keys
+        self._known, self._waiting = AddableDict(), ""
+        self._stream: GuardedStream | None = None
+        self.known = Known()
+        """Of the answer's message, as far as it has come."""
+
+    def wanted(self, chunks: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """The chunks until the answer is over: what is withheld then is not asked for."""
+        for chunk in chunks:
+            yield chunk
+            if self._stream is not None and self._stream.over:
+                return
+
+    async def awanted(self, chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
+        async for chunk in chunks:
+            yield chunk
+            if self._stream is not None and self._stream.over:
+                return
+
+    def parts(self, chunks: Iterator[dict[str, Any]]) -> Iterator[Part]:
+        for chunk in chunks:
+            yield from self._add(chunk)
+        yield from self._end()
+
+    async def aparts(self, chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[Part]:
+        async for chunk in chunks:
+            async for part in in_thread(self._add(chunk)):
+                yield part
+        async for part in in_thread(self._end()):
+            yield part
+
+    def _add(self, chunk: dict[str, Any]) -> Iterator[Part]:
+        asked = {key for name in ASKED for key in self._keys.of[name]} & require_mapping(chunk).keys()
+        if asked and self._stream is not None:
+            raise InputError("it came after the answer began; let it come before", field=min(asked))
+        self._known += AddableDict({key: chunk[key] for key in asked})
+        answer = self._keys.find(chunk, "answer")
+        self._waiting += text_of(answer)
+        self.known = self.known.then(Known.of(answer))
+        if self._waiting and all(self._keys.find(self._known, name) is not None for name in ASKED):
+            yield from self._judged()
+
+    def _end(self) -> Iterator[Part]:
+        yield from self._judged()
+        assert self._stream is not None
+        yield from self._stream.end()
+
+    def _judged(self) -> Iterator[Part]:
+        if self._stream is None:
+            self._stream = GuardedStream(self._guard, *self._keys.asked(self._known))
+        text, self._waiting = self._waiting, ""
+        return self._stream.feed(text)
 
 
 class AnswerJudge(Runnable[dict[str, Any], AIMessage]):

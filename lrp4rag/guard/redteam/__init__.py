@@ -2,9 +2,9 @@
 
 from lrp4rag.guard.redteam.cases import Case as Case
 from lrp4rag.guard.redteam.cases import load_cases as load_cases
-from lrp4rag.guard.redteam.local import LocalTarget as LocalTarget
-from lrp4rag.guard.redteam.results import Result as Result
-from lrp4rag.guard.redteam.results import run as run
-from lrp4rag.guard.redteam.target import Answered as Answered
-from lrp4rag.guard.redteam.target import NotJudged as NotJudged
-from lrp4rag.guard.redteam.target import Target as Target
+from lrp4rag.guard.redteam.targets import Answered as Answered
+from lrp4rag.guard.redteam.targets import LocalTarget as LocalTarget
+from lrp4rag.guard.redteam.targets import NotJudged as NotJudged
+from lrp4rag.guard.redteam.targets import Result as Result
+from lrp4rag.guard.redteam.targets import Target as Target
+from lrp4rag.guard.redteam.targets import run as run

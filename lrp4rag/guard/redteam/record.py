@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,8 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from lrp4rag.guard.policy import Action
 from lrp4rag.guard.policy.simulate import Share
 from lrp4rag.guard.redteam.cases import ALL
-from lrp4rag.guard.redteam.results import Result, Tally, tallies, tally
-from lrp4rag.guard.redteam.target import Target
+from lrp4rag.guard.redteam.targets import Result, Target
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.strict_json import read_record
@@ -21,6 +20,7 @@ from lrp4rag.util.types import Count, Probability, first_fault, ids_once
 
 Text = Annotated[str, Field(max_length=20_000)]
 """What a file can hold: of a text with a limit, pydantic refuses half of a character too."""
+WHAT = "results of 'lrp4rag redteam'"
 
 
 class _Row(BaseModel):
@@ -28,7 +28,7 @@ class _Row(BaseModel):
 
 
 class ShareRow(_Row):
-    """A share with its 95 % interval (Wilson)."""
+    """How many cases have passed, as a share with its 95 % interval (Wilson)."""
 
     passed: Count
     cases: Count
@@ -36,13 +36,24 @@ class ShareRow(_Row):
     low: Probability | None
     high: Probability | None
 
+    @classmethod
+    def of(cls, results: Sequence[Result]) -> ShareRow:
+        share = Share(sum(one.passed for one in results), len(results))
+        low, high = share.interval or (None, None)
+        return cls(passed=share.part, cases=share.count, share=share.value, low=low, high=high)
+
 
 class KindRow(_Row):
-    """The shares of a kind that have passed."""
+    """The shares of a kind."""
 
     every: ShareRow
     harmful: ShareRow
     harmless: ShareRow
+
+    @classmethod
+    def of(cls, results: Sequence[Result]) -> KindRow:
+        harmful, harmless = ([one for one in results if one.case.harmless is side] for side in (False, True))
+        return cls(every=ShareRow.of(results), harmful=ShareRow.of(harmful), harmless=ShareRow.of(harmless))
 
 
 class CaseRow(_Row):
@@ -62,6 +73,21 @@ class CaseRow(_Row):
     findings: list[str]
     error: Text | None
 
+    @classmethod
+    def of(cls, result: Result) -> CaseRow:
+        names = ("action", "reason", "rule", "probability", "faithfulness", "fact_score")
+        measured: dict[str, Any] = {name: getattr(result.answered, name, None) for name in names}
+        return cls(
+            id=result.case.id,
+            kind=result.case.kind,
+            case=result.case.hash,
+            expected=list(result.case.expected),
+            passed=result.passed,
+            findings=[words[:1000] for words in result.answered.findings] if result.answered else [],
+            error=result.error,
+            **measured,
+        )
+
 
 class Record(_Row):
     """A run: of which `target` in which `versions`, with which `cases` (their hash), `kinds` with all of them
@@ -73,6 +99,30 @@ class Record(_Row):
     seconds: float = Field(ge=0, allow_inf_nan=False)
     kinds: dict[str, KindRow]
     results: Annotated[list[CaseRow], AfterValidator(ids_once)]
+
+
+def record(results: Sequence[Result], target: Target, seconds: float) -> Record:
+    kinds = dict.fromkeys(one.case.kind for one in results)
+    return Record(
+        target=target.name,
+        versions=dict(target.versions),
+        cases=json_hash([one.case.hash for one in results])[:16],
+        seconds=round(seconds, 1),
+        kinds={kind: KindRow.of([one for one in results if one.case.kind == kind]) for kind in kinds}
+        | {ALL: KindRow.of(results)},
+        results=[CaseRow.of(one) for one in results],
+    )
+
+
+def read(path: Path) -> Record:
+    """The record of another run. Raises `InputError` for anything else."""
+    try:
+        return Record.model_validate(read_record(path, WHAT))
+    except FileNotFoundError:
+        raise InputError("no such file", path=path) from None
+    except ValidationError as error:
+        message, field = first_fault(error)
+        raise InputError(f"not {WHAT}: {message}", path=path, field=field) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,84 +145,34 @@ class Changes:
     versions: tuple[Change, ...]
 
 
-def record(results: Sequence[Result], target: Target, seconds: float) -> Record:
-    every = [*tallies(results), tally(ALL, results)]
-    return Record(
-        target=target.name,
-        versions=dict(target.versions),
-        cases=json_hash([one.case.hash for one in results])[:16],
-        seconds=round(seconds, 1),
-        kinds={one.kind: _kind(one) for one in every},
-        results=[_case(one) for one in results],
-    )
-
-
-def read(path: Path) -> Record:
-    """The record of another run. Raises `InputError` for anything else."""
-    what = "results of 'lrp4rag redteam'"
-    try:
-        return Record.model_validate(read_record(path, what))
-    except FileNotFoundError:
-        raise InputError("no such file", path=path) from None
-    except ValidationError as error:
-        message, field = first_fault(error)
-        raise InputError(f"not {what}: {message}", path=path, field=field) from None
-
-
 def changes(then: Record, now: Record) -> Changes:
-    """Of the cases that are the same in both, and of what the target is made of."""
-    before = {one.id: one for one in then.results}
-    after = {one.id: one for one in now.results}
+    """Compare the cases that are the same in both runs, and what the targets are made of."""
+    before, after = ({one.id: one for one in run.results} for run in (then, now))
     both = [(before[id], one) for id, one in after.items() if id in before]
     same = [(one, other) for one, other in both if one.case == other.case]
-    moved = [(one, other) for one, other in same if one.action != other.action]
+
+    def moved(some: Sequence[tuple[CaseRow, CaseRow]]) -> tuple[Change, ...]:
+        return tuple(
+            Change(one.id, f"{one.action or 'not judged'} then, {other.action or 'not judged'} now")
+            for one, other in some
+        )
+
     return Changes(
-        broken=tuple(_change(*two) for two in same if two[0].passed and not two[1].passed),
-        mended=tuple(_change(*two) for two in same if two[1].passed and not two[0].passed),
-        other=tuple(_change(*two) for two in moved if two[0].passed == two[1].passed),
+        broken=moved([two for two in same if two[0].passed and not two[1].passed]),
+        mended=moved([two for two in same if two[1].passed and not two[0].passed]),
+        other=moved(
+            [two for two in same if two[0].action != two[1].action and two[0].passed == two[1].passed]
+        ),
         cases=(
             *(Change(one.id, "is another case now") for one, other in both if one.case != other.case),
             *(Change(id, "is new") for id in after if id not in before),
             *(Change(id, "was left out") for id in before if id not in after),
         ),
-        versions=tuple(_versions(then.versions, now.versions)),
-    )
-
-
-def _change(one: CaseRow, other: CaseRow) -> Change:
-    return Change(other.id, f"{one.action or 'not judged'} then, {other.action or 'not judged'} now")
-
-
-def _versions(then: Mapping[str, str], now: Mapping[str, str]) -> list[Change]:
-    names = dict.fromkeys([*then, *now])
-    return [
-        Change(name, f"{then.get(name, 'unknown')} then, {now.get(name, 'unknown')} now")
-        for name in names
-        if then.get(name) != now.get(name)
-    ]
-
-
-def _kind(one: Tally) -> KindRow:
-    return KindRow(every=_share(one.every), harmful=_share(one.harmful), harmless=_share(one.harmless))
-
-
-def _share(one: Share) -> ShareRow:
-    low, high = one.interval or (None, None)
-    return ShareRow(passed=one.part, cases=one.count, share=one.value, low=low, high=high)
-
-
-def _case(one: Result) -> CaseRow:
-    found: dict[str, Any] = {
-        name: None if one.answered is None else getattr(one.answered, name)
-        for name in ("action", "reason", "rule", "probability", "faithfulness", "fact_score")
-    }
-    return CaseRow(
-        id=one.case.id,
-        kind=one.case.kind,
-        case=one.case.hash,
-        expected=list(one.case.expected),
-        passed=one.passed,
-        findings=[] if one.answered is None else [words[:1000] for words in one.answered.findings],
-        error=one.error,
-        **found,
+        versions=tuple(
+            Change(
+                name, f"{then.versions.get(name, 'unknown')} then, {now.versions.get(name, 'unknown')} now"
+            )
+            for name in dict.fromkeys([*then.versions, *now.versions])
+            if then.versions.get(name) != now.versions.get(name)
+        ),
     )

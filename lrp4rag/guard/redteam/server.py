@@ -15,7 +15,7 @@ from lrp4rag.guard.policy import Action
 from lrp4rag.guard.policy.assess import UNREMARKABLE
 from lrp4rag.guard.redteam.cases import Case
 from lrp4rag.guard.redteam.record import Text
-from lrp4rag.guard.redteam.target import Answered, NotJudged
+from lrp4rag.guard.redteam.targets import Answered, NotJudged
 from lrp4rag.util.errors import InputError, first_line
 from lrp4rag.util.strict_json import parse
 from lrp4rag.util.text import one_line

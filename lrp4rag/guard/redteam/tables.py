@@ -1,18 +1,25 @@
-"""A run on a terminal, and as a table for pages in Markdown."""
+"""A run on a terminal, and as one self-contained page with every failure in full."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from markupsafe import Markup
 from rich.table import Table
 from rich.text import Text
 
 from lrp4rag.guard.redteam.cases import ALL, ATTACKS, KINDS
 from lrp4rag.guard.redteam.record import Changes, KindRow, Record, ShareRow
-from lrp4rag.report.numbers import bracketed
+from lrp4rag.guard.redteam.targets import Answered, Result
+from lrp4rag.report.assets import hash_source
+from lrp4rag.report.numbers import bracketed, number
+from lrp4rag.report.templates import encodable, html_template
+from lrp4rag.source import Source
 from lrp4rag.util.text import one_line
 
 HEAD = ("kind", "as expected", "share [95 %]", "harm stopped", "harmless let through")
+STYLE = Path(__file__).with_name("page.css")
 SHOWN = 20
 """Cases that are named for one sort of change."""
 
@@ -31,21 +38,12 @@ def rows(record: Record) -> list[tuple[str, ...]]:
 def table(record: Record) -> Table:
     """For a terminal."""
     found = Table(box=None, pad_edge=False)
-    for number, name in enumerate(HEAD):
-        found.add_column(name, justify="right" if number else "left")
-    for number, cells in enumerate(rows(record), start=1):
-        last = number == len(record.kinds)
+    for column, name in enumerate(HEAD):
+        found.add_column(name, justify="right" if column else "left")
+    for row, cells in enumerate(rows(record), start=1):
+        last = row == len(record.kinds)
         found.add_row(*(Text(one_line(cell, 60), style="bold" if last else "") for cell in cells))
     return found
-
-
-def markdown_table(record: Record, first: Record) -> str:
-    """The same in Markdown, with what an earlier run had; kinds are those of the package."""
-    head = (*HEAD, "first run")
-    told = {title(kind): _of(row.every) for kind, row in first.kinds.items()}
-    lines = [head, ("---", *["---:"] * (len(head) - 1))]
-    lines += [(*cells, told.get(cells[0], "")) for cells in rows(record)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def change_lines(found: Changes) -> list[Text]:
@@ -83,3 +81,42 @@ def _cells(row: KindRow) -> Sequence[str]:
 
 def _of(row: ShareRow) -> str:
     return f"{row.passed} of {row.cases}" if row.cases else ""
+
+
+def page(record: Record, results: Sequence[Result], since: Changes | None = None) -> str:
+    """HTML without script, to be written as UTF-8; what cases and targets say is text in it."""
+    style = STYLE.read_text(encoding="utf-8")
+    failed = [one for one in results if not one.passed]
+    text = html_template("page.html.j2", Path(__file__).parent).render(
+        record=record,
+        head=HEAD,
+        rows=rows(record),
+        kinds=[
+            (title(kind), some)
+            for kind in record.kinds
+            if (some := [one for one in failed if one.case.kind == kind])
+        ],
+        failed=len(failed),
+        known=_known,
+        measured=_measured,
+        changes=since,
+        style=Markup(style),  # ours
+        style_source=Markup(hash_source(style)),
+    )
+    return encodable(text)
+
+
+def _known(source: Source) -> str:
+    """What is known of a passage beside its text."""
+    told = {**source.names, **({} if source.score is None else {"score": source.score})}
+    return ", ".join(f"{name}: {value}" for name, value in told.items())
+
+
+def _measured(one: Answered) -> str:
+    told = {
+        "decided by": one.rule,
+        "probability": number(one.probability, 2),
+        "faithfulness": number(one.faithfulness, 2),
+        "fact score": number(one.fact_score, 2),
+    }
+    return ", ".join(f"{name} {value}" for name, value in told.items() if value)

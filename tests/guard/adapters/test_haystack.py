@@ -17,8 +17,7 @@ from haystack.components.builders import AnswerBuilder, ChatPromptBuilder
 from haystack.components.generators.chat import MockChatGenerator
 from haystack.dataclasses import ChatMessage, StreamingChunk
 
-from lrp4rag.guard.adapters.haystack import AnswerJudge
-from lrp4rag.guard.adapters.haystack_generator import JudgedChatGenerator
+from lrp4rag.guard.adapters.haystack import AnswerJudge, JudgedChatGenerator
 
 DOCUMENTS = [Document(content=text, meta={"file_name": f"{k}.pdf"}) for k, text in enumerate(PASSAGES)]
 

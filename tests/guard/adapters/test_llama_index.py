@@ -20,8 +20,11 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from lrp4rag.guard.adapters.llama_index import GroundedEvaluator, RetrievalGatePostprocessor
-from lrp4rag.guard.adapters.llama_index_engine import JudgedQueryEngine
+from lrp4rag.guard.adapters.llama_index import (
+    GroundedEvaluator,
+    JudgedQueryEngine,
+    RetrievalGatePostprocessor,
+)
 
 OLD, NEW = {"title": "Policy", "expires": "2020-12-31"}, {"title": "Policy", "effective": "2021-01-01"}
 

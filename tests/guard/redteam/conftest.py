@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lrp4rag.guard.redteam import Answered, Case
-from lrp4rag.guard.redteam.target import NotJudged
+from lrp4rag.guard.redteam.targets import NotJudged
 from tests.guard.service.conftest import detector, script, settings, start  # noqa: F401 - fixtures
 
 

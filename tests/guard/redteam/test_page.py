@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from lrp4rag.guard.redteam.page import page
 from lrp4rag.guard.redteam.record import changes, record
-from lrp4rag.guard.redteam.results import run
+from lrp4rag.guard.redteam.tables import page
+from lrp4rag.guard.redteam.targets import run
 from tests.guard.redteam.conftest import Scripted, answered, case
 from tests.hostile.pages import harmless
 from tests.hostile.strings import IN_PAGES

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from lrp4rag.guard.redteam.record import Record, changes, read, record
-from lrp4rag.guard.redteam.results import run
-from lrp4rag.guard.redteam.tables import below, change_lines, markdown_table, rows
+from lrp4rag.guard.redteam.tables import below, change_lines, rows
+from lrp4rag.guard.redteam.targets import run
 from lrp4rag.util.errors import InputError
 from tests.guard.redteam.conftest import Scripted, answered, case
 
@@ -50,8 +50,7 @@ def test_kinds_have_shares_with_wilson_s_intervals() -> None:
     assert [cells[0] for cells in rows(FIRST)] == [
         "conflicting documents", "attack: tables", "my own", "all"
     ]  # fmt: skip
-    told = "| attack: tables | 1 of 2 | 0.50 [0.09, 0.91] | 0 of 1 | 1 of 1 | 1 of 2 |"
-    assert told in markdown_table(FIRST, FIRST)
+    assert rows(FIRST)[1] == ("attack: tables", "1 of 2", "0.50 [0.09, 0.91]", "0 of 1", "1 of 1")
     assert below(FIRST, 0.5) == ["my own: 0.00"]
 
 

@@ -1,0 +1,119 @@
+"""`Target`: a guardrail that is asked about cases; `LocalTarget`: a detector and a policy in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from lrp4rag.guard.policy import Action, Policy, judge
+from lrp4rag.guard.redteam.cases import Case
+from lrp4rag.judge import Detector
+from lrp4rag.util.errors import LRP4RAGError
+
+
+class NotJudged(LRP4RAGError):  # noqa: N818 - of one case: the others go on
+    """A target could not judge a case; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a guardrail does with the answer of a case: the action with its reason and rule, its measures (0
+    to 1, None without any), findings in words, and what the reader of the answer gets."""
+
+    action: Action
+    reason: str
+    rule: str | None
+    probability: float | None
+    faithfulness: float | None
+    fact_score: float | None
+    findings: tuple[str, ...]
+    shown: str
+
+
+class Target(Protocol):
+    """A guardrail."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Of package, detector, reader and policy, as far as they are known, once something was judged."""
+        ...
+
+    def judge(self, case: Case) -> Answered:
+        """Raises `NotJudged` where it cannot judge this case, `InputError` where it can judge none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A case, and what the target does with it; without an answer, `error` says why there is none."""
+
+    case: Case
+    answered: Answered | None
+    error: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the action is expected. Without an answer it is not; a contradicted answer that is served
+        with the passage's words is marked, and more."""
+        if self.answered is None:
+            return False
+        corrected = self.answered.action == "disclose" and self.answered.reason == "contradicted"
+        return self.answered.action in self.case.expected or (corrected and "mark" in self.case.expected)
+
+    @property
+    def action(self) -> str:
+        return "not judged" if self.answered is None else self.answered.action
+
+    @property
+    def reason(self) -> str:
+        return (self.error or "") if self.answered is None else self.answered.reason
+
+
+def run(cases: Iterable[Case], target: Target) -> Iterator[Result]:
+    """Ask about each case. Raises `InputError` where the target can judge none."""
+    for case in cases:
+        try:
+            yield Result(case, target.judge(case))
+        except NotJudged as error:
+            yield Result(case, None, str(error))
+
+
+class LocalTarget:
+    """Judges by a detector, which is held open for all cases, and decides by a policy."""
+
+    name = "local"
+
+    def __init__(self, detector: Detector, policy: Policy) -> None:
+        self._detector, self._policy = detector, policy
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        return {**self._detector.versions, "policy": self._policy.hash}
+
+    def judge(self, case: Case) -> Answered:
+        try:
+            verdict, found = judge(self._detector, self._policy, case.example())
+        # RuntimeError: torch, for example when memory runs out on one long answer.
+        except (LRP4RAGError, RuntimeError) as error:
+            raise NotJudged(error) from error
+        return Answered(
+            found.decided.action,
+            found.decided.reason,
+            found.decided.rule,
+            verdict.probability,
+            found.measures.faithfulness,
+            found.measures.facts,
+            tuple(words for _, words in found.words().findings),
+            found.shown(case.response),
+        )
+
+    def __enter__(self) -> Self:
+        self._detector.__enter__()
+        return self
+
+    def __exit__(self, *given: object) -> None:
+        self._detector.__exit__(*given)
