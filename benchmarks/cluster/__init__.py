@@ -1,1 +1,0 @@
-"""What a Ray cluster costs and gains: its machines are processes of this one."""
