@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from lrp4rag.util.files import check_output, write_atomically
 
 Report = tuple[dict[str, Any], list[str]]
 """Results for --json, and Markdown lines for people; the settings are added to both."""
+Result = Report | dict[str, Any]
+"""Without lines, each result that is no long list has one."""
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 SETTINGS = {"max_content_width": 110, "help_option_names": ["-h", "--help"]}
@@ -64,7 +66,7 @@ as_json = click.option(
 )
 
 
-def benchmark(function: Callable[..., Report]) -> click.Command:
+def benchmark(function: Callable[..., Result]) -> click.Command:
     """A command that prints what a function reports, as a table or as JSON, and may write the JSON."""
 
     @click.command(context_settings=SETTINGS)
@@ -74,7 +76,8 @@ def benchmark(function: Callable[..., Report]) -> click.Command:
     def main(as_json: bool, out: Path | None, **options: Any) -> None:
         silence()
         with exit_codes():
-            values, text = function(**options)
+            found = function(**options)
+        values, text = found if isinstance(found, tuple) else (found, rows_of(found))
         settings = {"threads": torch.get_num_threads(), "device": "cpu", **options}
         settings["device_name"] = device_name(torch.device(settings["device"]))
         content = json.dumps(values | settings, indent=2)
@@ -99,6 +102,16 @@ def exit_codes() -> Iterator[None]:
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a Markdown table."""
     return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
+
+
+def rows_of(result: Mapping[str, Any]) -> list[str]:
+    """A line for each result that is no long list."""
+    rows = [
+        (name.replace("_", " "), f"{value:.3g}" if isinstance(value, float) else str(value))
+        for name, value in result.items()
+        if not isinstance(value, list) or len(value) < 5
+    ]
+    return table(("", ""), rows)
 
 
 def gigabytes(count: float) -> str:

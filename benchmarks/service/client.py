@@ -1,4 +1,4 @@
-"""What clients ask for, and what they got."""
+"""Ask the server: the requests of clients, and what came back of their streams."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ def examples(count: int, seed: int = 0) -> list[Example]:
     return [chosen[k % len(chosen)] for k in range(count)]
 
 
+def responses(examples: Sequence[Example]) -> list[str]:
+    return [str(example.response) for example in examples]
+
+
 def judge_body(example: Example) -> dict[str, Any]:
     return {
         "question": example.question,
@@ -39,7 +43,7 @@ def judge_body(example: Example) -> dict[str, Any]:
 
 
 def chat_body(number: int, example: Example, **more: Any) -> dict[str, Any]:
-    """Asks the benchmark's upstream for its answer of this number."""
+    """Ask the benchmark's upstream for its answer of this number."""
     return {
         "model": str(number),
         "messages": [{"role": "user", "content": example.question}],
@@ -50,7 +54,7 @@ def chat_body(number: int, example: Example, **more: Any) -> dict[str, Any]:
 
 @dataclass
 class Seen:
-    """What a client got of a stream: each chunk's text, when it came, and the decision beside it; `status`,
+    """A stream as its client got it: each chunk's text, its time and the decision beside it; the `status`,
     and the error that it ended with."""
 
     number: int
@@ -65,13 +69,9 @@ class Seen:
 
 
 async def ask(
-    client: httpx.AsyncClient,
-    number: int,
-    example: Example,
-    seen: Seen | None = None,
-    **more: Any,
+    client: httpx.AsyncClient, number: int, example: Example, seen: Seen | None = None, **more: Any
 ) -> Seen:
-    """Stream an answer. What came before an error of the connection, which is raised, is in `seen`."""
+    """Stream an answer. Chunks before an error of the connection, which is raised, are in `seen`."""
     seen = Seen(number) if seen is None else seen
     body = chat_body(number, example, stream=True, **more)
     async with client.stream("POST", "/v1/chat/completions", json=body) as reply:
@@ -92,7 +92,7 @@ async def ask(
 
 
 def with_client(url: str, work: Callable[[httpx.AsyncClient], Coroutine[Any, Any, T]]) -> T:
-    """What is done by one client with as many connections as it likes."""
+    """Run a coroutine with one client, which has as many connections as it likes."""
 
     async def run() -> T:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
@@ -100,6 +100,32 @@ def with_client(url: str, work: Callable[[httpx.AsyncClient], Coroutine[Any, Any
             return await work(client)
 
     return asyncio.run(run())
+
+
+def ask_all(url: str, examples: Sequence[Example], clients: int) -> list[Seen]:
+    """Stream all answers, by so many clients at a time."""
+
+    async def work(client: httpx.AsyncClient) -> list[Seen]:
+        slots = asyncio.Semaphore(clients)
+
+        async def stream(number: int) -> Seen:
+            async with slots:
+                return await ask(client, number, examples[number])
+
+        return await asyncio.gather(*map(stream, range(len(examples))))
+
+    return with_client(url, work)
+
+
+def seconds_of(url: str, bodies: Sequence[dict[str, Any]]) -> list[float]:
+    """Seconds of each judgement, one after the other. Raises `httpx.HTTPStatusError` for a refusal."""
+    taken = []
+    with httpx.Client(base_url=url, timeout=TIMEOUT) as client:
+        for body in bodies:
+            began = time.monotonic()
+            client.post("/v1/judge", json=body).raise_for_status()
+            taken.append(time.monotonic() - began)
+    return taken
 
 
 def quantiles(name: str, values: Sequence[float]) -> dict[str, float | None]:

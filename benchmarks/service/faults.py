@@ -1,12 +1,16 @@
-"""Faults at random moments: does anything leave that was not judged, and is each failure told as one?"""
+"""Faults: a server that is killed, parts of it that fail, a log that is changed, clients that vanish."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sqlite3
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,18 +18,125 @@ from typing import Any
 import httpx
 import psutil
 
-from benchmarks.command import Report, benchmark, count
-from benchmarks.service.client import Seen, ask, chat_body, examples, judge_body, with_client
-from benchmarks.service.process import READ_ONLY, READER
-from benchmarks.service.server import Server, quick, recorded, started
-from benchmarks.service.streams import POLICY, WITHHELD, Records, leaked, says_nothing, told
-from benchmarks.service.table import rows_of
+from benchmarks import command
+from benchmarks.command import Result, benchmark, count
+from benchmarks.service.client import (
+    Seen,
+    ask,
+    ask_all,
+    chat_body,
+    examples,
+    judge_body,
+    quantiles,
+    responses,
+    seconds_of,
+    with_client,
+)
+from benchmarks.service.server import (
+    READ_ONLY,
+    READER,
+    Guarded,
+    Server,
+    audit_of,
+    guarded,
+    pause,
+    quick,
+    reader,
+    recorded,
+    started,
+)
+from benchmarks.service.streams import POLICY, WITHHELD, Records, content_of, leaked, says_nothing
 from benchmarks.service.upstream import MISDEEDS, Upstream, Writer
 from lrp4rag.example import Example
+from lrp4rag.guard.audit import AuditLog
+from lrp4rag.guard.audit.keys import open_public_key
+from lrp4rag.util.errors import LRP4RAGError
 
 FULL, DEAD = "disk full", "dead"
 KINDS = (READER, READ_ONLY, FULL, DEAD, *MISDEEDS)
 FAILURES = (502, 503)
+OPERATIONS = {"change_cell": 6, "delete_rows": 1, "swap_rows": 1, "duplicate_row": 1}
+"""How often each is drawn; they are those of the audit log's own tests, which are not type-checked."""
+
+
+# A server that is killed
+
+
+def decisions_until_killed(server: Server, some: list[Example], clients: int, seconds: float) -> set[str]:
+    """The ids of all decisions that clients got, by streams and by judgements, before the server was killed,
+    so many seconds after the first of them."""
+    decisions: set[str] = set()
+
+    async def stream(client: httpx.AsyncClient, number: int) -> None:
+        seen = Seen(number)
+        try:
+            await ask(client, number, some[number], seen)
+        finally:  # also what came before the connection was lost
+            decisions.update(seen.ids)
+
+    async def judge(client: httpx.AsyncClient, number: int) -> None:
+        reply = await client.post("/v1/judge", json=judge_body(some[number]))
+        if reply.status_code == 200:
+            decisions.add(reply.json()["decision"]["id"])
+
+    async def go_on(client: httpx.AsyncClient, random: Random) -> None:
+        while True:
+            try:
+                await random.choice([stream, judge])(client, random.randrange(len(some)))
+            except httpx.HTTPError:
+                return
+
+    async def work(client: httpx.AsyncClient) -> None:
+        tasks = [asyncio.create_task(go_on(client, Random(k))) for k in range(clients)]
+        while not decisions and not all(task.done() for task in tasks):
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(seconds)
+        await asyncio.to_thread(server.kill)
+        await asyncio.wait_for(asyncio.gather(*tasks), 60)
+
+    with_client(server.url, work)
+    return decisions
+
+
+@benchmark
+@count("--kills", 30, "Of the server, each at a random moment.")
+@count("--clients", 4, "That stream and judge meanwhile.")
+@reader("tiny")
+@quick(kills=2)
+def kill(kills: int, clients: int, reader: str, quick: bool) -> Result:
+    """Kill the server again and again while clients use it, and start it again on the same log: is every
+    decision that a client was told in the chain, is the chain whole, does the server judge again?
+
+    \b
+    Examples:
+      python -m benchmarks.service kill --quick
+      python -m benchmarks.service kill --kills 30
+    """
+    random, some = Random(0), examples(20)
+    told, problems, missing, restarted = set[str](), list[str](), 0, 0
+    with tempfile.TemporaryDirectory() as name, Upstream(Writer(responses(some), 0.005)) as upstream:
+        folder = Path(name)
+        for _ in range(kills):
+            with started(folder, reader=reader, upstream=upstream.url) as server:
+                moment = random.uniform(0.0, 3.0 if reader == "tiny" else 30.0)
+                told |= decisions_until_killed(server, some, clients, moment)
+            records, found = recorded(folder)
+            missing += len(told - records.keys())
+            problems += found
+            with started(folder, reader=reader) as server:
+                body = judge_body(some[0])
+                restarted += httpx.post(f"{server.url}/v1/judge", json=body, timeout=60).is_success
+    return {
+        "decisions_told": len(told),
+        "decisions_recorded": len(records),
+        "decisions_missing": missing,
+        "audit_problems": len(problems),
+        "problems": problems[:20],
+        "started_again": restarted,
+    }
+
+
+# Parts that fail
 
 
 @contextmanager
@@ -52,11 +163,8 @@ Replies = tuple[httpx.Response, Seen, httpx.Response]
 """Of a judgement, of a stream, and of an answer in one piece."""
 
 
-def ask_under(
-    kind: str, server: Server, upstream: Upstream, given: tuple[int, Example], wait: float
-) -> Replies:
+def ask_under(kind: str, run: Guarded, number: int, example: Example, wait: float) -> Replies:
     """Three requests, with a fault that begins `wait` seconds after they are sent."""
-    number, example = given
     more: dict[str, Any] = {"user": kind} if kind in MISDEEDS else {}
 
     async def work(client: httpx.AsyncClient) -> Replies:
@@ -66,27 +174,27 @@ def ask_under(
             client.post("/v1/chat/completions", json=chat_body(number, example, **more)),
         )
         await asyncio.sleep(wait)
-        with fault(kind, server, upstream):
+        with fault(kind, run.server, run.upstream):
             return await asked
 
-    return with_client(server.url, work)
+    return with_client(run.url, work)
 
 
 def unjudged(replies: Replies, answer: str, records: Records) -> int:
     """Characters that were served without a recorded verdict."""
     judged, seen, whole = replies
-    count = leaked(seen, answer, records)[0]
+    characters = leaked(seen, answer, records)[0]
     if judged.status_code == 200:
         decision = judged.json()["decision"]
-        count += 0 if is_judged(records.get(decision["id"], {}), decision["action"]) else len(answer)
+        characters += 0 if is_judged(records.get(decision["id"], {}), decision["action"]) else len(answer)
     if whole.status_code == 200:
-        rest = told(whole.json()["choices"][0]["message"]["content"])
-        for one in whole.json()["lrp4rag"]["sentences"]:
-            record = records.get(one["id"], {})
-            if is_judged(record, one["action"]) and record["action"] not in WITHHELD:
-                rest = rest.replace(told(answer[record["start"] : record["end"]]), "", 1)
-        count += 0 if says_nothing(rest) else len(rest)
-    return count
+        rest = content_of(whole.json()["choices"][0]["message"]["content"])
+        for sentence in whole.json()["lrp4rag"]["sentences"]:
+            record = records.get(sentence["id"], {})
+            if is_judged(record, sentence["action"]) and record["action"] not in WITHHELD:
+                rest = rest.replace(content_of(answer[record["start"] : record["end"]]), "", 1)
+        characters += 0 if says_nothing(rest) else len(rest)
+    return characters
 
 
 def is_judged(record: Any, action: str) -> bool:
@@ -107,41 +215,174 @@ def outcomes(replies: Replies) -> Iterator[str]:
 @benchmark
 @count("--faults", 100, "Of all kinds in turn.")
 @quick(faults=len(KINDS))
-def main(faults: int, quick: bool) -> Report:
+def faults(faults: int, quick: bool) -> Result:
     """Let the reader raise, the database be read-only, the disk be full, or the upstream be dead, cut its
     answer, refuse or babble, at random moments of requests: answers that were served unjudged, and replies
     that tell of no failure.
 
     \b
     Examples:
-      python -m benchmarks.service.faults --quick
-      python -m benchmarks.service.faults --faults 100
+      python -m benchmarks.service faults --quick
+      python -m benchmarks.service faults --faults 100
     """
     random, some = Random(0), examples(faults)
-    texts, every, recovered = [str(one.response) for one in some], list[Replies](), 0
-    with tempfile.TemporaryDirectory() as name, Upstream(Writer(texts, 0.02)) as upstream:
-        folder = Path(name)
-        with started(folder, upstream=upstream.url, policy=POLICY) as server:
-            for k, example in enumerate(some):
-                kind, wait = KINDS[k % len(KINDS)], random.choice([0.0, random.random() / 2])
-                every.append(ask_under(kind, server, upstream, (k, example), wait))
-                after = httpx.post(f"{server.url}/v1/judge", json=judge_body(example), timeout=60)
-                recovered += after.is_success
-        records, problems = recorded(folder)
+    texts, every, recovered = responses(some), list[tuple[str, Replies]](), 0
+    with guarded(texts, 0.02, policy=POLICY) as run:
+        for number, example in enumerate(some):
+            kind, wait = KINDS[number % len(KINDS)], random.choice([0.0, random.random() / 2])
+            every.append((kind, ask_under(kind, run, number, example, wait)))
+            recovered += httpx.post(f"{run.url}/v1/judge", json=judge_body(example), timeout=60).is_success
     by_kind = {kind: Counter[str]() for kind in KINDS}
-    for k, replies in enumerate(every):
-        by_kind[KINDS[k % len(KINDS)]].update(outcomes(replies))
+    for kind, replies in every:
+        by_kind[kind].update(outcomes(replies))
     known = ("answered", "failed", "ended with an error")
-    result: dict[str, Any] = {
-        "faults": faults,
-        "unjudged_characters": sum(unjudged(one, texts[k], records) for k, one in enumerate(every)),
+    return {
+        "unjudged_characters": sum(unjudged(one, texts[k], run.records) for k, (_, one) in enumerate(every)),
         "unexpected": sum(n for one in by_kind.values() for what, n in one.items() if what not in known),
         "recovered": recovered,
-        "audit_problems": len(problems),
+        "audit_problems": len(run.problems),
         "outcomes": {kind: dict(one) for kind, one in by_kind.items()},
+        "reader": "tiny",
     }
-    return result | {"reader": "tiny"}, rows_of(result)
 
 
-if __name__ == "__main__":
-    main()
+# A log that is changed
+
+
+def fill(folder: Path, answers: int) -> None:
+    """A log as a server writes it: streams and judgements, with texts, checkpoints and an erasure."""
+    some = examples(answers)
+    keeps: dict[str, Any] = {"keep_texts": True, "audit_key": str(folder / "key")}
+    with Upstream(Writer(responses(some))) as upstream:
+        for half in (some[::2], some[1::2]):  # a server that ends signs the head
+            with started(folder, upstream=upstream.url, **keeps) as server:
+                ask_all(server.url, half[:-2], 2)
+                seconds_of(server.url, [judge_body(one) for one in half[-2:]])
+    with AuditLog.open(audit_of(folder), key=folder / "key", create=False) as log:
+        kept = [entry.id for entry in log.entries() if log.texts(entry.id)]
+        log.erase(kept[0])
+
+
+def tampered(original: Path, copy: Path, operation: Any, chance: Random) -> str | None:
+    """What was changed in the copy; None where that would have changed nothing."""
+    shutil.copyfile(original, copy)
+    connection = sqlite3.connect(copy)
+    connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
+    try:
+        connection.execute("PRAGMA foreign_keys=OFF")
+        connection.execute("PRAGMA ignore_check_constraints=ON")
+        change = str(operation(connection, chance))
+        connection.commit()
+    except sqlite3.IntegrityError:
+        return None
+    finally:
+        connection.close()
+    return change
+
+
+def is_noticed(copy: Path, key: Path) -> bool:
+    try:
+        with AuditLog.open(copy, read_only=True) as log:
+            return not log.verify(open_public_key(key)).whole
+    except LRP4RAGError:  # it does not open, and says why
+        return True
+
+
+@benchmark
+@count("--tamperings", 500, "Random ones.")
+@count("--answers", 16, "In the log that is tampered with.", least=6)
+@quick(tamperings=25, answers=6)
+def tamper(tamperings: int, answers: int, quick: bool) -> Result:
+    """Change cells and delete, swap and duplicate rows of a copy of a log that a server wrote: does
+    `lrp4rag audit verify` find each change?
+
+    \b
+    Examples:
+      python -m benchmarks.service tamper --quick
+      python -m benchmarks.service tamper --tamperings 500
+    """
+    tests = import_module("tests.guard.audit.test_tampering")
+    chance, tried, missed = Random(20260101), Counter[str](), list[str]()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        fill(folder, answers)
+        original, copy, key = folder / "audit.db", folder / "copy.db", folder / "key"
+        untouched = is_noticed(original, key)
+        while tried.total() < tamperings:
+            (operation,) = chance.choices([*OPERATIONS], [*OPERATIONS.values()])
+            try:
+                change = tampered(original, copy, getattr(tests, operation), chance)
+            except tests.ImpossibleError:
+                continue
+            if change is not None:
+                tried[operation] += 1
+                missed += [] if is_noticed(copy, key) else [change[:200]]
+        with AuditLog.open(original, read_only=True) as log:
+            entries = log.verify().entries
+    return {
+        "found": tried.total() - len(missed),
+        "missed": missed,
+        "kinds": dict(tried),
+        "entries": entries,
+        "untouched_is_whole": not untouched,
+        "reader": "tiny",
+    }
+
+
+# Clients that vanish
+
+
+def leave(run: Guarded, some: list[Example], numbers: range, wait: float) -> int:
+    """Stream these answers at once, and leave all of them `wait` seconds after the first text came. How many
+    had begun, and not ended."""
+
+    async def work(client: httpx.AsyncClient) -> int:
+        every = [Seen(number) for number in numbers]
+        tasks = [asyncio.create_task(ask(client, one.number, some[one.number], one)) for one in every]
+        while not any(one.chunks for one in every) and not all(task.done() for task in tasks):
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(wait)
+        left = sum(bool(one.chunks) and not task.done() for one, task in zip(every, tasks, strict=True))
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return left
+
+    return with_client(run.url, work)
+
+
+@benchmark
+@count("--rounds", 10, "In which all clients leave at once.")
+@count("--clients", 10, "Of a round.")
+@pause
+@command.dtype
+@reader("default")
+@quick(rounds=2, clients=5, reader="tiny")
+def vanishing(rounds: int, clients: int, pause: float, dtype: str, reader: str, quick: bool) -> Result:
+    """Clients that stream and go away all at once: seconds until no job of theirs is left, and seconds that a
+    new request then takes, beside those of the same request on an idle server.
+
+    \b
+    Examples:
+      python -m benchmarks.service vanishing --quick
+      python -m benchmarks.service vanishing --rounds 10 --clients 10
+    """
+    random, some = Random(0), examples(rounds * clients)
+    new, free, later, left = [judge_body(some[0])], list[float](), list[float](), 0
+    with guarded(responses(some), pause, reader=reader, dtype=dtype) as run:
+        seconds_of(run.url, new)  # the first pass is slower
+        idle = seconds_of(run.url, 3 * new)
+        for k in range(rounds):
+            left += leave(run, some, range(k * clients, (k + 1) * clients), random.random())
+            gone = time.monotonic()
+            run.server.wait_until_idle()
+            free.append(time.monotonic() - gone)
+            later += seconds_of(run.url, new)
+    return {
+        "clients_gone": rounds * clients,
+        "in_the_middle": left,
+        **quantiles("free", free),
+        **quantiles("new_request", later),
+        **quantiles("idle_request", idle),
+        "audit_problems": len(run.problems),
+    }

@@ -7,18 +7,18 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from fastapi.testclient import TestClient
 
-from benchmarks.command import Report, benchmark, count
-from benchmarks.service.client import chat_body, examples, judge_body
-from benchmarks.service.process import tiny_detector
-from benchmarks.service.server import audit_of, quick, reader
-from benchmarks.service.table import rows_of
+from benchmarks.command import Result, benchmark, count
+from benchmarks.service.client import chat_body, examples, judge_body, responses
+from benchmarks.service.server import audit_of, quick, reader, tiny_detector
 from benchmarks.service.upstream import Upstream, Writer
-from lrp4rag.guard.service import metrics
+from lrp4rag.guard.service import metrics as counted
 from lrp4rag.guard.service.app import create_app
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.judge import Detector
@@ -41,22 +41,14 @@ class Cost(NamedTuple):
 def noted() -> Iterator[list[Call]]:
     """The updates that are made within."""
     calls: list[Call] = []
-    real = {name: getattr(metrics, name) for name in UPDATES}
 
-    def noting(name: str, function: Callable[..., None]) -> Callable[..., None]:
-        def call(*given: Any) -> None:
-            calls.append((name, given))
-            function(*given)
+    def noting(name: str, function: Callable[..., None], *given: Any) -> None:
+        calls.append((name, given))
+        function(*given)
 
-        return call
-
-    for name, function in real.items():
-        setattr(metrics, name, noting(name, function))
-    try:
+    noting_all: Any = {name: partial(noting, name, getattr(counted, name)) for name in UPDATES}
+    with patch.multiple(counted, **noting_all):
         yield calls
-    finally:
-        for name, function in real.items():
-            setattr(metrics, name, function)
 
 
 def repeat(calls: Sequence[Call]) -> float:
@@ -65,22 +57,22 @@ def repeat(calls: Sequence[Call]) -> float:
     for _ in range(REPEATS):
         for name, given in calls:
             if name == "took":
-                with metrics.timed(*given[:2]):
+                with counted.timed(*given[:2]):
                     pass
             else:
-                getattr(metrics, name)(*given)
+                getattr(counted, name)(*given)
     return (time.perf_counter() - started) / REPEATS
 
 
-def cost_of(ask: Callable[[], object]) -> Cost:
-    """Of what is asked for, which is judged while this waits."""
+def cost_of(ask: Callable[[int], object], number: int) -> Cost:
+    """Of an answer, which is judged while this waits."""
     with noted() as calls:
-        ask()
+        ask(number)
     verdicts = [given[2] for name, given in calls if name == "took" and given[0] == "verdict"]
     return Cost(len(calls), repeat(calls), sum(verdicts))
 
 
-def told(kind: str, costs: Sequence[Cost]) -> dict[str, float]:
+def summary(kind: str, costs: Sequence[Cost]) -> dict[str, float]:
     """The medians over the answers, and the highest ratio."""
     ratios = [one.seconds / one.verdict for one in costs]
     return {
@@ -96,17 +88,16 @@ def told(kind: str, costs: Sequence[Cost]) -> dict[str, float]:
 @count("--answers", 20, "Answers that are judged whole, and as many that are streamed.")
 @reader("default")
 @quick(answers=3, reader="tiny")
-def main(answers: int, reader: str, quick: bool) -> Report:
+def metrics(answers: int, reader: str, quick: bool) -> Result:
     """Judge answers in this process, note each update of a metric, and make the same updates again alone.
 
     \b
     Examples:
-      python -m benchmarks.service.metrics --quick
-      python -m benchmarks.service.metrics --answers 50
+      python -m benchmarks.service metrics --quick
+      python -m benchmarks.service metrics --answers 50
     """
     some = examples(answers + 1)
-    writer = Writer([one.response or "" for one in some])
-    with tempfile.TemporaryDirectory() as name, Upstream(writer) as upstream:
+    with tempfile.TemporaryDirectory() as name, Upstream(Writer(responses(some))) as upstream:
         folder = Path(name)
         settings = Settings.load(None, audit=audit_of(folder), open=True, upstream=upstream.url)
         detector = tiny_detector(folder, "float32", 0.0) if reader == "tiny" else Detector.load()
@@ -120,15 +111,17 @@ def main(answers: int, reader: str, quick: bool) -> Report:
                 client.post("/v1/chat/completions", json=body).raise_for_status()
 
             judge(answers)  # the first pass is slower
-            responses = [cost_of(lambda k=k: judge(k)) for k in range(answers)]  # type: ignore[misc]
-            streamed = [cost_of(lambda k=k: chat(k)) for k in range(answers)]  # type: ignore[misc]
-            started = time.perf_counter()
+            costs = {
+                kind: [cost_of(ask, number) for number in range(answers)]
+                for kind, ask in (("response", judge), ("streamed", chat))
+            }
+            began = time.perf_counter()
             page = client.get("/metrics").text
-            scraped = time.perf_counter() - started
-    result = {**told("response", responses), **told("streamed", streamed)}
-    result |= {"scrape_seconds": scraped, "series": sum(line[:1] != "#" for line in page.splitlines())}
-    return result | {"reader": reader}, rows_of(result)
-
-
-if __name__ == "__main__":
-    main()
+            scraped = time.perf_counter() - began
+    series = sum(line[:1] != "#" for line in page.splitlines())
+    return {
+        **summary("response", costs["response"]),
+        **summary("streamed", costs["streamed"]),
+        "scrape_seconds": scraped,
+        "series": series,
+    }

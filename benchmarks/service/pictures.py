@@ -1,5 +1,4 @@
-"""`python -m benchmarks.service.pictures`: the pictures of docs/page.md, of a server with the bundled
-detector, taken in a headless Chromium by Playwright."""
+"""Take the pictures of docs/page.md, of a server with the bundled detector, in a headless Chromium."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ APART = timedelta(hours=9)
 @click.option(
     "--out", default="docs/images", show_default=True, type=click.Path(path_type=Path, file_okay=False)
 )
-def main(out: Path) -> None:
+def pictures(out: Path) -> None:
     """Take the pictures of the page again."""
     with exit_codes(), _browser() as browser, tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -126,7 +125,3 @@ def _take(browser: Browser, url: str, path: Path, size: tuple[int, int], *, expe
     if expert:
         page.get_by_role("button", name="Expert view").click()
     page.screenshot(path=path, full_page=True)
-
-
-if __name__ == "__main__":
-    main()

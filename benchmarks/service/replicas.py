@@ -1,36 +1,35 @@
-"""Two replicas under load, one killed again and again: is anything served unjudged, lost, or left hanging?"""
+"""Replicas that share one audit log in PostgreSQL: one is killed again and again; how fast the log is."""
 
 from __future__ import annotations
 
 import asyncio
-import json
+import multiprocessing
 import os
-import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import click
 import httpx
 import psutil
 
-from benchmarks.command import Report, benchmark, count
-from benchmarks.service.client import Seen, ask, examples, judge_body, quantiles, with_client
-from benchmarks.service.postgres import database
-from benchmarks.service.server import quick
-from benchmarks.service.table import rows_of
+from benchmarks.command import Report, Result, benchmark, count, listed, table
+from benchmarks.service.client import Seen, ask, examples, judge_body, quantiles, responses, with_client
+from benchmarks.service.server import address_in, gauge, quick, write_settings
 from benchmarks.service.upstream import Upstream, Writer
 from lrp4rag.example import Example
 from lrp4rag.guard.audit import AuditLog
-from lrp4rag.util.errors import LRP4RAGError
+from lrp4rag.util.errors import InputError, LRP4RAGError
 
 STARTS_IN, ENDS_IN = 300, 120
 """Seconds."""
@@ -38,6 +37,37 @@ JUDGED_IN = 120
 """Seconds: what a busy machine takes too long for is not what is looked at here."""
 MOST_PAUSE = 5
 """Seconds that a client waits before it asks again, where it is told to wait."""
+FOLDERS = (*sorted(Path("/usr/lib/postgresql").glob("*/bin")), *map(Path, os.get_exec_path()))
+
+
+@contextmanager
+def database() -> Iterator[str]:
+    """The URL of an empty PostgreSQL database, which writes to disk as it does by default. Raises
+    `InputError` where there is no PostgreSQL."""
+    binaries = next((one for one in FOLDERS if (one / "initdb").exists()), None)
+    if binaries is None:
+        raise InputError("there is no PostgreSQL here: install Debian's package postgresql")
+    folder = Path(tempfile.mkdtemp(prefix="lrp4rag-pg-"))  # a socket's path is short
+    user, group = ("nobody", "nogroup") if os.geteuid() == 0 else (None, None)  # it refuses to run as root
+    if user is not None:
+        shutil.chown(folder, user, group)
+
+    def run(name: str, *arguments: str) -> None:
+        command: Sequence[str] = [str(binaries / name), "-D", str(folder / "data"), *arguments]
+        subprocess.run(command, check=True, capture_output=True, cwd=folder, user=user, group=group)
+
+    try:
+        run("initdb", "-U", "lrp4rag", "-A", "trust", "-E", "UTF8")
+        run("pg_ctl", "-w", "-l", str(folder / "log"), "-o", f"-k {folder} -c listen_addresses=''", "start")
+        try:
+            yield f"postgresql+psycopg://lrp4rag@/postgres?host={folder}"
+        finally:
+            run("pg_ctl", "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder)
+
+
+# Replicas that are killed
 
 
 @dataclass
@@ -45,7 +75,7 @@ class Got:
     """What clients got."""
 
     statuses: Counter[int] = field(default_factory=Counter)
-    told: set[str] = field(default_factory=set)
+    decisions: set[str] = field(default_factory=set)
     whole = ended_by_error = cut = unjudged = 0
     left: list[float] = field(default_factory=list)
     """Seconds until a client was told that its replica had gone, before anything of an answer."""
@@ -60,28 +90,23 @@ class Server:
 
     def replicas(self) -> list[psutil.Process]:
         """Their processes, by the names that Ray gives them."""
-        below = self.process.children(recursive=True)
-        return [one for one in below if "servereplica" in "".join(_command(one)).lower().replace("_", "")]
+        return [one for one in self.process.children(recursive=True) if "servereplica" in _name(one)]
 
     def there(self) -> int:
         """Replicas that tell their metrics."""
-        text = httpx.get(f"{self.url}/metrics", timeout=60).text
-        (found,) = re.findall(r"^lrp4rag_replicas\S* (\S+)$", text, re.MULTILINE)
-        return int(float(found))
+        return int(gauge(r"lrp4rag_replicas\S*", httpx.get(f"{self.url}/metrics", timeout=60).text))
 
 
-def _command(process: psutil.Process) -> list[str]:
-    try:
-        return list(process.cmdline())
-    except psutil.Error:
-        return []
+def _name(process: psutil.Process) -> str:
+    with suppress(psutil.Error):
+        return "".join(process.cmdline()).lower().replace("_", "")
+    return ""
 
 
 @contextmanager
 def started(folder: Path, replicas: int, **settings: Any) -> Iterator[Server]:
     """`lrp4rag serve --ray` in a process of its own, which ends as by SIGTERM."""
-    given = {"port": 0, "open": True, "per_minute": 10**9, "most_waiting": 1000, "most_answers": 1000}
-    (folder / "settings.yaml").write_text(json.dumps(given | settings))
+    write_settings(folder, settings)
     command = [sys.executable, "-m", "lrp4rag", "serve", "--config", str(folder / "settings.yaml"), "--ray"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
     environment.pop("RAY_ADDRESS", None)
@@ -90,22 +115,14 @@ def started(folder: Path, replicas: int, **settings: Any) -> Iterator[Server]:
             [*command, "--replicas", str(replicas)], cwd=folder, stdout=log, stderr=log, env=environment
         )
     try:
-        yield Server(_address(running, folder / "log"), psutil.Process(running.pid))
+        url = address_in(folder / "log", lambda: running.poll() is None, STARTS_IN)
+        yield Server(url, psutil.Process(running.pid))
     finally:
         running.send_signal(signal.SIGTERM)
         try:
             running.wait(ENDS_IN)
         finally:
             running.kill()
-
-
-def _address(running: subprocess.Popen[bytes], log: Path) -> str:
-    until = time.monotonic() + STARTS_IN
-    while time.monotonic() < until and running.poll() is None:
-        if (found := re.search(r"^(http://\S+)", log.read_text(), re.MULTILINE)) is not None:
-            return found[1]
-        time.sleep(0.1)
-    raise LRP4RAGError(f"the server did not start: {log.read_text()[-500:]}")
 
 
 async def stream(client: httpx.AsyncClient, number: int, example: Example, got: Got) -> None:
@@ -117,13 +134,13 @@ async def stream(client: httpx.AsyncClient, number: int, example: Example, got: 
         got.statuses[seen.status] += 1
     except httpx.HTTPError:
         got.cut += 1
-    got.told |= set(seen.ids)
+    got.decisions |= set(seen.ids)
     got.unjudged += sum(bool(text.strip()) and not decision for text, _, decision in seen.chunks)
     await asyncio.sleep(MOST_PAUSE if seen.status >= 400 else 0)
 
 
 async def judge(client: httpx.AsyncClient, number: int, example: Example, got: Got) -> None:
-    started = time.monotonic()
+    began = time.monotonic()
     try:
         reply = await client.post("/v1/judge", json=judge_body(example))
     except httpx.HTTPError:
@@ -131,9 +148,9 @@ async def judge(client: httpx.AsyncClient, number: int, example: Example, got: G
         return
     got.statuses[reply.status_code] += 1
     if reply.status_code == 200:
-        got.told.add(reply.json()["decision"]["id"])
+        got.decisions.add(reply.json()["decision"]["id"])
     elif reply.status_code == 503 and "replica" in reply.text:
-        got.left.append(time.monotonic() - started)
+        got.left.append(time.monotonic() - began)
         got.without_retry += "retry-after" not in reply.headers
     await asyncio.sleep(min(float(reply.headers.get("retry-after", 0)), MOST_PAUSE))
 
@@ -143,24 +160,24 @@ def under_load(server: Server, some: list[Example], clients: int, kills: int) ->
     got, back, random = Got(), list[float](), Random(0)
     wanted = server.there()
 
-    async def one(client: httpx.AsyncClient, own: Random, ended: asyncio.Event) -> None:
+    async def go_on(client: httpx.AsyncClient, own: Random, ended: asyncio.Event) -> None:
         while not ended.is_set():
             number = own.randrange(len(some))
             await own.choice([stream, judge])(client, number, some[number], got)
 
     async def replaced() -> float:
-        started = time.monotonic()
+        began = time.monotonic()
         while await asyncio.to_thread(server.there) >= wanted:  # Serve has not seen it yet
             await asyncio.sleep(0.1)
         while await asyncio.to_thread(server.there) < wanted:
-            if time.monotonic() - started > STARTS_IN:
+            if time.monotonic() - began > STARTS_IN:
                 raise LRP4RAGError("a replica did not come back")
             await asyncio.sleep(0.2)
-        return time.monotonic() - started
+        return time.monotonic() - began
 
     async def work(client: httpx.AsyncClient) -> None:
         ended = asyncio.Event()
-        tasks = [asyncio.create_task(one(client, Random(k), ended)) for k in range(clients)]
+        tasks = [asyncio.create_task(go_on(client, Random(k), ended)) for k in range(clients)]
         for _ in range(kills):
             await asyncio.sleep(random.uniform(5, 15))
             random.choice(server.replicas()).kill()
@@ -178,38 +195,33 @@ def under_load(server: Server, some: list[Example], clients: int, kills: int) ->
 @count("--clients", 4, "That stream and judge meanwhile.")
 @count("--replicas", 2, "That answer.", least=2)
 @quick(kills=1, clients=4)
-def main(kills: int, clients: int, replicas: int, quick: bool) -> Report:
+def replicas(kills: int, clients: int, replicas: int, quick: bool) -> Result:
     """Kill replicas of `lrp4rag serve --ray` again and again while clients use it, with one audit log in
     PostgreSQL: what do clients get, is every decision that they were told in the chain, is the chain whole?
 
     \b
     Examples:
-      python -m benchmarks.service.replicas --quick
-      python -m benchmarks.service.replicas --kills 6
+      python -m benchmarks.service replicas --quick
+      python -m benchmarks.service replicas --kills 6
     """
     some = examples(40)
-    with tempfile.TemporaryDirectory() as name, database() as url:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        database() as url,
+        Upstream(Writer(responses(some), 0.02)) as upstream,
+    ):
         folder = Path(name)
-        with (
-            Upstream(Writer([str(one.response) for one in some], 0.02)) as upstream,
-            started(
-                folder,
-                replicas,
-                audit=url,
-                audit_key=str(folder / "key"),
-                upstream=upstream.url,
-                seconds=JUDGED_IN,
-            ) as server,
-        ):
-            begun = time.monotonic()
+        log = {"audit": url, "audit_key": str(folder / "key")}
+        with started(folder, replicas, **log, upstream=upstream.url, seconds=JUDGED_IN) as server:
+            began = time.monotonic()
             got, back = under_load(server, some, clients, kills)
-            took = time.monotonic() - begun
-        with AuditLog.open(url, key=folder / "key", create=False) as log:
-            verified = log.verify()
-            recorded = {entry.id for entry in log.entries()}
-    result: dict[str, Any] = {
+            taken = time.monotonic() - began
+        with AuditLog.open(url, key=folder / "key", create=False) as audit:
+            verified = audit.verify()
+            recorded = {entry.id for entry in audit.entries()}
+    return {
         "reader": "default",
-        "seconds_of_load": took,
+        "seconds_of_load": taken,
         "by_status": dict(sorted(got.statuses.items())),
         "streams_whole": got.whole,
         "streams_ended_by_an_error": got.ended_by_error,
@@ -217,16 +229,65 @@ def main(kills: int, clients: int, replicas: int, quick: bool) -> Report:
         "unjudged_pieces": got.unjudged,
         "left_without_retry_after": got.without_retry,
         **quantiles("left_in", got.left),
-        "decisions_told": len(got.told),
+        "decisions_told": len(got.decisions),
         "decisions_recorded": len(recorded),
-        "decisions_missing": len(got.told - recorded),
+        "decisions_missing": len(got.decisions - recorded),
         "audit_problems": len(verified.problems),
         "checkpoints": verified.checkpoints,
         "unsigned": verified.unsigned,
         **quantiles("replaced_in", back),
     }
-    return result, rows_of(result)
 
 
-if __name__ == "__main__":
-    main()
+# One chain, and its writers
+
+
+def append(url: str, name: str, seconds: float, together: Any, took: Any) -> None:
+    """Append to a log for so long, from when all writers are there, as a replica does."""
+    times: list[float] = []
+    with AuditLog.open(url) as log:
+        together.wait(STARTS_IN)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            began = time.monotonic()
+            log.append({"id": f"{name}-{len(times)}", "kind": "sentence", "action": "serve"})
+            times.append(time.monotonic() - began)
+    took.put(times)
+
+
+def rate_of(url: str, writers: int, seconds: float) -> dict[str, Any]:
+    """Appends a second of so many writers together, and how long each takes."""
+    context = multiprocessing.get_context("spawn")
+    took, together = context.Queue(), context.Barrier(writers)
+    given = [(url, f"w{writers}-{k}", seconds, together, took) for k in range(writers)]
+    running = [context.Process(target=append, args=one) for one in given]
+    for process in running:
+        process.start()
+    times = [time for _ in running for time in took.get(timeout=STARTS_IN + seconds)]
+    for process in running:
+        process.join()
+    return {"writers": writers, "appends_per_second": len(times) / seconds, **quantiles("append", times)}
+
+
+@benchmark
+@listed("--writers", click.INT, "1,2,4,8", "Processes that append at a time.")
+@count("--seconds", 10, "In which each number of them appends.")
+@quick(writers="1,2", seconds=2)
+def chain(writers: tuple[int, ...], seconds: int, quick: bool) -> Report:
+    """Let several processes append to one audit log in PostgreSQL, each record on disk before the next: how
+    many a second are they together, and is the chain whole?
+
+    \b
+    Example:
+      python -m benchmarks.service chain --quick
+    """
+    with database() as url:
+        rates = [rate_of(url, number, seconds) for number in writers]
+        with AuditLog.open(url, create=False) as log:
+            found = log.verify()
+    rows = [
+        (str(one["writers"]), f"{one['appends_per_second']:.0f}", f"{1000 * one['append_p95']:.1f} ms")
+        for one in rates
+    ]
+    result = {"rates": rates, "entries": found.entries, "audit_problems": len(found.problems)}
+    return result, table(("writers", "appends a second", "p95"), rows)
