@@ -24,7 +24,7 @@ from experiments.systems.comparison.ours import BUNDLED
 from experiments.systems.registry import BASELINES
 from experiments.systems.resources import Resources
 from lrp4rag.classifiers import FittedDetector
-from lrp4rag.classifiers.analysis import analyse
+from lrp4rag.judge import analyse
 from lrp4rag.reader.reader import check_device, fastest_dtype
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.rows import Rows

@@ -22,12 +22,12 @@ if os.environ.get("LRP4RAG_QUIET"):  # before anything else is imported, see lrp
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers import Verdict
-    from lrp4rag.classifiers.analysis import Analysis, analyse
+    from lrp4rag.classifiers.analysis import Analysis
     from lrp4rag.classifiers.prevalence import RunningPrevalence
     from lrp4rag.data import load_examples
     from lrp4rag.example import Example, Label
     from lrp4rag.generation import Generation, generate
-    from lrp4rag.judge import Detector, ExplainedVerdict
+    from lrp4rag.judge import Detector, ExplainedVerdict, analyse
     from lrp4rag.lrp import Relevance, Target, attribute, check_conservation, relevance_mode, stream
     from lrp4rag.reader import Reader, load_reader
     from lrp4rag.util.errors import InputError, LRP4RAGError, LRP4RAGWarning, RelevanceError
@@ -50,7 +50,7 @@ _HOMES = {
     "RunningPrevalence": "classifiers.prevalence",
     "Target": "lrp",
     "Verdict": "classifiers",
-    "analyse": "classifiers.analysis",
+    "analyse": "judge",
     "attribute": "lrp",
     "check_conservation": "lrp",
     "generate": "generation",

@@ -1,29 +1,47 @@
-"""`Detector`: from strings to a verdict, in three lines."""
+"""`Detector`: from strings to a verdict. `_examine` is the way of one response: encode, read, score, judge,
+gather evidence; `Judgement.verdict` then builds the verdict."""
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Real
 from pathlib import Path
+from traceback import clear_frames
 from typing import Any, Literal, Self
 
 from lrp4rag import __version__
-from lrp4rag.classifiers.analysis import Analyser, Analysis, analysing
-from lrp4rag.classifiers.card import Card
-from lrp4rag.classifiers.detector import (
-    FittedDetector,
-    at_estimated_prevalence,
-    verdicts_at_prevalence,
+from lrp4rag.claims.nearest import nearest
+from lrp4rag.classifiers.analysis import (
+    Analysis,
+    Follow,
+    pull_evidence,
+    pull_sentences,
+    pull_tokens,
 )
+from lrp4rag.classifiers.card import Card
+from lrp4rag.classifiers.casing import in_plain_case
+from lrp4rag.classifiers.contradiction import computed_values
+from lrp4rag.classifiers.detector import FittedDetector
+from lrp4rag.classifiers.premise import premise_of
 from lrp4rag.classifiers.prevalence import check_prevalence, require_enough
-from lrp4rag.classifiers.verdict import Verdict
+from lrp4rag.classifiers.verdict import Assessment, Evidence, Judgement, Verdict, with_premise
 from lrp4rag.example import Example, Span
-from lrp4rag.lrp.families import can_pull, family_of
+from lrp4rag.features.context import context_of
+from lrp4rag.features.parts import PROMPT
+from lrp4rag.features.record import Record
+from lrp4rag.features.replay import PlainReplay, RelevanceReplay, Replay
+from lrp4rag.lrp.attribute import attribute
+from lrp4rag.lrp.composites import Composite, composite_named
+from lrp4rag.lrp.families import can_pull, family_of, require_pull
+from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.interrupt import interruptible
-from lrp4rag.reader.encoding import Truncation, require_truncation
+from lrp4rag.lrp.relevance import Array, Relevance
+from lrp4rag.reader.encoding import Encoded, Truncation, require_truncation
 from lrp4rag.reader.reader import Reader, load_reader
 from lrp4rag.report.html import html_page
 from lrp4rag.report.record import record
@@ -37,20 +55,28 @@ from lrp4rag.util.types import require_kind, require_whole
 Prevalence = float | Literal["estimate"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ExplainedVerdict(Verdict):
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class ExplainedVerdict(Analysis):
     """A verdict with the analysis that it was made of. In a notebook it shows itself.
 
     `prevalence` is the one that probability and threshold are for, None where it is that of training.
     """
 
-    analysis: Analysis = field(kw_only=True)
-    detector: Detector = field(kw_only=True)
-    prevalence: float | None = field(kw_only=True, default=None)
+    detector: Detector
+    prevalence: float | None = None
+
+    def __post_init__(self) -> None:
+        Verdict.__post_init__(self)
+        object.__setattr__(self, "reasons", reasons_of(self))
+
+    @property
+    def analysis(self) -> Self:
+        """Itself."""
+        return self
 
     def to_dict(self) -> dict[str, Any]:
         """What `lrp4rag analyse --json` prints: JSON values only, passages counted from 1."""
-        return record(self.analysis, prevalence=self.prevalence)
+        return record(self, prevalence=self.prevalence)
 
     def to_html(self, *, tokens: bool = False) -> str:
         """A self-contained page, to be written as UTF-8: the prompt shaded by what each sentence rests on.
@@ -58,61 +84,113 @@ class ExplainedVerdict(Verdict):
         The shades are pulled now, which costs about three forward passes; with `tokens`, also those of each
         token. A quantised reader gives none, and the page is without them.
         """
-        return html_page(self.detector.with_rows(self.analysis, tokens=tokens), detector=self.detector.name)
+        return html_page(self.detector.with_rows(self, tokens=tokens), detector=self.detector.name)
 
     def _repr_html_(self) -> str:
-        return html_summary(self.analysis)
+        return html_summary(self)
 
     def __repr__(self) -> str:
         return f"<{verdict_words(self)}: {[span.text for span in self.spans]}>"
 
 
-def grouped_by_prompt(examples: Sequence[Example]) -> list[int]:
-    """The examples' numbers: those of one prompt one after the other, and the prompt seen first is first. An
-    `Analyser` reads a prompt once where it is visited so."""
-    groups: dict[tuple[str, tuple[Span, ...]], list[int]] = {}
-    for number, example in enumerate(examples):
-        groups.setdefault((example.prompt, tuple(example.spans)), []).append(number)
-    return [number for group in groups.values() for number in group]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Examined:
+    """All that an explained verdict is built of."""
+
+    judgement: Judgement
+    evidence: Evidence
+    details: dict[str, Any]
+
+    def verdict(self) -> ExplainedVerdict:
+        basis = {"judgement": self.judgement, "evidence": self.evidence}
+        return self.judgement.verdict(self.evidence, ExplainedVerdict, **basis, **self.details)
+
+
+class Prompt:
+    """The question and passages of an example, encoded once for all responses to them."""
+
+    def __init__(self, detector: Detector, example: Example, truncation: Truncation) -> None:
+        """Raises `InputError` for what the reader cannot read."""
+        self.detector, self.example, self.truncation = detector, example, truncation
+        self._reader = detector.reader
+        self._supposing: tuple[str, Encoded] | None = None
+
+    @cached_property
+    def _whole(self) -> Encoded:
+        return self._reader.whole_prompt(self.example, truncation=self.truncation)
+
+    def encode(self, response: str) -> Encoded:
+        """With a response, truncated to the reader's window."""
+        return self._reader.with_response(self._whole, response, truncation=self.truncation)
+
+    def supposing(self, response: str) -> tuple[Encoded, tuple[int, ...]] | None:
+        """Where sentences of a response repeat what only the question supposes: the response after the
+        question as the passages would have it, and these sentences' numbers."""
+        premise = premise_of(self.example.with_response(response))
+        if premise is None:
+            return None
+        if self._supposing is None or self._supposing[0] != premise.example.question:
+            whole = self._reader.whole_prompt(premise.example, truncation=self.truncation)
+            self._supposing = premise.example.question, whole
+        encoded = self._reader.with_response(self._supposing[1], response, truncation=self.truncation)
+        return encoded, premise.sentences
+
+    def read(self) -> None:
+        """Read it now; else it is read with the first response. Raises `InputError` for one that leaves no
+        room for a response."""
+        encoded = self._reader.fit_prompt(self._whole, max_new_tokens=1, truncation=self.truncation)
+        self.detector.read_prompt(encoded)
+
+    def judge(self, response: str) -> ExplainedVerdict:
+        """The verdict on a response, without evidence and reasons."""
+        return self.detector.examine(self, response, evidence=False, reasons=False)
 
 
 class Detector:
-    """A fitted detector together with the reader whose internals it reads.
+    """A reader, and a fitted model that judges what the reader tells of a response. Without a model there is
+    evidence and no probability.
 
-    `with detector:` holds the reader in relevance mode between judgements, as a server wants it; without it
-    each call enters and leaves that mode. Threads may share it: the reader judges one response at a time, and
-    what cannot go on beside another use of the reader is refused.
+    `with detector:` holds the reader between judgements, as a server wants it; without it each call enters
+    and leaves relevance mode, where it needs it, and forgets prompts. Threads may share it: the reader judges
+    one response at a time, and what cannot go on beside another use of the reader is refused.
     """
 
     def __init__(
         self,
-        fitted: FittedDetector,
+        model: FittedDetector | None,
         reader: Reader,
         *,
         name: str | None = None,
+        composite: str | Composite | None = None,
         truncation: Truncation = "error",
         max_memory: int | None = None,
         prompt_bytes: int = 0,
     ) -> None:
-        """`name` is what reports call it; `truncation` "passages" drops the ends of passages where a prompt
-        exceeds the reader's window; `max_memory` (bytes) makes passes small enough to fit. While it is open,
-        prompts stay read as far as they fit into `prompt_bytes`, beside the last one.
+        """`name` is what reports call it; `composite` defaults to the model's. `truncation` "passages" drops
+        the ends of passages where a prompt exceeds the reader's window; `max_memory` (bytes) makes passes
+        small enough to fit. While it is open, prompts stay read as far as they fit into `prompt_bytes`,
+        beside the last one.
 
-        Raises `InputError` for a reader without relevance rules, and where the detector was trained with
-        another one.
+        Raises `InputError` for a reader without relevance rules, and where the model was trained with another
+        reader or composite.
         """
         require_truncation(truncation)
         if max_memory is not None:
             require_whole(max_memory, "max_memory", 1)
         require_whole(prompt_bytes, "prompt_bytes", 0)
-        card = fitted.card
+        self.composite = composite_named(composite or (model.card.composite if model else "attnlrp"))
         _ = family_of(reader.model)
-        fitted.require(reader.identity.as_dict(), card.composite, card.target)
-        self.fitted, self.reader, self.name = fitted, reader, name
+        self.plain = model is not None and model.model.plain
+        if model is not None:
+            read = None if self.plain else self.composite.name
+            model.require(reader.identity.as_dict(), read, model.card.target)
+        self.model, self.reader, self.name = model, reader, name
         self.truncation: Truncation = truncation
         self.max_memory, self.prompt_bytes = max_memory, prompt_bytes
-        self._held, self._users = ExitStack(), 0
-        self._analyser: Analyser | None = None
+        self._users, self._mode = 0, ExitStack()
+        self._flow: Flow | None = None
+        self._replay: Replay | None = None
+        self._forget()
 
     @classmethod
     def load(
@@ -134,8 +212,8 @@ class Detector:
         """
         require_kind(detector, "detector", str, Path)
         require_kind(reader, "reader", str, Path, Reader, type(None))
-        fitted = FittedDetector.load(detector)
-        trained = fitted.card.reader
+        model = FittedDetector.load(detector)
+        trained = model.card.reader
         if not isinstance(reader, Reader):
             try:
                 reader = load_reader(
@@ -149,11 +227,10 @@ class Detector:
                 if reader is None:
                     error.add_note(f"the detector was trained with '{trained['name']}'; give it as reader=…")
                 raise
-        name = f"{detector} ({fitted.card.classifier})"
         return cls(
-            fitted,
+            model,
             reader,
-            name=name,
+            name=f"{detector} ({model.card.classifier})",
             truncation=truncation,
             max_memory=max_memory,
             prompt_bytes=prompt_bytes,
@@ -162,7 +239,13 @@ class Detector:
     @property
     def card(self) -> Card:
         """What it was trained with and on, and how well it does."""
-        return self.fitted.card
+        return self._fitted.card
+
+    @property
+    def _fitted(self) -> FittedDetector:
+        if self.model is None:
+            raise InputError("this needs a detector that was trained")
+        return self.model
 
     @property
     def versions(self) -> dict[str, str]:
@@ -176,18 +259,20 @@ class Detector:
 
     def at(self, point: str | float) -> Self:
         """The same at an operating point of its card ("high-precision", say), or at a false-positive rate."""
-        return self._with(self.fitted.at(point))
+        return self._with(self._fitted.at(point))
 
     def at_prevalence(self, prevalence: float) -> Self:
-        """The same where that part (0 to 1) of responses is hallucinated: probabilities and the threshold
-        shift, and the same responses are flagged. `judge_many` can estimate it from unlabelled responses."""
-        return self._with(self.fitted.at_prevalence(prevalence))
+        """The same where that proportion (0 to 1) of responses is hallucinated: probabilities and the
+        threshold shift, and the same responses are flagged. `judge_many` can estimate it from unlabelled
+        responses."""
+        return self._with(self._fitted.at_prevalence(prevalence))
 
-    def _with(self, fitted: FittedDetector) -> Self:
+    def _with(self, model: FittedDetector) -> Self:
         return type(self)(
-            fitted,
+            model,
             self.reader,
             name=self.name,
+            composite=self.composite,
             truncation=self.truncation,
             max_memory=self.max_memory,
             prompt_bytes=self.prompt_bytes,
@@ -226,37 +311,71 @@ class Detector:
         """Judge responses, in their order. A prompt that several share is read once. `evidence` is as for
         `judge`.
 
-        `prevalence` is the part (0 to 1) of hallucinated responses where they come from, and "estimate" tells
-        it from their own probabilities: probabilities and the threshold shift, and the same responses are
-        flagged. Raises `InputError` naming the first example that cannot be judged, for a prevalence that the
-        detector cannot shift to, and for too few responses to estimate it from.
+        `prevalence` is the proportion (0 to 1) of hallucinated responses where they come from, and "estimate"
+        estimates it from their own probabilities: probabilities and the threshold shift, and the same
+        responses are flagged. Raises `InputError` naming the first example that cannot be judged, for a
+        prevalence that the detector cannot shift to, and for too few responses to estimate it from.
         """
         if isinstance(examples, str | Example) or not isinstance(examples, Iterable):
             raise InputError("give a list of Examples", field="examples")
-        given = list(examples)
-        for k, one in enumerate[object](given):
-            if not isinstance(one, Example):
-                raise InputError(f"an Example is needed, not {type(one).__name__}", field=f"examples[{k}]")
-        self._check_prevalence(prevalence, len(given))
-        for k, example in enumerate(given):
+        rows = list(examples)
+        for number, example in enumerate[object](rows):
+            if not isinstance(example, Example):
+                kind = type(example).__name__
+                raise InputError(f"an Example is needed, not {kind}", field=f"examples[{number}]")
+        self._check_prevalence(prevalence, len(rows))
+        for number, example in enumerate(rows):
             if example.response is None:
-                raise InputError("there is no response to judge", field=f"examples[{k}].response")
-        found: dict[int, Analysis] = {}
-        with self._open() as analyser:
-            for k in grouped_by_prompt(given):
+                raise InputError("there is no response to judge", field=f"examples[{number}].response")
+        verdicts = list[ExplainedVerdict]()
+        for number, verdict in enumerate(self.judge_each(rows, prevalence=prevalence, evidence=evidence)):
+            if isinstance(verdict, Exception):
+                if len(rows) > 1 and isinstance(verdict, InputError):
+                    verdict.add_note(f"this is example {number} of {len(rows)} (counted from 0)")
+                raise verdict
+            verdicts.append(verdict)
+        return verdicts
+
+    def judge_each(
+        self, examples: Sequence[Example], *, prevalence: Prevalence | None = None, **options: Any
+    ) -> Generator[ExplainedVerdict | Exception, None, None]:
+        """The verdict on each example in their order, as soon as it is there, or the error that stopped it;
+        `options` are those of `examine`, and `prevalence` is as for `judge_many`.
+
+        Examples are read grouped by prompt, so that each prompt is read once. The reader is held until the
+        iterator has ended, or is closed.
+        """
+        self._check_prevalence(prevalence, len(examples))
+        model = self.model
+        if model is not None and prevalence is not None and prevalence != "estimate":
+            model = model.at_prevalence(prevalence)
+        with self.reader.lock, self:
+            examined = self._examine_each(examples, model, **options)
+            if model is not None and prevalence == "estimate":
+                examined = iter(_at_estimated_prevalence(model, list(examined)))
+            for one in examined:
+                yield one if isinstance(one, Exception) else one.verdict()
+
+    def _examine_each(
+        self, examples: Sequence[Example], model: FittedDetector | None, **options: Any
+    ) -> Iterator[_Examined | Exception]:
+        order, done = iter(_grouped_by_prompt(examples)), dict[int, _Examined | Exception]()
+        for turn in range(len(examples)):
+            while turn not in done:
+                example = examples[number := next(order)]
                 try:
-                    found[k] = analyser(given[k], evidence=evidence, truncation=self.truncation)
-                except InputError as error:
-                    if len(given) > 1:
-                        error.add_note(f"this is example {k} of {len(given)} (counted from 0)")
-                    raise
-        return self._explained([found[k] for k in range(len(given))], prevalence)
+                    prompt = Prompt(self, example, self.truncation)
+                    done[number] = self._examine(prompt, example.response, model, **options)
+                except Exception as error:
+                    clear_frames(error.__traceback__)  # they would keep what memory ran out for
+                    done[number] = error
+            yield done.pop(turn)
 
     def _check_prevalence(self, prevalence: object, responses: int) -> None:
         """What cannot be shifted to is refused before the expensive part."""
         if prevalence is None:
             return
-        _ = self.fitted.assumed_prevalence
+        _ = self._fitted.assumed_prevalence
         if prevalence == "estimate":
             require_enough(responses)
         elif not isinstance(prevalence, bool) and isinstance(prevalence, Real):
@@ -264,24 +383,163 @@ class Detector:
         else:
             raise InputError(f"give a number or 'estimate', not {prevalence!r}", field="prevalence")
 
-    def _explained(
-        self, analyses: Sequence[Analysis], prevalence: Prevalence | None
-    ) -> list[ExplainedVerdict]:
-        verdicts, used = [one.verdict for one in analyses], self.fitted.prevalence
-        if prevalence == "estimate":
-            verdicts, used = at_estimated_prevalence(self.fitted, verdicts)
-        elif prevalence is not None:
-            verdicts, used = verdicts_at_prevalence(self.fitted, verdicts, prevalence), prevalence
-        return [
-            ExplainedVerdict(
-                **{one.name: getattr(verdict, one.name) for one in fields(Verdict)}
-                | {"reasons": reasons_of(verdict)},
-                analysis=replace(analysis, verdict=verdict),
-                detector=self,
-                prevalence=used,
-            )
-            for analysis, verdict in zip(analyses, verdicts, strict=True)
-        ]
+    def analyse(self, example: Example, **options: Any) -> ExplainedVerdict:
+        """Judge an example whose response is generated first where there is none; `options` are those of
+        `examine`."""
+        return self.examine(Prompt(self, example, self.truncation), example.response, **options)
+
+    def examine(self, prompt: Prompt, response: str | None, **options: Any) -> ExplainedVerdict:
+        """Judge a response to a prompt and say what it rests on.
+
+        With `evidence`, each sentence has the one of the passages that is nearest, and relevance of the
+        passages is pulled for suspect sentences and contradicted values, where the detector itself reads
+        none; without `reasons`, the verdict says nothing of features. `rows` adds relevance of the whole
+        prompt and one pulled cotangent for each sentence, `tokens` one for each response token; `follow`
+        shows their progress. Without a response the reader writes one of `max_new_tokens`; `seconds` is
+        where times are added to. Raises `InputError` for what the reader cannot read.
+        """
+        with self.reader.lock, self:
+            return self._examine(prompt, response, self.model, **options).verdict()
+
+    def _examine(
+        self,
+        prompt: Prompt,
+        response: str | None,
+        model: FittedDetector | None,
+        *,
+        evidence: bool = True,
+        reasons: bool = True,
+        rows: bool = False,
+        tokens: bool = False,
+        max_new_tokens: int = 256,
+        follow: Follow | None = None,
+        seconds: dict[str, float] | None = None,
+    ) -> _Examined:
+        example, seconds, generated = prompt.example, dict(seconds or {}), response is None
+        if rows or tokens or (model is not None and PROMPT in model.needs):
+            require_pull(self.reader.model)  # before the expensive part
+        with self._turn():
+            if response is None:
+                with _timed(seconds, "generate"):
+                    options: dict[str, Any] = {
+                        "max_new_tokens": max_new_tokens,
+                        "truncation": prompt.truncation,
+                    }
+                    encoded = self.reader.generate(example, **options)
+                response = encoded.response
+            else:
+                known = [example.question, *example.passages]
+                encoded = prompt.encode(in_plain_case(response, known))
+            with _timed(seconds, "read" if self.plain else "push"):
+                record = self._read(encoded, keep=rows or tokens)
+                record = replace(record, generator=None if generated else example.generator)
+            with _timed(seconds, "classify"):
+                if model is None:
+                    judgement = Judgement.of(encoded, Assessment(), None, relevance=record.relevance)
+                else:
+                    judgement = model.judgement(record, self._score(prompt, record, model))
+                judgement = replace(judgement, response=response)
+                reasoned = model.model.reasons(record, judgement) if model is not None and reasons else ()
+            shades = dict[str, Array | Relevance | None]()
+            if rows or tokens:
+                judgement, shades = self._rows(judgement, seconds, tokens=tokens, follow=follow)
+            gathered = Evidence(reasons=reasoned)
+            if evidence:
+                gathered = self._gather(judgement, record, gathered, seconds)
+        details = {
+            "example": example if example.response == response else example.with_response(response),
+            "encoded": encoded if encoded.response == response else replace(encoded, response=response),
+            "reader": record.reader,
+            "relevance": record.relevance,
+            "generated": generated,
+            "seconds": seconds,
+            "composite": self.composite.name,
+            "target": "response" if model is None else model.card.target,
+            "passages_only": "passages" in record.signals and not shades,
+            "detector": self,
+            "prevalence": None if model is None else model.prevalence,
+            **shades,
+        }
+        return _Examined(judgement, gathered, details)
+
+    def _read(self, encoded: Encoded, *, keep: bool) -> Record:
+        if self.plain:
+            return self._plain(encoded)
+        if self._replay is None:
+            if self.model is None:
+                self._replay = RelevanceReplay(self.reader, self.flow)
+            else:
+                self._replay = self.model.model.replay(self.reader, self.flow)
+        return self._replay(encoded, keep=keep)
+
+    def _score(self, prompt: Prompt, record: Record, model: FittedDetector) -> Assessment:
+        """What the model says of a response; of sentences that repeat what only the question supposes, what
+        it says after the question as the passages would have it, where that is worse."""
+        assessment = model.assess(record)
+        supposing = prompt.supposing(record.encoded.response) if self.plain else None
+        if supposing is None:
+            return assessment
+        encoded, sentences = supposing
+        after = model.assess(replace(self._supposing(encoded), generator=record.generator))
+        return with_premise(assessment, after, sentences, record.encoded)
+
+    def _gather(
+        self, judgement: Judgement, record: Record, gathered: Evidence, seconds: dict[str, float]
+    ) -> Evidence:
+        context = context_of(record.encoded)
+        texts = [judgement.response[start:end] for start, end in judgement.spans]
+        gathered = replace(
+            gathered,
+            nearest=[nearest(context.index, context.passages, text) for text in texts],
+            computed=computed_values(record.encoded, judgement.response),
+        )
+        if not judgement.decides or record.relevance is not None or not can_pull(self.reader.model):
+            return gathered
+        with _timed(seconds, "pull evidence"):
+            by_sentence, contrastive = pull_evidence(self.flow, judgement, self.reader.tokenizer)
+        return replace(gathered, by_sentence=by_sentence, contrastive=contrastive)
+
+    def _rows(
+        self,
+        judgement: Judgement,
+        seconds: dict[str, float],
+        *,
+        tokens: bool,
+        follow: Follow | None,
+    ) -> tuple[Judgement, dict[str, Array | Relevance | None]]:
+        """The judgement with relevance of every part of the prompt, and what shades the prompt."""
+        encoded, relevance = judgement.encoded, judgement.relevance
+        if relevance is None or relevance.by_segment is None:
+            with _timed(seconds, "push"):
+                relevance = attribute(self.reader, encoded, segments=True, flow=self.flow, keep=True)
+            judgement = replace(judgement, relevance=relevance)
+        with _timed(seconds, "pull sentences"):
+            sentence_rows = pull_sentences(self.flow, judgement)
+        token_rows = None
+        if tokens:
+            with _timed(seconds, "pull tokens"):
+                token_rows = pull_tokens(self.flow, encoded, follow)
+        return judgement, {"relevance": relevance, "sentence_rows": sentence_rows, "token_rows": token_rows}
+
+    def with_rows(self, verdict: ExplainedVerdict, *, tokens: bool = False) -> ExplainedVerdict:
+        """The verdict with what the page shades the prompt by (`sentence_rows`, `token_rows`), where the
+        reader can be pulled through."""
+        missing = verdict.sentence_rows is None or (tokens and verdict.token_rows is None)
+        if not missing or not can_pull(self.reader.model):
+            return verdict
+        seconds = dict(verdict.seconds)
+        with self.reader.lock, self, self._turn():
+            judgement, shades = self._rows(verdict.judgement, seconds, tokens=tokens, follow=None)
+        names = ("example", "encoded", "reader", "generated", "composite", "target", "detector", "prevalence")
+        details = {name: getattr(verdict, name) for name in names} | {"seconds": seconds} | shades
+        return _Examined(judgement, verdict.evidence, details).verdict()
+
+    def prompt(self, example: Example) -> Prompt:
+        """An example's question and passages, encoded once for all responses to them; the detector must be
+        open (`with detector:`)."""
+        if not self.is_open:
+            raise InputError("open the detector first: with detector: …")
+        return Prompt(self, example, self.truncation)
 
     def reading(
         self, question: str, passages: Sequence[str], *, generator: str | None = None, language: str = "en"
@@ -303,18 +561,17 @@ class Detector:
 
     def reading_of(self, example: Example, *, language: str = "en") -> ReadingAlong:
         """The same for an `Example` without a response."""
-        if self._analyser is None:
-            raise InputError("open the detector first: with detector: …")
-        return ReadingAlong(self._analyser, example, truncation=self.truncation, language=language)
+        prompt = self.prompt(example)
+        if not self.plain:
+            raise InputError("only a detector of plain passes can read along; the bundled one does")
+        return ReadingAlong(prompt, language=language)
 
     def answer(
         self, example: Example, follow: Callable[[JudgedPiece], None], *, max_new_tokens: int = 256
     ) -> str:
         """Let the reader itself answer, and call with each sentence, judged when it ends. The answer."""
-        with self._open() as analyser:
-            reading = ReadingAlong(
-                analyser, replace(example, response=None, labels=None), truncation=self.truncation
-            )
+        with self.reader.lock, self:
+            reading = self.reading_of(replace(example, response=None, labels=None))
 
             def judge(text: str) -> None:
                 for piece in reading.feed(text):
@@ -327,13 +584,11 @@ class Detector:
                 follow(piece)
             return reading.text
 
-    def with_rows(self, analysis: Analysis, *, tokens: bool = False) -> Analysis:
-        """The analysis with what the page shades the prompt by (`sentence_rows`, `token_rows`), where the
-        reader can be pulled through."""
-        if not can_pull(self.reader.model):
-            return analysis
-        with self._open() as analyser:
-            return analyser.with_rows(analysis, tokens=tokens)
+    def read_prompt(self, encoded: Encoded) -> None:
+        """Read a prompt now, where the detector reads plain passes: what is judged next goes on from it."""
+        if self.plain:
+            with self._turn():
+                self._plain.prompt(encoded)
 
     def interruptible(self, check: Callable[[], None]) -> AbstractContextManager[None]:
         """Within, `check` is called before each layer of each pass of the reader; what it raises ends what
@@ -343,12 +598,20 @@ class Detector:
     @property
     def is_open(self) -> bool:
         """Whether it holds its reader."""
-        return self._analyser is not None
+        return self._users > 0
+
+    @property
+    def flow(self) -> Flow:
+        """The flow of relevance mode, which the reader is in from now on."""
+        if self._flow is None:
+            mode = relevance_mode(self.reader.model, self.composite, max_memory=self.max_memory)
+            self._flow = self._mode.enter_context(mode)
+        return self._flow
 
     def __enter__(self) -> Self:
         with self.reader.lock:
-            if self._analyser is None:
-                self._analyser = self._held.enter_context(self._analysing())
+            if not self._users and not self.plain:
+                _ = self.flow  # what cannot be patched is refused now
             self._users += 1
         return self
 
@@ -356,16 +619,69 @@ class Detector:
         with self.reader.lock:
             self._users -= 1
             if not self._users:
-                self._analyser = None
-                self._held.close()
-
-    def _analysing(self) -> Any:
-        return analysing(self.reader, self.fitted, max_memory=self.max_memory, prompt_bytes=self.prompt_bytes)
+                self._leave()
+                self._forget()
 
     @contextmanager
-    def _open(self) -> Iterator[Analyser]:
-        with (
-            self.reader.lock,
-            nullcontext(self._analyser) if self._analyser else self._analysing() as analyser,
-        ):
-            yield analyser
+    def _turn(self) -> Iterator[None]:
+        """One thread at a time. After it, the reader of a detector of plain passes is as it was."""
+        with self.reader.lock:
+            try:
+                yield
+            finally:
+                if self.plain:
+                    self._leave()
+
+    def _leave(self) -> None:
+        """Leave relevance mode."""
+        self._mode.close()
+        self._flow, self._replay = None, None
+
+    def _forget(self) -> None:
+        self._plain = PlainReplay(self.reader, self.prompt_bytes)
+        self._supposing = PlainReplay(self.reader)  # else it would put other prompts out
+
+
+def analyse(
+    example: Example,
+    reader: Reader,
+    detector: FittedDetector | None,
+    *,
+    composite: str | Composite | None = None,
+    max_memory: int | None = None,
+    truncation: Truncation = "error",
+    **options: Any,
+) -> Analysis:
+    """Judge one example by a reader and a fitted detector (None: evidence only); see `Detector.examine` for
+    `options`."""
+    judge = Detector(detector, reader, composite=composite, max_memory=max_memory, truncation=truncation)
+    with reader.lock:
+        return judge.analyse(example, **options)
+
+
+def _grouped_by_prompt(examples: Sequence[Example]) -> list[int]:
+    """The examples' numbers: those of one prompt one after the other, and the prompt seen first is first."""
+    groups: dict[tuple[str, tuple[Span, ...]], list[int]] = {}
+    for number, example in enumerate(examples):
+        groups.setdefault((example.prompt, tuple(example.spans)), []).append(number)
+    return [number for group in groups.values() for number in group]
+
+
+def _at_estimated_prevalence(
+    model: FittedDetector, examined: Sequence[_Examined | Exception]
+) -> list[_Examined | Exception]:
+    """At the prevalence that the responses tell by their probabilities; errors are left out of it."""
+    judged = [one for one in examined if isinstance(one, _Examined)]
+    there, judgements = model.at_estimated_prevalence([one.judgement for one in judged])
+    shifted = iter(
+        replace(one, judgement=judgement, details=one.details | {"prevalence": there.prevalence})
+        for one, judgement in zip(judged, judgements, strict=True)
+    )
+    return [next(shifted) if isinstance(one, _Examined) else one for one in examined]
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], what: str) -> Iterator[None]:
+    started = time.perf_counter()
+    yield
+    seconds[what] = time.perf_counter() - started

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from lrp4rag.claims.nearest import Nearest
+from lrp4rag.claims.nearest import Nearest, nearest
 from lrp4rag.claims.stating import ends_line, followed_in, stating
-from lrp4rag.classifiers.analysis import Analyser, nearest_to
+from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.domain import Unlike, each_once
 from lrp4rag.classifiers.verdict import Sentence, Status, SuspectSpan, Verdict
 from lrp4rag.example import Example
-from lrp4rag.reader.encoding import Truncation
+from lrp4rag.features.context import context_of
 from lrp4rag.util.errors import InputError, RelevanceError
 from lrp4rag.util.sentences import Piece, SentenceStream
 
@@ -65,35 +66,37 @@ class JudgedPiece:
         return None if self.sentence is None else self.sentence.nearest
 
 
+class Prompt(Protocol):
+    """A prompt that was encoded once (`judge.Prompt`), and judges responses to it."""
+
+    @property
+    def example(self) -> Example: ...
+
+    def read(self) -> None: ...
+
+    def judge(self, response: str) -> Analysis: ...
+
+
 class ReadingAlong:
     """Judges a response to `example` (question and passages) while it is written.
 
-    Feed it text as it comes; the pieces that end are given judged. The analyser is not used for anything else
+    Feed it text as it comes; the pieces that end are given judged. The detector is not used for anything else
     in between, unless it remembers several prompts.
     """
 
-    def __init__(
-        self,
-        analyser: Analyser,
-        example: Example,
-        *,
-        truncation: Truncation = "error",
-        language: str = "en",
-    ) -> None:
-        """Raises `InputError` where the detector marks no tokens, and for an example with a response."""
-        if analyser.detector is None or not analyser.detector.model.plain:
-            raise InputError("only a detector of plain passes can read along; the bundled one does")
-        if example.response is not None:
+    def __init__(self, prompt: Prompt, *, language: str = "en") -> None:
+        """Raises `InputError` for an example with a response."""
+        if prompt.example.response is not None:
             raise InputError("give the response in parts, by feed", field="response")
-        self.example, self.text = example, ""
-        self._analyser, self._truncation = analyser, truncation
+        self.example, self.text = prompt.example, ""
+        self._prompt = prompt
         self._stream = SentenceStream(language)
         self._waiting: list[Piece] = []
 
     def prepare(self) -> None:
         """Read the prompt now; else it is read with the first sentence. Raises `InputError` for one that the
         reader cannot read."""
-        self._analyser.read_prompt(self.example, truncation=self._truncation)
+        self._prompt.read()
 
     def feed(self, text: str) -> Iterator[JudgedPiece]:
         """What ends with this text, each piece judged when it is asked for. One that states nothing, such
@@ -149,24 +152,24 @@ class ReadingAlong:
         if not piece.text.strip():
             return unjudged
         # White space after it may become part of the next word's token.
-        example = self.example.with_response(self.text[: piece.end].rstrip())
+        response = self.text[: piece.end].rstrip()
         said = stating(piece.text.strip(), followed=followed)
         if said == "nothing":
             return replace(unjudged, sentence=_stating_nothing(piece))
-        analysis = self._analyser(example, evidence=False, reasons=False, truncation=self._truncation)
-        verdict = analysis.verdict
+        verdict = self._prompt.judge(response)
         parts = [one for one in verdict.sentences if one.end > piece.start and one.start < piece.end]
         if not parts or all(one.probability is None for one in parts):
             raise RelevanceError("no verdict: the reader has no token for this part of the response")
         sentence = _worst(parts)  # other languages may have other borders
         if said == "an aside" and sentence.status == "supported":
             sentence = replace(sentence, status="states nothing")
+        context = context_of(verdict.encoded)
         return replace(
             unjudged,
-            sentence=replace(sentence, nearest=nearest_to(piece.text, analysis.encoded)),
+            sentence=replace(sentence, nearest=nearest(context.index, context.passages, piece.text)),
             so_far=verdict.probability,
             spans=tuple(one for one in verdict.spans if one.start < piece.end and one.end > piece.start),
-            unlike=analysis.verdict.unlike,
+            unlike=verdict.unlike,
         )
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.classifiers.verdict import judge
 from lrp4rag.generation import from_passages, generate, generating
 from lrp4rag.lrp import COMPOSITES, attribute
 from lrp4rag.lrp.stream import running_below
 from lrp4rag.reader import Reader
 from lrp4rag.util.errors import InputError, LRP4RAGError
+from tests.classifiers.samples import judge
 from tests.lrp.checks import state_of
 from tests.reader.test_reader import windowed
 from tests.scripted import make_it_say

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lrp4rag import Detector, Example, InputError, attribute
+from lrp4rag import Detector, Example, InputError, attribute, judge
 from lrp4rag.classifiers import Features
-from lrp4rag.classifiers.analysis import Analyser
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.prevalence import FEWEST, at_prevalence, estimated_prevalence
 from lrp4rag.features import replay
-from lrp4rag.judge import grouped_by_prompt
 from lrp4rag.reader import Reader
 from lrp4rag.report.record import record
 from lrp4rag.training.vector_detector import fit_vector_detector
@@ -75,13 +73,35 @@ def test_a_prompt_that_responses_share_is_read_once(plain: Detector, monkeypatch
     assert len(read) == 2
 
 
-def test_prompts_are_visited_in_groups_as_they_are_first_seen() -> None:
-    order = grouped_by_prompt([bridge_example(k) for k in (7, 3, 7, 1, 3, 7)])
-    assert order == [0, 2, 5, 1, 4, 3]
-    assert grouped_by_prompt([]) == []
-    same = bridge_example(1)
-    other_places = replace(same, spans=same.spans[:-1])  # the same text, read with other segments
-    assert grouped_by_prompt([same, other_places, same]) == [0, 2, 1]
+def test_each_is_judged_in_order_and_an_error_stands_in_its_place(plain: Detector) -> None:
+    examples = [bridge_example(k) for k in (7, 3, 7)]
+    examples.insert(1, bridge_example(1, response="long " * 5000))
+    found = list(plain.judge_each(examples))
+    assert [isinstance(one, Exception) for one in found] == [False, True, False, False]
+    for number in (0, 2, 3):
+        assert found[number].example is examples[number]
+        assert found[number].probability == pytest.approx(plain.judge(examples[number]).probability, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("prompts", "worked"),
+    [
+        ("AABB", [1, 2, 3, 4]),  # nothing waits
+        ("ABAB", [1, 3, 3, 4]),
+        ("ABBA", [1, 3, 4, 4]),
+        ("ABCA", [1, 3, 4, 4]),
+    ],
+)
+def test_a_verdict_waits_for_those_before_it_and_no_longer(
+    plain: Detector, monkeypatch: pytest.MonkeyPatch, prompts: str, worked: list[int]
+) -> None:
+    """`worked` is how many are done when each is yielded."""
+    done, examine = [], Detector._examine
+    monkeypatch.setattr(Detector, "_examine", lambda *given, **_: done.append(1) or examine(*given))
+    examples = [bridge_example(ord(prompt), id=str(k)) for k, prompt in enumerate(prompts)]
+    assert [(one.example.id, len(done)) for one in plain.judge_each(examples)] == [
+        (str(k), count) for k, count in enumerate(worked)
+    ]
 
 
 def responses_to_judge(count: int) -> list[Example]:
@@ -228,7 +248,7 @@ def test_what_is_no_example_is_named(detector: Detector, examples: Any, message:
 )
 def test_an_argument_that_is_none_is_named(detector: Detector, name: str, value: Any) -> None:
     with pytest.raises(InputError, match=f"field '{name}'"):
-        Detector(detector.fitted, detector.reader, **{name: value})
+        Detector(detector.model, detector.reader, **{name: value})
 
 
 def test_other_ways_in_check_their_arguments_too(tiny_reader: Reader) -> None:
@@ -275,7 +295,7 @@ def test_what_is_no_reader_example_or_detector_is_named(tiny_reader: Reader) -> 
 def test_no_evidence_is_computed_without_a_verdict(plain: Detector, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes minutes on a long prompt, and none is shown."""
     asked: list[bool] = []
-    monkeypatch.setattr(Analyser, "with_evidence", lambda self, analysis: asked.append(True) or analysis)
+    monkeypatch.setattr(judge, "pull_evidence", lambda *_: asked.append(True) or ({}, {}))
     assert plain.judge(QUESTION, PASSAGES, RESPONSE).hallucinated is not None
     assert asked == [True]
     strange = Unlike("prompt tokens", "longer than any", decides=True)
@@ -298,7 +318,7 @@ def test_a_page_escapes_what_calls_itself_markup(plain: Detector) -> None:
 
 def test_a_detector_is_refused_another_reader(detector: Detector, bundled: Detector) -> None:
     with pytest.raises(InputError, match="reader"):
-        Detector(bundled.fitted, detector.reader)
+        Detector(bundled.model, detector.reader)
     assert bundled.at("high-precision").card.threshold > bundled.at("high-recall").card.threshold
 
 

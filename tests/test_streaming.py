@@ -36,7 +36,7 @@ def test_a_sentence_is_judged_as_if_the_response_ended_there(detector: Detector,
     assert len(judged) == 4
     for piece in judged:
         cut = RESPONSE[: piece.end].rstrip()
-        verdict = Detector(detector.fitted, detector.reader).judge(QUESTION, PASSAGES, cut)
+        verdict = Detector(detector.model, detector.reader).judge(QUESTION, PASSAGES, cut)
         assert piece.so_far == pytest.approx(verdict.probability, abs=1e-4)
         assert piece.probability == pytest.approx(verdict.sentences[-1].probability, abs=1e-4)
         assert piece.abstained == verdict.abstained
@@ -102,7 +102,7 @@ def test_a_stream_says_of_each_sentence_what_is_said_of_the_whole(detector: Dete
         last = max(k for k, one in enumerate(given) if one.text.strip())
         pieces = [reading.judge(one, followed=k < last) for k, one in enumerate(given)]
         whole = detector.judge(QUESTION, PASSAGES, text)
-    found = verdict_of(pieces, detector.fitted.card.threshold)
+    found = verdict_of(pieces, detector.model.card.threshold)
     assert found is not None
     assert [(one.start, one.end, one.text) for one in found.sentences] == [
         (one.start, one.end, one.text) for one in whole.sentences

@@ -74,7 +74,7 @@ def works(reader: Reader, plain: Detector, vector: Detector) -> dict[str, Work]:
     return {
         "judge": judged(plain),
         "judge by relevance": judged(vector),
-        "analyse": lambda example: record(analyse(example, reader, plain.fitted)) | {"seconds": None},
+        "analyse": lambda example: record(analyse(example, reader, plain.model)) | {"seconds": None},
         "attribute": attributed,
         "Reader.generate": written,
         "generate": written_with_relevance,

@@ -113,7 +113,7 @@ def _cell(verdict: ExplainedVerdict) -> Cell:
     place and probability."""
     tokens: list[list[Any]] | None = None
     if verdict.marks is not None:
-        offsets = verdict.analysis.encoded.response_offsets
+        offsets = verdict.encoded.response_offsets
         tokens = [
             [start, end, round(float(one), 5)]
             for (start, end), one in zip(offsets, verdict.marks.probabilities, strict=True)

@@ -17,8 +17,9 @@ from lrp4rag.claims.polarity import opposed, opposites
 from lrp4rag.claims.words import content_words
 from lrp4rag.classifiers.verdict import Contradiction
 from lrp4rag.features.context import Context, context_of
-from lrp4rag.features.contrast import Claim, Scored, contrasts
+from lrp4rag.features.contrast import Claim, Scored, claims, contrasts
 from lrp4rag.features.record import Record
+from lrp4rag.reader.encoding import Encoded
 
 ALIKE = 0.5
 """Similarity of its surroundings from which another value contradicts one that no passage supports,
@@ -130,6 +131,18 @@ def computed_of(claim: Claim, context: Context, sentence: str) -> Computed | Non
         context.passages,
         context.index,
         _similarities(context, sentence),
+    )
+
+
+def computed_values(encoded: Encoded, response: str) -> tuple[Computed, ...]:
+    """The values of a response that no passage has and that follow from those of one; their texts are those
+    of `response`, as it was written."""
+    context = context_of(encoded)
+    computed_claims = (
+        computed_of(claim, context, encoded.response[slice(*claim.sentence)]) for claim in claims(encoded)
+    )
+    return tuple(
+        replace(one, text=response[one.start : one.end]) for one in computed_claims if one is not None
     )
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.domain import unlike
 from lrp4rag.classifiers.folder import BUNDLED, read, write
-from lrp4rag.classifiers.model import Assessment, Model
+from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.operating import precision_at, threshold_at
 from lrp4rag.classifiers.prevalence import at_prevalence, check_prevalence, estimated_prevalence
-from lrp4rag.classifiers.verdict import Verdict, judge
+from lrp4rag.classifiers.verdict import Assessment, Evidence, Judgement, Verdict, shifted
 from lrp4rag.features.record import Record
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.identity import reader_name
@@ -26,7 +27,7 @@ from lrp4rag.util.types import not_finite
 
 ARRAYS = ("response", "logits", "by_segment", "prompt", "resampled")
 
-Evidence = Relevance | Record
+Input = Relevance | Record
 """What a detector reads: relevance, or a record of it with signals."""
 
 
@@ -50,39 +51,31 @@ class FittedDetector:
         has none."""
         return self.prevalence or self._trained()
 
-    def predict_proba(self, given: Sequence[Evidence]) -> NDArray[np.float64]:
+    def predict_proba(self, given: Sequence[Input]) -> NDArray[np.float64]:
         """The probability that each response is hallucinated, (rows,), 0 where it states nothing; raises as
         `assess` does."""
         return np.array([self.assess(one).probability or 0.0 for one in given], dtype=np.float64)
 
-    def predict(self, given: Evidence, *, reasons: bool = True) -> Verdict:
-        """The verdict on one response, with suspect spans and sentences, and with `reasons` what moved it.
+    def predict(self, given: Input) -> Verdict:
+        """The verdict on one response, with suspect spans and sentences, and what moved it.
 
         Raises as `assess` does.
         """
         record = as_record(given)
-        return self.verdict(record, self.assess(record), reasons=reasons)
+        judgement = self.judgement(record, self.assess(record))
+        return judgement.verdict(Evidence(reasons=self.model.reasons(record, judgement)), Verdict)
 
-    def verdict(self, record: Record, found: Assessment, *, reasons: bool = False) -> Verdict:
-        """The same of what `assess` found of a record."""
-        verdict = judge(
+    def judgement(self, record: Record, assessment: Assessment) -> Judgement:
+        """Say of each sentence of a record what the model's assessment of it makes of it."""
+        return Judgement.of(
             record.encoded,
-            record.relevance,
-            probability=found.probability,
-            threshold=self.card.threshold,
-            token_threshold=found.token_threshold,
-            marks=found.marks,
-            claims=found.claims,
-            contradictions=found.contradictions,
+            assessment,
+            self.card.threshold,
+            relevance=record.relevance,
             unlike=unlike(self.card.domain, record),
         )
-        return replace(
-            verdict,
-            shift=found.shift,
-            reasons=self.model.reasons(record, verdict) if reasons else (),
-        )
 
-    def assess(self, given: Evidence) -> Assessment:
+    def assess(self, given: Input) -> Assessment:
         """What the model says of one response.
 
         Raises `InputError` for relevance of another reader, composite or target, or where signals that the
@@ -101,20 +94,16 @@ class FittedDetector:
         for arrays in (known, record.signals, record.states, record.sentences):
             if (name := not_finite(arrays)) is not None:
                 raise RelevanceError(f"no verdict: '{name}' holds NaN or Inf")
-        found = self.model.assess(record)
-        made = [] if found.probability is None else [found.probability]
-        made += [] if found.claims is None else found.claims.probabilities.tolist()
-        if not all(0 <= one <= 1 for one in made):
-            raise RelevanceError("no verdict: a probability of the detector is none")
+        assessment = self.model.assess(record)
+        probabilities = [] if assessment.probability is None else [assessment.probability]
+        probabilities += [] if assessment.claims is None else assessment.claims.probabilities.tolist()
+        if not all(0 <= one <= 1 for one in probabilities):
+            raise RelevanceError("no verdict: the detector returned an invalid probability")
         if self.prevalence is None:
-            return found
-        trained, wanted = self._trained(), self.prevalence
-        if found.probability is not None:
-            found = replace(found, probability=float(at_prevalence(found.probability, trained, wanted)))
-        if found.claims is not None:
-            shifted = at_prevalence(found.claims.probabilities, trained, wanted)
-            found = replace(found, claims=replace(found.claims, probabilities=shifted))
-        return found
+            return assessment
+        return shifted(
+            assessment, partial(at_prevalence, trained=self._trained(), prevalence=self.prevalence)
+        )
 
     def at(self, point: str | float) -> FittedDetector:
         """The same at an operating point of its card, or at a target false-positive rate (0 to 1).
@@ -140,13 +129,11 @@ class FittedDetector:
         """
         wanted, trained = check_prevalence(prevalence), self.assumed_prevalence
 
-        def shifted(values: ArrayLike) -> Any:
-            return at_prevalence(values, trained, wanted)
-
+        shift = partial(at_prevalence, trained=trained, prevalence=wanted)
         points = {
             name: point.model_copy(
                 update={
-                    "threshold": float(shifted(point.threshold)),
+                    "threshold": float(shift(point.threshold)),
                     "precision": precision_at(wanted, point.recall, point.false_positive_rate),
                 }
             )
@@ -154,17 +141,24 @@ class FittedDetector:
         }
         card = self.card.model_copy(
             update={
-                "threshold": float(shifted(self.card.threshold)),
+                "threshold": float(shift(self.card.threshold)),
                 "operating_points": points,
-                "faithful_quantiles": shifted(self.card.faithful_quantiles).tolist(),
+                "faithful_quantiles": shift(self.card.faithful_quantiles).tolist(),
             }
         )
         return FittedDetector(self.model, card, wanted)
 
-    def estimated_prevalence(self, probabilities: ArrayLike) -> float:
-        """The part of hallucinated responses among unlabelled ones with these probabilities (rows,), which
-        this detector gave; raises `InputError` for too few (Saerens et al. 2002)."""
-        return estimated_prevalence(probabilities, self.assumed_prevalence)
+    def at_estimated_prevalence(
+        self, judgements: Sequence[Judgement]
+    ) -> tuple[FittedDetector, list[Judgement]]:
+        """The same at the prevalence that is estimated from unlabelled responses, and their judgements there
+        (Saerens et al. 2002). Raises `InputError` for too few."""
+        probabilities = [one.assessment.probability for one in judgements]
+        known = [one for one in probabilities if one is not None]
+        prevalence = estimated_prevalence(known, self.assumed_prevalence)
+        there = self.at_prevalence(prevalence)
+        shift = partial(at_prevalence, trained=self.assumed_prevalence, prevalence=prevalence)
+        return there, [one.at(shift, there.card.threshold) for one in judgements]
 
     def _trained(self) -> float:
         if not self.card.prevalence:
@@ -216,7 +210,7 @@ class FittedDetector:
         return cls(model, card)
 
 
-def as_record(given: Evidence) -> Record:
+def as_record(given: Input) -> Record:
     return given if isinstance(given, Record) else Record.of(given)
 
 
@@ -226,40 +220,3 @@ def require_embeddings(relevance: Relevance) -> None:
             f"a detector works on the embeddings' relevance, and this is of layer {relevance.layer}; "
             "attribute with layer=0"
         )
-
-
-def at_estimated_prevalence(
-    detector: FittedDetector, verdicts: Sequence[Verdict]
-) -> tuple[list[Verdict], float]:
-    """The verdicts of a detector at the prevalence that their own probabilities tell, and that prevalence.
-
-    Raises `InputError` for too few.
-    """
-    known = [one.probability for one in verdicts if one.probability is not None]
-    prevalence = detector.estimated_prevalence(known)
-    return verdicts_at_prevalence(detector, verdicts, prevalence), prevalence
-
-
-def verdicts_at_prevalence(
-    detector: FittedDetector, verdicts: Sequence[Verdict], prevalence: float
-) -> list[Verdict]:
-    """The verdicts of a detector as they are at that prevalence: probabilities and the threshold shift.
-
-    Raises as `FittedDetector.at_prevalence` does.
-    """
-    assumed, there = detector.assumed_prevalence, detector.at_prevalence(prevalence)
-
-    def shifted(probability: float | None) -> float | None:
-        return None if probability is None else float(at_prevalence(probability, assumed, prevalence))
-
-    return [
-        one
-        if one.threshold is None
-        else replace(
-            one,
-            probability=shifted(one.probability),
-            threshold=there.card.threshold,
-            sentences=tuple(replace(each, probability=shifted(each.probability)) for each in one.sentences),
-        )
-        for one in verdicts
-    ]

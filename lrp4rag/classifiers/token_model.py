@@ -12,9 +12,9 @@ from scipy.special import expit
 from lrp4rag.classifiers.card import Card, Distribution, TokenInput
 from lrp4rag.classifiers.decision import DecisionRule, claim_columns
 from lrp4rag.classifiers.ensemble import Ensemble, mean_log_odds
-from lrp4rag.classifiers.model import Arrays, Assessment, Model
+from lrp4rag.classifiers.model import Arrays, Model
 from lrp4rag.classifiers.statements import Statements
-from lrp4rag.classifiers.verdict import Claims, Reason, TokenMarks, Verdict
+from lrp4rag.classifiers.verdict import Assessment, Claims, Judgement, Reason, TokenMarks
 from lrp4rag.features.blocks import Block, parts_of, wanted_by
 from lrp4rag.features.parts import READING
 from lrp4rag.features.plain import PlainTable
@@ -23,7 +23,6 @@ from lrp4rag.features.replay import Replay, SignalReplay
 from lrp4rag.features.table import TokenTable
 from lrp4rag.features.units import sentence_numbers
 from lrp4rag.lrp.flow import Flow
-from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.reader.reader import Reader
 
 REASONS = 3
@@ -66,7 +65,7 @@ class TokenModel(Model):
             statements.contradictions,
         )
 
-    def reasons(self, record: Record, verdict: Verdict) -> tuple[Reason, ...]:
+    def reasons(self, record: Record, judgement: Judgement) -> tuple[Reason, ...]:
         """The features that moved one sentence most towards the verdict: the most suspect sentence of a
         response that is called hallucinated, else the least suspect one.
 
@@ -74,16 +73,16 @@ class TokenModel(Model):
         sentence's mean log odds is what the feature moved. Features of states have no words and are left out.
         """
         stating = [
-            (one.probability, k)
-            for k, one in enumerate(verdict.sentences)
-            if one.probability is not None and one.status != "states nothing"
+            (probability, number)
+            for number, status in enumerate(judgement.statuses)
+            if (probability := judgement.probability_of(number)) is not None and status != "states nothing"
         ]
         if not stating:
             return ()
-        flagged = verdict.probability is not None and verdict.probability >= (verdict.threshold or 0)
+        probability, threshold = judgement.assessment.probability, judgement.threshold or 0.0
+        flagged = probability is not None and probability >= threshold
         _, chosen = max(stating) if flagged else min(stating)
-        sentence = verdict.sentences[chosen]
-        inside = tokens_in(record.encoded.response_offsets, [(sentence.start, sentence.end)])
+        inside = judgement.tokens[chosen]
         if not inside.any():
             return ()
         found = []

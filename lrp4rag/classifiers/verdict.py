@@ -1,10 +1,10 @@
-"""`Verdict`: what a detector says of one response, with its evidence."""
+"""`Verdict`: what a detector says of one response, with its evidence; `Judgement`: what it is built of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,10 @@ from lrp4rag.claims.nearest import Nearest
 from lrp4rag.claims.stating import Stating, stating_of
 from lrp4rag.classifiers.decision import Flags
 from lrp4rag.classifiers.domain import Unlike, each_once
+from lrp4rag.classifiers.ensemble import TokenScores
 from lrp4rag.features.units import smoothed
 from lrp4rag.lrp.relevance import Array, Relevance
-from lrp4rag.reader.encoding import Encoded, tokens_in
+from lrp4rag.reader.encoding import FIRST_PASSAGE, Encoded, tokens_in
 from lrp4rag.util.errors import RelevanceError
 from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import whole_words
@@ -80,7 +81,7 @@ class Sentence:
     Relevance is in logits: `relevance` is that of the whole prompt (None where it was not computed), and
     `by_passage` of each passage, summed over prompt tokens and averaged over the sentence's tokens; `passage`
     the index of the largest, None where none is positive or passages were not attributed. `nearest` is the
-    sentence of the passages that has most of its words, None where none has any or nobody looked.
+    sentence of the passages that has most of its words, None where none has any or it was not looked for.
     """
 
     start: int
@@ -97,11 +98,6 @@ class Sentence:
     def suspect(self) -> bool:
         """Whether it is contradicted or unsupported."""
         return self.status in FLAGGED
-
-    def attributed(self, relevance: float, by_passage: Sequence[float]) -> Sentence:
-        """The same with relevance of the prompt and of its passages."""
-        given = tuple(map(float, by_passage))
-        return replace(self, relevance=relevance, by_passage=given, passage=_leading(given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +124,8 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenMarks:
-    """What a token detector makes of t tokens: in a suspect sentence, those are marked whose probability is
-    `threshold` or more."""
+    """The probabilities (t,) of a token detector: in a suspect sentence, tokens from `threshold` on are
+    marked."""
 
     probabilities: Array
     threshold: float
@@ -137,8 +133,7 @@ class TokenMarks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Claims:
-    """What a token detector makes of S sentences: their `probabilities` (S,) (see `Sentence`), and what each
-    states."""
+    """The `probabilities` (S,) of S sentences by a token detector (see `Sentence`), and what each states."""
 
     probabilities: NDArray[np.float64]
     stating: tuple[Stating, ...]
@@ -171,9 +166,11 @@ class Verdict:
     computed: tuple[Computed, ...] = ()
 
     def __post_init__(self) -> None:
-        """What is no number compares as below any threshold: it must not pass for "grounded"."""
+        """NaN compares as below any threshold: it must not pass for "grounded"."""
         if self.probability is not None and not 0 <= self.probability <= 1:
-            raise RelevanceError(f"no verdict: the probability is {self.probability}, which is none")
+            raise RelevanceError(
+                f"no verdict: the detector returned an invalid probability, {self.probability}"
+            )
 
     @property
     def abstained(self) -> bool:
@@ -198,194 +195,321 @@ class Verdict:
         return tuple(dict.fromkeys(one for span in self.spans for one in span.contradictions))
 
 
-def judge(
-    encoded: Encoded,
-    relevance: Relevance | None = None,
-    *,
-    probability: float | None = None,
-    threshold: float | None = None,
-    token_threshold: float | None = None,
-    marks: TokenMarks | None = None,
-    claims: Claims | None = None,
-    contradictions: Sequence[Contradiction] = (),
-    unlike: Sequence[tuple[Unlike, ...]] = (),
-) -> Verdict:
-    """Put probability and evidence together, sentence by sentence.
+@dataclass(frozen=True, slots=True, eq=False)
+class Assessment:
+    """What a model says of one response.
 
-    `claims` tell which sentences are suspect. Of a detector without them, which judges the response only,
-    those are where smoothed relevance is below `token_threshold` in half of the tokens, or that with the
-    lowest relevance, if the response is. `unlike` tells of each sentence how the response up to its end is
-    unlike the training data: where that decides, it is not judged.
+    * `probability`: that it is hallucinated, None where it states nothing; `shift` is what its known
+      generator added to the log odds.
+    * `marks`: the probabilities of its tokens, of a model that scores tokens; `scores` are their log odds.
+    * `claims`: of its sentences, and `contradictions`: the values that a passage has otherwise, likewise.
+    * `token_threshold`: smoothed relevance (in logits) below which tokens are suspect, of one that does not.
     """
-    text, offsets = encoded.response, encoded.response_offsets
-    smooth = None if relevance is None else smoothed(relevance.total)
-    places = sentences_in(text)
-    inside = [tokens_in(offsets, [place]) for place in places]
-    if claims is not None:
-        statuses = _statuses(claims, threshold)
-    else:
-        flagged = probability is not None and threshold is not None and probability >= threshold
-        statuses = _of_response(
-            stating_of(text, places),
-            inside,
-            relevance,
-            token_threshold,
-            judged=threshold is not None,
-            flagged=flagged,
-        )
-    for number, some in enumerate(unlike):
-        if any(one.decides for one in some) and statuses[number] != "states nothing":
-            statuses[number] = "not judged"
-    spans, sentences = list[SuspectSpan](), list[Sentence]()
-    for number, ((start, end), tokens) in enumerate(zip(places, inside, strict=True)):
-        status, by_passage = statuses[number], _by_passage(relevance, tokens)
-        if claims is not None and status == "supported" and not tokens.any():
-            status = "not judged"  # the reader has no token of it
-        told = tuple(each for each in contradictions if start <= each.start and each.end <= end)
-        if status == "unsupported" and told:
-            status = "contradicted"
-        if status in FLAGGED:
-            marked = _marked(tokens, smooth, token_threshold, marks, offsets, told)
-            spans += _spans(encoded, relevance, smooth, marks, marked, told)
-        sentences.append(
-            Sentence(
-                start,
-                end,
-                text[start:end],
-                None if relevance is None or not tokens.any() else float(relevance.total[tokens].mean()),
-                by_passage,
-                _leading(by_passage),
-                status,
-                None
-                if claims is None or claims.stating[number] == "nothing"
-                else float(claims.probabilities[number]),
-            )
-        )
-    return Verdict(
-        probability=probability,
-        threshold=threshold,
-        token_relevance=None if smooth is None else smooth.astype(np.float32),
-        token_threshold=token_threshold,
-        spans=tuple(spans),
-        sentences=tuple(sentences),
-        marks=marks,
-        unlike=_told_once(unlike, sentences),
-    )
+
+    probability: float | None = None
+    shift: float = 0.0
+    marks: TokenMarks | None = None
+    scores: TokenScores | None = None
+    claims: Claims | None = None
+    contradictions: tuple[Contradiction, ...] = ()
+    token_threshold: float | None = None
 
 
-def _told_once(unlike: Sequence[tuple[Unlike, ...]], sentences: Sequence[Sentence]) -> tuple[Unlike, ...]:
-    """Each facet once; of what states nothing, none is told."""
-    return each_once(
-        one
-        for some, sentence in zip(unlike, sentences, strict=False)
-        if sentence.status != "states nothing"
-        for one in some
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What a verdict shows beside the judgement.
+
+    * `nearest`: the nearest sentence of the passages, of each sentence; `computed`: values that follow.
+    * `reasons`: the features that moved it.
+    * `by_sentence`: relevance of each passage and of the whole prompt, by the number of a suspect sentence;
+      `contrastive`: relevance of contradictions. None where they were not pulled.
+    """
+
+    nearest: Sequence[Nearest | None] = ()
+    computed: tuple[Computed, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    by_sentence: Mapping[int, tuple[float, Sequence[float]]] | None = None
+    contrastive: Mapping[Contradiction, float | None] = field(default_factory=dict)
 
 
-def _statuses(claims: Claims, threshold: float | None) -> list[Status]:
-    """By the probabilities of sentences: an aside states nothing unless it is suspect."""
-    found = list[Status]()
-    for probability, stating in zip(claims.probabilities, claims.stating, strict=True):
-        if threshold is None:
-            found.append("not judged")
-        elif stating == "nothing":
-            found.append("states nothing")
-        elif probability >= threshold:
-            found.append("unsupported")
+V = TypeVar("V", bound=Verdict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judgement:
+    """A response judged sentence by sentence: all that decides, before the evidence is gathered.
+
+    `spans` are the sentences' characters (S,), `tokens` which tokens they have, and `statuses` what is said
+    of them; `unlike` of each what is unlike the training data. `response` is the text as it is shown:
+    characters are those of `encoded.response`.
+    """
+
+    encoded: Encoded
+    response: str
+    relevance: Relevance | None
+    assessment: Assessment
+    threshold: float | None
+    spans: tuple[tuple[int, int], ...]
+    tokens: tuple[Flags, ...]
+    statuses: tuple[Status, ...]
+    unlike: tuple[tuple[Unlike, ...], ...]
+
+    @classmethod
+    def of(
+        cls,
+        encoded: Encoded,
+        assessment: Assessment,
+        threshold: float | None,
+        *,
+        relevance: Relevance | None = None,
+        unlike: Sequence[tuple[Unlike, ...]] = (),
+    ) -> Judgement:
+        """Say of each sentence what the assessment makes of it, at a threshold (None: nothing is judged).
+
+        `assessment.claims` tell which sentences are suspect. Of a model without them, which judges the
+        response only, those are where smoothed relevance is below `token_threshold` in half of the tokens,
+        or that with the lowest relevance, if the response is. A sentence is not judged where the response up
+        to its end is `unlike` the training data in a way that decides.
+        """
+        text, claims = encoded.response, assessment.claims
+        spans = sentences_in(text)
+        tokens = tuple(tokens_in(encoded.response_offsets, [span]) for span in spans)
+        if claims is not None:
+            statuses = _statuses_of_claims(claims, threshold)
         else:
-            found.append("supported" if stating == "a claim" else "states nothing")
-    return found
+            statuses = _statuses_of_response(
+                stating_of(text, spans), tokens, relevance, assessment, threshold
+            )
+        for number, facets in enumerate(unlike):
+            if any(one.decides for one in facets) and statuses[number] != "states nothing":
+                statuses[number] = "not judged"
+        for number, (start, end) in enumerate(spans):
+            if claims is not None and statuses[number] == "supported" and not tokens[number].any():
+                statuses[number] = "not judged"  # the reader has no token of it
+            inside = (start <= one.start and one.end <= end for one in assessment.contradictions)
+            if statuses[number] == "unsupported" and any(inside):
+                statuses[number] = "contradicted"
+        return cls(
+            encoded, text, relevance, assessment, threshold, spans, tokens, tuple(statuses), tuple(unlike)
+        )
 
+    @property
+    def suspect(self) -> list[int]:
+        """The numbers of the contradicted and unsupported sentences."""
+        return [number for number, status in enumerate(self.statuses) if status in FLAGGED]
 
-def _of_response(
-    stating: Sequence[Stating],
-    inside: Sequence[Flags],
-    relevance: Relevance | None,
-    token_threshold: float | None,
-    *,
-    judged: bool,
-    flagged: bool,
-) -> list[Status]:
-    """Where a detector judges the response only."""
-    found: list[Status] = [
-        "not judged" if not judged else "supported" if one == "a claim" else "states nothing"
-        for one in stating
-    ]
-    there = [k for k, one in enumerate(stating) if one != "nothing" and inside[k].any()]
-    if not flagged or not there:
-        return found
-    suspect = there
-    if relevance is not None:
-        total, low = relevance.total, -np.inf if token_threshold is None else token_threshold
-        smooth = smoothed(total)
-        suspect = [k for k in there if (smooth[inside[k]] < low).mean() >= 0.5]
-        # Smoothed, short sentences beside each other are alike.
-        suspect = suspect or [min(there, key=lambda k: float(total[inside[k]].mean()))]
-    for k in suspect:
-        found[k] = "unsupported"
-    return found
+    @property
+    def decides(self) -> bool:
+        """Whether the verdict will say that the response is hallucinated, or that it is not."""
+        judged = self.threshold is not None and self.assessment.probability is not None
+        facets = each_once(self._facets())
+        states = any(status != "states nothing" for status in self.statuses)
+        return judged and states and not any(one.decides for one in facets)
 
+    def probability_of(self, number: int) -> float | None:
+        """That of a sentence, by a model that judges sentences and for one that states something."""
+        claims = self.assessment.claims
+        if claims is None or claims.stating[number] == "nothing":
+            return None
+        return float(claims.probabilities[number])
 
-def _marked(
-    tokens: Flags,
-    smooth: NDArray[np.float64] | None,
-    token_threshold: float | None,
-    marks: TokenMarks | None,
-    offsets: Sequence[tuple[int, int]],
-    told: Sequence[Contradiction],
-) -> Flags:
-    """Which tokens of a suspect sentence are: by their own probability or relevance, and the contradicted
-    values; all of them where nothing tells."""
-    if marks is not None:
-        own = marks.probabilities >= marks.threshold
-    elif smooth is not None and token_threshold is not None:
-        own = smooth < token_threshold
-    else:
-        own = np.zeros(len(offsets), dtype=bool)
-    marked = tokens & (own | tokens_in(offsets, [(one.start, one.end) for one in told]))
-    return marked if marked.any() else tokens
+    def contradictions_in(self, number: int) -> tuple[Contradiction, ...]:
+        """Those of a sentence."""
+        start, end = self.spans[number]
+        return tuple(one for one in self.assessment.contradictions if start <= one.start and one.end <= end)
 
+    def at(self, shift: Callable[[Any], Any], threshold: float) -> Judgement:
+        """The same where probabilities are shifted, and the threshold with them: statuses stay."""
+        return replace(self, assessment=shifted(self.assessment, shift), threshold=threshold)
 
-def _spans(
-    encoded: Encoded,
-    relevance: Relevance | None,
-    smooth: NDArray[np.float64] | None,
-    marks: TokenMarks | None,
-    marked: Flags,
-    told: Sequence[Contradiction],
-) -> Iterator[SuspectSpan]:
-    offsets, text = encoded.response_offsets, encoded.response
-    for start, end in merged_spans(marked, offsets, text):
-        inside = tokens_in(offsets, [(start, end)])
-        yield SuspectSpan(
+    def verdict(self, evidence: Evidence, kind: type[V], /, **details: Any) -> V:
+        """Build the verdict; `details` are the further fields of a `kind` that has some."""
+        relevance, assessment = self.relevance, self.assessment
+        smooth = None if relevance is None else smoothed(relevance.total)
+        sentences = tuple(self._sentence(number, evidence) for number in range(len(self.spans)))
+        return kind(
+            probability=assessment.probability,
+            threshold=self.threshold,
+            token_relevance=None if smooth is None else smooth.astype(np.float32),
+            token_threshold=assessment.token_threshold,
+            spans=tuple(
+                span
+                for number in self.suspect
+                for span in self._spans(number, sentences[number], smooth, evidence)
+            ),
+            sentences=sentences,
+            marks=assessment.marks,
+            reasons=evidence.reasons,
+            unlike=each_once(self._facets()),
+            shift=assessment.shift,
+            computed=evidence.computed,
+            **details,
+        )
+
+    def _facets(self) -> Iterator[Unlike]:
+        """What is unlike the training data, without that of sentences that state nothing."""
+        for facets, status in zip(self.unlike, self.statuses, strict=False):
+            if status != "states nothing":
+                yield from facets
+
+    def _sentence(self, number: int, evidence: Evidence) -> Sentence:
+        (start, end), inside = self.spans[number], self.tokens[number]
+        relevance, by_passage = None, _by_passage(self.relevance, inside)
+        if self.relevance is not None and inside.any():
+            relevance = float(self.relevance.total[inside].mean())
+        elif evidence.by_sentence is not None and number in evidence.by_sentence:
+            relevance, pulled = evidence.by_sentence[number]
+            by_passage = tuple(map(float, pulled))
+        return Sentence(
             start,
             end,
-            text[start:end],
-            None if smooth is None else float(smooth[inside].mean()),
-            None if marks is None else float(marks.probabilities[inside].mean()),
-            _leading(_by_passage(relevance, inside)),
-            tuple(one for one in told if one.start < end and one.end > start),
+            self.response[start:end],
+            relevance,
+            by_passage,
+            _leading(by_passage),
+            self.statuses[number],
+            self.probability_of(number),
+            evidence.nearest[number] if evidence.nearest else None,
         )
 
+    def _spans(
+        self, number: int, sentence: Sentence, smooth: NDArray[np.float64] | None, evidence: Evidence
+    ) -> Iterator[SuspectSpan]:
+        """The suspect spans of a suspect sentence."""
+        offsets, marks = self.encoded.response_offsets, self.assessment.marks
+        contradictions = [
+            replace(
+                one,
+                text=self.response[one.start : one.end],
+                relevance=evidence.contrastive.get(one, one.relevance),
+            )
+            for one in self.contradictions_in(number)
+        ]
+        marked = self._marked(number, smooth, contradictions)
+        for start, end in merged_spans(marked, offsets, self.encoded.response):
+            inside = tokens_in(offsets, [(start, end)])
+            touched = tuple(one for one in contradictions if one.start < end and one.end > start)
+            passage = sentence.passage
+            if touched and (self.relevance is not None or evidence.by_sentence is not None):
+                passage = touched[0].passage
+            elif self.relevance is not None:
+                passage = _leading(_by_passage(self.relevance, inside))
+            yield SuspectSpan(
+                start,
+                end,
+                self.response[start:end],
+                None if smooth is None else float(smooth[inside].mean()),
+                None if marks is None else float(marks.probabilities[inside].mean()),
+                passage,
+                touched,
+            )
 
-def relevance_in(relevance: Relevance, start: int, end: int) -> float:
-    """The smoothed relevance of the prompt (logits), averaged over the tokens of characters `start` to
-    `end` of the response."""
-    inside = tokens_in(relevance.encoded.response_offsets, [(start, end)])
-    return float(smoothed(relevance.total)[inside].mean())
+    def _marked(
+        self, number: int, smooth: NDArray[np.float64] | None, contradictions: Sequence[Contradiction]
+    ) -> Flags:
+        """Which tokens of a suspect sentence are suspect: by their own probability or relevance, and the
+        contradicted values; all of them where none is."""
+        offsets, tokens = self.encoded.response_offsets, self.tokens[number]
+        marks, threshold = self.assessment.marks, self.assessment.token_threshold
+        own = np.zeros(len(offsets), dtype=bool)
+        if marks is not None:
+            own = marks.probabilities >= marks.threshold
+        elif smooth is not None and threshold is not None:
+            own = smooth < threshold
+        marked = tokens & (own | tokens_in(offsets, [(one.start, one.end) for one in contradictions]))
+        return marked if marked.any() else tokens
 
 
-def leading(relevance: Relevance, start: int, end: int) -> int | None:
-    """The index of the passage with most relevance for these characters of the response; None where none has
-    any."""
-    return _leading(_by_passage(relevance, tokens_in(relevance.encoded.response_offsets, [(start, end)])))
+def shifted(assessment: Assessment, shift: Callable[[Any], Any]) -> Assessment:
+    """The assessment with its probabilities shifted, those of tokens excepted."""
+    probability, claims = assessment.probability, assessment.claims
+    return replace(
+        assessment,
+        probability=None if probability is None else float(shift(probability)),
+        claims=claims and replace(claims, probabilities=shift(claims.probabilities)),
+    )
+
+
+def with_premise(
+    assessment: Assessment, after: Assessment, sentences: Sequence[int], encoded: Encoded
+) -> Assessment:
+    """The assessment with that of some sentences (their numbers) after another question, where it is more
+    suspect there."""
+    before = assessment
+    if before.claims is None or after.claims is None or before.marks is None or after.marks is None:
+        return assessment
+    spans = sentences_in(encoded.response)
+    probabilities, marks = before.claims.probabilities.copy(), before.marks.probabilities.copy()
+    highest, contradictions = before.probability, list(before.contradictions)
+    for number in sentences:
+        if after.claims.probabilities[number] <= probabilities[number]:
+            continue
+        probabilities[number] = after.claims.probabilities[number]
+        if before.claims.stating[number] != "nothing":
+            highest = max(highest or 0.0, float(probabilities[number]))
+        start, end = spans[number]
+        inside = tokens_in(encoded.response_offsets, [(start, end)])
+        if len(after.marks.probabilities) == len(marks):
+            marks[inside] = after.marks.probabilities[inside]
+        contradictions = [one for one in contradictions if not start <= one.start < end]
+        contradictions += [one for one in after.contradictions if start <= one.start < end]
+    return replace(
+        before,
+        probability=highest,
+        marks=replace(before.marks, probabilities=marks),
+        claims=replace(before.claims, probabilities=probabilities),
+        contradictions=tuple(sorted(contradictions, key=lambda one: one.start)),
+    )
+
+
+def _statuses_of_claims(claims: Claims, threshold: float | None) -> list[Status]:
+    """By the probabilities of sentences: an aside states nothing unless it is suspect."""
+    statuses = list[Status]()
+    for probability, stating in zip(claims.probabilities, claims.stating, strict=True):
+        if threshold is None:
+            statuses.append("not judged")
+        elif stating == "nothing":
+            statuses.append("states nothing")
+        elif probability >= threshold:
+            statuses.append("unsupported")
+        else:
+            statuses.append("supported" if stating == "a claim" else "states nothing")
+    return statuses
+
+
+def _statuses_of_response(
+    stating: Sequence[Stating],
+    tokens: Sequence[Flags],
+    relevance: Relevance | None,
+    assessment: Assessment,
+    threshold: float | None,
+) -> list[Status]:
+    """By a model that judges the response only."""
+    statuses: list[Status] = [
+        "not judged" if threshold is None else "supported" if one == "a claim" else "states nothing"
+        for one in stating
+    ]
+    probability = assessment.probability
+    flagged = probability is not None and threshold is not None and probability >= threshold
+    read = [k for k, one in enumerate(stating) if one != "nothing" and tokens[k].any()]
+    if not flagged or not read:
+        return statuses
+    suspect = read
+    if relevance is not None:
+        total, low = relevance.total, assessment.token_threshold
+        smooth = smoothed(total)
+        suspect = [k for k in read if (smooth[tokens[k]] < (-np.inf if low is None else low)).mean() >= 0.5]
+        # Smoothed, short sentences beside each other are alike.
+        suspect = suspect or [min(read, key=lambda k: float(total[tokens[k]].mean()))]
+    for k in suspect:
+        statuses[k] = "unsupported"
+    return statuses
 
 
 def _by_passage(relevance: Relevance | None, inside: Flags) -> tuple[float, ...]:
     if relevance is None or relevance.by_segment is None or not inside.any():
         return ()
-    return tuple(map(float, relevance.by_segment[2:, inside].mean(1)))
+    return tuple(map(float, relevance.by_segment[FIRST_PASSAGE:, inside].mean(1)))
 
 
 def _leading(by_passage: tuple[float, ...]) -> int | None:

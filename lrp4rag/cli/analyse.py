@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from traceback import clear_frames
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -38,14 +38,13 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from lrp4rag.classifiers import FittedDetector
-    from lrp4rag.classifiers.analysis import Analysis
     from lrp4rag.example import Example
     from lrp4rag.guard.cluster.analysis import Analysing
     from lrp4rag.guard.policy import Assessment
+    from lrp4rag.judge import ExplainedVerdict
     from lrp4rag.reader import Reader
 
 HALLUCINATION = 3
-Made = TypeVar("Made")
 
 
 @command()
@@ -127,48 +126,51 @@ def analyse(
     if len(examples) > 1 and outputs:
         raise InputError(f"--html and --png show one example and there are {len(examples)}; add --id")
 
-    from lrp4rag.classifiers.analysis import analysing
     from lrp4rag.guard.policy import assess, load_policy
+    from lrp4rag.judge import Detector
     from lrp4rag.util.progress import track
 
     policy = None if policy_path == NO_POLICY else load_policy(policy_path)
 
     started = time.perf_counter()
-    detector = choice.open()
-    if choice.estimates and detector is not None:
-        _ = detector.assumed_prevalence  # what has none is refused before the expensive part
-    opened = reader.open(detector)
+    model = choice.open()
+    if choice.estimates and model is not None:
+        _ = model.assumed_prevalence  # what has none is refused before the expensive part
+    detector = Detector(
+        model,
+        reader.open(model),
+        name=f"{choice.detector_name} ({model.card.classifier})" if model else None,
+        composite=reader.composite,
+        truncation=reader.truncate,
+        max_memory=reader.max_memory,
+    )
     load = time.perf_counter() - started
+    verdicts = detector.judge_each(
+        examples,
+        prevalence="estimate" if choice.estimates and model is not None else None,
+        rows=bool(outputs),
+        tokens=tokens,
+        max_new_tokens=max_new_tokens,
+        follow=track,
+        seconds={"load": load},
+    )
 
-    with analysing(opened, detector, composite=reader.composite, max_memory=reader.max_memory) as analyse_one:
+    def following() -> tuple[ExplainedVerdict, Assessment | None]:
+        verdict = next(verdicts)
+        if isinstance(verdict, Exception):
+            raise verdict
+        if policy is None or model is None:
+            return verdict, None
+        return verdict, assess(policy, verdict.example, verdict)
 
-        def analysed(example: Example) -> Analysis:
-            analysis = analyse_one(
-                example,
-                rows=bool(outputs),
-                tokens=tokens,
-                truncation=reader.truncate,
-                max_new_tokens=max_new_tokens,
-                follow=track,
-            )
-            return replace(analysis, seconds={"load": load, **analysis.seconds})
-
-        def decided(analysis: Analysis) -> Assessment | None:
-            if policy is None or detector is None:
-                return None
-            return assess(policy, analysis.example, analysis.verdict)
-
+    with closing(verdicts):
         if len(examples) == 1:
-            analysis = analysed(examples[0])
-            decision = decided(analysis)
-            _print_one(analysis, decision, as_json, detector)
-            named = f"{choice.detector_name} ({detector.card.classifier})" if detector else None
-            _write_files(analysis, decision, named, html_path, png_path)
-            flagged, code = bool(analysis.verdict.hallucinated), 0
+            verdict, decision = following()
+            _print_one(verdict, decision, as_json)
+            _write_files(verdict, decision, detector.name, html_path, png_path)
+            flagged, code = bool(verdict.hallucinated), 0
         else:
-            flagged, code = _print_many(
-                examples, analysed, decided, as_json, detector, estimate=choice.estimates
-            )
+            flagged, code = _print_many(examples, following, as_json)
     ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
 
 
@@ -180,7 +182,7 @@ def _check_outputs(outputs: Sequence[Path], source: Source) -> None:
 
 
 def _write_files(
-    analysis: Analysis,
+    verdict: ExplainedVerdict,
     decision: Assessment | None,
     name: str | None,
     html_path: Path | None,
@@ -189,26 +191,23 @@ def _write_files(
     if html_path is not None:
         from lrp4rag.report.html import html_page
 
-        write_atomically(html_path, html_page(analysis, detector=name, decision=decision))
+        write_atomically(html_path, html_page(verdict, detector=name, decision=decision))
         say(f"wrote {html_path}", err=True)
     if png_path is not None:
         from lrp4rag.report.plots import png
 
-        png(analysis, png_path)
+        png(verdict, png_path)
         say(f"wrote {png_path}", err=True)
 
 
-def _print_one(
-    analysis: Analysis, decision: Assessment | None, as_json: bool, detector: FittedDetector | None
-) -> None:
+def _print_one(verdict: ExplainedVerdict, decision: Assessment | None, as_json: bool) -> None:
     from lrp4rag.report.record import record
     from lrp4rag.report.terminal import render
 
-    prevalence = None if detector is None else detector.prevalence
     if as_json:
-        say_json(record(analysis, prevalence=prevalence, decision=decision))
+        say_json(record(verdict, prevalence=verdict.prevalence, decision=decision))
     else:
-        open_console().print(render(analysis, prevalence=prevalence, decision=decision))
+        open_console().print(render(verdict, prevalence=verdict.prevalence, decision=decision))
 
 
 class _Printer:
@@ -240,38 +239,21 @@ class _Printer:
 
 def _print_many(
     examples: Sequence[Example],
-    analysed: Callable[[Example], Analysis],
-    decided: Callable[[Analysis], Assessment | None],
+    following: Callable[[], tuple[ExplainedVerdict, Assessment | None]],
     as_json: bool,
-    detector: FittedDetector | None,
-    *,
-    estimate: bool,
 ) -> tuple[bool, int]:
-    """All examples, in their order; where the prevalence is estimated, all lines at the end. Returns whether
-    one is flagged, and the exit code."""
+    """All examples, in their order. Returns whether one is flagged, and the exit code."""
     from lrp4rag.report.record import record
     from lrp4rag.report.terminal import render_line
 
     printer = _Printer(as_json)
-    prevalence = None if detector is None else detector.prevalence
 
-    def reported(analysis: Analysis) -> tuple[dict[str, Any], Text]:
-        row = record(analysis, prevalence=prevalence, decision=decided(analysis))
-        return row, render_line(analysis)
+    def show(_: Example) -> None:
+        verdict, decision = following()
+        row = record(verdict, prevalence=verdict.prevalence, decision=decision)
+        printer.show(row, render_line(verdict))
 
-    if estimate and detector is not None:
-        waiting: list[Analysis] = []
-        following = _by_prompt(examples, analysed)
-        code = work_through(examples, lambda _: waiting.append(following()))
-        if waiting:
-            from lrp4rag.classifiers.detector import at_estimated_prevalence
-
-            verdicts, prevalence = at_estimated_prevalence(detector, [one.verdict for one in waiting])
-            for analysis, verdict in zip(waiting, verdicts, strict=True):
-                printer.show(*reported(replace(analysis, verdict=verdict)))
-    else:
-        ready = _by_prompt(examples, lambda example: reported(analysed(example)))
-        code = work_through(examples, lambda _: printer.show(*ready()))
+    code = work_through(examples, show)
     return printer.end(), code
 
 
@@ -329,30 +311,3 @@ def _print_spread(
                 tell("Error", f"example '{one_line(one.id, 100)}': {one.error}")
                 code = max(code, one.code)
     return printer.end(), code
-
-
-def _by_prompt(examples: Sequence[Example], work: Callable[[Example], Made]) -> Callable[[], Made]:
-    """A function that returns what `work` makes of the next example, in their order, or raises its error.
-
-    The work is done grouped by prompt, so that each prompt is read once. What is done before its turn waits.
-    """
-    from lrp4rag.judge import grouped_by_prompt
-
-    order, turns = iter(grouped_by_prompt(examples)), iter(range(len(examples)))
-    made: dict[int, Made | Exception] = {}
-
-    def following() -> Made:
-        turn = next(turns)
-        while turn not in made:
-            number = next(order)
-            try:
-                made[number] = work(examples[number])
-            except Exception as error:
-                clear_frames(error.__traceback__)  # they would keep what memory ran out for
-                made[number] = error
-        found = made.pop(turn)
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    return following

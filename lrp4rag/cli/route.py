@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -61,33 +62,37 @@ def route(
 
     from rich.text import Text
 
-    from lrp4rag.classifiers.analysis import analysing
     from lrp4rag.example import Example
     from lrp4rag.guard.policy.simulate import Simulation, outcome_record, outcome_table
+    from lrp4rag.judge import Detector
     from lrp4rag.report.decision import decision_lines
 
-    if (detector := choice.open()) is None:
+    if (model := choice.open()) is None:
         raise InputError("a policy needs a detector")
     policies = {policy.name: policy}
     if other is not None:
         policies[other.name if other.name != policy.name else f"{other.name} (simulated)"] = other
     console, simulation = open_console(), Simulation(policies)
-    with analysing(reader.open(detector), detector, max_memory=reader.max_memory) as analyse:
+    detector = Detector(model, reader.open(model), truncation=reader.truncate, max_memory=reader.max_memory)
+    verdicts = detector.judge_each(examples, evidence=False, reasons=False)
 
-        def work(example: Example) -> None:
-            analysis = analyse(example, evidence=False, reasons=False, truncation=reader.truncate)
-            first, *others = simulation.add(example, analysis.verdict).items()
-            if as_json:
-                told = {name: found.record() for name, found in others}
-                say_json({"id": example.id, **first[1].record(), "simulated": told})
-                return
-            for line in decision_lines(first[1], example.id):
-                console.print(line, soft_wrap=True)
-            for name, found in others:
-                if found.decided.action != first[1].decided.action:
-                    words = f"  {name}: {found.decided.action}, {found.decided.reason}"
-                    console.print(Text(words, style="bold"), soft_wrap=True)
+    def work(example: Example) -> None:
+        verdict = next(verdicts)
+        if isinstance(verdict, Exception):
+            raise verdict
+        first, *others = simulation.add(example, verdict).items()
+        if as_json:
+            told = {name: found.record() for name, found in others}
+            say_json({"id": example.id, **first[1].record(), "simulated": told})
+            return
+        for line in decision_lines(first[1], example.id):
+            console.print(line, soft_wrap=True)
+        for name, found in others:
+            if found.decided.action != first[1].decided.action:
+                words = f"  {name}: {found.decided.action}, {found.decided.reason}"
+                console.print(Text(words, style="bold"), soft_wrap=True)
 
+    with closing(verdicts):
         code = work_through(examples, work)
     if len(examples) > 1:
         summary = open_console(stderr=True) if as_json else console

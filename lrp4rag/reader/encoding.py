@@ -132,7 +132,7 @@ def encode(
             *(f"passage {k + 1}" for k in range(len(example.passages))),
         ),
     )
-    return _fit(encoded, window, truncation)
+    return fit(encoded, window, truncation)
 
 
 def require_truncation(given: object) -> None:
@@ -286,7 +286,8 @@ def _segments(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int
     return tuple(one(start, end) for start, end in offsets)
 
 
-def _fit(encoded: Encoded, window: int | None, truncation: Truncation) -> Encoded:
+def fit(encoded: Encoded, window: int | None, truncation: Truncation) -> Encoded:
+    """Within so many tokens, by dropping the ends of passages; raises `InputError` as `encode` does."""
     n, t = len(encoded.prompt_ids), len(encoded.response_ids)
     excess = n + t - window if window is not None else 0
     if excess <= 0:

@@ -12,7 +12,14 @@ import torch
 from transformers import AutoTokenizer, GenerationConfig, TextStreamer
 
 from lrp4rag.example import Example
-from lrp4rag.reader.encoding import Encoded, Truncation, encode, encode_message
+from lrp4rag.reader.encoding import (
+    Encoded,
+    Truncation,
+    encode,
+    encode_message,
+    fit,
+    require_truncation,
+)
 from lrp4rag.reader.identity import ReaderIdentity
 from lrp4rag.reader.lock import lock_of, locked
 from lrp4rag.reader.placement import AUTO, input_device, room_for_weights
@@ -81,9 +88,23 @@ class Reader:
     def encode(self, example: Example, *, truncation: Truncation = "error") -> Encoded:
         """See `lrp4rag.reader.encoding.encode`; raises `InputError` without a response."""
         require_kind(example, "example", Example)
+        require_truncation(truncation)
         if example.response is None:
             raise InputError("there is no response to analyse", field="response")
-        return self._encode(example, truncation, self.window)
+        whole = self.whole_prompt(example, truncation=truncation)
+        return self.with_response(whole, example.response, truncation=truncation)
+
+    def whole_prompt(self, example: Example, *, truncation: Truncation = "error") -> Encoded:
+        """The example's prompt without a response, as it is before any truncation: see `with_response`."""
+        if self.window is not None and truncation == "error":
+            self._refuse_hopeless(example, self.window)
+        prompt = replace(example, response=None, labels=None)
+        return encode(prompt, self.tokenizer, chat_template=self.identity.chat_template)
+
+    def with_response(self, prompt: Encoded, response: str, *, truncation: Truncation = "error") -> Encoded:
+        """A whole prompt with a response, truncated as `encode` does; raises `InputError` where they exceed
+        the window."""
+        return self._fit(prompt.with_response(response, self.tokenizer), self.window, truncation)
 
     def encode_prompt(
         self, example: Example, *, max_new_tokens: int = 256, truncation: Truncation = "error"
@@ -94,10 +115,16 @@ class Reader:
         no room for a response.
         """
         require_whole(max_new_tokens, "max_new_tokens", 1)
+        require_truncation(truncation)
+        whole = self.whole_prompt(replace(example, response=None, labels=None), truncation=truncation)
+        return self.fit_prompt(whole, max_new_tokens=max_new_tokens, truncation=truncation)
+
+    def fit_prompt(self, prompt: Encoded, *, max_new_tokens: int, truncation: Truncation) -> Encoded:
+        """The same of a whole prompt."""
         window = self.window
         if window is not None and truncation == "passages":
             window = max(window - max_new_tokens, 1)
-        encoded = self._encode(replace(example, response=None, labels=None), truncation, window)
+        encoded = self._fit(prompt, window, truncation)
         if self.room(encoded, max_new_tokens) < 1:
             raise InputError(
                 f"a prompt of {len(encoded.prompt_ids)} tokens leaves no room for a response in the "
@@ -145,16 +172,8 @@ class Reader:
             raise LRP4RAGError("the reader gave an empty response; give one, or another reader")
         return encoded.with_response(response, self.tokenizer)
 
-    def _encode(self, example: Example, truncation: Truncation, window: int | None) -> Encoded:
-        if window is not None and truncation == "error":
-            self._refuse_hopeless(example, window)
-        encoded = encode(
-            example,
-            self.tokenizer,
-            chat_template=self.identity.chat_template,
-            window=window,
-            truncation=truncation,
-        )
+    def _fit(self, encoded: Encoded, window: int | None, truncation: Truncation) -> Encoded:
+        encoded = fit(encoded, window, truncation)
         rows = self.model.get_input_embeddings().weight.shape[0]
         largest = max((*encoded.prompt_ids, *encoded.response_ids), default=0)
         if largest >= rows:

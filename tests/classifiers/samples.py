@@ -9,6 +9,7 @@ import numpy as np
 from lrp4rag.classifiers.card import Card, ModelInput, package_versions
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.folder import FORMAT
+from lrp4rag.classifiers.verdict import Assessment, Evidence, Judgement, Verdict
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded
 
@@ -34,6 +35,19 @@ def card_of(reader: dict[str, Any], given: ModelInput, *, threshold: float = 0.5
         versions=package_versions(),
         **more,
     )
+
+
+def judge(
+    encoded: Encoded,
+    relevance: Relevance | None = None,
+    *,
+    threshold: float | None = None,
+    unlike: Any = (),
+    **assessment: Any,
+) -> Verdict:
+    """The verdict of an assessment, without evidence."""
+    judgement = Judgement.of(encoded, Assessment(**assessment), threshold, relevance=relevance, unlike=unlike)
+    return judgement.verdict(Evidence(), Verdict)
 
 
 def relevance_of(total, *, reader=None, composite="attnlrp", text=None, by_segment=None) -> Relevance:

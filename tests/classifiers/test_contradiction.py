@@ -3,23 +3,32 @@ relevance that is pulled for suspect sentences and contradicted values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from lrp4rag.classifiers.analysis import Analyser, Analysis
+from lrp4rag.classifiers.analysis import pull_evidence
 from lrp4rag.classifiers.contradiction import ALIKE, LARGEST, Compared, compared, contradictions
 from lrp4rag.classifiers.decision import COMPARED
-from lrp4rag.classifiers.verdict import Claims, Contradiction, TokenMarks, Verdict, judge
+from lrp4rag.classifiers.verdict import (
+    Assessment,
+    Claims,
+    Contradiction,
+    Evidence,
+    Judgement,
+    TokenMarks,
+    Verdict,
+)
 from lrp4rag.example import Example
 from lrp4rag.features.context import context_of
 from lrp4rag.features.contrast import PLACES, SCORES, Claim, claims
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import PlainReplay
-from lrp4rag.lrp import ATTNLRP, Target, attribute, relevance_mode
+from lrp4rag.lrp import Target, attribute, relevance_mode
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.reader import Reader
 from lrp4rag.reader.encoding import Encoded, encode, tokens_in
@@ -318,18 +327,21 @@ def claims_of(encoded: Encoded, *suspect: str) -> Claims:
     return Claims(np.array(probabilities), ("a claim",) * len(probabilities))
 
 
-def verdict_of(
+def judgement_of(
     encoded: Encoded, *suspect: str, found: Sequence[Contradiction] = (), threshold: float = 0.5
-) -> Verdict:
+) -> Judgement:
     claims = claims_of(encoded, *suspect)
-    return judge(
-        encoded,
-        probability=float(claims.probabilities.max()),
-        threshold=threshold,
+    assessment = Assessment(
+        float(claims.probabilities.max()),
         marks=marks_of(encoded, *suspect),
         claims=claims,
-        contradictions=found,
+        contradictions=tuple(found),
     )
+    return Judgement.of(encoded, assessment, threshold)
+
+
+def verdict_of(encoded: Encoded, *suspect: str, **options: Any) -> Verdict:
+    return judgement_of(encoded, *suspect, **options).verdict(Evidence(), Verdict)
 
 
 BOTH = f"{TOO_TALL} It was built by Robert."
@@ -434,59 +446,36 @@ def test_places_are_right_where_a_token_joins_the_passage_with_what_stands_befor
 RESPONSE = f"{TOO_TALL} Nobody knows why. {NO_DOGS}"
 
 
-@pytest.fixture
-def analyser(tiny_reader: Reader) -> Iterator[Analyser]:
-    one = Analyser(tiny_reader, None, ATTNLRP)
-    yield one
-    one.close()
-
-
-def analysis_of(
+def explained(
     reader: Reader,
     *suspect: str,
     response: str = RESPONSE,
     margin: Margin = lambda _, text: 3.0 if text in ("31 metres", "may") else -5.0,
     threshold: float = 0.5,
-) -> Analysis:
-    example = example_of(response)
-    encoded = reader.encode(example)
-    verdict = verdict_of(encoded, *suspect, found=found_of(encoded, margin), threshold=threshold)
-    return Analysis(
-        example=example,
-        encoded=encoded,
-        reader=reader.identity.as_dict(),
-        relevance=None,
-        verdict=verdict,
-        sentence_rows=None,
-        token_rows=None,
-        generated=False,
-        seconds={},
-        composite=ATTNLRP.name,
-        target="response",
-    )
+) -> tuple[Verdict, Encoded]:
+    """The verdict with the relevance that is pulled for it."""
+    encoded = reader.encode(example_of(response))
+    judgement = judgement_of(encoded, *suspect, found=found_of(encoded, margin), threshold=threshold)
+    with relevance_mode(reader.model) as flow:
+        by_sentence, contrastive = pull_evidence(flow, judgement, reader.tokenizer)
+    return judgement.verdict(Evidence(by_sentence=by_sentence, contrastive=contrastive), Verdict), encoded
 
 
 SUSPECT = ("45 metres", "may not")
 
 
-def test_relevance_of_suspect_sentences_is_that_of_a_push(tiny_reader: Reader, analyser: Analyser) -> None:
-    found = analyser.with_evidence(analysis_of(tiny_reader, *SUSPECT))
-    analyser.close()
-    pushed = attribute(tiny_reader, found.encoded, segments=True)
-    first, between, last = found.verdict.sentences
+def test_relevance_of_suspect_sentences_is_that_of_a_push(tiny_reader: Reader) -> None:
+    found, encoded = explained(tiny_reader, *SUSPECT)
+    pushed = attribute(tiny_reader, encoded, segments=True)
+    first, between, last = found.sentences
     for one in (first, last):
-        inside = tokens_in(found.encoded.response_offsets, [(one.start, one.end)])
+        inside = tokens_in(encoded.response_offsets, [(one.start, one.end)])
         expected = pushed.by_segment[:, inside].mean(1)
         np.testing.assert_allclose(one.by_passage, expected[2:], rtol=1e-3, atol=1e-3)
         assert one.relevance == pytest.approx(float(expected.sum()), rel=1e-3, abs=1e-3)
-    assert (between.relevance, between.by_passage, between.passage) == (None, (), None)
-
-
-def test_the_passage_of_a_suspect_sentence_is_its_largest(tiny_reader: Reader, analyser: Analyser) -> None:
-    found = analyser.with_evidence(analysis_of(tiny_reader, *SUSPECT)).verdict.sentences
-    for one in (found[0], found[2]):
         largest = int(np.argmax(one.by_passage))
         assert one.passage == (largest if one.by_passage[largest] > 0 else None)
+    assert (between.relevance, between.by_passage, between.passage) == (None, (), None)
 
 
 def contrast(reader: Reader, encoded: Encoded, one: Contradiction) -> float:
@@ -501,84 +490,46 @@ def contrast(reader: Reader, encoded: Encoded, one: Contradiction) -> float:
         return -float(flow.push(encoded, segment_weights(encoded))[2 + one.passage, place])
 
 
-def test_contrastive_relevance_is_that_of_a_push_with_that_target(
-    tiny_reader: Reader, analyser: Analyser
-) -> None:
-    found = analyser.with_evidence(analysis_of(tiny_reader, *SUSPECT))
-    analyser.close()
-    told = [one for span in found.verdict.spans for one in span.contradictions]
+def test_contrastive_relevance_is_that_of_a_push_with_that_target(tiny_reader: Reader) -> None:
+    found, encoded = explained(tiny_reader, *SUSPECT)
+    told = [one for span in found.spans for one in span.contradictions]
     assert [one.text for one in told] == ["45 metres", "may not"]
     for one in told:
-        expected = contrast(tiny_reader, found.encoded, one)
+        expected = contrast(tiny_reader, encoded, one)
         assert abs(expected) > 1e-3
         assert one.relevance == pytest.approx(expected, rel=1e-3, abs=1e-4)
 
 
-def test_a_contradicted_span_rests_on_the_passage_that_contradicts_it(
-    tiny_reader: Reader, analyser: Analyser
-) -> None:
-    spans = analyser.with_evidence(analysis_of(tiny_reader, *SUSPECT)).verdict.spans
+def test_a_contradicted_span_rests_on_the_passage_that_contradicts_it(tiny_reader: Reader) -> None:
+    spans = explained(tiny_reader, *SUSPECT)[0].spans
     assert [(one.kind, one.passage) for one in spans] == [("contradicted", 0), ("contradicted", 1)]
 
 
-def test_an_unsupported_span_rests_on_the_passage_of_its_sentence(
-    tiny_reader: Reader, analyser: Analyser
-) -> None:
-    verdict = analyser.with_evidence(analysis_of(tiny_reader, "Nobody")).verdict
+def test_an_unsupported_span_rests_on_the_passage_of_its_sentence(tiny_reader: Reader) -> None:
+    verdict, _ = explained(tiny_reader, "Nobody")
     assert [one.kind for one in verdict.spans] == ["unsupported"]
     assert verdict.spans[0].passage == verdict.sentences[1].passage
 
 
-def test_evidence_leaves_everything_else_as_it_is(tiny_reader: Reader, analyser: Analyser) -> None:
-    before = analysis_of(tiny_reader, *SUSPECT)
-    after = analyser.with_evidence(before)
-    others = [one.name for one in fields(Analysis) if one.name != "verdict"]
-    assert [getattr(after, name) for name in others] == [getattr(before, name) for name in others]
-    assert [(one.text, one.suspect, one.probability) for one in after.verdict.sentences] == [
-        (one.text, one.suspect, one.probability) for one in before.verdict.sentences
-    ]
-    assert after.verdict.marks is before.verdict.marks
-
-
-def test_nothing_suspect_has_no_evidence(tiny_reader: Reader, analyser: Analyser) -> None:
-    before = analysis_of(tiny_reader)
-    after = analyser.with_evidence(before).verdict
-    assert (after.sentences, after.spans) == (before.verdict.sentences, ())
-
-
-def test_a_contradicted_value_in_a_sentence_that_is_not_suspect_has_no_evidence(
-    tiny_reader: Reader, analyser: Analyser
-) -> None:
-    before = analysis_of(tiny_reader, "45 metres", threshold=0.85)
-    verdict = analyser.with_evidence(before).verdict
+def test_a_contradicted_value_in_a_sentence_that_is_not_suspect_has_no_evidence(tiny_reader: Reader) -> None:
+    verdict, _ = explained(tiny_reader, "45 metres", threshold=0.85)
     assert not any(one.suspect or one.by_passage for one in verdict.sentences)
     assert verdict.spans == verdict.contradictions == ()
-    some = analyser.with_evidence(analysis_of(tiny_reader, "may not")).verdict
+    some, _ = explained(tiny_reader, "may not")
     assert [bool(one.by_passage) for one in some.sentences] == [False, False, True]
     assert [(one.text, one.relevance is not None) for one in some.contradictions] == [("may not", True)]
 
 
-def test_a_value_in_two_suspect_spans_has_relevance_in_both(tiny_reader: Reader, analyser: Analyser) -> None:
+def test_a_contradicted_value_of_several_words_is_marked_whole(tiny_reader: Reader) -> None:
     response = "The lighthouse was built by Robert Louis Stevenson himself."
     passages = ("The lighthouse was built by Ann Mary Lee herself.", FERRY)
-    example = Example("What is known?", passages, response)
-    encoded = tiny_reader.encode(example)
+    encoded = tiny_reader.encode(Example("What is known?", passages, response))
     start = response.index("Robert")
     one = Contradiction(start, start + 22, response[start : start + 22], "Ann Mary Lee", 0, 28, 40, 1.0)
-    base = analysis_of(tiny_reader)
-    verdict = verdict_of(encoded, "Robert", "Stevenson", found=[one])
-    (span,) = verdict.spans  # the value is marked whole
-    halves = [replace(span, start=start, end=start + 6, text="") for start in (start, start + 16)]
-    given = replace(base, example=example, encoded=encoded, verdict=replace(verdict, spans=tuple(halves)))
-    told = [span.contradictions[0].relevance for span in analyser.with_evidence(given).verdict.spans]
-    analyser.close()
-    assert told == [pytest.approx(contrast(tiny_reader, encoded, one), rel=1e-3)] * 2
-
-
-def test_the_model_is_as_before_once_it_is_closed(tiny_reader: Reader) -> None:
-    encoded = tiny_reader.encode(example_of(RESPONSE))
-    before = PlainReplay(tiny_reader)(encoded).signals["logprob"]
-    analyser = Analyser(tiny_reader, None, ATTNLRP)
-    analyser.with_evidence(analysis_of(tiny_reader, *SUSPECT))
-    analyser.close()
-    np.testing.assert_array_equal(PlainReplay(tiny_reader)(encoded).signals["logprob"], before)
+    judgement = judgement_of(encoded, "Robert", "Stevenson", found=[one])
+    with relevance_mode(tiny_reader.model) as flow:
+        _, contrastive = pull_evidence(flow, judgement, tiny_reader.tokenizer)
+    (span,) = judgement.verdict(Evidence(contrastive=contrastive), Verdict).spans
+    assert span.text == one.text
+    expected = pytest.approx(contrast(tiny_reader, encoded, one), rel=1e-3)
+    assert span.contradictions[0].relevance == expected

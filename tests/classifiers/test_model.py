@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from lrp4rag.classifiers import FittedDetector
-from lrp4rag.classifiers.analysis import analyse
 from lrp4rag.classifiers.card import ModelInput
 from lrp4rag.classifiers.folder import MODELS, write
-from lrp4rag.classifiers.model import Assessment, Model
+from lrp4rag.classifiers.model import Model
+from lrp4rag.classifiers.verdict import Assessment
 from lrp4rag.features.record import Record
+from lrp4rag.judge import analyse
 from lrp4rag.reader import Reader
 from lrp4rag.report.cards import render_card
 from lrp4rag.report.model_card import model_card

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from lrp4rag import Detector, Example
-from lrp4rag.classifiers.model import Assessment, with_premise
 from lrp4rag.classifiers.premise import premise_of
-from lrp4rag.classifiers.verdict import Claims, Contradiction, TokenMarks
+from lrp4rag.classifiers.verdict import Assessment, Claims, Contradiction, TokenMarks, with_premise
 from lrp4rag.features.replay import PlainReplay
 from lrp4rag.reader import Reader
 from tests.classifiers.samples import relevance_of
@@ -156,7 +155,7 @@ def test_a_verdict_is_the_more_suspect_of_the_two(tiny_reader: Reader) -> None:
     assert found is not None
     verdict = detector.judge_many([given])[0]
     read = [
-        detector.fitted.assess(PlainReplay(tiny_reader)(tiny_reader.encode(one)))
+        detector.model.assess(PlainReplay(tiny_reader)(tiny_reader.encode(one)))
         for one in (given, found.example)
     ]
     first, second = ([float(one) for one in each.claims.probabilities] for each in read)

@@ -9,10 +9,10 @@ import pytest
 
 from lrp4rag.claims.stating import Stating
 from lrp4rag.classifiers.domain import Unlike
-from lrp4rag.classifiers.verdict import FLAGGED, Claims, Reason, TokenMarks, Verdict, judge, merged_spans
+from lrp4rag.classifiers.verdict import FLAGGED, Claims, Reason, TokenMarks, Verdict, merged_spans
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.util.errors import RelevanceError
-from tests.classifiers.samples import relevance_of
+from tests.classifiers.samples import judge, relevance_of
 
 TEXT = "All is well here. Nothing of this is so."
 

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.classifiers.prevalence import at_prevalence, estimated_prevalence
-from lrp4rag.cli.analyse import _by_prompt
 from lrp4rag.features import replay
-from lrp4rag.util.errors import InputError
 from tests.cli.plain_detector import THRESHOLD, TRAINED, plain_detector
 from tests.tiny import bridge_example
 from tests.training.labelled import write_jsonl
@@ -97,42 +95,6 @@ def test_a_row_that_fails_is_reported_at_its_place(run, rows, common, tmp_path, 
     assert [json.loads(line)["id"] for line in shown[:PROMPTS]] == IDS[:PROMPTS]
     assert shown[PROMPTS].startswith(f"Error: example '{IDS[PROMPTS]}'")
     assert [row["id"] for row in parsed(result)] == [*IDS[:PROMPTS], *IDS[PROMPTS + 1 : 2 * PROMPTS]]
-
-
-@pytest.mark.parametrize(
-    ("prompts", "worked"),
-    [
-        ("AABB", [1, 2, 3, 4]),  # nothing waits
-        ("ABAB", [1, 3, 3, 4]),
-        ("ABBA", [1, 3, 4, 4]),
-        ("ABCA", [1, 3, 4, 4]),
-    ],
-)
-def test_a_result_waits_for_those_before_it_and_no_longer(prompts, worked):
-    """`worked` is how many are done when each is given."""
-    rows = [bridge_example(ord(prompt), id=str(k)) for k, prompt in enumerate(prompts)]
-    done, counts = [], []
-    following = _by_prompt(rows, lambda row: done.append(row.id) or row.id)
-    for k in range(len(rows)):
-        assert following() == str(k)
-        counts.append(len(done))
-    assert counts == worked
-    assert sorted(done) == [str(k) for k in range(len(rows))]
-
-
-def test_an_error_waits_too():
-    rows = [bridge_example(k % 2, id=str(k)) for k in range(4)]
-
-    def work(row):
-        if row.id == "2":
-            raise InputError("too long")
-        return row.id
-
-    following = _by_prompt(rows, work)
-    assert [following(), following()] == ["0", "1"]
-    with pytest.raises(InputError, match="too long"):
-        following()
-    assert following() == "3"
 
 
 # The prevalence.

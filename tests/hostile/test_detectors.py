@@ -21,8 +21,9 @@ from lrp4rag.classifiers.decision import COLUMNS
 from lrp4rag.classifiers.ensemble import Ensemble, Logistic, Network, Stacker
 from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.folder import BUNDLED, CARD, ESTIMATOR, FORMAT, FORMER, LARGEST, load_card, write
-from lrp4rag.classifiers.model import Assessment, Model
+from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.network import Perceptron
+from lrp4rag.classifiers.verdict import Assessment
 from lrp4rag.features.table import TokenTable
 from lrp4rag.reader import Reader
 from lrp4rag.training.vector_detector import fit_vector_detector

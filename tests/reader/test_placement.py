@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from lrp4rag.classifiers.analysis import analyse
 from lrp4rag.cli import main
 from lrp4rag.features.replay import PlainReplay
+from lrp4rag.judge import analyse
 from lrp4rag.reader import Reader, load_reader, placement
 from lrp4rag.reader import reader as readers
 from lrp4rag.reader.placement import AUTO, is_away, room_for_weights

@@ -13,8 +13,8 @@ import torch
 from click.testing import CliRunner
 from transformers import LlamaConfig
 
-from lrp4rag.classifiers.analysis import analyse
 from lrp4rag.cli import main
+from lrp4rag.judge import analyse
 from lrp4rag.lrp import attribute, relevance_mode
 from lrp4rag.reader import Reader, ReaderIdentity, load_reader
 from lrp4rag.reader.identity import require_identity

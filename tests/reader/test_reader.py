@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 
 from lrp4rag import Detector
 from lrp4rag.classifiers import FittedDetector
-from lrp4rag.classifiers.analysis import analyse
+from lrp4rag.judge import analyse
 from lrp4rag.reader import DEFAULT_READER, Reader, encode, load_reader
 from lrp4rag.reader.reader import tokenizer_hash
 from lrp4rag.util.errors import InputError

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
-from lrp4rag.classifiers.analysis import Analysis, with_nearest
-from lrp4rag.classifiers.verdict import Claims, Contradiction, TokenMarks, judge
+from lrp4rag.claims.nearest import nearest
+from lrp4rag.classifiers.analysis import Analysis
+from lrp4rag.classifiers.verdict import (
+    Assessment,
+    Claims,
+    Contradiction,
+    Evidence,
+    Judgement,
+    TokenMarks,
+    Verdict,
+)
 from lrp4rag.example import Example
+from lrp4rag.features.context import context_of
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.util.sentences import sentences_in
@@ -84,24 +94,33 @@ def analysis_of(
         by_segment=(members.astype(np.float32) @ matrix.T) if segments else None,
     )
     threshold = None if probability is None else 0.5
-    verdict = judge(
-        encoded, relevance, probability=probability, threshold=threshold, token_threshold=token_threshold
-    )
-    offsets = np.array(encoded.response_offsets)
-    held = [(offsets[:, 0] < s.end) & (offsets[:, 1] > s.start) for s in verdict.sentences]
-    return Analysis(
+    assessment = Assessment(probability, token_threshold=token_threshold)
+    judgement = Judgement.of(encoded, assessment, threshold, relevance=relevance)
+    return explained(
+        judgement,
+        Evidence(),
         example=example,
         encoded=encoded,
         reader=relevance.reader,
         composite="attnlrp",
         target="response",
         relevance=relevance,
-        verdict=verdict,
-        sentence_rows=np.stack([matrix[mask].mean(0) for mask in held]) if rows else None,
+        sentence_rows=np.stack([matrix[mask].mean(0) for mask in judgement.tokens]) if rows else None,
         token_rows=matrix if tokens else None,
         generated=False,
         seconds={"push": 1.25, "classify": 0.5},
     )
+
+
+def explained(judgement: Judgement, evidence: Evidence, **details: Any) -> Analysis:
+    return judgement.verdict(evidence, Analysis, **{"judgement": judgement, "evidence": evidence}, **details)
+
+
+def judged_again(base: Analysis, judgement: Judgement, evidence: Evidence, **changes: Any) -> Analysis:
+    """The analysis with another judgement."""
+    of_verdict = {one.name for one in fields(Verdict)} | {"judgement", "evidence"}
+    names = [one.name for one in fields(Analysis) if one.name not in of_verdict]
+    return explained(judgement, evidence, **{name: getattr(base, name) for name in names} | changes)
 
 
 def grounded_then_not(**options: Any) -> Analysis:
@@ -131,19 +150,13 @@ def contradicted(
     inside = tokens_in(base.encoded.response_offsets, [(one.start, one.end)])
     count = len(sentences_in(response))
     marks = TokenMarks(np.where(inside, 0.9, 0.1).astype(np.float32), 0.5)
-    verdict = judge(
-        base.encoded,
-        base.relevance if pushed else None,
-        probability=0.78,
-        threshold=0.5,
-        marks=marks,
-        claims=Claims(np.full(count, 0.78), ("a claim",) * count),
-        contradictions=[one],
-    )
-    verdict = with_nearest(verdict, base.encoded)
-    if pushed:
-        return replace(base, verdict=verdict)
-    return replace(base, relevance=None, sentence_rows=None, verdict=verdict)
+    claims = Claims(np.full(count, 0.78), ("a claim",) * count)
+    assessment = Assessment(0.78, marks=marks, claims=claims, contradictions=(one,))
+    judgement = Judgement.of(base.encoded, assessment, 0.5, relevance=base.relevance if pushed else None)
+    context = context_of(base.encoded)
+    evidence = Evidence([nearest(context.index, context.passages, response[s:e]) for s, e in judgement.spans])
+    changes = {} if pushed else {"relevance": None, "sentence_rows": None}
+    return judged_again(base, judgement, evidence, **changes)
 
 
 def hostile(text: str, **options: Any) -> Analysis:

@@ -24,9 +24,7 @@ def with_figures(analysis: Analysis, *figures: tuple[float, float | None]) -> An
     """The analysis with a contradiction of each margin and relevance."""
     (span,) = analysis.verdict.spans
     told = [replace(span.contradictions[0], margin=one, relevance=two) for one, two in figures]
-    return replace(
-        analysis, verdict=replace(analysis.verdict, spans=(replace(span, contradictions=tuple(told)),))
-    )
+    return replace(analysis, spans=(replace(span, contradictions=tuple(told)),))
 
 
 @pytest.mark.parametrize(("relevance", "words"), [(0.4, WORDS), (None, WITHOUT)])
@@ -93,7 +91,7 @@ def test_marks_that_overlap() -> None:
     first, second = span.contradictions
     told = (replace(first, passage_end=first.passage_start + 3), replace(second, text="may"))
     changed = replace(span, contradictions=told)
-    page = Page(html_page(replace(analysis, verdict=replace(analysis.verdict, spans=(changed,)))))
+    page = Page(html_page(replace(analysis, spans=(changed,))))
     both, only = 'The response has "4 weeks"; The response has "may"', 'The response has "may"'
     assert noted(page) == [("2", both), (" w", both), ("eeks", only)]
 
@@ -122,8 +120,8 @@ def test_the_page_of_a_reader_that_cannot_be_pulled() -> None:
 def test_a_sentence_without_relevance_beside_one_with_it() -> None:
     analysis = contradicted(pushed=False)
     (sentence,) = analysis.verdict.sentences
-    both = (sentence, sentence.attributed(1.5, [0.5, 1.0]))
-    page = Page(html_page(replace(analysis, verdict=replace(analysis.verdict, sentences=both))))
+    both = (sentence, replace(sentence, relevance=1.5, by_passage=(0.5, 1.0), passage=1))
+    page = Page(html_page(replace(analysis, sentences=both)))
     assert page.rows()["relevance"] == [None, 1.5]
     assert [one["passage"] for one in page.data()["verdict"]["sentences"]] == [None, 2]
     assert "passage 2 (+1.00)" in page.text("fallback")

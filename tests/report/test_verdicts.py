@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from lrp4rag.claims.stating import Stating
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.domain import Unlike
-from lrp4rag.classifiers.verdict import Claims, Reason, TokenMarks, judge
+from lrp4rag.classifiers.verdict import Assessment, Claims, Evidence, Judgement, Reason, TokenMarks
 from lrp4rag.features.plain import CONTEXT, PlainTable
 from lrp4rag.features.plain import FEATURES as PLAIN_FEATURES
 from lrp4rag.features.table import FEATURES
@@ -24,7 +24,15 @@ from lrp4rag.report.record import record
 from lrp4rag.report.terminal import Tally, render, render_line, render_summary
 from lrp4rag.report.words import REASONS, reason_words
 from lrp4rag.util.errors import RelevanceError
-from tests.report.samples import READER, RESPONSE, analysis_of, contradicted, grounded_then_not, hostile
+from tests.report.samples import (
+    READER,
+    RESPONSE,
+    analysis_of,
+    contradicted,
+    grounded_then_not,
+    hostile,
+    judged_again,
+)
 from tests.report.test_html import Page
 
 REASON = Reason("cp passages", 1.5, 1, 0.04, (0.1, 0.25, 0.31, 0.4, 0.6))
@@ -49,16 +57,13 @@ def judged(
     count = len(base.relevance.response)
     probabilities = np.where(np.arange(count) < 4, 0.1, 0.9).astype(np.float32)
     known = [one for one, states in zip(claims, stating, strict=True) if states != "nothing"]
-    verdict = judge(
-        base.encoded,
-        base.relevance,
-        probability=max(known, default=None),
-        threshold=0.5,
+    assessment = Assessment(
+        max(known, default=None),
         marks=TokenMarks(probabilities, 0.5),
         claims=Claims(np.array(claims), stating),
-        unlike=unlike,
     )
-    return replace(base, verdict=replace(verdict, **{"reasons": (REASON,), **changes}))
+    judgement = Judgement.of(base.encoded, assessment, 0.5, relevance=base.relevance, unlike=unlike)
+    return replace(judged_again(base, judgement, Evidence()), **{"reasons": (REASON,), **changes})
 
 
 def printed(shown: Analysis | RenderableType, *, encoding: str = "utf-8", **options: Any) -> str:
@@ -124,7 +129,7 @@ def test_other_verdicts(probability, words):
 
 
 def test_no_nan_and_no_numpy():
-    with pytest.raises(RelevanceError, match="no verdict: the probability is nan"):
+    with pytest.raises(RelevanceError, match="invalid probability, nan"):
         analysis_of(probability=float("nan"))
     analysis = replace(analysis_of(), seconds={"push": np.float64(1.0), "pull": float("inf")})
     assert as_json(analysis)["seconds"] == {"push": 1.0, "pull": None}
@@ -203,7 +208,7 @@ def test_relevance_of_passages_only_is_named():
 
 def test_contradicted_values_are_the_first_reasons():
     analysis = contradicted()
-    analysis = replace(analysis, verdict=replace(analysis.verdict, reasons=(replace(REASON, sentence=0),)))
+    analysis = replace(analysis, reasons=(replace(REASON, sentence=0),))
     first, second = record(analysis)["reasons"]
     words = 'the response: "4 weeks": passage 2 has "2 weeks"'
     assert (first["feature"], first["moved"], first["sentence"], first["words"]) == (

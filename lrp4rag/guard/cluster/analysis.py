@@ -6,7 +6,6 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,12 +13,12 @@ from typing import IO, Any, Protocol
 
 from lrp4rag import __version__
 from lrp4rag.classifiers import FittedDetector
-from lrp4rag.classifiers.analysis import analysing
 from lrp4rag.data import json_line
 from lrp4rag.example import Example
 from lrp4rag.guard.cluster.groups import Groups, Numbered
 from lrp4rag.guard.cluster.work import Workers, spread
 from lrp4rag.guard.policy import Policy, assess
+from lrp4rag.judge import Detector
 from lrp4rag.reader.encoding import Truncation
 from lrp4rag.reader.reader import Reader
 from lrp4rag.report.record import record
@@ -113,21 +112,21 @@ class AnalysisWorker:
 
         torch.set_num_threads(plan.threads)
         self._plan = plan
-        self._detector, reader = plan.open()
-        # As long as the process: the reader's model is nobody else's.
-        self._analyse = ExitStack().enter_context(
-            analysing(reader, self._detector, composite=plan.composite, max_memory=plan.max_memory)
+        model, reader = plan.open()
+        self._detector = Detector(
+            model, reader, composite=plan.composite, truncation=plan.truncation, max_memory=plan.max_memory
         )
+        self._detector.__enter__()  # as long as the process: the reader's model is nobody else's
         self._kept = None if plan.kept is None else plan.kept / VERDICTS / self._key(reader)
         if self._kept is not None:
             self._kept.mkdir(parents=True, exist_ok=True)
 
     def _key(self, reader: Reader) -> str:
         """What verdicts depend on, beside the example."""
-        plan, detector = self._plan, self._detector
+        plan, model = self._plan, self._detector.model
         known = [__version__, reader.identity.as_dict(), plan.composite, plan.truncation, plan.max_new_tokens]
-        card = None if detector is None else detector.card.model_dump_json()
-        prevalence = None if detector is None else detector.prevalence
+        card = None if model is None else model.card.model_dump_json()
+        prevalence = None if model is None else model.prevalence
         # Passages expire: what a policy says holds for a day.
         today = datetime.now(UTC).date().isoformat()
         policy = None if plan.policy is None else [plan.policy.model_dump_json(), today]
@@ -144,18 +143,17 @@ class AnalysisWorker:
             yield {**told, "row": place, "last": place != after}
 
     def _one(self, example: Example) -> dict[str, Any]:
-        plan, detector = self._plan, self._detector
+        plan, decision = self._plan, None
         try:
-            found = self._analyse(example, truncation=plan.truncation, max_new_tokens=plan.max_new_tokens)
-            decision = None
-            if plan.policy is not None and detector is not None:
-                decision = assess(plan.policy, found.example, found.verdict)
+            found = self._detector.analyse(example, max_new_tokens=plan.max_new_tokens)
+            if plan.policy is not None and self._detector.model is not None:
+                decision = assess(plan.policy, found.example, found)
         # RuntimeError: torch, for example when memory runs out on one long row.
         except (LRP4RAGError, RuntimeError, IndexError, ValueError) as error:
             code = getattr(error, "exit_code", 1)
             failed = {"record": "", "line": "", "error": str(error), "code": code}
             return {"id": example.id, **failed, "whole": False}
-        row = record(found, prevalence=None if detector is None else detector.prevalence, decision=decision)
+        row = record(found, prevalence=found.prevalence, decision=decision)
         told = json.dumps(finite_or_none(row))
         line = render_line(found).plain
         whole = decision is None or not decision.checked.unavailable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import numpy as np
@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.classifiers.detector import FittedDetector, at_estimated_prevalence
+from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.domain import Unlike
-from lrp4rag.classifiers.model import Assessment
-from lrp4rag.classifiers.verdict import Verdict
+from lrp4rag.classifiers.verdict import Assessment, Evidence, Judgement, Verdict
 from lrp4rag.example import Example
 from lrp4rag.guard.evaluation.result import Result
 from lrp4rag.guard.policy import Policy, assess
@@ -74,31 +73,21 @@ def evaluate(
     """
     failures = dict(extraction.failures)
     read = [example for example in examples if example.id not in failures]
-    assessed, verdicts = list[Assessment](), list[Verdict]()
+    judgements = list[Judgement]()
     records = stored_records(Rows(extraction.store, tuple(read)), detector.needs)
     for example, record in zip(read, track(records, len(read), "judging responses"), strict=True):
         try:
-            found = detector.assess(record)
+            judgements.append(detector.judgement(record, detector.assess(record)))
         except RelevanceError as error:  # a number that is none
             failures[example.id] = str(error)
-            continue
-        assessed.append(found)
-        verdicts.append(detector.verdict(record, found))
     kept = tuple(example for example in read if example.id not in failures)
     if not kept:
         raise InputError("no example could be replayed")
     rows = Rows(extraction.store, kept)
     if estimate:
-        verdicts, prevalence = at_estimated_prevalence(detector, verdicts)
-        detector = detector.at_prevalence(prevalence)
-        assessed = [
-            replace(
-                one,
-                probability=verdict.probability,
-                claims=one.claims and replace(one.claims, probabilities=_of_sentences(verdict)),
-            )
-            for one, verdict in zip(assessed, verdicts, strict=True)
-        ]
+        detector, judgements = detector.at_estimated_prevalence(judgements)
+    assessed = [one.assessment for one in judgements]
+    verdicts = [one.verdict(Evidence(), Verdict) for one in judgements]
     deciding = [tuple(one for one in verdict.unlike if one.decides) for verdict in verdicts]
     probabilities = np.array([one.probability or 0.0 for one in assessed])
     labels, groups = labels_of(kept), groups_of(kept)
@@ -178,7 +167,3 @@ def _located(
         return localisation(rows, tokens, {CLASSIFIER: found}, ONCE, resamples=resamples)
     except InputError:  # too few sources
         return None
-
-
-def _of_sentences(verdict: Verdict) -> NDArray[np.float64]:
-    return np.array([one.probability or 0.0 for one in verdict.sentences])

@@ -18,7 +18,6 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from lrp4rag.classifiers.analysis import Analysis, analysing
 from lrp4rag.cli import main
 from lrp4rag.data import json_line, load_examples
 from lrp4rag.example import Example
@@ -30,7 +29,7 @@ from lrp4rag.guard.cluster.index import index
 from lrp4rag.guard.cluster.session import joined
 from lrp4rag.guard.cluster.work import Workers, spread
 from lrp4rag.guard.policy import Policy, assess
-from lrp4rag.judge import grouped_by_prompt
+from lrp4rag.judge import Detector
 from lrp4rag.reader import Reader
 from lrp4rag.report.record import record
 from lrp4rag.report.terminal import render_line
@@ -270,19 +269,11 @@ def analyse_here(plan: Analysing, examples: list[Example]) -> Iterator[Analysed]
     """In this process, as the command does it: prompt by prompt, and told in the order of DATA."""
     detector, reader = plan.open()
     assert detector is not None
-    analyses: dict[int, Analysis | LRP4RAGError] = {}
-    with analysing(reader, detector) as analyse:
-        for number in grouped_by_prompt(examples):
-            try:
-                analyses[number] = analyse(examples[number])
-            except LRP4RAGError as error:
-                analyses[number] = error
-    for number, example in enumerate(examples):
-        found = analyses[number]
+    for example, found in zip(examples, Detector(detector, reader).judge_each(examples), strict=True):
         if isinstance(found, LRP4RAGError):
             yield Analysed(example.id, None, "", str(found), found.exit_code)
         else:
-            told = record(found, decision=assess(Policy(), example, found.verdict))
+            told = record(found, decision=assess(Policy(), example, found))
             yield Analysed(example.id, json.loads(json.dumps(told)), render_line(found).plain, "", 0)
 
 

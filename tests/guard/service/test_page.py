@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import uvicorn
 from lrp4rag import Detector
 from lrp4rag.claims.index import Index
 from lrp4rag.claims.nearest import nearest
-from lrp4rag.classifiers.verdict import Contradiction, Sentence, Status, SuspectSpan, Verdict
+from lrp4rag.classifiers.verdict import Contradiction, Sentence, Status, SuspectSpan
 from lrp4rag.guard.service import app as service
 from lrp4rag.guard.service.access import new_token
 from lrp4rag.guard.service.app import create_app
@@ -188,11 +188,9 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
             near = nearest(Index(example.passages), example.passages, text)
             spans += _contradicted(text, start)
             sentences.append(Sentence(start, end, text, None, (), None, *_status(text), near))
-        plain = Verdict(0.8, 0.5, None, None, tuple(spans), tuple(sentences))
-        return ExplainedVerdict(
-            **{one.name: getattr(plain, one.name) for one in fields(Verdict)},
-            analysis=replace(found.analysis, verdict=plain),
-            detector=self,
+        parts = {"spans": tuple(spans), "sentences": tuple(sentences)}
+        return replace(
+            found, probability=0.8, threshold=0.5, marks=None, unlike=(), computed=(), reasons=(), **parts
         )
 
     def along(self: ReadingAlong, piece: Piece, *, followed: bool = False) -> JudgedPiece:

@@ -1,0 +1,41 @@
+"""The way of a response from strings to its verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+from lrp4rag import Detector, Example
+from lrp4rag.classifiers.verdict import Verdict
+from lrp4rag.reader import Reader
+from tests.cli.plain_detector import plain_detector
+from tests.tiny import bridge_example
+
+EXAMPLE = Example(
+    "How tall is the lighthouse?",
+    ["The Marlow lighthouse is 31 metres tall.", "Fish is sold nearby."],
+    "IT IS 45 METRES TALL. Robert won a gold medal for it.",
+)
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
+    """Every verdict that is made, copies too."""
+    made = list[Verdict]()
+    check = Verdict.__post_init__
+    monkeypatch.setattr(Verdict, "__post_init__", lambda self: (made.append(self), check(self))[1])
+    return made
+
+
+@pytest.mark.parametrize("prevalence", [None, 0.2, "estimate"])
+def test_a_verdict_is_built_once(tiny_reader: Reader, built: list[Verdict], prevalence: object) -> None:
+    detector = Detector(plain_detector(tiny_reader), tiny_reader)
+    examples = [EXAMPLE, *(bridge_example(k, response=f"It opened {k} years ago.") for k in range(19))]
+    verdicts = detector.judge_many(examples, prevalence=prevalence)
+    assert list(map(id, built)) == list(map(id, verdicts))
+
+
+def test_a_verdict_with_rows_is_built_once(tiny_reader: Reader, built: list[Verdict]) -> None:
+    detector = Detector(plain_detector(tiny_reader), tiny_reader)
+    verdict = detector.analyse(EXAMPLE, rows=True, tokens=True)
+    assert len(built) == 1
+    assert verdict.token_rows is not None
