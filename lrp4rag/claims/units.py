@@ -5,94 +5,135 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
-from typing import Any
 
-_WRITTEN = {
-    "microsecond": "\u00b5s \u03bcs microsecond microseconds",
-    "millisecond": "ms msec msecs millisecond milliseconds",
-    "second": "s sec secs second seconds",
-    "minute": "min mins minute minutes",
-    "hour": "h hr hrs hour hours",
-    "day": "day days",
-    "week": "week weeks",
-    "fortnight": "fortnight fortnights",
-    "month": "month months",
-    "year": "year years yr yrs",
-    "decade": "decade decades",
-    "century": "century centuries",
-    "millimeter": "mm millimetre millimetres millimeter millimeters",
-    "centimeter": "cm centimetre centimetres centimeter centimeters",
-    "meter": "m metre metres meter meters",
-    "kilometer": "km kilometre kilometres kilometer kilometers",
-    "inch": "inch inches",
-    "foot": "ft foot feet",
-    "yard": "yd yard yards",
-    "mile": "mi mile miles",
+_MEASURES = {
+    "second": {
+        "microsecond": (1e-6, "\u00b5s \u03bcs microsecond microseconds"),
+        "millisecond": (1e-3, "ms msec msecs millisecond milliseconds"),
+        "second": (1, "s sec secs second seconds"),
+        "minute": (60, "min mins minute minutes"),
+        "hour": (3600, "h hr hrs hour hours"),
+        "day": (86_400, "day days"),
+        "week": (604_800, "week weeks"),
+        "fortnight": (1_209_600, "fortnight fortnights"),
+        "month": (2_629_800, "month months"),
+        "year": (31_557_600, "year years yr yrs"),
+        "decade": (315_576_000, "decade decades"),
+        "century": (3_155_760_000, "century centuries"),
+    },
+    "meter": {
+        "millimeter": (1e-3, "mm millimetre millimetres millimeter millimeters"),
+        "centimeter": (0.01, "cm centimetre centimetres centimeter centimeters"),
+        "meter": (1, "m metre metres meter meters"),
+        "kilometer": (1000, "km kilometre kilometres kilometer kilometers"),
+        "inch": (0.0254, "inch inches"),
+        "foot": (0.3048, "ft foot feet"),
+        "yard": (0.9144, "yd yard yards"),
+        "mile": (1609.344, "mi mile miles"),
+    },
+    "meter ** 2": {
+        "hectare": (10_000, "ha hectare hectares"),
+        "acre": (4046.87261, "acre acres"),
+    },
+    "kilogram": {
+        "microgram": (1e-9, "\u00b5g \u03bcg mcg microgram micrograms"),
+        "milligram": (1e-6, "mg milligram milligrams"),
+        "gram": (1e-3, "g gram grams"),
+        "kilogram": (1, "kg kilo kilos kilogram kilograms"),
+        "metric_ton": (1000, "t tonne tonnes"),
+        "ounce": (0.028349523125, "oz ounce ounces"),
+        "pound": (0.45359237, "lb lbs"),
+    },
+    "meter ** 3": {
+        "milliliter": (1e-6, "ml mL millilitre millilitres milliliter milliliters"),
+        "centiliter": (1e-5, "cl centilitre centilitres"),
+        "liter": (1e-3, "l L litre litres liter liters"),
+        "gallon": (3.785411784e-3, "gal gallon gallons"),
+        "pint": (4.73176473e-4, "pint pints"),
+        "quart": (9.46352946e-4, "quart quarts"),
+        "fluid_ounce": (2.95735295625e-5, "floz"),
+        "cup": (2.365882365e-4, "cup cups"),
+        "teaspoon": (4.92892159375e-6, "tsp teaspoon teaspoons"),
+        "tablespoon": (1.478676478125e-5, "tbsp tablespoon tablespoons"),
+    },
+    "kelvin": {
+        "degree_Celsius": (1, "\u00b0C degC celsius"),
+        "degree_Fahrenheit": (5 / 9, "\u00b0F degF fahrenheit"),
+    },
+    "watt": {
+        "watt": (1, "W watt watts"),
+        "kilowatt": (1e3, "kW kilowatt kilowatts"),
+        "megawatt": (1e6, "MW megawatt megawatts"),
+        "gigawatt": (1e9, "GW gigawatt gigawatts"),
+    },
+    "joule": {
+        "joule": (1, "J joule joules"),
+        "kilojoule": (1e3, "kJ kilojoule kilojoules"),
+        "kilocalorie": (4184, "kcal calorie calories"),
+        "watt_hour": (3.6e3, "Wh"),
+        "kilowatt_hour": (3.6e6, "kWh"),
+        "megawatt_hour": (3.6e9, "MWh"),
+        "gigawatt_hour": (3.6e12, "GWh"),
+    },
+    "volt": {
+        "volt": (1, "V volt volts"),
+    },
+    "ampere": {
+        "ampere": (1, "A amp amps"),
+    },
+    "coulomb": {
+        "milliampere_hour": (3.6, "mAh"),
+    },
+    "hertz": {
+        "hertz": (1, "Hz hertz"),
+        "kilohertz": (1e3, "kHz kilohertz"),
+        "megahertz": (1e6, "MHz megahertz"),
+        "gigahertz": (1e9, "GHz gigahertz"),
+    },
+    "bit": {
+        "bit": (1, "bit bits"),
+        "kilobit": (1e3, "Kb kb kbit kilobit kilobits"),
+        "megabit": (1e6, "Mb Mbit megabit megabits"),
+        "gigabit": (1e9, "Gb Gbit gigabit gigabits"),
+        "byte": (8, "byte bytes"),
+        "kilobyte": (8e3, "KB kB kilobyte kilobytes"),
+        "megabyte": (8e6, "MB megabyte megabytes"),
+        "gigabyte": (8e9, "GB gigabyte gigabytes"),
+        "terabyte": (8e12, "TB terabyte terabytes"),
+    },
+    "pascal": {
+        "hectopascal": (100, "hPa"),
+        "kilopascal": (1000, "kPa"),
+        "bar": (1e5, "bar"),
+        "psi": (6894.757293168, "psi"),
+    },
+    "decibel": {
+        "decibel": (1, "dB decibel decibels"),
+    },
+    "degree": {
+        "degree": (1, "\u00b0 degree degrees"),
+    },
+}
+"""Units by their base unit: the factor to it, and how texts write them."""
+
+_COMPOUNDS = {
     "meter ** 2": "m\u00b2 m2 sqm",
     "kilometer ** 2": "km\u00b2 km2",
     "foot ** 2": "ft\u00b2 ft2 sqft",
-    "hectare": "ha hectare hectares",
-    "acre": "acre acres",
     "meter ** 3": "m\u00b3 m3",
-    "microgram": "\u00b5g \u03bcg mcg microgram micrograms",
-    "milligram": "mg milligram milligrams",
-    "gram": "g gram grams",
-    "kilogram": "kg kilo kilos kilogram kilograms",
-    "metric_ton": "t tonne tonnes",
-    "ounce": "oz ounce ounces",
-    "pound": "lb lbs",
-    "milliliter": "ml mL millilitre millilitres milliliter milliliters",
-    "centiliter": "cl centilitre centilitres",
-    "liter": "l L litre litres liter liters",
-    "gallon": "gal gallon gallons",
-    "pint": "pint pints",
-    "quart": "quart quarts",
-    "fluid_ounce": "floz",
-    "cup": "cup cups",
-    "teaspoon": "tsp teaspoon teaspoons",
-    "tablespoon": "tbsp tablespoon tablespoons",
-    "degree_Celsius": "\u00b0C degC celsius",
-    "degree_Fahrenheit": "\u00b0F degF fahrenheit",
-    "watt": "W watt watts",
-    "kilowatt": "kW kilowatt kilowatts",
-    "megawatt": "MW megawatt megawatts",
-    "gigawatt": "GW gigawatt gigawatts",
-    "watt_hour": "Wh",
-    "kilowatt_hour": "kWh",
-    "megawatt_hour": "MWh",
-    "gigawatt_hour": "GWh",
-    "volt": "V volt volts",
-    "ampere": "A amp amps",
-    "milliampere_hour": "mAh",
-    "hertz": "Hz hertz",
-    "kilohertz": "kHz kilohertz",
-    "megahertz": "MHz megahertz",
-    "gigahertz": "GHz gigahertz",
-    "kilocalorie": "kcal calorie calories",
-    "joule": "J joule joules",
-    "kilojoule": "kJ kilojoule kilojoules",
-    "bit": "bit bits",
-    "kilobit": "Kb kb kbit kilobit kilobits",
-    "megabit": "Mb Mbit megabit megabits",
-    "gigabit": "Gb Gbit gigabit gigabits",
     "megabit / second": "Mbps Mbit/s Mb/s",
     "gigabit / second": "Gbps Gbit/s Gb/s",
     "megabyte / second": "MB/s",
-    "byte": "byte bytes",
-    "kilobyte": "KB kB kilobyte kilobytes",
-    "megabyte": "MB megabyte megabytes",
-    "gigabyte": "GB gigabyte gigabytes",
-    "terabyte": "TB terabyte terabytes",
     "kilometer / hour": "km/h kph",
     "mile / hour": "mph",
     "meter / second": "m/s",
-    "bar": "bar",
-    "psi": "psi",
-    "hectopascal": "hPa",
-    "kilopascal": "kPa",
-    "decibel": "dB decibel decibels",
-    "degree": "\u00b0 degree degrees",
 }
+
+_WRITTEN = {unit: words for units in _MEASURES.values() for unit, (_, words) in units.items()} | _COMPOUNDS
+_FACTORS = {unit: (factor, base) for base, units in _MEASURES.items() for unit, (factor, _) in units.items()}
+_KELVINS = {"degree_Celsius": 273.15, "degree_Fahrenheit": 459.67 * 5 / 9}
+"""Temperatures at zero degrees."""
+
 _SPELT = {
     **{f"degrees {scale}": "degree_Celsius" for scale in ("C", "Celsius", "celsius", "centigrade")},
     **{f"degrees {scale}": "degree_Fahrenheit" for scale in ("F", "Fahrenheit", "fahrenheit")},
@@ -122,7 +163,7 @@ _SPELT = {
     **{f"fl{dot} oz": "fluid_ounce" for dot in ("", ".")},
 }
 UNITS = {word: unit for unit, words in _WRITTEN.items() for word in words.split()} | _SPELT
-"""Words and signs for units of measure, by the name that pint knows."""
+"""Words and signs for units of measure, and the names of these."""
 
 MONEY = {
     **dict.fromkeys(("$", "us$", "usd", "dollar", "dollars", "us dollar", "us dollars"), "USD"),
@@ -150,8 +191,6 @@ POINTS = ("percentage points", "percentage point", "percent points")
 
 DIMENSIONS = {**dict.fromkeys(CURRENCIES, "money"), "points": "%"}
 """Of units that no factor converts and that are compared all the same: the wrong currency is a fault."""
-
-_NO_RATIO_SCALE = ("decibel", "degree")
 
 
 def dimension(unit: str) -> str:
@@ -205,26 +244,19 @@ def in_base_unit(amount: float, written: str, purse: Purse) -> tuple[float, str,
     return _converted(amount, measure) if measure else (amount, "", 1.0)
 
 
-def _converted(amount: float, measure: str) -> tuple[float, str, float]:
-    if measure in _NO_RATIO_SCALE:
-        return amount, measure, 1.0
-    factor, offset, base = _to_base(measure)
-    return amount * factor + offset, base, factor
+def _converted(amount: float, unit: str) -> tuple[float, str, float]:
+    factor, base = _to_base(unit)
+    return amount * factor + _KELVINS.get(unit, 0.0), base, factor
 
 
 @functools.cache
-def _to_base(measure: str) -> tuple[float, float, str]:
-    """Factor, offset and name of the base unit; the offset is of temperatures."""
-    registry = _registry()
-    unit = registry.parse_units(measure)
-    zero = registry.Quantity(0.0, unit).to_base_units()
-    one = registry.Quantity(1.0, unit).to_base_units()
-    offset = float(zero.magnitude)
-    return float(one.magnitude) - offset, offset, str(one.units)
-
-
-@functools.cache
-def _registry() -> Any:
-    import pint
-
-    return pint.UnitRegistry()
+def _to_base(unit: str) -> tuple[float, str]:
+    """Return the factor to the base unit and its name, also of "kilometer / hour" and "foot ** 2"."""
+    if unit in _FACTORS:
+        return _FACTORS[unit]
+    if " / " in unit:
+        (above, base), (below, time) = map(_to_base, unit.split(" / "))
+        return above / below, f"{base} / {time}"
+    name, power = unit.split(" ** ")
+    factor, base = _FACTORS[name]
+    return factor ** int(power), f"{base} ** {power}"

@@ -25,6 +25,7 @@ HOUR, DAY, YEAR = 3600.0, 86400.0, 31557600.0
         ("two and a half years ago", "two and a half years", 2.5 * YEAR, "second"),
         ("a two-and-a-half-year term", "two-and-a-half-year", 2.5 * YEAR, "second"),
         ("two years and a half ago", "two years and a half", 2.5 * YEAR, "second"),
+        ("for two decades", "two decades", 20 * YEAR, "second"),
         ("It takes about an hour.", "an hour", HOUR, "second"),
         ("\u00a330 per month", "\u00a330", 30, "GBP"),
         ("costs US$ 5.50 each", "US$ 5.50", 5.5, "USD"),
