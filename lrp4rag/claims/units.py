@@ -6,7 +6,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-_MEASURES = {
+_MEASURES: dict[str, dict[str, tuple[float, str]]] = {
     "second": {
         "microsecond": (1e-6, "\u00b5s \u03bcs microsecond microseconds"),
         "millisecond": (1e-3, "ms msec msecs millisecond milliseconds"),

@@ -15,8 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_cache_path
-
 from lrp4rag.reader.copies import known_as
 from lrp4rag.util.errors import InputError, LRP4RAGError, LRP4RAGWarning, first_line
 from lrp4rag.util.files import (
@@ -59,7 +57,8 @@ MOST = {
 
 def cache_dir() -> Path:
     """Converted readers and file hashes live here; `LRP4RAG_CACHE` moves it."""
-    return Path(os.environ.get("LRP4RAG_CACHE") or user_cache_path("lrp4rag"))
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("LRP4RAG_CACHE") or Path(caches, "lrp4rag"))
 
 
 def label_of(name: str) -> str:
