@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.citation_cases import FORMATS, Case, generated, written
-from benchmarks.citations import measured
+from benchmarks.checks.__main__ import citation_figures
+from benchmarks.checks.citation_cases import FORMATS, Case, generated, written
 
 
 @pytest.mark.parametrize(
     "cases", [generated(), generated(seed=1), written()], ids=["grammar", "other", "hand"]
 )
 def test_citations_are_told_apart(cases: list[Case]) -> None:
-    result = measured(cases)
+    result = citation_figures(cases)
     assert result["right"] >= 0.98, result["wrong"]
     assert result["fabricated_called_verified"] == 0
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.conflicts import CASES, counterfactual, judged, share
+from benchmarks.checks.__main__ import CONFLICT_CASES, conflict_figures, counterfactual_figures, share
 from lrp4rag.guard.checks.check import CheckInput, Finding, OverBudget
 from lrp4rag.guard.checks.conflicts import Conflicts, prompt_note
 from lrp4rag.source import Source
@@ -234,7 +234,7 @@ def test_another_number_is_a_conflict_and_the_same_is_none(one: int, other: int)
 
 def test_the_hand_written_cases() -> None:
     """The measure of docs/conflicts.md: most conflicts are found, few harmless pairs reported."""
-    figures = judged(json.loads(CASES.read_text(encoding="utf-8")))
+    figures = conflict_figures(json.loads(CONFLICT_CASES.read_text(encoding="utf-8")))
     assert figures["recall"]["of"] == figures["false_alarms"]["of"] == 60
     assert figures["recall"]["value"] >= 0.7
     assert figures["precision"]["value"] >= 0.9
@@ -250,7 +250,7 @@ def test_counterfactual_passages_are_counted_by_what_the_conflict_is_about(tmp_p
         "positive_wrong": [text.replace("Jan Moor", "Eva Lind") for text in right],
     }
     (tmp_path / "rows.json").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    figures = counterfactual(tmp_path / "rows.json")
+    figures = counterfactual_figures(tmp_path / "rows.json")
     assert figures["same_passage_recall"]["hits"] == 1
     assert figures["other_passage_recall"]["hits"] == figures["agreeing_false_alarms"]["hits"] == 0
 

@@ -1,0 +1,1 @@
+"""What checks find on cases that were written before them, and what they cost."""
