@@ -4,13 +4,15 @@ detector."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from random import Random
 
 import pytest
 
-from benchmarks.one_decision import CONTEXT, streamed, whole
 from lrp4rag import Detector, Example
-from lrp4rag.guard.policy import Assessment, Policy, assess
+from lrp4rag.classifiers.verdict import Status
+from lrp4rag.guard.policy import Assessment, GuardedAnswer, Policy, assess
+from lrp4rag.guard.policy.answer import Pending
 from lrp4rag.reader import Reader
 
 TOWER = ["The tower is 31 metres tall and built of grey granite.", "Ferries to the island leave every hour."]
@@ -22,6 +24,52 @@ DOSE = [
     "Take one tablet three times a day with water. Do not exceed six tablets in 24 hours.",
     "Store it cool.",
 ]
+
+CONTEXT = [
+    f"The {noun} for {season} are kept in the {wing} wing."
+    for season, wing in (("spring", "north"), ("summer", "south"), ("autumn", "east"), ("winter", "west"))
+    for noun in (
+        "ropes", "helmets", "paddles", "tents", "lamps", "stoves", "boots", "skis", "maps", "flasks",
+        "gloves",
+        "bells", "chairs", "drums", "kites",
+    )
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was said of one answer: its sentences' statuses, the action and its reason."""
+
+    statuses: tuple[Status, ...]
+    action: str
+    reason: str
+
+
+def whole(detector: Detector, policy: Policy, example: Example) -> Outcome:
+    verdict = detector.judge(example, evidence=False)
+    decided = assess(policy, example, verdict).decided
+    statuses = tuple(one.status for one in verdict.sentences if any(map(str.isalnum, one.text)))
+    return Outcome(statuses, decided.action, decided.reason)
+
+
+def streamed(detector: Detector, policy: Policy, example: Example, random: Random) -> tuple[Outcome, str]:
+    """The same of the answer in random parts, and what was let out of it."""
+    text = example.response or ""
+    answer, shown = GuardedAnswer(policy, example.question, example.sources), list[str]()
+    answer.begin(detector.reading_of(Example(example.question, example.passages)))
+    parts, at = list[str | None](), 0
+    while at < len(text):
+        end = at + random.randint(1, 40)
+        parts.append(text[at:end])
+        at = end
+    for written in (*parts, None):
+        answer.end() if written is None else answer.write(written)
+        while (due := answer.next()) is not None:
+            part = answer.release(answer.decide(due)) if isinstance(due, Pending) else due
+            shown.append(part.text)
+    found = answer.assess(detector.card.threshold)
+    statuses = tuple(one.status for one in answer.judged if any(map(str.isalnum, one.text)))
+    return Outcome(statuses, found.decided.action, found.decided.reason), "".join(shown)
 
 
 @pytest.fixture(scope="module")
