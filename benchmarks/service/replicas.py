@@ -106,14 +106,12 @@ def _name(process: psutil.Process) -> str:
 @contextmanager
 def started(folder: Path, replicas: int, **settings: Any) -> Iterator[Server]:
     """`lrp4rag serve --ray` in a process of its own, which ends as by SIGTERM."""
-    write_settings(folder, settings)
+    write_settings(folder, settings | {"replicas": replicas})
     command = [sys.executable, "-m", "lrp4rag", "serve", "--config", str(folder / "settings.yaml"), "--ray"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
     environment.pop("RAY_ADDRESS", None)
     with (folder / "log").open("w") as log:
-        running = subprocess.Popen(
-            [*command, "--replicas", str(replicas)], cwd=folder, stdout=log, stderr=log, env=environment
-        )
+        running = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=environment)
     try:
         url = address_in(folder / "log", lambda: running.poll() is None, STARTS_IN)
         yield Server(url, psutil.Process(running.pid))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lrp4rag.cli.command import command
-from lrp4rag.cli.options import COMPOSITES, Number, ReaderChoice, model_options
+from lrp4rag.cli.options import COMPOSITES, Number, ReaderChoice, gathered, model_options
 from lrp4rag.util.terminal import open_console
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ SHOWN = 6
 
 
 @command()
-@model_options()
+@gathered(ReaderChoice, "reader", *model_options())
 @click.option(
     "--composite", "names", type=click.Choice(COMPOSITES), multiple=True, help="Repeatable.  [default: all]"
 )

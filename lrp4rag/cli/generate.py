@@ -11,7 +11,15 @@ import click
 
 from lrp4rag.cli.command import advanced, command
 from lrp4rag.cli.inputs import Source, example_options, work_through
-from lrp4rag.cli.options import JSON_LINES, MAX_NEW_TOKENS, Number, ReaderChoice, reader_options
+from lrp4rag.cli.options import (
+    COMPOSITE,
+    JSON_LINES,
+    MAX_NEW_TOKENS,
+    Number,
+    ReaderChoice,
+    gathered,
+    model_options,
+)
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.terminal import open_console, say_json
 
@@ -25,8 +33,13 @@ Generate = Callable[["Example", "Callable[[GeneratedToken], None] | None"], "Gen
 
 
 @command()
-@example_options()
-@reader_options("The model that writes the response")
+@example_options(more=False)
+@gathered(
+    ReaderChoice,
+    "reader",
+    *model_options("The model that writes the response"),
+    COMPOSITE,
+)
 @MAX_NEW_TOKENS
 @click.option("--stream", is_flag=True, help="Show each token as it comes (with --json: a line each).")
 @click.option(
@@ -35,20 +48,13 @@ Generate = Callable[["Example", "Callable[[GeneratedToken], None] | None"], "Gen
     type=Number(0),
     help="Sample tokens at this temperature; at 0 the most likely token is taken.",
 )
-@advanced("--top-k", type=click.IntRange(1), help="Sample from the K most likely tokens only.")
-@advanced(
-    "--top-p",
-    type=Number(0, 1, min_open=True),
-    help="Sample from the most likely tokens that together have probability P only.",
-)
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Makes the samples repeatable.")
 @click.option(
     "--stop-below",
     type=Number(),
     metavar="X",
-    help="Stop once the prompt's relevance, averaged over the last --window tokens, is below X logits.",
+    help=f"Stop once the prompt's relevance, averaged over the last {WINDOW} tokens, is below X logits.",
 )
-@advanced("--window", type=click.IntRange(1), help=f"Tokens of --stop-below.  [default: {WINDOW}]")
 @click.option(
     "--judge",
     is_flag=True,
@@ -64,11 +70,8 @@ def generate(
     max_new_tokens: int,
     stream: bool,
     temperature: float,
-    top_k: int | None,
-    top_p: float | None,
     seed: int | None,
     stop_below: float | None,
-    window: int | None,
     judge: bool,
     detector: str | None,
     as_json: bool,
@@ -88,17 +91,15 @@ def generate(
       lrp4rag generate examples/grounded.json --stream
       lrp4rag generate --question "Who wrote it?" --passage @p1.txt --passage @p2.txt --stream
       lrp4rag generate questions.jsonl --json > responses.jsonl
-      lrp4rag generate one.json --temperature 0.8 --top-p 0.9 --seed 1
+      lrp4rag generate one.json --temperature 0.8 --seed 1
       lrp4rag generate one.json --stream --stop-below 2
       lrp4rag generate one.json --judge
 
     Relevance depends on the reader, and so does a good threshold for --stop-below: look at "total" in
     the output of --json first.
     """
-    if not temperature and (top_k is not None or top_p is not None or seed is not None):
-        raise InputError("--top-k, --top-p and --seed are for sampling; add --temperature above 0")
-    if window is not None and stop_below is None:
-        raise InputError("--window is for --stop-below")
+    if not temperature and seed is not None:
+        raise InputError("--seed is for sampling; add --temperature above 0")
     if detector is not None and not judge:
         raise InputError("--detector is for --judge")
     if judge:
@@ -107,7 +108,6 @@ def generate(
                 "--judge takes the most likely tokens, and shows sentences; it is used by itself"
             )
         ctx.exit(_judged(source, reader, detector or "default", max_new_tokens, as_json))
-    window = window or WINDOW
     examples = source.read()
 
     from lrp4rag.generation import generate as run
@@ -116,7 +116,7 @@ def generate(
     started = time.perf_counter()
     opened = reader.open()
     load = time.perf_counter() - started
-    sampling = Sampling(temperature, top_k or 0, 1.0 if top_p is None else top_p, seed)
+    sampling = Sampling(temperature, seed=seed)
 
     def generated(example: Example, follow: Callable[[GeneratedToken], None] | None) -> Generation:
         generation = run(
@@ -125,17 +125,15 @@ def generate(
             follow=follow,
             composite=reader.rules,
             sampling=sampling,
-            stop=None if stop_below is None else running_below(stop_below, window),
+            stop=None if stop_below is None else running_below(stop_below, WINDOW),
             max_new_tokens=max_new_tokens,
-            max_memory=reader.max_memory,
-            truncation=reader.truncate,
         )
         return replace(generation, seconds={"load": load, **generation.seconds})
 
     if as_json:
         code = work_through(examples, lambda example: _print_json(example, generated, stream))
     else:
-        stopped = f"stopped: below {stop_below} on average over the last {window} tokens"
+        stopped = f"stopped: below {stop_below} on average over the last {WINDOW} tokens"
         headed = len(examples) > 1
         code = work_through(examples, lambda example: _print(example, generated, stream, headed, stopped))
     ctx.exit(code)
@@ -148,9 +146,7 @@ def _judged(source: Source, choice: ReaderChoice, name: str, max_new_tokens: int
     from lrp4rag.report.along import PiecePrinter, record_piece
 
     examples = source.read()
-    detector = Detector(
-        FittedDetector.load(name), choice.open(), truncation=choice.truncate, max_memory=choice.max_memory
-    )
+    detector = Detector(FittedDetector.load(name), choice.open())
     console = open_console()
 
     def one(example: Example) -> None:

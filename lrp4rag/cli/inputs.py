@@ -24,11 +24,11 @@ class Source:
     """The examples of DATA, or one example in parts."""
 
     data: str | None
-    id_: str | None
     question: str | None
     passages: tuple[str, ...]
-    template: Path | None
     response: str | None = None
+    id_: str | None = None
+    template: Path | None = None
 
     def require_one(self) -> None:
         """Raise `InputError` for DATA and parts at once, or neither."""
@@ -71,11 +71,11 @@ class Source:
         return [*named, *([self.template] if self.template else []), *data_files(self.data)]
 
 
-def example_options(response: str | None = None) -> Decorator:
-    """DATA or the parts of an example, as a `Source` named `source`; `response` is that option's help."""
+def example_options(response: str | None = None, *, more: bool = True) -> Decorator:
+    """DATA or the parts of an example, as a `Source` named `source`; `response` is that option's help, and
+    without `more` neither an id of DATA is chosen nor a template read."""
     options = [
         click.argument("data", required=False, metavar="[DATA]"),
-        click.option("--id", "id_", help="Use only the example of DATA with this id."),
         click.option("--question", help="The question, instead of DATA."),
         repeatable(
             "--passage",
@@ -83,15 +83,19 @@ def example_options(response: str | None = None) -> Decorator:
             metavar="TEXT|@FILE",
             help="A retrieved passage, or @ and the file that holds it (@@ for a literal @); repeatable.",
         ),
-        advanced(
-            "--template",
-            metavar="FILE",
-            type=PATH,
-            help="A text file with {context} and {question}, which becomes the prompt.",
-        ),
     ]
     if response is not None:
-        options.insert(4, click.option("--response", help=response))
+        options.append(click.option("--response", help=response))
+    if more:
+        options.insert(1, click.option("--id", "id_", help="Use only the example of DATA with this id."))
+        options.append(
+            advanced(
+                "--template",
+                metavar="FILE",
+                type=PATH,
+                help="A text file with {context} and {question}, which becomes the prompt.",
+            )
+        )
     return gathered(Source, "source", *options)
 
 

@@ -20,6 +20,7 @@ from lrp4rag.util.text import one_line, without_secrets
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers import FittedDetector
+    from lrp4rag.judge import Detector
     from lrp4rag.reader import Reader
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -249,9 +250,11 @@ class ReaderChoice:
         return replace(self, device=device).open()
 
 
-def model_options(what: str = "The model") -> Decorator:
-    """The options of a model by itself, as a `ReaderChoice` named `reader`."""
-    return gathered(ReaderChoice, "reader", *_model_options(what))
+COMPOSITE = advanced(
+    "--composite",
+    type=click.Choice(COMPOSITES),
+    help="LRP rules: attnlrp, cp_lrp (conserves) or paper (Gradient x Input).  [default: attnlrp]",
+)
 
 
 def reader_options(
@@ -264,7 +267,7 @@ def reader_options(
     return gathered(
         ReaderChoice,
         "reader",
-        *_model_options(what),
+        *model_options(what),
         advanced(
             "--chat-template/--no-chat-template",
             default=None,
@@ -295,7 +298,8 @@ detector_reader_options = partial(reader_options, framing="as the detector", com
 """Of commands with a detector."""
 
 
-def _model_options(what: str) -> list[Decorator]:
+def model_options(what: str = "The model") -> list[Decorator]:
+    """The options of a model by itself, of a `ReaderChoice`."""
     return [
         click.option(
             "--reader",
@@ -387,6 +391,44 @@ def detector_options(others: str = "") -> Decorator:
             "'estimate' from the responses given: probabilities shift, and the same responses are flagged "
             "(token detectors only).  [default: as in training]",
         ),
+    )
+
+
+@dataclass(frozen=True)
+class JudgeChoice:
+    """A detector and its reader, of commands that decide on answers."""
+
+    detector_name: str
+    reader_name: str | None = None
+    device: str | None = None
+    operating_point: str | None = None
+
+    def open(self) -> Detector:
+        """The detector with its reader. Raises `InputError` for what cannot be loaded."""
+        from lrp4rag.judge import Detector
+
+        if self.detector_name == "none":
+            raise InputError("a policy needs a detector")
+        detector = Detector.load(self.detector_name, reader=self.reader_name, device=self.device)
+        return detector if self.operating_point is None else detector.at(self.operating_point)
+
+
+def judge_options(*more: Decorator) -> Decorator:
+    """A detector and its reader as a `JudgeChoice` named `choice`; `more` are options of its other fields."""
+    return gathered(
+        JudgeChoice,
+        "choice",
+        click.option(
+            "--detector",
+            "detector_name",
+            default="default",
+            metavar="FOLDER",
+            help="A trained detector.",
+        ),
+        click.option(
+            "--reader", "reader_name", metavar="MODEL", help="Its reader.  [default: that of its card]"
+        ),
+        *more,
     )
 
 

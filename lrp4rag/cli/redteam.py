@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +14,11 @@ import click
 from lrp4rag.cli.command import command
 from lrp4rag.cli.options import (
     PATH,
-    DetectorChoice,
+    JudgeChoice,
     Number,
-    ReaderChoice,
     check_written,
-    detector_options,
-    detector_reader_options,
     file_option,
+    judge_options,
     repeatable,
 )
 from lrp4rag.util.errors import InputError, LRP4RAGError
@@ -39,7 +38,8 @@ PAGE, RECORD = "index.html", "results.json"
     "--target",
     default=LOCAL,
     metavar="URL|local",
-    help="A running 'lrp4rag serve', or the detector and a policy in this process.",
+    help=f"A running 'lrp4rag serve', with a token in the variable {TOKEN}, or the detector and a policy in "
+    "this process.",
 )
 @click.option(
     "--out",
@@ -52,9 +52,6 @@ PAGE, RECORD = "index.html", "results.json"
 @file_option(
     "--policy", "policy_path", help="YAML file of the policy of a local target.  [default: the built-in one]"
 )
-@click.option(
-    "--token", envvar=TOKEN, help=f"Bearer token of a server; others see it less in the variable {TOKEN}."
-)
 @file_option("--compare", "last_path", help=f"{RECORD} of another run: say which cases changed.")
 @click.option(
     "--min-share",
@@ -63,8 +60,7 @@ PAGE, RECORD = "index.html", "results.json"
     help="Exit with 1 where of any kind a smaller share of cases is as expected.",
 )
 @click.option("--json", "as_json", is_flag=True, help=f"Print what {RECORD} holds, and nothing else.")
-@detector_options()
-@detector_reader_options()
+@judge_options()
 @click.pass_context
 def redteam(
     ctx: click.Context,
@@ -73,12 +69,10 @@ def redteam(
     kinds: tuple[str, ...],
     cases_path: Path | None,
     policy_path: Path | None,
-    token: str | None,
     last_path: Path | None,
     min_share: float | None,
     as_json: bool,
-    choice: DetectorChoice,
-    reader: ReaderChoice,
+    choice: JudgeChoice,
 ) -> None:
     """Ask a guardrail about 266 answers that were written for the purpose, and say what it does that is not
     expected: answers without a relevant document, from conflicting documents, from the model's memory, with
@@ -104,7 +98,7 @@ def redteam(
     if out is not None:  # before the expensive part
         _check(out)
     started = time.monotonic()
-    with _opened(target, token, policy_path, choice, reader) as asked:
+    with _opened(target, policy_path, choice) as asked:
         results = list(track(run(cases, asked), len(cases), "cases"))
     found = record(results, asked, time.monotonic() - started)
     if all(one.answered is None for one in results):
@@ -129,26 +123,20 @@ def redteam(
 
 
 @contextmanager
-def _opened(
-    target: str, token: str | None, policy_path: Path | None, choice: DetectorChoice, reader: ReaderChoice
-) -> Iterator[Target]:
+def _opened(target: str, policy_path: Path | None, choice: JudgeChoice) -> Iterator[Target]:
     if target != LOCAL:
         if policy_path is not None:
             raise InputError("a server has its own policy; leave --policy out", field="--policy")
         from lrp4rag.guard.redteam.server import ServerTarget
 
-        with ServerTarget(target, token) as server:
+        with ServerTarget(target, os.environ.get(TOKEN)) as server:
             yield server
         return
     from lrp4rag.guard.policy import load_policy
     from lrp4rag.guard.redteam import LocalTarget
-    from lrp4rag.judge import Detector
 
     policy = load_policy(policy_path)
-    if (fitted := choice.open()) is None:
-        raise InputError("a policy needs a detector")
-    judging = Detector(fitted, reader.open(fitted), truncation=reader.truncate, max_memory=reader.max_memory)
-    with LocalTarget(judging, policy) as local:
+    with LocalTarget(choice.open(), policy) as local:
         yield local
 
 

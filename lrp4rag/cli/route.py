@@ -9,25 +9,23 @@ import click
 
 from lrp4rag.cli.command import Command, command
 from lrp4rag.cli.inputs import Source, example_options, work_through
-from lrp4rag.cli.options import (
-    JSON_LINES,
-    PATH,
-    DetectorChoice,
-    ReaderChoice,
-    detector_options,
-    detector_reader_options,
-    policy_option,
-)
+from lrp4rag.cli.options import JSON_LINES, PATH, JudgeChoice, judge_options, policy_option
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.terminal import open_console, say, say_json
 
 
 @command()
-@example_options(response="The response.")
+@example_options(response="The response.", more=False)
 @policy_option()
 @click.option("--simulate", "other_path", type=PATH, help="Another policy, to see what it would change.")
-@detector_options()
-@detector_reader_options()
+@judge_options(
+    click.option("--device", help="cpu, cuda, …  [default: cuda where there is one]"),
+    click.option(
+        "--operating-point",
+        metavar="NAME",
+        help="A threshold of the detector's card: one-in-ten, balanced, high-precision or high-recall.",
+    ),
+)
 @JSON_LINES
 @click.pass_context
 def route(
@@ -35,8 +33,7 @@ def route(
     source: Source,
     policy_path: Path | None,
     other_path: Path | None,
-    choice: DetectorChoice,
-    reader: ReaderChoice,
+    choice: JudgeChoice,
     as_json: bool,
 ) -> None:
     """Judge answers, run the checks of a policy on them, and say what it does with each, and why.
@@ -53,8 +50,11 @@ def route(
     """
     from lrp4rag.guard.policy import load_policy
 
-    policy = load_policy(policy_path)
-    other = None if other_path is None else load_policy(other_path)
+    own = load_policy(policy_path)
+    policies = {own.name: own}
+    if other_path is not None:
+        other = load_policy(other_path)
+        policies[other.name if other.name not in policies else f"{other.name} (simulated)"] = other
     examples = source.read()
     missing = next((one.id for one in examples if one.response is None), None)
     if missing is not None:
@@ -64,31 +64,24 @@ def route(
 
     from lrp4rag.example import Example
     from lrp4rag.guard.policy.simulate import Simulation, outcome_record, outcome_table
-    from lrp4rag.judge import Detector
     from lrp4rag.report.decision import decision_lines
 
-    if (model := choice.open()) is None:
-        raise InputError("a policy needs a detector")
-    policies = {policy.name: policy}
-    if other is not None:
-        policies[other.name if other.name != policy.name else f"{other.name} (simulated)"] = other
     console, simulation = open_console(), Simulation(policies)
-    detector = Detector(model, reader.open(model), truncation=reader.truncate, max_memory=reader.max_memory)
-    verdicts = detector.judge_each(examples, evidence=False, reasons=False)
+    verdicts = choice.open().judge_each(examples, evidence=False, reasons=False)
 
     def work(example: Example) -> None:
         verdict = next(verdicts)
         if isinstance(verdict, Exception):
             raise verdict
-        first, *others = simulation.add(example, verdict).items()
+        (_, first), *others = simulation.add(example, verdict).items()
         if as_json:
             told = {name: found.record() for name, found in others}
-            say_json({"id": example.id, **first[1].record(), "simulated": told})
+            say_json({"id": example.id, **first.record(), "simulated": told})
             return
-        for line in decision_lines(first[1], example.id):
+        for line in decision_lines(first, example.id):
             console.print(line, soft_wrap=True)
         for name, found in others:
-            if found.decided.action != first[1].decided.action:
+            if found.decided.action != first.decided.action:
                 words = f"  {name}: {found.decided.action}, {found.decided.reason}"
                 console.print(Text(words, style="bold"), soft_wrap=True)
 
@@ -98,7 +91,7 @@ def route(
         summary = open_console(stderr=True) if as_json else console
         summary.print()
         summary.print(outcome_table(simulation.rows))
-        if other is not None:
+        if other_path is not None:
             summary.print(f"{simulation.changed} of {len(examples)} decisions change")
         if as_json:
             say_json({"outcomes": {name: outcome_record(some) for name, some in simulation.rows.items()}})

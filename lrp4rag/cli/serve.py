@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrp4rag.cli.command import advanced, command
+from lrp4rag.cli.command import command
 from lrp4rag.cli.options import PATH
 from lrp4rag.util.terminal import say
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from lrp4rag.guard.service.settings import Settings
 
-DEFAULT_REPLICAS = 2
 QUESTION = "How long is parental leave for partners?"
 PASSAGE = "Partners are entitled to 2 weeks of paid parental leave."
 RESPONSE = "Partners are entitled to 4 weeks of paid parental leave."
@@ -32,29 +32,16 @@ RESPONSE = "Partners are entitled to 4 weeks of paid parental leave."
     "--upstream", metavar="URL", help="OpenAI-compatible server that writes the answers: http://…/v1"
 )
 @click.option("--model", help="Model to ask the upstream for.  [default: the client's]")
-@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one.  [default: 8000]")
-@click.option(
-    "--audit", metavar="URL", help="SQLAlchemy URL of the audit log.  [default: sqlite:///lrp4rag-audit.db]"
-)
 @click.option("--check", is_flag=True, help="Say what would run, or what is wrong, and start nothing.")
 @click.option(
     "--new-token", metavar="NAME", help="Print a bearer token for a client, and its line for the settings."
 )
-@click.option("--ray", is_flag=True, help="Several readers, each in a replica of Ray Serve; any machine's.")
 @click.option(
-    "--address",
-    metavar="ADDRESS",
-    help="Of the Ray cluster; auto: the one that runs here.  [default: RAY_ADDRESS, or one for this run]",
-)
-@click.option("--replicas", type=click.IntRange(1), help="How many, with --ray.  [default: 2]")
-@advanced("--detector", help="A bundled detector, or the folder of one.  [default: default]")
-@advanced("--reader", help="Hub id or folder of the reader.  [default: the detector's]")
-@advanced("--device", help="cpu, cuda, …  [default: CUDA where there is one]")
-@advanced(
-    "--dtype",
-    type=click.Choice(["float32", "bfloat16", "float16"]),
-    help="Of the reader.  [default: float32]",
+    "--ray",
+    is_flag=True,
+    help="Several readers (the setting replicas), each in a replica of Ray Serve, on the cluster of "
+    "RAY_ADDRESS or on this machine.",
 )
 def serve(
     config: Path | None,
@@ -62,8 +49,6 @@ def serve(
     new_token: str | None,
     demo: bool,
     ray: bool,
-    address: str | None,
-    replicas: int | None,
     **given: str | int | None,
 ) -> None:
     """Stand between an application and its model: each sentence of an answer is judged before it is let out.
@@ -78,10 +63,10 @@ def serve(
       lrp4rag serve --demo
       lrp4rag serve --upstream http://127.0.0.1:8080/v1 --model llama
       lrp4rag serve --config lrp4rag.yaml --check
-      lrp4rag serve --config lrp4rag.yaml --ray --address auto --replicas 4
+      RAY_ADDRESS=auto lrp4rag serve --config lrp4rag.yaml --ray
+
+    A setting also comes from the environment: LRP4RAG_HOST=0.0.0.0.
     """
-    if not ray and (address is not None or replicas is not None):
-        raise click.UsageError("--address and --replicas are for --ray")
     from lrp4rag.guard.audit import AuditLog
     from lrp4rag.guard.cluster.serving import serving
     from lrp4rag.guard.service.access import new_token as make_token
@@ -102,7 +87,7 @@ def serve(
         for line in run_checks(settings):
             say(line)
         if ray:
-            say(f"replicas   {replicas or DEFAULT_REPLICAS}, by Ray at {address or 'this machine'}")
+            say(f"replicas   {settings.replicas}, by Ray at {os.environ.get('RAY_ADDRESS', 'this machine')}")
         return
     # A log that cannot be written to, and an address that is taken, are told before anything is loaded.
     AuditLog.open(settings.audit, key=settings.audit_key, texts=settings.keep_texts).close()
@@ -123,7 +108,7 @@ def serve(
     if not ray:
         listening(create_app(settings, load_detector(settings)))
         return
-    with serving(settings, replicas=replicas or DEFAULT_REPLICAS, address=address) as (door, share):
+    with serving(settings, replicas=settings.replicas, address=None) as (door, share):
         listening(door, str(share))
 
 

@@ -109,19 +109,16 @@ def test_draws_are_seeded(generate):
         (row,) = rows(generate("--json", *options))
         return row["response"]
 
-    warm = ("--temperature", 1.5, "--top-p", 0.95, "--seed")
+    warm = ("--temperature", 1.5, "--seed")
     assert drawn(*warm, 1) == drawn(*warm, 1) != drawn(*warm, 2)
-    assert drawn("--temperature", 1.5, "--top-k", 1) == drawn()
 
 
 def test_it_stops_where_relevance_is_low(generate):
-    (row,) = rows(generate("--json", "--stop-below", 1e9, "--window", 3))
-    assert (row["ending"], row["response_tokens"]) == ("stop", 3)
-    (row,) = rows(generate("--json", "--stop-below", -1e9, "--window", 3))
+    (row,) = rows(generate("--json", "--stop-below", 1e9, tokens=20))
+    assert (row["ending"], row["response_tokens"]) == ("stop", 17)
+    (row,) = rows(generate("--json", "--stop-below", -1e9))
     assert (row["ending"], row["response_tokens"]) == ("length", 8)
-    assert rows(generate("--json", "--stop-below", 1e9, tokens=20))[0]["response_tokens"] == 17
-    words = " ".join(generate("--stop-below", 1e9, "--window", 3).stdout.split())
-    assert "stopped: below 1000000000.0 on average over the last 3 tokens" in words
+    assert "stopped: below 1000000000.0" in generate("--stop-below", 1e9, tokens=20).stdout
 
 
 def test_parts_instead_of_a_file(run, reader_folder, example_file, generate, tmp_path):
@@ -132,11 +129,6 @@ def test_parts_instead_of_a_file(run, reader_folder, example_file, generate, tmp
     common = ["--reader", reader_folder, "--max-new-tokens", 8, "--json"]
     (row,) = rows(run("generate", "--question", shown["question"], *files, *common))
     assert row["tokens"] == rows(generate("--json"))[0]["tokens"]
-    (tmp_path / "t.txt").write_text("{context} {question}")
-    (other,) = rows(
-        run("generate", "--question", shown["question"], *files, "--template", tmp_path / "t.txt", *common)
-    )
-    assert other["prompt_tokens"] < row["prompt_tokens"]
 
 
 def test_many_examples_and_one_that_fails(generate, tmp_path):
@@ -147,30 +139,20 @@ def test_many_examples_and_one_that_fails(generate, tmp_path):
     result = generate("--json", data=path, code=2)
     assert [row["id"] for row in rows(result)] == ["bridge-0", "bridge-2"]
     assert "example 'bridge-1': prompt of" in result.stderr
-    cut = generate("--json", "--truncate", "passages", data=path)
-    assert [row["dropped"] > 0 for row in rows(cut)] == [False, True, False]
     titles = generate("--stream", data=path, code=2).stdout.splitlines()
     assert "bridge-0" in titles
     assert "bridge-2" in titles
-    assert rows(generate("--json", "--id", "bridge-2", data=path))[0]["id"] == "bridge-2"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--seed", 1], "--seed are for sampling"),
-        (["--top-p", 0.5], "--top-p and"),
-        (["--top-k", 5, "--temperature", 0], "--temperature above 0"),
-        (["--window", 5], "--window is for --stop-below"),
+        (["--seed", 1], "--seed is for sampling"),
         (["--temperature", -1], "--temperature"),
         (["--temperature", "nan"], "nan is not a finite number"),
         (["--temperature", "inf"], "inf is not a finite number"),
-        (["--temperature", 1, "--top-p", 0], "--top-p"),
-        (["--temperature", 1, "--top-p", 1.5], "--top-p"),
-        (["--temperature", 1, "--top-k", 0], "--top-k"),
         (["--temperature", 1, "--seed", -1], "--seed"),
         (["--stop-below", "nan"], "nan is not a finite number"),
-        (["--stop-below", 1, "--window", 0], "--window"),
         (["--max-new-tokens", 0], "--max-new-tokens"),
         (["--composite", "none"], "--composite"),
         (["--question", "Q"], "not both"),

@@ -13,10 +13,10 @@ from lrp4rag import __version__, cli
 from lrp4rag.cli import main
 from lrp4rag.cli.command import MOST
 
-DETECTORS = {"analyse", "evaluate", "route", "redteam"}
+DETECTORS = {"analyse", "evaluate"}
 """Their readers are those of their detectors."""
 EXTRACT = {"extract", "train", "evaluate"}
-READ = {*EXTRACT, "analyse", "generate", "attribute"}
+READ = {*EXTRACT, "analyse", "attribute"}
 OLD_WORDS = {"--context", "--jobs", "--resamples", "--work"}
 
 

@@ -22,7 +22,11 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def serve(*arguments: object):
-    return CliRunner().invoke(main, ["serve", *map(str, arguments)])
+    """Runs the command; what has the form name=value is a setting of the environment."""
+    settings = [str(one).partition("=") for one in arguments if "=" in str(one)]
+    environment = {f"LRP4RAG_{name.upper()}": value for name, _, value in settings}
+    words = [str(one) for one in arguments if "=" not in str(one)]
+    return CliRunner(env=environment).invoke(main, ["serve", *words])
 
 
 def test_a_check_says_what_would_run_and_starts_nothing(tmp_path: Path) -> None:
@@ -51,11 +55,11 @@ def test_a_check_says_what_would_run_and_starts_nothing(tmp_path: Path) -> None:
         (["--upstream", "http://127.0.0.1:9/v1"], "does not answer"),
         (["--upstream", "nowhere"], "URL"),
         (["--demo", "--upstream", "http://127.0.0.1:9/v1"], "one of them"),
-        (["--detector", "nowhere"], "nowhere"),
-        (["--audit", "://"], "audit"),
-        (["--audit", "sqlite:////no/such/folder/a.db"], "/no/such/folder"),
-        (["--audit", "oracle://x"], "oracle"),
-        (["--host", "0.0.0.0"], "needs tokens"),
+        (["detector=nowhere"], "nowhere"),
+        (["audit=://"], "audit"),
+        (["audit=sqlite:////no/such/folder/a.db"], "/no/such/folder"),
+        (["audit=oracle://x"], "oracle"),
+        (["host=0.0.0.0"], "needs tokens"),
         (["--config", "none.yaml"], "none.yaml"),
         (["--port", "123456"], "123456"),
     ],
@@ -73,7 +77,7 @@ def test_an_audit_log_that_cannot_be_opened_is_told_before_anything_is_loaded(
     monkeypatch.setattr(
         "lrp4rag.guard.service.state.load_detector", lambda settings: pytest.fail("it was loaded")
     )
-    found = serve("--demo", "--audit", "sqlite:////no/such/folder/a.db")
+    found = serve("--demo", "audit=sqlite:////no/such/folder/a.db")
     assert found.exit_code == 2
     assert "/no/such/folder" in found.output
     assert "Traceback" not in found.output
@@ -89,7 +93,7 @@ def test_an_address_that_cannot_be_had_is_told_before_anything_is_loaded(
     monkeypatch.setenv("LRP4RAG_OPEN", "true")
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        found = serve("--demo", "--host", host, "--port", port)
+        found = serve("--demo", f"host={host}", "--port", port)
     assert found.exit_code == 1
     assert f"cannot listen at {host}, port {port}: " in found.output
     assert "Traceback" not in found.output

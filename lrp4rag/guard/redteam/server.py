@@ -94,7 +94,7 @@ class ServerTarget:
         if token is not None and not _TOKEN.fullmatch(token):
             raise InputError(
                 "no token: it is of ASCII letters, digits and signs, without spaces and line breaks",
-                field="--token",
+                field="LRP4RAG_TOKEN",
             )
         self.name = self._base = url.rstrip("/").removesuffix("/v1")
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -163,7 +163,7 @@ class ServerTarget:
             raise InputError(
                 f"the server refuses the token ({status}): give one of its tokens in the variable "
                 "LRP4RAG_TOKEN; 'lrp4rag serve --new-token NAME' makes one",
-                field="--token",
+                field="LRP4RAG_TOKEN",
             )
         if method == "POST" and status in (404, 405):
             raise InputError(

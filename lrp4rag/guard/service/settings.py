@@ -109,6 +109,7 @@ class Settings(BaseSettings):
     per_minute: Positive = Field(default=600, description="Requests of one token.")
     largest_request: Whole = Field(default=2**21, ge=1024, le=2**26, description="Bytes of a request's body.")
     longest_answer: Whole = Field(default=100_000, ge=100, description="Characters of an upstream's answer.")
+    replicas: Positive = Field(default=2, description="Readers of a server with --ray.")
     prompt_bytes: Whole = Field(
         default=2**29, ge=0, description="Bytes of prompts that stay read between sentences."
     )

@@ -92,12 +92,6 @@ def test_without_ray_the_command_says_what_to_install(
     assert "pip install 'lrp4rag[ray,serve]'" in done.output
 
 
-def test_options_of_replicas_are_for_ray() -> None:
-    done = CliRunner().invoke(main, ["serve", "--demo", "--replicas", "2"])
-    assert done.exit_code == 2
-    assert "--ray" in done.output
-
-
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     with cluster_of(2) as found:

@@ -172,7 +172,7 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 
 @pytest.mark.parametrize("token", ["", " ", "one two", "secret\n", "secret\r", "secr\u00e9t", "\0"])
 def test_what_no_header_can_hold_is_no_token(token: str) -> None:
-    with pytest.raises(InputError, match="field '--token': no token") as error:
+    with pytest.raises(InputError, match="field 'LRP4RAG_TOKEN': no token") as error:
         ServerTarget("http://x", token)
     assert "secr" not in str(error.value)
 
