@@ -29,8 +29,7 @@ class Scripted(ReadingAlong):
     """Judges a sentence by a word of it; a broken one raises."""
 
     def __init__(self) -> None:
-        detector = SimpleNamespace(model=SimpleNamespace(plain=True))
-        super().__init__(SimpleNamespace(detector=detector), EXAMPLE)  # type: ignore[arg-type]
+        super().__init__(SimpleNamespace(example=EXAMPLE))  # type: ignore[arg-type]
 
     def judge(self, piece: Piece, *, followed: bool = False) -> JudgedPiece:
         text = piece.text.strip()
