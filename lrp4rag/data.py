@@ -17,8 +17,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from lrp4rag.example import DEFAULT_TEMPLATE, LONGEST_EXAMPLE, Example, Label, render
 from lrp4rag.source import Source
 from lrp4rag.util.errors import InputError, LRP4RAGWarning, first_line
-from lrp4rag.util.files import is_local, place_at, read_bytes
-from lrp4rag.util.rows import is_parquet, parse_row, pieces_of, rows_of
+from lrp4rag.util.files import place_at, read_bytes
+from lrp4rag.util.rows import is_parquet, parquet_rows, parse_row
 from lrp4rag.util.text import one_line
 from lrp4rag.util.types import Finite, first_fault
 
@@ -133,9 +133,11 @@ class _RagTruthResponse(BaseModel):
 
 
 def load_examples(path: str | Path, *, template: str | None = None) -> list[Example]:
-    """All examples of a JSONL, JSON or Parquet file, of `-` (standard input), or of a RAGTruth directory.
+    """Read all examples of a JSONL, JSON or Parquet file, of `-` (standard input), of a folder of JSONL and
+    Parquet files, or of a RAGTruth directory.
 
-    `template` renders the prompt of rows that bring neither prompt nor template.
+    `template` renders the prompt of rows that bring neither prompt nor template. Rows without an id have
+    their line's number, in a folder of several files after the file's name.
     Raises `InputError` naming file, line and field.
     """
     if str(path) == "-":
@@ -146,11 +148,18 @@ def load_examples(path: str | Path, *, template: str | None = None) -> list[Exam
         with Path(path).open("rb") as stream:
             return _from_text(_read_stream(stream, path), path, template)
     path = place_at(path)
-    if is_local(path) and path.is_dir():
-        return _from_ragtruth(path)
-    if is_parquet(str(path)):
-        return _from_rows(_parquet_rows(path), path, template)
-    return _from_text(_read(path, LARGEST_DATA), path, template)
+    if path.is_dir():
+        files = [file for file in sorted(path.iterdir()) if file.name.endswith((".jsonl", ".parquet"))]
+        if not files or {file.name for file in files} & set(RAGTRUTH_FILES):
+            return _from_ragtruth(path)
+        prefixes = {file: f"{file.name}:" if len(files) > 1 else "" for file in files}
+        rows = (
+            (file, line, f"{prefixes[file]}{number}", row)
+            for file in files
+            for line, number, row in _rows(file)
+        )
+        return _from_rows(rows, path, template)
+    return _from_rows(((path, *row) for row in _rows(path)), path, template)
 
 
 def read_rows(path: str | Path, kind: type[Row]) -> list[tuple[int, Row]]:
@@ -205,20 +214,23 @@ def _read_stream(stream: BinaryIO, name: str | Path) -> bytes:
 
 
 def _from_text(content: bytes, path: str | Path, template: str | None) -> list[Example]:
-    return _from_rows(_json_rows(content, path), path, template)
+    return _from_rows(((path, *row) for row in _json_rows(content, path)), path, template)
 
 
-def _from_rows(rows: Iterable[tuple[int, int, Any]], path: str | Path, template: str | None) -> list[Example]:
-    examples, seen, empty = [], dict[str, int](), dict[int, int]()
-    for line, number, row in rows:
-        for one, place in examples_of(row, path, line, template=template, number=number):
-            _refuse_duplicate(one.id, seen, path, line, f"{place}id")
+def _from_rows(
+    rows: Iterable[tuple[str | Path, int, int | str, Any]], path: str | Path, template: str | None
+) -> list[Example]:
+    """The examples of rows, each with its file, its line and its number."""
+    examples, seen = [], dict[str, tuple[str | Path, int]]()
+    empty: list[str] = []
+    for file, line, number, row in rows:
+        for one, place in examples_of(row, file, line, template=template, number=number):
+            _refuse_duplicate(one.id, seen, file, line, f"{place}id")
             examples.append(one)
             if one.empty:
-                empty[line] = one.empty[0]
+                empty.append(f"{file}, line {line}, field 'passages[{one.empty[0]}]'")
     if empty:
-        line, first = next(iter(empty.items()))
-        where = f"{path}, line {line}, field 'passages[{first}]'"
+        where = empty[0]
         more = f"; {len(empty):,} rows have such" if len(empty) > 1 else ""
         warnings.warn(f"{where}: the passage is empty and is left out{more}", LRP4RAGWarning, stacklevel=4)
     return _some(examples, path)
@@ -266,7 +278,7 @@ def _from_ragtruth(folder: Path) -> list[Example]:
     for file in (sources_path, responses_path):
         if not file.is_file():
             raise InputError(f"not a RAGTruth directory: it has no {file.name}", path=folder)
-    sources, seen = {}, dict[str, int]()
+    sources, seen = {}, dict[str, tuple[str | Path, int]]()
     for line, _, row in _json_rows(_read(sources_path, LARGEST_DATA), sources_path):
         source = _validated(_RagTruthSource, row, sources_path, line)
         _refuse_duplicate(source.source_id, seen, sources_path, line, "source_id")
@@ -348,19 +360,26 @@ def _some(examples: list[Example], path: str | Path) -> list[Example]:
     return examples
 
 
-def _refuse_duplicate(id: str, seen: dict[str, int], path: str | Path, line: int, field: str = "id") -> None:
+def _refuse_duplicate(
+    id: str, seen: dict[str, tuple[str | Path, int]], path: str | Path, line: int, field: str = "id"
+) -> None:
     if id in seen:
-        message = f"duplicate {field} '{one_line(id, 100)}' (first on line {seen[id]})"
+        first, first_line = seen[id]
+        where = f"line {first_line}" if first == path else f"{first}, line {first_line}"
+        message = f"duplicate {field} '{one_line(id, 100)}' (first on {where})"
         raise InputError(message, path=path, line=line, field=field)
-    seen[id] = line
+    seen[id] = path, line
 
 
-def _parquet_rows(path: Path) -> Iterator[tuple[int, int, Any]]:
+def _rows(path: Path) -> Iterator[tuple[int, int, Any]]:
+    """(line, number, value) of each row of a JSONL, JSON or Parquet file."""
+    if not is_parquet(str(path)):
+        yield from _json_rows(_read(path, LARGEST_DATA), path)
+        return
     if not path.exists():
         raise InputError("no such file or directory", path=path)
-    for piece in pieces_of(str(path)):
-        for place, row in rows_of(piece):
-            yield place.line, place.line, row
+    for line, row in enumerate(parquet_rows(path), start=1):
+        yield line, line, row
 
 
 def _json_rows(content: bytes, path: str | Path) -> Iterator[tuple[int, int, Any]]:

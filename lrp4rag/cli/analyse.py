@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from lrp4rag.classifiers import FittedDetector
     from lrp4rag.example import Example
-    from lrp4rag.guard.cluster.analysis import Analysing
+    from lrp4rag.guard.cluster.analysis import Plan
     from lrp4rag.guard.policy import Assessment
     from lrp4rag.judge import ExplainedVerdict
     from lrp4rag.reader import Reader
@@ -110,7 +110,7 @@ def analyse(
         if outputs or choice.estimates:
             raise InputError("--html, --png and --prevalence estimate are for one machine")
         source.require_one()
-        plan = _plan(choice, reader, policy_path, max_new_tokens, engine, store)
+        plan = _plan(choice, reader, policy_path, max_new_tokens, store)
         flagged, code = _print_spread(source, plan, engine, reader, as_json)
         ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
     if store is not None or engine.workers is not None:
@@ -262,23 +262,21 @@ def _plan(
     reader: ReaderChoice,
     policy_path: Path | None,
     max_new_tokens: int,
-    engine: EngineChoice,
     store: Path | None,
-) -> Analysing:
+) -> Plan:
     """What each worker of a cluster does. A detector or a policy that cannot be loaded is told here."""
-    from lrp4rag.guard.cluster.analysis import Analysing
+    from lrp4rag.guard.cluster.analysis import Plan
     from lrp4rag.guard.policy import load_policy
 
     _ = choice.open()
     named = replace(choice, detector_name=absolute_name(choice.detector_name))  # workers run in other folders
-    return Analysing(
+    return Plan(
         partial(_open, named, reader.for_workers()),
         None if policy_path == NO_POLICY else load_policy(policy_path),
         reader.composite,
         reader.truncate,
         reader.max_memory,
         max_new_tokens,
-        engine.worker_cpus,
         None if store is None else absolute(check_folder(store)),
     )
 
@@ -289,25 +287,19 @@ def _open(choice: DetectorChoice, reader: ReaderChoice) -> tuple[FittedDetector 
 
 
 def _print_spread(
-    source: Source, plan: Analysing, engine: EngineChoice, reader: ReaderChoice, as_json: bool
+    source: Source, plan: Plan, engine: EngineChoice, reader: ReaderChoice, as_json: bool
 ) -> tuple[bool, int]:
     """All examples of DATA, in their order, analysed on a cluster. Returns whether one is flagged, and the
     exit code."""
-    from lrp4rag.data import read_text
-    from lrp4rag.guard.cluster.analysis import analyse_all
-    from lrp4rag.guard.cluster.groups import Groups, HeldGroups
-    from lrp4rag.guard.cluster.index import files_of, index
+    from lrp4rag.guard.cluster.analysis import analyse_on_cluster
 
     printer, code = _Printer(as_json), 0
-    files = None if source.data is None or source.id_ is not None else files_of(source.data)
-    held = None if files is not None else HeldGroups.of(source.read())
-    template = read_text(source.template) if source.template else None
+    examples = source.read()
     with engine.joined(reader) as workers:
-        groups: Groups = held or index(files or [], template)
-        for one in analyse_all(groups, plan, workers):
-            if one.record is not None:
-                printer.show(one.record, one.line)
+        for analysed in analyse_on_cluster(examples, plan, workers):
+            if analysed.record is not None:
+                printer.show(analysed.record, analysed.line)
             else:
-                tell("Error", f"example '{one_line(one.id, 100)}': {one.error}")
-                code = max(code, one.code)
+                tell("Error", f"example '{one_line(analysed.id, 100)}': {analysed.error}")
+                code = max(code, analysed.code)
     return printer.end(), code

@@ -1,4 +1,4 @@
-"""Where work is done: here, or on the machines of a Ray cluster."""
+"""The options of where work is done: on this machine, or on the machines of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lrp4rag.cli.options import Decorator, ReaderChoice, gathered
 from lrp4rag.util.errors import InputError
 
 if TYPE_CHECKING:
-    from lrp4rag.guard.cluster.work import Workers
+    from lrp4rag.guard.cluster.workers import Workers
 
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """One process or several of this machine, or workers of a cluster."""
+    """Processes of this machine, or workers of a cluster."""
 
     engine: str = "local"
     address: str | None = None
@@ -32,33 +32,28 @@ class EngineChoice:
     def ray(self) -> bool:
         return self.engine == "ray"
 
-    @property
-    def elsewhere(self) -> bool:
-        """Whether the cluster is one that runs already."""
-        from lrp4rag.guard.cluster.session import address_of
-
-        return self.ray and address_of(self.address) != "local"
-
     @contextmanager
     def joined(self, reader: ReaderChoice) -> Iterator[Workers]:
-        """The workers of the cluster, each with a device and the memory that the reader's options give it."""
+        """Join the cluster; its workers have a device each and the memory that the reader's options name."""
         from lrp4rag.guard.cluster.session import joined
-        from lrp4rag.guard.cluster.work import Workers, resources
+        from lrp4rag.guard.cluster.workers import Workers, has_gpu
 
         with joined(self.address):
-            wants_gpu = reader.device is None or reader.device.startswith("cuda")
-            gpu = wants_gpu and resources().get("GPU", 0) > 0
+            gpu = (reader.device is None or reader.device.startswith("cuda")) and has_gpu()
             memory = None if gpu else reader.max_memory  # with a GPU it is the GPU's
-            yield Workers(self.workers, self.worker_cpus, gpu=gpu, memory=memory, waits=self.elsewhere)
+            yield Workers(self.workers, self.worker_cpus, gpu=gpu, memory=memory)
 
     @contextmanager
     def store_or_temporary(self, store: Path | None) -> Iterator[Path]:
-        """The store, or a folder for as long as this. Raises `InputError` where other machines lack that."""
+        """The store, or a temporary folder. Raises `InputError` where other machines lack that."""
         if store is not None:
             yield store
             return
-        if self.elsewhere:
-            raise InputError("a cluster needs --store: a folder that all its machines have, or a URL")
+        if self.ray:
+            from lrp4rag.guard.cluster.session import cluster_address
+
+            if cluster_address(self.address) != "local":
+                raise InputError("a cluster needs --store: a folder that all its machines have, or a URL")
         with tempfile.TemporaryDirectory(prefix="lrp4rag-") as folder:
             yield Path(folder)
 
@@ -77,7 +72,7 @@ def engine_options(
     *,
     main: bool = False,
 ) -> Decorator:
-    """Where work is done, as an `EngineChoice` named `engine`; `--help` shows it where it is a `main` one."""
+    """The engine's options, as an `EngineChoice` named `engine`; `--help` shows those of a `main` one."""
     option = click.option if main else advanced
     return gathered(
         EngineChoice,

@@ -72,12 +72,11 @@ def extract(
 ) -> None:
     """Compute relevance, and what else detectors and baselines read, of every response in DATA.
 
-    DATA is a JSONL, JSON or Parquet file, or a RAGTruth directory; with --engine ray also a folder of
-    JSONL and Parquet files, here or behind a URL, of which no machine holds all rows (docs/cluster.md).
-    The results are kept in a store; further parts can be added to it later. Responses to one prompt share
-    its computation. Safe to interrupt: running it again computes only what is missing or damaged. A
-    response that fails does not stop the others: the reasons are listed at the end and logged in
-    STORE/failures.jsonl, and the exit code is 1 (see --allow-failures).
+    DATA is a JSONL, JSON or Parquet file, a folder of JSONL and Parquet files, or a RAGTruth directory,
+    here or behind a URL. The results are kept in a store; further parts can be added to it later.
+    Responses to one prompt share its computation. Safe to interrupt: running it again computes only what
+    is missing or damaged. A response that fails does not stop the others: the reasons are listed at the
+    end and logged in STORE/failures.jsonl, and the exit code is 1 (see --allow-failures).
 
     \b
     Examples:
@@ -87,8 +86,7 @@ def extract(
     names = [part.strip() for part in parts.split(",") if part.strip()]
     names += [f"matrix-{matrix}"] if matrix else []
     check_folder(store)
-    given: str | Sequence[Example] = data if engine.ray and not generator and limit is None else ""
-    extraction = extraction_of(given or load_data(data, generator, limit), store, reader, names, engine)
+    extraction = extraction_of(load_data(data, generator, limit), store, reader, names, engine)
     failed = len(extraction.failures)
     say(f"{extraction.computed} computed, {extraction.present} already present, {failed} failed")
     if failed > allow_failures:
@@ -98,15 +96,14 @@ def extract(
 
 
 def extraction_of(
-    examples: str | Sequence[Example],
+    examples: Sequence[Example],
     store: Path,
     choice: ReaderChoice,
     parts: Sequence[str],
     engine: EngineChoice,
     detector: FittedDetector | None = None,
 ) -> Extraction:
-    """What the chosen reader finds, as the detector needs it where there is one; failures are reported. Of a
-    cluster `examples` may be DATA, which is then read there."""
+    """Extract with the chosen reader, as the detector needs it where there is one, and report failures."""
     from lrp4rag.report.inventory import reasons_table
     from lrp4rag.training.inventory import reasons_of
 
@@ -121,7 +118,7 @@ def extraction_of(
 
 
 def _here(
-    examples: str | Sequence[Example],
+    examples: Sequence[Example],
     store: Path,
     choice: ReaderChoice,
     parts: Sequence[str],
@@ -131,7 +128,6 @@ def _here(
     from lrp4rag.lrp.families import family_of
     from lrp4rag.training.extract import extract as run
 
-    assert not isinstance(examples, str)
     reader = choice.open(detector)
     composite = choice.rules
     _ = family_of(reader.model)
@@ -152,36 +148,25 @@ def _here(
 
 
 def _on_cluster(
-    examples: str | Sequence[Example],
+    examples: Sequence[Example],
     store: Path,
     choice: ReaderChoice,
     parts: Sequence[str],
     engine: EngineChoice,
     detector: FittedDetector | None,
 ) -> Extraction:
-    from lrp4rag.data import load_examples
     from lrp4rag.features.parts import part_named
-    from lrp4rag.guard.cluster.extraction import Extracting, configuration_of, extract_examples, extract_files
-    from lrp4rag.guard.cluster.index import files_of
-    from lrp4rag.training.store import Configuration, Store
+    from lrp4rag.guard.cluster.extraction import Plan, extract_on_cluster
+    from lrp4rag.training.store import Configuration
 
-    wanted = tuple(part_named(part) for part in parts)
-    files = files_of(examples) if isinstance(examples, str) else None
-    framed = choice.framed_as(detector)
     composite = choice.composite or (detector.card.composite if detector is not None else choice.rules)
+    load = choice.framed_as(detector).for_workers().open_in_worker
+    wanted = tuple(part_named(part) for part in parts)
+
+    def check(configuration: Configuration) -> None:
+        if detector is not None:
+            detector.require(configuration.reader, composite, detector.card.target)
+
     with engine.joined(choice) as workers:
-        load = framed.for_workers().open_in_worker
-
-        def configure() -> Configuration:
-            found = configuration_of(load, composite, choice.truncate, wanted, workers)
-            if detector is not None:
-                detector.require(found.reader, composite, detector.card.target)
-            return found
-
-        def plan(opened: Store) -> Extracting:
-            return Extracting(load, opened, wanted, choice.max_memory, engine.worker_cpus)
-
-        if files is not None:
-            return extract_files(files, absolute(store), plan, configure, workers)
-        held = load_examples(examples) if isinstance(examples, str) else examples
-        return extract_examples(held, absolute(store), plan, configure, workers)
+        plan = Plan(load, composite, choice.truncate, wanted, choice.max_memory)
+        return extract_on_cluster(examples, absolute(store), plan, workers, check)

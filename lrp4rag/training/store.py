@@ -17,18 +17,15 @@ but the log of failures has a hash, and what does not agree with it is refused.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shutil
 import sys
-import tempfile
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,13 +42,11 @@ from lrp4rag.util.files import (
     check_folder,
     is_leftover,
     is_local,
-    opened,
     place_at,
     present,
     read_bytes,
     remove_leftovers,
     write_atomically,
-    written_atomically,
 )
 from lrp4rag.util.hashes import hash_of, json_hash
 from lrp4rag.util.strict_json import parse
@@ -210,44 +205,6 @@ class Store:
             settled = replace(manifest, data=data, coming=None)
             if settled != manifest:
                 settled.write(self.folder / MANIFEST)
-
-    def add_lines(self, lines: BinaryIO, count: int, given: Callable[[Example], bool]) -> None:
-        """The same for more examples than memory should hold: the `count` lines of a file that
-        `dump_examples` wrote. Those that the store has, and for which `given` is false, stay before them; one
-        that is damaged is made anew.
-        """
-        with _alone_in(self.folder), tempfile.TemporaryFile(prefix="lrp4rag-") as merged:
-            manifest = self._manifest()
-            for example in self._kept(given, count):
-                merged.write(dump_examples([example]))
-                count += 1
-            lines.seek(0)
-            shutil.copyfileobj(lines, merged)
-            merged.seek(0)
-            coming = Data(examples=count, sha256=hashlib.file_digest(merged, "sha256").hexdigest())
-            if manifest.data != coming or manifest.coming is not None:
-                # Killed between these writes, the store is still good: the file has one of the two hashes.
-                replace(manifest, coming=coming).write(self.folder / MANIFEST)
-                merged.seek(0)
-                with written_atomically(self.folder / EXAMPLES) as stream:
-                    shutil.copyfileobj(merged, stream)
-                replace(manifest, data=coming, coming=None).write(self.folder / MANIFEST)
-
-    def _kept(self, given: Callable[[Example], bool], count: int) -> Iterator[Example]:
-        """The examples of earlier runs that are not given again, one at a time."""
-        path = self.folder / EXAMPLES
-        if not present(path):
-            return
-        with opened(path) as stream:
-            whole = self._manifest().accepts(hashlib.file_digest(stream, "sha256").hexdigest())
-        if not whole:
-            _warn_of_remaking(path, count)
-            return
-        with opened(path) as stream:
-            for line in stream:
-                for example in parse_examples(line, path):
-                    if not given(example):
-                        yield example
 
     def log_failures(self, failures: Mapping[str, str]) -> None:
         """Replace the log of failed examples (id and reason, a JSON line each)."""

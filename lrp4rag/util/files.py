@@ -111,17 +111,6 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
         return stream.read()
 
 
-def read_span(path: str | Path, start: int, stop: int) -> bytes:
-    """Bytes of a file from `start` on, before `stop`: nothing else is asked of one behind a URL."""
-    path = place_at(path)
-    if not is_local(path):
-        found: bytes = path.fs.cat_file(path.path, start=start, end=stop)  # type: ignore[attr-defined]
-        return found
-    with opened(path) as stream:
-        stream.seek(start)
-        return stream.read(stop - start)
-
-
 @contextmanager
 def opened(path: str | Path) -> Iterator[BufferedReader]:
     """A regular file, open to be read. Raises `InputError` for anything else, and `OSError` where it cannot

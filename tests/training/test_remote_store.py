@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +11,8 @@ import pytest
 from lrp4rag.reader import Reader
 from lrp4rag.training.extract import extract
 from lrp4rag.training.inventory import inventory, merge
-from lrp4rag.training.manifest import dump_examples
 from lrp4rag.training.store import Store
-from lrp4rag.util.errors import InputError, LRP4RAGWarning
+from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import place_at, read_bytes, write_atomically
 from tests.training.jobs import contents, responses
 
@@ -75,24 +73,3 @@ def test_nothing_is_left_of_a_file_that_was_not_written_to_its_end() -> None:
     assert read_bytes(place, 10) == b"whole"
     with pytest.raises(InputError, match="at most"):
         read_bytes(place, 3)
-
-
-@pytest.mark.parametrize("folder", [URL, None])
-def test_lines_are_added_as_examples_are(folder: str | None, tmp_path: Path, tiny_reader: Reader) -> None:
-    rows = responses(3)
-    configuration = extract(rows[:1], tiny_reader, tmp_path / "other").store.configuration
-    store = Store.open(folder or tmp_path / "s", configuration)
-    add(store, rows[:3])
-    assert store.examples() == rows[:3]
-    add(store, rows[2:5])
-    assert store.examples() == [*rows[:2], *rows[2:5]]
-    add(store, rows[2:5])
-    assert len(store.examples()) == 5
-    write_atomically(store.folder / "examples.jsonl", "no\n")
-    with pytest.warns(LRP4RAGWarning, match="made anew"):
-        add(store, rows[:1])
-    assert store.examples() == rows[:1]
-
-
-def add(store: Store, rows: list) -> None:
-    store.add_lines(io.BytesIO(dump_examples(rows)), len(rows), lambda example: example in rows)

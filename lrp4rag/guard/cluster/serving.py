@@ -1,8 +1,4 @@
-"""`lrp4rag serve --ray`: the same server with several readers, each in a replica of Ray Serve.
-
-The door is in this process, and Serve's own HTTP proxy is not used: where a replica dies, that sends status
-500, and limits behind it would hold for each replica alone.
-"""
+"""`lrp4rag serve --ray`: the same server with several readers, each in a replica of Ray Serve."""
 
 from __future__ import annotations
 
@@ -10,11 +6,10 @@ import asyncio
 import logging
 import os
 import platform
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,31 +20,30 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import Message, Scope
 
 from lrp4rag.guard.audit import AuditLog
-from lrp4rag.guard.cluster.door import Ask, Told, create_door
-from lrp4rag.guard.cluster.replica import Load, Replica
-from lrp4rag.guard.cluster.session import joined, quiet_ray
+from lrp4rag.guard.cluster.gateway import create_gateway
+from lrp4rag.guard.cluster.session import import_ray, joined
+from lrp4rag.guard.service.app import create_app
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.guard.service.state import load_detector
+from lrp4rag.judge import Detector
 from lrp4rag.util.errors import InputError, LRP4RAGError, first_line
 from lrp4rag.util.files import absolute_name
 
-LOG = logging.getLogger("lrp4rag.service")
 MISSING = "replicas need Ray Serve: pip install 'lrp4rag[ray,serve]'"
-SIGNS_EVERY = 10.0
-"""Seconds between checkpoints, where there is a key: it is on the door's machine alone."""
-METRICS_IN = 5.0
-"""Seconds in which replicas say what they counted."""
-LOOKS_EVERY = 2.0
-"""Seconds between Serve's looks at whether a replica is alive."""
+METRICS_SECONDS = 5.0
+"""Seconds in which replicas report their metrics."""
+HEALTH_CHECK_SECONDS = 2.0
 MOST_ONGOING = 10_000
 """Requests that Serve hands to one replica: how many it takes is the replica's own decision (429)."""
-_LIBPQ = "PG"
-"""What begins the names of PostgreSQL's variables, such as PGPASSWORD: they go with the settings."""
+LIBPQ = "PG"
+"""The prefix of PostgreSQL's variables, such as PGPASSWORD: they go with the settings."""
+
+Load = Callable[[Settings], Detector]
 
 
 @dataclass(frozen=True)
 class Share:
-    """What each replica has of the cluster."""
+    """The resources of each of several replicas."""
 
     replicas: int
     cpus: int
@@ -60,90 +54,122 @@ class Share:
         return f"{self.replicas} replicas, {each} each" if self.replicas > 1 else f"one replica, {each}"
 
 
-def share_of(nodes: Sequence[Mapping[str, float]], replicas: int, device: str | None) -> Share:
-    """The share of each replica, by what nodes have. Raises `InputError` where that is too little."""
-    gpus = sum(int(node.get("GPU", 0)) for node in nodes)
+def share_of(machines: Sequence[Mapping[str, float]], replicas: int, device: str | None) -> Share:
+    """The share of each replica in the machines' resources: a GPU where there are enough, else the most cores
+    that all can have. Raises `InputError` where there are too few."""
+    gpus = sum(int(machine.get("GPU", 0)) for machine in machines)
     if device is None:
         device = "cuda" if gpus >= replicas else "cpu"
     if device.startswith("cuda"):
         if gpus < replicas:
             raise InputError(f"a replica takes a GPU, and the cluster has {gpus}", field="--replicas")
         return Share(replicas, 1, gpu=True)
-    cores = [int(node.get("CPU", 0)) for node in nodes]
+    cores = [int(machine.get("CPU", 0)) for machine in machines]
     for each in range(max(cores, default=0), 0, -1):
-        if sum(has // each for has in cores) >= replicas:
+        if sum(count // each for count in cores) >= replicas:
             return Share(replicas, each, gpu=False)
     raise InputError(
         f"{replicas} replicas need {replicas} cores, and the cluster has {sum(cores)}", field="--replicas"
     )
 
 
+class Replica:
+    """The application of `lrp4rag serve` with a reader of its own, asked by calls in place of a socket."""
+
+    async def __init__(  # type: ignore[misc]  # Ray awaits it
+        self, settings: Settings, load: Load, threads: int | None, environment: Mapping[str, str]
+    ) -> None:
+        os.environ.update(environment)
+        if threads is not None:
+            import torch
+
+            torch.set_num_threads(threads)
+        self._app = create_app(settings, await run_in_threadpool(load, settings))
+        # Never closed: a replica ends with its process, and every decision is on disk by then.
+        self._stack = AsyncExitStack()
+        await self._stack.enter_async_context(self._app.router.lifespan_context(self._app))
+
+    async def answer(self, scope: Scope, body: bytes) -> AsyncGenerator[Message | None]:
+        """Yield None once the request is accepted, then the messages of the reply as they are sent."""
+        yield None
+        messages: asyncio.Queue[Message | None] = asyncio.Queue()
+        request = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive() -> Message:
+            if request:
+                return request.pop()
+            await asyncio.Event().wait()  # until it is cancelled
+            raise AssertionError
+
+        async def run() -> None:
+            try:
+                await self._app(scope, receive, messages.put)
+            finally:
+                messages.put_nowait(None)
+
+        work = asyncio.ensure_future(run())
+        try:
+            while (message := await messages.get()) is not None:
+                yield message
+        finally:  # also where the client has gone: the reader is free again
+            work.cancel()
+            await asyncio.wait({work})
+
+    async def metrics(self) -> tuple[str, list[Metric]]:
+        """This replica's name and its metrics."""
+        from ray import serve
+
+        return serve.get_replica_context().replica_id.unique_id, await self._app.state.server.metrics()
+
+
 @contextmanager
 def serving(
     settings: Settings, *, replicas: int, address: str | None = None, load: Load = load_detector
 ) -> Iterator[tuple[FastAPI, Share]]:
-    """The application that clients reach, before so many replicas, which are there when this begins and are
-    taken away when it ends; and what each has of the cluster.
+    """Start the replicas, yield the application before them and each one's share, and end them.
 
-    Raises `InputError` where the cluster, or the audit log for it, does not do, and `LRP4RAGError` where the
-    replicas do not start.
+    Raises `InputError` where the cluster or the audit log is not fit, and `LRP4RAGError` where the replicas
+    do not start.
     """
-    _require_serve()
-    with joined(address):
-        nodes = [node for node in _nodes() if node["Alive"]]
-        require_one_log(settings, len(nodes))
-        share = share_of([node["Resources"] for node in nodes], replicas, settings.device)
-        with _deployed(of_replicas(settings, share), share, load, pinned(settings, nodes)) as handle:
-            app = create_door(settings, _asking(handle), _telling(handle), _signing(settings))
-            yield app, share
-
-
-def _require_serve() -> None:
-    if find_spec("ray") is None:
-        raise InputError(MISSING)
     try:
-        quiet_ray()
-        import_module("ray.serve")
-    except ImportError as error:
-        raise InputError(f"{MISSING} ({error.name} is missing)") from None
+        import_ray()
+        serve: Any = import_module("ray.serve")
+    except (ImportError, InputError) as error:
+        raise InputError(MISSING) from error
+    with joined(address):
+        import ray
+
+        machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+        share = share_of(machines, replicas, settings.device)
+        resources = log_resources(settings, machines)
+        with _deployed(serve, replica_settings(settings, share), share, load, resources) as handle:
+            yield create_gateway(settings, *_calls(handle)), share
+        AuditLog.open(settings.audit, key=settings.audit_key).close()  # signs the last entry
 
 
-def _nodes() -> list[dict[str, Any]]:
-    import ray
-
-    found: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-    return found
-
-
-def require_one_log(settings: Settings, machines: int) -> None:
-    """Raises `InputError` for an audit log that not all machines can write."""
-    if machines > 1 and make_url(settings.audit).get_backend_name() == "sqlite":
+def log_resources(settings: Settings, machines: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Resources that keep replicas on the machine of an SQLite log, also when another joins the cluster: Ray
+    has one of each machine's name. Raises `InputError` for such a log on a cluster of several machines."""
+    if make_url(settings.audit).get_backend_name() != "sqlite":
+        return {}
+    if len(machines) > 1:
         raise InputError(
-            f"an SQLite log is on one machine, and this cluster has {machines}: give "
+            f"an SQLite log is on one machine, and this cluster has {len(machines)}: give "
             "postgresql+psycopg://USER@HOST/DATABASE, which all of them reach",
             field="audit",
         )
+    return {name: 0.001 for name in machines[0] if name.startswith("node:") and "__" not in name}
 
 
-def pinned(settings: Settings, nodes: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """What keeps replicas with an SQLite log on its machine, also when another joins the cluster later: Ray
-    has a resource of each machine's name."""
-    if make_url(settings.audit).get_backend_name() != "sqlite":
-        return {}
-    names = [name for name in nodes[0]["Resources"] if name.startswith("node:") and "__" not in name]
-    return dict.fromkeys(names, 0.001)
-
-
-def of_replicas(settings: Settings, share: Share) -> Settings:
-    """The settings as replicas have them: paths do not depend on where a process runs, the key stays here,
-    and a replica with a GPU sees no other."""
+def replica_settings(settings: Settings, share: Share) -> Settings:
+    """The settings with absolute paths, as replicas run in other folders, and with the one GPU they see."""
     url = make_url(settings.audit)
     if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith("file:"):
         url = url.set(database=str(Path(url.database).absolute()))
     return settings.model_copy(
         update={
             "audit": url.render_as_string(hide_password=False),
-            "audit_key": None,
+            "audit_key": settings.audit_key and settings.audit_key.absolute(),
             "device": "cuda" if share.gpu else settings.device or "cpu",
             "detector": absolute_name(settings.detector),
             "reader": settings.reader and absolute_name(settings.reader),
@@ -152,57 +178,47 @@ def of_replicas(settings: Settings, share: Share) -> Settings:
 
 
 @contextmanager
-def _deployed(settings: Settings, share: Share, load: Load, resources: Mapping[str, float]) -> Iterator[Any]:
-    """A handle of the replicas. Those that a door of this name left behind are replaced."""
-    from ray import serve
+def _deployed(
+    serve: Any, settings: Settings, share: Share, load: Load, resources: dict[str, float]
+) -> Iterator[Any]:
+    """A handle of the replicas. Those of an earlier server on this machine and port are replaced."""
     from ray.serve.config import ProxyLocation
     from ray.serve.schema import LoggingConfig
 
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
     quiet = LoggingConfig(log_level="ERROR", enable_access_log=False)
     serve.start(proxy_location=ProxyLocation.Disabled, logging_config=quiet)
-    made: Any = serve.deployment(
+    deployment = serve.deployment(
         Replica,
         name="replica",
         num_replicas=share.replicas,
-        ray_actor_options={
-            "num_cpus": share.cpus,
-            "num_gpus": int(share.gpu),
-            "resources": dict(resources),
-        },
+        ray_actor_options={"num_cpus": share.cpus, "num_gpus": int(share.gpu), "resources": resources},
         max_constructor_retry_count=1,
         max_ongoing_requests=MOST_ONGOING,
         max_queued_requests=-1,
-        health_check_period_s=LOOKS_EVERY,
+        health_check_period_s=HEALTH_CHECK_SECONDS,
         graceful_shutdown_wait_loop_s=0.2,
         graceful_shutdown_timeout_s=max(1.0, settings.seconds),
         logging_config=quiet,
     )
-    environment = {name: value for name, value in os.environ.items() if name.startswith(_LIBPQ)}
-    threads = None if share.gpu else share.cpus
+    environment = {name: value for name, value in os.environ.items() if name.startswith(LIBPQ)}
+    bound = deployment.bind(settings, load, None if share.gpu else share.cpus, environment)
     name = f"lrp4rag-{platform.node()}-{settings.port or os.getpid()}"
-    bound = made.bind(settings, load, threads=threads, environment=environment)
     try:
-        yield _run(serve, bound, name)
+        try:
+            handle = serve.run(bound, name=name, route_prefix=None)
+        except RuntimeError as error:
+            causes = [line.strip() for line in str(error).splitlines() if "Error: " in line]
+            why = causes[-1] if causes else first_line(error)
+            raise LRP4RAGError(f"the replicas did not start: {why}") from error
+        yield handle
     finally:
         with suppress(Exception):  # a cluster that has gone has no replicas either
             serve.delete(name)
 
 
-def _run(serve: Any, bound: Any, name: str) -> Any:
-    try:
-        return serve.run(bound, name=name, route_prefix=None)
-    except RuntimeError as error:
-        raise LRP4RAGError(f"the replicas did not start: {_why(str(error)) or first_line(error)}") from error
-
-
-def _why(said: str) -> str:
-    """The last line of a replica's traceback, in what Serve says."""
-    lines = [line.strip() for line in said.splitlines() if "Error: " in line]
-    return lines[-1] if lines else ""
-
-
-def _asking(handle: Any) -> Ask:
+def _calls(handle: Any) -> tuple[Any, Any]:
+    """`Ask` and `Collect` of the gateway, by a handle of the replicas."""
     streaming = handle.options(stream=True)
 
     async def ask(scope: Scope, body: bytes) -> AsyncGenerator[Message | None]:
@@ -213,46 +229,13 @@ def _asking(handle: Any) -> Ask:
         finally:  # where its client has gone, the replica is told
             reply.cancel()
 
-    return ask
-
-
-def _telling(handle: Any) -> Told:
-    async def told() -> Mapping[str, list[Metric]]:
+    async def collect() -> Mapping[str, list[Metric]]:
         try:
-            found = await handle.broadcast("metrics").results_async(
-                timeout_s=METRICS_IN, return_exceptions=True
+            results = await handle.broadcast("metrics").results_async(
+                timeout_s=METRICS_SECONDS, return_exceptions=True
             )
         except TimeoutError:
-            found = []
-        return dict(one for one in found if not isinstance(one, BaseException))
+            results = []
+        return dict(result for result in results if not isinstance(result, BaseException))
 
-    return told
-
-
-def _signing(settings: Settings) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """Signs the head of the chain now and then, and at the end, where there is a key."""
-
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        if settings.audit_key is None:
-            yield
-            return
-        log = await run_in_threadpool(AuditLog.open, settings.audit, key=settings.audit_key)
-        work = asyncio.ensure_future(_sign(log))
-        try:
-            yield
-        finally:
-            work.cancel()
-            await asyncio.wait({work})
-            await run_in_threadpool(log.close)
-
-    return lifespan
-
-
-async def _sign(log: AuditLog) -> None:
-    while True:
-        await asyncio.sleep(SIGNS_EVERY)
-        try:
-            await run_in_threadpool(log.sign)
-        except LRP4RAGError as error:
-            LOG.error("the audit log could not be signed: %s", type(error).__name__)
+    return ask, collect

@@ -18,11 +18,11 @@ from click.testing import CliRunner
 
 from lrp4rag.cli import main
 from lrp4rag.guard.audit import AuditLog
-from lrp4rag.guard.cluster.serving import Share, of_replicas, pinned, require_one_log, serving, share_of
+from lrp4rag.guard.cluster.serving import Share, log_resources, replica_settings, serving, share_of
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.util.errors import InputError
 from tests.guard.cluster import standing_in
-from tests.guard.cluster.local import cluster_of, machine
+from tests.guard.cluster.local import cluster_of
 from tests.guard.service.conftest import PASSAGES, QUESTION, asked, listening
 from tests.guard.service.scripted_upstream import Script, events
 from tests.guard.service.scripted_upstream import serving as scripted
@@ -57,29 +57,25 @@ def test_a_cluster_that_is_too_small_is_told(replicas: int, device: str | None, 
         share_of([{"CPU": 2.0}], replicas, device)
 
 
-def test_a_log_in_a_file_is_refused_on_several_machines() -> None:
-    require_one_log(Settings.load(None), 1)
-    require_one_log(Settings.load(None, audit="postgresql+psycopg://a@b/c"), 5)
-    with pytest.raises(InputError, match="this cluster has 2: give postgresql"):
-        require_one_log(Settings.load(None), 2)
-
-
 def test_replicas_with_a_log_in_a_file_stay_on_its_machine() -> None:
-    nodes = [{"Resources": {"CPU": 2.0, "node:10.0.0.1": 1.0, "node:__internal_head__": 1.0}}]
-    assert pinned(Settings.load(None), nodes) == {"node:10.0.0.1": 0.001}
-    assert pinned(Settings.load(None, audit="postgresql+psycopg://a@b/c"), nodes) == {}
+    machine = {"CPU": 2.0, "node:10.0.0.1": 1.0, "node:__internal_head__": 1.0}
+    assert log_resources(Settings.load(None), [machine]) == {"node:10.0.0.1": 0.001}
+    with pytest.raises(InputError, match="this cluster has 2"):
+        log_resources(Settings.load(None), [machine, machine])
+    shared = Settings.load(None, audit="postgresql+psycopg://a@b/c")
+    assert log_resources(shared, [machine] * 5) == {}
 
 
 def test_what_replicas_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
     given = Settings.load(None, audit="a.db", audit_key="a.key", detector="mine", reader="some/name")
-    found = of_replicas(given, Share(2, 1, gpu=True))
+    found = replica_settings(given, Share(2, 1, gpu=True))
     assert found.audit == f"sqlite:///{tmp_path}/a.db"
-    assert (found.audit_key, found.device) == (None, "cuda")
+    assert (found.audit_key, found.device) == (tmp_path / "a.key", "cuda")
     assert (found.detector, found.reader) == (str(tmp_path / "mine"), "some/name")
     secret = Settings.load(None, audit="postgresql+psycopg://a:hunter2@b/c")
-    assert of_replicas(secret, Share(2, 1, gpu=False)).audit == secret.audit
+    assert replica_settings(secret, Share(2, 1, gpu=False)).audit == secret.audit
 
 
 def test_without_ray_the_command_says_what_to_install(
@@ -228,14 +224,3 @@ def test_replicas_share_the_work_and_one_of_them_may_be_killed(server: str, give
         time.sleep(0.3)
     assert len(replicas(server)) == 2, "another is there"
     assert replicas(server) != before
-
-
-def test_a_cluster_of_several_machines_needs_a_log_that_all_reach(
-    cluster: Any, server: str, given: Settings
-) -> None:
-    node = cluster.add_node(num_cpus=1, **machine())
-    try:
-        with pytest.raises(InputError, match="this cluster has 2"), serving(given, replicas=2):
-            pass
-    finally:
-        cluster.remove_node(node)

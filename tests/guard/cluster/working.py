@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lrp4rag.guard.cluster.extraction import Extracting, configuration_of, extract_files
-from lrp4rag.guard.cluster.groups import Numbered
+from lrp4rag.data import load_examples
+from lrp4rag.guard.cluster.extraction import Plan, extract_on_cluster
 from lrp4rag.guard.cluster.session import joined
-from lrp4rag.guard.cluster.work import Workers
+from lrp4rag.guard.cluster.workers import Rows, Workers
 from lrp4rag.reader import Reader
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.extractor import Extractor, Failures, Group
+from tests.cli.plain_detector import plain_detector
 from tests.training.jobs import PARTS, open_reader
 
 
@@ -42,45 +43,30 @@ class Opening:
             Extractor.run = slowly
         return open_reader(self.folder, self.cache)
 
+    def pair(self) -> tuple[Any, Reader]:
+        """The reader and a detector for it."""
+        reader = self()
+        return plain_detector(reader), reader
+
 
 def extracted(data: str, store: str, opening: Opening, address: str, count: int = 2) -> Extraction:
-    workers = Workers(count)
-
-    def plan(opened: Any) -> Extracting:
-        return Extracting(opening, opened, PARTS, None, 1)
-
-    at_once = Opening(opening.folder, opening.cache, opening.begun)
     with joined(address):
-        return extract_files(
-            [data],
-            store,
-            plan,
-            lambda: configuration_of(at_once, "attnlrp", "error", PARTS, workers),
-            workers,
-        )
-
-
-class Deadly:
-    """A worker that one response kills."""
-
-    def __init__(self, deadly: str) -> None:
-        self._deadly = deadly
-
-    def run(self, group: Group, numbered: Sequence[Numbered]) -> Iterator[dict[str, Any]]:
-        for row, _, example in numbered:
-            if example.id == self._deadly:
-                os._exit(3)
-            yield {"row": row}
+        plan = Plan(opening, "attnlrp", "error", PARTS)
+        return extract_on_cluster(load_examples(data), Path(store), plan, Workers(count))
 
 
 class Failing:
-    """A worker that may not do what it does."""
+    """A worker that raises where a response has this id, or dies."""
 
-    def __init__(self, message: str) -> None:
-        self._message = message
+    def __init__(self, id: str, *, dies: bool = False) -> None:
+        self._id, self._dies = id, dies
 
-    def run(self, group: Group, numbered: Sequence[Numbered]) -> Iterator[dict[str, Any]]:
-        raise PermissionError(self._message)
+    def run(self, group: Group) -> Rows:
+        if any(example.id == self._id for example in group.examples):
+            if self._dies:
+                os._exit(3)
+            raise PermissionError("not for you")
+        return [{} for _ in group.examples]
 
 
 if __name__ == "__main__":  # a run that is to be killed

@@ -1,0 +1,133 @@
+"""Groups of responses over the workers of a cluster, by Ray Data: an actor per device that loads its reader
+once."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from lrp4rag.guard.cluster.session import as_worker_error, worker_errors
+from lrp4rag.training.extractor import Group
+from lrp4rag.util.errors import InputError, LRP4RAGError
+
+GROUPS_PER_TASK = 16
+"""Groups that an actor gets at a time, and does again where it died; fewer where there are few."""
+RESTARTS = 5
+"""How often Ray starts an actor again: a response that kills each worker ends the run."""
+Rows = list[dict[str, Any]]
+
+
+class Worker(Protocol):
+    """Does the work of one group in a process of the cluster; the rows are JSON."""
+
+    def run(self, group: Group) -> Rows: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """How many actors (None: as many as fit, also on machines that an autoscaler adds) and the resources of
+    each: CPUs, which are its threads, a GPU, and the bytes of memory that Ray sets aside for it."""
+
+    count: int | None = None
+    cpus: int = 1
+    gpu: bool = False
+    memory: int | None = None
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """As options of Ray's tasks and actors."""
+        memory = {} if self.memory is None else {"memory": self.memory}
+        return {"num_cpus": self.cpus, "num_gpus": int(self.gpu), **memory}
+
+    @property
+    def room(self) -> int:
+        """How many fit the machines that the cluster has now."""
+        import ray
+
+        needs = {"CPU": self.cpus, "GPU": int(self.gpu), "memory": self.memory or 0}
+        machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+        return sum(
+            min(int(machine.get(name, 0) // need) for name, need in needs.items() if need)
+            for machine in machines
+        )
+
+
+def has_gpu() -> bool:
+    """Whether a machine of the cluster has a GPU."""
+    import ray
+
+    return bool(ray.cluster_resources().get("GPU", 0))  # type: ignore[no-untyped-call]
+
+
+def map_groups(
+    groups: Sequence[Group], create: Callable[[], Worker], workers: Workers
+) -> Iterator[tuple[int, Rows]]:
+    """Yield the number of each group with the rows that a worker made of it, as groups are done.
+
+    A worker that dies, alone or with its machine, is started again and does its task again: no group is lost,
+    and none comes twice. Raises what a worker raises, `LRP4RAGError` where workers die again and again, and
+    `InputError` where no machine has room for one.
+    """
+    import ray.data
+
+    room = workers.room
+    if not room:
+        raise InputError(
+            f"no machine of the cluster has room for a worker, which takes {workers.resources}; see "
+            "--worker-cpus and --max-memory"
+        )
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    count = workers.count or room
+    tasks = max(min(len(groups), 8 * count), -(-len(groups) // GROUPS_PER_TASK))
+    pool = ray.data.ActorPoolStrategy(
+        min_size=min(count, tasks), max_size=min(count, tasks) if workers.count else None
+    )
+    items = [{"number": number, "group": group} for number, group in enumerate(groups)]
+    with warnings.catch_warnings():
+        # Ray 2.64 drops `max_restarts` and has no other bound of how often a task kills its worker.
+        warnings.filterwarnings("ignore", "`ray_remote_args`")
+        results = ray.data.from_items(items, override_num_blocks=tasks).map_batches(
+            _Actor,
+            fn_constructor_args=(create,),
+            batch_size=None,
+            compute=pool,
+            max_restarts=RESTARTS,
+            **workers.resources,
+        )
+    with worker_errors():
+        for row in results.iter_rows():
+            if row["error"]:
+                kind = InputError if row["code"] == InputError.exit_code else LRP4RAGError
+                raise kind(row["error"])
+            yield row["number"], json.loads(row["rows"])
+
+
+class _Actor:
+    """Holds the worker, which holds the reader. An error is a row: Ray would name its type only."""
+
+    def __init__(self, create: Callable[[], Worker]) -> None:
+        self._create = create
+
+    @cached_property
+    def _worker(self) -> Worker:
+        return self._create()
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
+        numbers = [int(number) for number in batch["number"]]
+        try:
+            rows = [json.dumps(self._worker.run(group)) for group in batch["group"]]
+        except Exception as error:
+            known = as_worker_error(error)
+            return {"number": numbers[:1], "rows": [""], "error": [str(known)], "code": [known.exit_code]}
+        return {
+            "number": numbers,
+            "rows": rows,
+            "error": [""] * len(rows),
+            "code": [0] * len(rows),
+        }
