@@ -24,12 +24,11 @@ from lrp4rag.classifiers.analysis import (
     pull_tokens,
 )
 from lrp4rag.classifiers.card import Card
-from lrp4rag.classifiers.casing import in_plain_case
 from lrp4rag.classifiers.contradiction import computed_values
 from lrp4rag.classifiers.detector import FittedDetector
-from lrp4rag.classifiers.premise import premise_of
 from lrp4rag.classifiers.prevalence import check_prevalence, require_enough
 from lrp4rag.classifiers.verdict import Assessment, Evidence, Judgement, Verdict, with_premise
+from lrp4rag.classifiers.wording import Premise, in_plain_case, premise_of
 from lrp4rag.example import Example, Span
 from lrp4rag.features.context import context_of
 from lrp4rag.features.parts import PROMPT
@@ -50,6 +49,7 @@ from lrp4rag.report.words import reasons_of, verdict_words
 from lrp4rag.streaming import JudgedPiece, ReadingAlong
 from lrp4rag.util.errors import InputError, LRP4RAGWarning
 from lrp4rag.util.hashes import json_hash
+from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.types import require_kind, require_whole
 
 Prevalence = float | Literal["estimate"]
@@ -113,27 +113,34 @@ class Prompt:
         """Raises `InputError` for what the reader cannot read."""
         self.detector, self.example, self.truncation = detector, example, truncation
         self._reader = detector.reader
-        self._supposing: tuple[str, Encoded] | None = None
 
     @cached_property
     def _whole(self) -> Encoded:
         return self._reader.whole_prompt(self.example, truncation=self.truncation)
 
+    @cached_property
+    def _premise(self) -> tuple[Premise, Encoded] | None:
+        """What only the question supposes, and the prompt without it."""
+        premise = premise_of(self.example)
+        if premise is None:
+            return None
+        return premise, self._reader.whole_prompt(premise.example, truncation=self.truncation)
+
     def encode(self, response: str) -> Encoded:
         """With a response, truncated to the reader's window."""
         return self._reader.with_response(self._whole, response, truncation=self.truncation)
 
-    def supposing(self, response: str) -> tuple[Encoded, tuple[int, ...]] | None:
+    def supposing(self, encoded: Encoded) -> tuple[Encoded, tuple[int, ...]] | None:
         """Where sentences of a response repeat what only the question supposes: the response after the
         question as the passages would have it, and these sentences' numbers."""
-        premise = premise_of(self.example.with_response(response))
-        if premise is None:
+        if self._premise is None:
             return None
-        if self._supposing is None or self._supposing[0] != premise.example.question:
-            whole = self._reader.whole_prompt(premise.example, truncation=self.truncation)
-            self._supposing = premise.example.question, whole
-        encoded = self._reader.with_response(self._supposing[1], response, truncation=self.truncation)
-        return encoded, premise.sentences
+        premise, whole = self._premise
+        sentences = premise.repeated_in(encoded.response, sentences_in(encoded.response))
+        if not sentences:
+            return None
+        other = self._reader.with_response(whole, encoded.response, truncation=self.truncation)
+        return other, sentences
 
     def read(self) -> None:
         """Read it now; else it is read with the first response. Raises `InputError` for one that leaves no
@@ -476,7 +483,7 @@ class Detector:
         """What the model says of a response; of sentences that repeat what only the question supposes, what
         it says after the question as the passages would have it, where that is worse."""
         assessment = model.assess(record)
-        supposing = prompt.supposing(record.encoded.response) if self.plain else None
+        supposing = prompt.supposing(record.encoded) if self.plain else None
         if supposing is None:
             return assessment
         encoded, sentences = supposing

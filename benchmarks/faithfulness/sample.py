@@ -12,8 +12,8 @@ from torch import Tensor
 
 from benchmarks.faithfulness.cases import MAX_PROMPT, Case
 from lrp4rag.reader import Encoded, Reader
-from lrp4rag.reader.caching import cache_option, given_cache
 from lrp4rag.reader.encoding import tokens_in
+from lrp4rag.reader.placement import cache_option, given_cache
 from lrp4rag.util.errors import InputError
 
 Mask = NDArray[np.bool_]

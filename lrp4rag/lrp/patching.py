@@ -29,9 +29,8 @@ from lrp4rag.lrp.forwards import (
     norm_forward,
 )
 from lrp4rag.lrp.stack import Stack
-from lrp4rag.reader.caching import given_cache
 from lrp4rag.reader.lock import require_plain
-from lrp4rag.reader.placement import forward_name
+from lrp4rag.reader.placement import forward_name, given_cache
 from lrp4rag.util.errors import LRP4RAGError
 
 _ABSENT = object()

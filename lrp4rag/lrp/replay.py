@@ -19,8 +19,7 @@ from lrp4rag.lrp.memory import Budget, Sizes
 from lrp4rag.lrp.readout import Explained, Readout, Target
 from lrp4rag.lrp.rules import NormRule, accumulate
 from lrp4rag.lrp.stack import LayerInput, LayerTape, Observer, Stack, raise_not_finite
-from lrp4rag.reader.caching import cache_option
-from lrp4rag.reader.placement import input_device
+from lrp4rag.reader.placement import cache_option, input_device
 from lrp4rag.util.errors import LRP4RAGError
 
 

@@ -98,11 +98,19 @@ def encode(
 ) -> Encoded:
     """Encode prompt and response (which may be absent) separately, as generation does.
 
-    Control tokens are recognised only where the chat template wrote them: their text inside the
-    prompt or the response stays text. Raises `InputError` where the tokens exceed `window`, and for a
-    truncation that there is not.
+    Raises `InputError` where the tokens exceed `window`, and for an unknown truncation.
     """
     require_truncation(truncation)
+    prompt = encode_prompt(example, tokenizer, chat_template=chat_template)
+    return fit(prompt.with_response(example.response or "", tokenizer), window, truncation)
+
+
+def encode_prompt(example: Example, tokenizer: Any, *, chat_template: bool = True) -> Encoded:
+    """Encode the prompt whole, without the response.
+
+    Control tokens are recognised only where the chat template wrote them: their text inside the prompt, or a
+    response, stays text.
+    """
     before, after = ("", "")
     shift, content = 0, example.prompt
     if chat_template:
@@ -114,15 +122,13 @@ def encode(
     for span in example.spans:
         segment = 1 if span.kind == "question" else FIRST_PASSAGE + span.index
         spans[segment] = (span.start + shift, min(span.end + shift, prompt_end))
-    response = example.response or ""
-    response_ids, response_offsets = _encode_text(tokenizer, response)
-    encoded = Encoded(
+    return Encoded(
         prompt_ids=tuple(ids),
-        response_ids=tuple(response_ids),
+        response_ids=(),
         text=before + content + after,
-        response=response,
+        response="",
         prompt_offsets=tuple(offsets),
-        response_offsets=tuple(response_offsets),
+        response_offsets=(),
         segments=_segments(offsets, spans),
         spans=tuple(spans),
         prompt_start=len(before),
@@ -132,7 +138,6 @@ def encode(
             *(f"passage {k + 1}" for k in range(len(example.passages))),
         ),
     )
-    return fit(encoded, window, truncation)
 
 
 def require_truncation(given: object) -> None:

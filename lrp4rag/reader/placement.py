@@ -1,4 +1,5 @@
-"""Where a reader's layers are: on one device, on several, or away between calls (accelerate's hooks).
+"""How a reader is called: where its layers are, on one device, on several, or away between calls
+(accelerate's hooks), and by which name it takes its key/value cache.
 
 A layer that is away has its weights in main memory or on disk, and none of its own: a hook around its
 `forward` loads them for one call. What reads weights without a call reads them with `weight_of`.
@@ -6,7 +7,8 @@ A layer that is away has its weights in main memory or on disk, and none of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -105,3 +107,18 @@ def room_for_weights(max_memory: int | None) -> dict[int | str, int]:
     if not room and max_memory is not None:
         free = min(free, max(0, max_memory - psutil.Process().memory_info().rss))
     return room | {"cpu": int(WEIGHTS * free)}
+
+
+CACHE, FORMER_CACHE = "cache", "past_key_values"
+"""The name of a key/value cache from transformers 5.24 on, and before."""
+
+
+def cache_option(takes: Callable[..., Any], cache: Any) -> dict[str, Any]:
+    """The cache as the keyword argument of `takes`, a model's `forward`; its `generate` takes it by the same
+    name."""
+    return {CACHE if CACHE in inspect.signature(takes).parameters else FORMER_CACHE: cache}
+
+
+def given_cache(options: Mapping[str, Any]) -> Any:
+    """The cache among keyword arguments, or in a model's output; None where there is none."""
+    return options.get(CACHE, options.get(FORMER_CACHE))

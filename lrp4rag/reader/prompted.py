@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from lrp4rag.reader.caching import cache_option, given_cache
 from lrp4rag.reader.lock import locked
-from lrp4rag.reader.placement import input_device, weight_of
+from lrp4rag.reader.placement import cache_option, given_cache, input_device, weight_of
 from lrp4rag.reader.reader import Reader
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import hash_of

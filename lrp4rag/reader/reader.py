@@ -15,8 +15,8 @@ from lrp4rag.example import Example
 from lrp4rag.reader.encoding import (
     Encoded,
     Truncation,
-    encode,
     encode_message,
+    encode_prompt,
     fit,
     require_truncation,
 )
@@ -98,8 +98,7 @@ class Reader:
         """The example's prompt without a response, as it is before any truncation: see `with_response`."""
         if self.window is not None and truncation == "error":
             self._refuse_hopeless(example, self.window)
-        prompt = replace(example, response=None, labels=None)
-        return encode(prompt, self.tokenizer, chat_template=self.identity.chat_template)
+        return encode_prompt(example, self.tokenizer, chat_template=self.identity.chat_template)
 
     def with_response(self, prompt: Encoded, response: str, *, truncation: Truncation = "error") -> Encoded:
         """A whole prompt with a response, truncated as `encode` does; raises `InputError` where they exceed

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import DynamicCache
 
-from lrp4rag.reader.caching import cache_option
 from lrp4rag.reader.encoding import FIRST_PASSAGE, Encoded
 from lrp4rag.reader.lock import lock_of, locked, require_plain
-from lrp4rag.reader.placement import input_device
+from lrp4rag.reader.placement import cache_option, input_device
 from lrp4rag.reader.reader import Reader
 from lrp4rag.util.errors import InputError, RelevanceError
 

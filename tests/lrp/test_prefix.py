@@ -7,7 +7,7 @@ from transformers import DynamicCache
 
 from lrp4rag.lrp import cache, prefix, relevance_mode
 from lrp4rag.lrp.cache import fork, new_cache
-from lrp4rag.reader.caching import cache_option
+from lrp4rag.reader.placement import cache_option
 from tests.lrp.checks import assert_close, composites, model_of, random_weights, some_families
 from tests.tiny import Tokens, random_tokens
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from lrp4rag.features.replay import PlainReplay
 from lrp4rag.judge import analyse
 from lrp4rag.reader import Reader, load_reader, placement
 from lrp4rag.reader import reader as readers
-from lrp4rag.reader.placement import AUTO, is_away, room_for_weights
+from lrp4rag.reader.placement import AUTO, cache_option, given_cache, is_away, room_for_weights
 from lrp4rag.reader.prompted import Prompted
 from lrp4rag.util.errors import InputError
 from tests.cli.plain_detector import plain_detector
@@ -121,3 +122,22 @@ def test_the_command_reads_with_layers_on_disk(plain_folder: Path, little: None,
         assert result.exit_code == 0, result.output
         by_device[device] = json.loads(result.stdout)["sentences"][0]["by_passage"]
     assert by_device[AUTO] == pytest.approx(by_device["cpu"], rel=1e-4)
+
+
+# The key/value cache goes by the name that a release of transformers has for it.
+
+
+def new(ids: object, cache: Any = None, **more: object) -> None: ...
+
+
+def former(ids: object, past_key_values: Any = None, **more: object) -> None: ...
+
+
+@pytest.mark.parametrize(("takes", "name"), [(new, "cache"), (former, "past_key_values")])
+def test_the_cache_goes_by_the_name_in_the_signature(takes: Any, name: str) -> None:
+    assert cache_option(takes, "held") == {name: "held"}
+    assert given_cache({name: "held", "use_cache": True}) == "held"
+
+
+def test_there_may_be_no_cache() -> None:
+    assert given_cache({"use_cache": False}) is None

@@ -1,16 +1,19 @@
 """What only the question supposes supports nothing: a sentence that repeats it is read after the question as
-the passages would have it."""
+the passages would have it. Responses in capitals are read in plain case."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from lrp4rag import Detector, Example
-from lrp4rag.classifiers.premise import premise_of
 from lrp4rag.classifiers.verdict import Assessment, Claims, Contradiction, TokenMarks, with_premise
+from lrp4rag.classifiers.wording import in_plain_case, premise_of
 from lrp4rag.features.replay import PlainReplay
 from lrp4rag.reader import Reader
+from lrp4rag.util.sentences import sentences_in
 from tests.classifiers.samples import relevance_of
 from tests.cli.plain_detector import plain_detector
 
@@ -20,6 +23,12 @@ QUESTION = "Items may be returned within 30 days, right?"
 
 def example_of(response: str, question: str = QUESTION, passages: tuple[str, ...] = PASSAGES) -> Example:
     return Example(question, passages, response)
+
+
+def repeated_in(example: Example) -> tuple[int, ...]:
+    """The sentences of its response that repeat what its question supposes."""
+    premise = premise_of(example)
+    return () if premise is None else premise.repeated_in(example.response, sentences_in(example.response))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +43,7 @@ def example_of(response: str, question: str = QUESTION, passages: tuple[str, ...
 def test_sentences_that_repeat_what_is_supposed(response: str, sentences: tuple[int, ...]) -> None:
     found = premise_of(example_of(response))
     assert found is not None
-    assert found.sentences == sentences
+    assert repeated_in(example_of(response)) == sentences
     assert found.example.question == "Items may be returned within 14 days, right?"
 
 
@@ -51,7 +60,7 @@ def test_sentences_that_repeat_what_is_supposed(response: str, sentences: tuple[
     ],
 )
 def test_what_does_not_repeat_it_is_read_as_it_is(response: str) -> None:
-    assert premise_of(example_of(response)) is None
+    assert repeated_in(example_of(response)) == ()
 
 
 @pytest.mark.parametrize(
@@ -72,8 +81,10 @@ def test_what_the_passages_have_or_do_not_contradict_is_not_supposed(
 def test_a_name_is_repeated_only_where_it_is_affirmed() -> None:
     passages = ("The old lighthouse was designed by Robert Hale.",)
     question = "The old lighthouse was designed by Anna Berg, right?"
-    assert premise_of(example_of("It was designed by Anna Berg.", question, passages)) is None
-    found = premise_of(example_of("Yes, it was designed by Anna Berg.", question, passages))
+    assert repeated_in(example_of("It was designed by Anna Berg.", question, passages)) == ()
+    affirmed = example_of("Yes, it was designed by Anna Berg.", question, passages)
+    assert repeated_in(affirmed) == (0,)
+    found = premise_of(affirmed)
     assert found is not None
     assert found.example.question == "The old lighthouse was designed by Robert Hale, right?"
 
@@ -163,3 +174,92 @@ def test_a_verdict_is_the_more_suspect_of_the_two(tiny_reader: Reader) -> None:
     expected = [max(first[0], second[0]), first[1]]
     assert [one.probability for one in verdict.sentences] == pytest.approx(expected, abs=1e-5)
     assert verdict.probability == pytest.approx(max(expected), abs=1e-5)
+
+
+# Capitals.
+
+MARLOW = ("The Marlow lighthouse is 31 metres tall.", "Dogs may board the ferry to Sandholm.")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("THE MARLOW LIGHTHOUSE IS 31 METRES TALL.", "The Marlow lighthouse is 31 metres tall."),
+        ("The Marlow Lighthouse Is 31 Metres Tall.", "The Marlow lighthouse is 31 metres tall."),
+        ("MARLOW LIGHTHOUSE", "Marlow lighthouse"),
+        ("IT IS 45 METRES TALL!", "It is 45 metres tall!"),
+        ("\U0001f44d DOGS MAY BOARD THE FERRY", "\U0001f44d Dogs may board the ferry"),
+        ("- DOGS MAY BOARD\n- the ferry is tall", "- Dogs may board\n- the ferry is tall"),
+        (
+            "It is tall. DOGS MAY BOARD THE FERRY. It is so.",
+            "It is tall. Dogs may board the ferry. It is so.",
+        ),
+    ],
+)
+def test_words_are_written_as_in_the_passages(text: str, expected: str) -> None:
+    assert in_plain_case(text, MARLOW) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \n",
+        "The Marlow lighthouse is 31 metres tall.",
+        "Dogs may NOT board the ferry.",  # one word is stressed
+        "NASA",
+        "Robert Hale Lives In Sandholm",  # of its words, one is a small one
+        "31 - 45 %",
+        "\u771f\u7684\u5417?",
+    ],
+)
+def test_other_texts_stay_as_they_are(text: str) -> None:
+    assert in_plain_case(text, MARLOW) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["STRASSE \u00df IS TALL AND \u0130T IS \u0130ZM\u0130R", "\ufb01N IS THE TALL FERRY"]
+)
+def test_a_text_keeps_its_length_and_its_letters(text: str) -> None:
+    """Places in it are those of the text that was read."""
+    found = in_plain_case(text, MARLOW)
+    assert len(found) == len(text)
+    for one, other in zip(found, text, strict=True):
+        assert one.lower() == other.lower()
+
+
+def test_what_was_read_is_read_again_as_it_is() -> None:
+    for text in ("THE MARLOW LIGHTHOUSE IS 31 METRES TALL. DOGS MAY BOARD.", "It Is 45 Metres Tall"):
+        once = in_plain_case(text, MARLOW)
+        assert in_plain_case(once, MARLOW) == once
+
+
+def test_a_verdict_is_that_of_plain_case_with_the_words_as_they_were_written(tiny_reader: Reader) -> None:
+    detector = Detector(plain_detector(tiny_reader), tiny_reader)
+    plain = "The Marlow lighthouse is 45 metres tall. Dogs may not board the ferry."
+    example = Example("How tall is the lighthouse?", MARLOW, plain)
+    expected, found = detector.judge_many([example, replace(example, response=plain.upper())])
+    assert found.probability == expected.probability
+    assert [one.status for one in found.sentences] == [one.status for one in expected.sentences]
+    assert any(one.suspect for one in found.sentences)
+    for mine, other in ((found.sentences, expected.sentences), (found.spans, expected.spans)):
+        assert [one.text for one in mine] == [one.text.upper() for one in other]
+        assert [(one.start, one.end) for one in mine] == [(one.start, one.end) for one in other]
+    np.testing.assert_array_equal(found.marks.probabilities, expected.marks.probabilities)
+    for mine, other in zip(found.contradictions, expected.contradictions, strict=True):
+        assert plain.upper()[mine.start : mine.end] == mine.text == other.text.upper()
+        assert mine.instead == other.instead  # the passage is in plain case
+
+
+def test_a_stream_is_read_as_the_whole_is(tiny_reader: Reader) -> None:
+    text = "THE MARLOW LIGHTHOUSE IS 45 METRES TALL. DOGS MAY NOT BOARD THE FERRY."
+    with Detector(plain_detector(tiny_reader), tiny_reader, prompt_bytes=2**24) as detector:
+        reading = detector.reading("How tall is the lighthouse?", MARLOW)
+        pieces = [*reading.feed(text), *reading.end()]
+        whole = detector.judge("How tall is the lighthouse?", MARLOW, text)
+    assert "".join(one.text for one in pieces) == text
+    judged = [one for one in pieces if one.sentence is not None]
+    assert [one.sentence.text for one in judged] == [one.text for one in whole.sentences]
+    for one, other in zip(judged, whole.sentences, strict=True):
+        assert one.probability == pytest.approx(other.probability, abs=1e-4)
+        assert one.status == other.status

@@ -1,0 +1,161 @@
+"""Other words for what is read: a response in capitals in plain case, and a question without its premise.
+
+A reader finds likely what it has just read, in a question too: "Items may be returned within 30 days, right?"
+supports "30 days" as a passage would. So a sentence that repeats what only the question supposes is also read
+after the question as the passages would have it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from lrp4rag.claims.find import find_values
+from lrp4rag.claims.index import Index, rivals
+from lrp4rag.claims.value import Value, agree
+from lrp4rag.claims.words import content_words, stop_words
+from lrp4rag.example import Example
+from lrp4rag.util.sentences import sentences_in
+
+_WORD = re.compile(r"[^\W\d_]+")
+ACRONYM = 4
+"""Letters of a word in capitals that no text has, and that is left as it is."""
+FEWEST = 2
+"""Words of a sentence, behind its first, by which it is known."""
+MOST = 0.6
+"""The share of them that is not as texts write them."""
+
+KINDS = ("quantity", "date", "time", "name")
+_YES = re.compile(
+    r"\W*(?:yes|yeah|correct|right|indeed|exactly|that is (?:right|correct)|that's (?:right|correct))\b", re.I
+)
+_DENIED = re.compile(
+    r"(?:\A\W*no\b.*|(?:\b(?:no|not|never|nor|without)|n['\u2019]t)(?:\s+\w+){0,3}\s+)\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Before a value: it is not said, but denied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Supposed:
+    """A value of the question, and what the most similar place of the passages has instead."""
+
+    value: Value
+    instead: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Premise:
+    """What only the question of a prompt supposes; `example` has the question as the passages would have
+    it."""
+
+    example: Example
+    supposed: tuple[Supposed, ...]
+
+    def repeated_in(self, response: str, sentences: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        """The numbers of the sentences of a response that repeat it."""
+        return tuple(
+            number
+            for number, (start, end) in enumerate(sentences)
+            if _repeats(response[start:end], self.supposed)
+        )
+
+
+def premise_of(example: Example) -> Premise | None:
+    """None where the question supposes nothing that the passages have otherwise."""
+    asked = any(span.kind == "question" for span in example.spans)
+    supposed = _supposed(example.question, example.passages) if asked else ()
+    return Premise(_as_passages_say(example, supposed), supposed) if supposed else None
+
+
+def _supposed(question: str, passages: Sequence[str]) -> tuple[Supposed, ...]:
+    values = [one for one in find_values(question) if one.kind in KINDS]
+    if not values:
+        return ()
+    index, supposed = Index(passages), list[Supposed]()
+    for value in values:
+        around = question[: value.start] + question[value.end :]
+        occurrences = index.occurrences(value, index.similarities(content_words(around)))
+        others = [one for one in rivals(value, occurrences) if one.similarity > 0]
+        if others and not any(agree(value, one.value) for one in occurrences):
+            supposed.append(Supposed(value, others[0].value))
+    return tuple(supposed)
+
+
+def _repeats(sentence: str, supposed: Sequence[Supposed]) -> bool:
+    """Whether it says a supposed value as its own: neither denied, nor beside what the passages have; a name
+    only where it begins with a yes."""
+    values = find_values(sentence)
+    affirmed = _YES.match(sentence) is not None
+    return any(
+        agree(one, each.value) and not any(agree(other, each.instead) for other in values)
+        for one in values
+        if not _DENIED.search(sentence[: one.start])
+        for each in supposed
+        # A name may be another one's short form, or a subject that passages call otherwise.
+        if affirmed or each.value.kind != "name"
+    )
+
+
+def _as_passages_say(example: Example, supposed: Sequence[Supposed]) -> Example:
+    question = example.question
+    for one in sorted(supposed, key=lambda one: -one.value.start):
+        question = question[: one.value.start] + one.instead.text + question[one.value.end :]
+    place = next(span for span in example.spans if span.kind == "question")  # there is one: see `premise_of`
+    by = len(question) - (place.end - place.start)
+    spans = tuple(
+        replace(span, end=span.end + by)
+        if span is place
+        else replace(span, start=span.start + by, end=span.end + by)
+        if span.start >= place.end
+        else span
+        for span in example.spans
+    )
+    prompt = example.prompt[: place.start] + question + example.prompt[place.end :]
+    return replace(example, question=question, prompt=prompt, spans=spans)
+
+
+def in_plain_case(text: str, known: Iterable[str]) -> str:
+    """The text, as long as it is, with each sentence in the case of the `known` texts that has most words in
+    capitals, or with capitals, which these, or English, write in small letters."""
+    forms = dict[str, str]()
+    for one in known:
+        for word in _WORD.findall(one):
+            if word.islower() or word.lower() not in forms:
+                forms[word.lower()] = word
+    parts, after = [], 0
+    for start, end in sentences_in(text):
+        parts += [text[after:start], _recased(text[start:end], forms)]
+        after = end
+    plain = "".join([*parts, text[after:]])
+    # Sentences are told apart by capitals too.
+    return plain if sentences_in(plain) == sentences_in(text) else text
+
+
+def _recased(sentence: str, forms: dict[str, str]) -> str:
+    words, shouted = list(_WORD.finditer(sentence)), sentence.isupper()
+    some = [word[0] for word in (words if shouted else words[1:])]
+    known = [(word, forms.get(word.lower(), word.lower())) for word in some if _is_known(word, forms)]
+    raised = [word for word, form in known if word != form and not word.islower()]
+    if len(known) < (1 if shouted else FEWEST) or len(raised) < MOST * len(known):
+        return sentence
+
+    def lowered(match: re.Match[str]) -> str:
+        plain = match[0].lower()
+        if plain not in forms and match[0].isupper() and len(plain) <= ACRONYM and not _is_stop(plain):
+            return match[0]
+        found = forms.get(plain, plain)
+        if match.start() == words[0].start():
+            found = found[:1].upper() + found[1:]
+        return found if len(found) == len(match[0]) else match[0]
+
+    return _WORD.sub(lowered, sentence)
+
+
+def _is_known(word: str, forms: dict[str, str]) -> bool:
+    return word.lower() in forms or _is_stop(word)
+
+
+def _is_stop(word: str) -> bool:
+    return word.lower() in stop_words() and len(word) > 1
