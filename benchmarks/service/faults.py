@@ -49,7 +49,7 @@ from benchmarks.service.streams import POLICY, WITHHELD, Records, content_of, le
 from benchmarks.service.upstream import MISDEEDS, Upstream, Writer
 from lrp4rag.example import Example
 from lrp4rag.guard.audit import AuditLog
-from lrp4rag.guard.audit.keys import open_public_key
+from lrp4rag.guard.audit.chain import open_public_key
 from lrp4rag.util.errors import LRP4RAGError
 
 FULL, DEAD = "disk full", "dead"

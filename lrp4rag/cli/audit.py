@@ -51,7 +51,7 @@ def verify(
     themselves name.
     """
     from lrp4rag.guard.audit import AuditLog
-    from lrp4rag.guard.audit.keys import open_public_key
+    from lrp4rag.guard.audit.chain import open_public_key
 
     public = None if key is None else open_public_key(key)
     kept = None if checkpoint is None else _checkpoint(checkpoint)
@@ -128,7 +128,7 @@ def checkpoint(database: str, key: Path | None) -> None:
 @together(file_option("--key", required=True, help="File of the key; it is made where there is none."), JSON)
 def key_(key: Path, as_json: bool) -> None:
     """Print the public key, for verifiers to keep."""
-    from lrp4rag.guard.audit.keys import key_hex, open_key, public_pem
+    from lrp4rag.guard.audit.chain import key_hex, open_key, public_pem
 
     public = open_key(key).public_key()
     _print(as_json, public_pem(public).strip(), public_key=public_pem(public), key=key_hex(public))
@@ -140,9 +140,9 @@ def _checkpoint(given: str) -> Checkpoint:
     from lrp4rag.util.files import read_bytes
 
     if given.lstrip().startswith("{"):
-        return Checkpoint.given(given)
+        return Checkpoint.parse(given)
     try:
-        return Checkpoint.given(read_bytes(given, 10_000).decode(errors="replace"))
+        return Checkpoint.parse(read_bytes(given, 10_000).decode(errors="replace"))
     except FileNotFoundError as error:
         raise InputError("there is no such file", path=given, field="checkpoint") from error
 

@@ -1,19 +1,250 @@
-"""Entries and checkpoints added at the head, each within a writer's transaction."""
+"""The chain: entries, texts and signed checkpoints, added within a writer's transaction, and the key."""
 
 from __future__ import annotations
 
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from sqlalchemy import Connection, Row, exists, select
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, exists, or_, select
 
-from lrp4rag.guard.audit.canonical import digest
-from lrp4rag.guard.audit.checkpoint import Checkpoint, sign
-from lrp4rag.guard.audit.entry import NOTHING, Entry, chained, row_of, stamp
-from lrp4rag.guard.audit.keys import key_hex
-from lrp4rag.guard.audit.tables import CHECKPOINTS, ENTRIES, HEAD
+from lrp4rag.guard.audit.database import CHECKPOINTS, ENTRIES, HEAD, TEXTS
+from lrp4rag.guard.audit.entry import (
+    ERASURE,
+    EXPIRY,
+    NOTHING,
+    Entry,
+    canonical,
+    chained,
+    digest,
+    read_canonical,
+    row_of,
+    salted_hash,
+    stamp,
+)
 from lrp4rag.util.errors import InputError, LRP4RAGError
+from lrp4rag.util.files import read_bytes, write_atomically
+from lrp4rag.util.strict_json import parse
+
+LARGEST = 10_000
+"""Bytes of a key file."""
+
+
+def open_key(path: Path) -> Ed25519PrivateKey:
+    """The private key in a file, made with its `.pub` where there is none.
+
+    Raises `InputError` for a file that others can read, that holds no such key, or beside which another
+    key's public half lies.
+    """
+    if not path.exists():
+        _create(path)
+    if mode := path.stat().st_mode & 0o077:
+        raise InputError(
+            f"others may use this key (mode {mode:03o}): chmod 600 it, or make a new one", path=path
+        )
+    try:
+        key = load_pem_private_key(read_bytes(path, LARGEST), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise InputError("this is no private key in PEM without a password", path=path) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InputError("this is no Ed25519 key", path=path)
+    beside = public_path(path)
+    if not beside.exists():
+        write_atomically(beside, public_pem(key.public_key()))
+    elif key_hex(_read_public(beside)) != key_hex(key.public_key()):
+        raise InputError(f"this is the public half of another key than {path.name}", path=beside)
+    return key
+
+
+def open_public_key(path: Path) -> Ed25519PublicKey:
+    """The public key of a file, or of the private key in it. Raises `InputError` for a file with neither."""
+    beside = public_path(path)
+    return _read_public(beside if path.suffix != ".pub" and beside.exists() else path)
+
+
+def public_path(path: Path) -> Path:
+    return path.with_name(path.name + ".pub")
+
+
+def public_pem(key: Ed25519PublicKey) -> str:
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+def key_hex(key: Ed25519PublicKey) -> str:
+    """The key's 32 bytes in hexadecimal, as checkpoints name it."""
+    return key.public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+
+
+def _create(path: Path) -> None:
+    """Two processes may do so at once: the first one's stays, and is never seen half-written."""
+    if not path.parent.is_dir():
+        raise InputError("its folder does not exist", path=path)
+    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    try:
+        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=".lrp4rag-key-")
+    except OSError as error:
+        raise InputError(f"cannot write here: {error.strerror}", path=path) from error
+    try:
+        with open(descriptor, "wb") as stream:  # its mode is 0600
+            stream.write(pem)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.link(partial, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(partial)
+
+
+def _read_public(path: Path) -> Ed25519PublicKey:
+    try:
+        key = load_pem_public_key(read_bytes(path, LARGEST))
+    except FileNotFoundError as error:
+        raise InputError("there is no key here", path=path) from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise InputError("this is no public key in PEM; name the .pub file", path=path) from error
+    if not isinstance(key, Ed25519PublicKey):
+        raise InputError("this is no Ed25519 key", path=path)
+    return key
+
+
+_Count = Annotated[int, Field(ge=1, lt=2**53)]
+_Hash = Annotated[str, Field(pattern=re.compile(r"\A[0-9a-f]{64}\Z"))]
+
+
+class Checkpoint(BaseModel):
+    """A key's word that at a time the entry with this hash was the last. Checkpoints count from 1, and each
+    names the hash of the one before, so that none is missed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    number: _Count
+    previous: _Hash
+    sequence: _Count
+    hash: _Hash
+    time: str
+    key: _Hash
+    signature: str = Field(pattern=re.compile(r"\A[0-9a-f]{128}\Z"))
+
+    @property
+    def text(self) -> str:
+        """It as canonical JSON: what is stored, and what is kept elsewhere."""
+        return canonical(self.model_dump()).decode()
+
+    @property
+    def digest(self) -> str:
+        return digest(self.text.encode())
+
+    @property
+    def signed(self) -> bool:
+        """Whether the signature is one of the key that it names."""
+        content = _signed_bytes(self.model_dump(exclude={"signature"}))
+        try:
+            public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(self.key))
+            public.verify(bytes.fromhex(self.signature), content)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+    @classmethod
+    def stored(cls, text: object) -> Checkpoint:
+        """The checkpoint in a row of its table. Raises `ValueError` for anything else."""
+        return cls.model_validate(read_canonical(text))
+
+    @classmethod
+    def parse(cls, text: str) -> Checkpoint:
+        """One that was kept elsewhere. Raises `InputError` for what is none, or is not signed."""
+        try:
+            checkpoint = cls.model_validate(parse(text))
+        except ValueError as error:
+            raise InputError(
+                "not a checkpoint; give what `lrp4rag audit checkpoint --json` printed", field="checkpoint"
+            ) from error
+        if not checkpoint.signed:
+            raise InputError("its signature is not of the key that it names: changed", field="checkpoint")
+        return checkpoint
+
+
+def sign(
+    key: Ed25519PrivateKey, *, number: int, previous: str, sequence: int, hash: str, time: str
+) -> Checkpoint:
+    content = {"number": number, "previous": previous, "sequence": sequence, "hash": hash, "time": time}
+    content["key"] = key_hex(key.public_key())
+    return Checkpoint.model_validate({**content, "signature": key.sign(_signed_bytes(content)).hex()})
+
+
+def _signed_bytes(content: dict[str, Any]) -> bytes:
+    """Named, so that a signature of the key for something else is none of a checkpoint."""
+    return b"lrp4rag audit checkpoint 1\n" + canonical(content)
+
+
+_THIS, _LATER = ENTRIES.alias(), ENTRIES.alias()
+_ERASED = select(
+    exists().where(
+        _THIS.c.sequence == bindparam("sequence"),
+        _LATER.c.sequence > _THIS.c.sequence,
+        or_(
+            and_(_LATER.c.kind == ERASURE, _LATER.c.subject == _THIS.c.id),
+            and_(_LATER.c.kind == EXPIRY, _LATER.c.subject > _THIS.c.time),
+        ),
+    )
+)
+
+
+def add_texts(connection: Connection, id: str, texts: Mapping[str, dict[str, str]]) -> None:
+    """Store salted texts of an entry, by name."""
+    for name, text in texts.items():
+        connection.execute(TEXTS.insert().values(id=id, name=name, **text))
+
+
+def read_texts(connection: Connection, entry: Entry) -> dict[str, str]:
+    """The texts by name. Raises `LRP4RAGError` for one that does not have its hash in the record."""
+    rows = connection.execute(select(TEXTS).where(TEXTS.c.id == entry.id).order_by(TEXTS.c.name)).all()
+    return {row.name: _checked(row, entry) for row in rows}
+
+
+def read_named(connection: Connection, entries: Iterable[Entry], name: str) -> dict[str, str]:
+    """The text of one name of several entries, by their ids. Raises as `read_texts` does."""
+    known = {entry.id: entry for entry in entries}
+    rows = connection.execute(select(TEXTS).where(TEXTS.c.name == name, TEXTS.c.id.in_(known)))
+    return {row.id: _checked(row, known[row.id]) for row in rows}
+
+
+def _checked(row: Row[Any], entry: Entry) -> str:
+    if salted_hash(row.salt, row.text) != entry.record.get("texts", {}).get(row.name):
+        raise LRP4RAGError("a text of this entry was changed: run lrp4rag audit verify")
+    return str(read_canonical(row.text))
+
+
+def delete_texts(connection: Connection, which: ColumnElement[bool]) -> int:
+    return connection.execute(TEXTS.delete().where(which)).rowcount
+
+
+def named_texts(record: object) -> dict[str, Any]:
+    """The hashes of texts in a record as it is stored; none where it was damaged."""
+    try:
+        return dict(read_canonical(record).get("texts", {}))
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
+def is_erased(connection: Connection, sequence: int) -> bool:
+    """Whether a later entry says that this one's texts were deleted."""
+    return bool(connection.scalar(_ERASED, {"sequence": sequence}))
 
 
 def add_entry(connection: Connection, record: dict[str, Any]) -> Entry:

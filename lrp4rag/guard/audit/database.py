@@ -1,19 +1,237 @@
-"""A database with the log's tables: opened, created where there is none, read and written in transactions."""
+"""The tables of a log in SQLite or PostgreSQL: opened, created, read and written in transactions."""
 
 from __future__ import annotations
 
+import os
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select, text
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Connection,
+    Engine,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    create_engine,
+    event,
+    inspect,
+    make_url,
+    select,
+    text,
+)
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
-from lrp4rag.guard.audit import sqlite
 from lrp4rag.guard.audit.entry import NOTHING
-from lrp4rag.guard.audit.failures import WAITS, failures
-from lrp4rag.guard.audit.tables import APPLICATION, HEAD, METADATA, VERSION
-from lrp4rag.util.errors import InputError
+from lrp4rag.util.errors import InputError, LRP4RAGError, first_line
+from lrp4rag.util.files import require_regular
+
+APPLICATION = "lrp4rag audit log"
+VERSION = 1
+
+_LARGE = BigInteger().with_variant(Integer, "sqlite")  # SQLite's are of 8 bytes
+
+METADATA = MetaData()
+
+HEAD = Table(
+    "audit_head",
+    METADATA,
+    Column("one", Integer, CheckConstraint("one = 1"), primary_key=True, autoincrement=False),
+    Column("application", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("entries", _LARGE, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("checkpoints", _LARGE, nullable=False),
+)
+"""One row, which writers lock: how many entries and checkpoints there are, and the last entry's hash."""
+
+ENTRIES = Table(
+    "audit_entries",
+    METADATA,
+    Column("sequence", _LARGE, primary_key=True, autoincrement=False),
+    Column("id", Text, nullable=False, unique=True),
+    Column("time", Text, nullable=False),
+    Column("kind", Text),
+    Column("subject", Text),
+    Column("previous", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("record", Text, nullable=False),
+    Index("audit_entries_time", "time"),
+    Index("audit_entries_subject", "kind", "subject"),
+)
+
+TEXTS = Table(
+    "audit_texts",
+    METADATA,
+    Column("id", Text, ForeignKey(ENTRIES.c.id), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("salt", Text, nullable=False),
+    Column("text", Text, nullable=False),
+)
+"""What may be erased. `text` is a JSON string: PostgreSQL's texts cannot hold U+0000."""
+
+CHECKPOINTS = Table(
+    "audit_checkpoints",
+    METADATA,
+    Column("number", _LARGE, primary_key=True, autoincrement=False),
+    Column("checkpoint", Text, nullable=False),
+)
+
+
+WAITS = 30.0
+"""Seconds that a writer waits for the others."""
+
+# By the beginnings of SQLite's and PostgreSQL's codes.
+_WORDS = {
+    ("SQLITE_FULL", "53100"): "no room is left on its disk; what was recorded before is safe. Free some",
+    ("SQLITE_READONLY", "25006", "42501"): "it cannot be written to: see to its permissions and its folder's",
+    ("SQLITE_NOTADB",): "this is no audit log: it is no SQLite database",
+    ("SQLITE_CORRUPT",): "the database is damaged: keep a copy, and restore a backup",
+    ("SQLITE_BUSY", "SQLITE_LOCKED", "55P03"): f"another process has kept it locked for {WAITS:.0f} s",
+    ("SQLITE_CANTOPEN",): "it cannot be opened: see to its permissions and its folder's",
+}
+_INPUT = ("SQLITE_READONLY", "25006", "42501", "SQLITE_NOTADB", "SQLITE_CANTOPEN")
+
+
+@contextmanager
+def database_errors(place: str) -> Iterator[None]:
+    """Turn the database's errors into `InputError` and `LRP4RAGError` that name the place."""
+    try:
+        yield
+    except IntegrityError as error:
+        raise LRP4RAGError(
+            f"{place}: its head does not fit what is in it: it was changed. Run lrp4rag audit verify"
+        ) from error
+    except DBAPIError as error:
+        code = _code(error)
+        words = next((words for codes, words in _WORDS.items() if code.startswith(codes)), None)
+        if code.startswith(_INPUT) and words:
+            raise InputError(words, path=place) from error
+        raise LRP4RAGError(f"{place}: {words or first_line(error.orig or error)}") from error
+    except SQLAlchemyError as error:
+        raise LRP4RAGError(f"{place}: {first_line(error)}") from error
+
+
+def _code(error: DBAPIError) -> str:
+    """Such as SQLITE_FULL, or an SQLSTATE; empty where the driver gives none."""
+    original = error.orig
+    code = getattr(original, "sqlite_errorname", None) or getattr(original, "sqlstate", None)
+    return str(code or "")
+
+
+WRITES = "lrp4rag_writes"
+"""The execution option of connections that write."""
+_OWN_URL = "file:"
+
+
+def _sqlite_url(url: URL, *, read_only: bool, create: bool) -> tuple[URL, str]:
+    """The URL to connect to and the file's name for messages; with `create`, the file is made.
+
+    Raises `InputError` for what is no file, or is not there.
+    """
+    name = url.database or ""
+    if name in ("", ":memory:"):
+        raise InputError("an audit log in memory would be lost; name a file")
+    if name.startswith(_OWN_URL):  # SQLite's own URL: whoever writes one decides on all of it
+        return url, name
+    path = Path(name)
+    try:
+        if path.exists():
+            require_regular(path, path.stat().st_mode)
+        elif not create:
+            raise InputError("there is no audit log here", path=path)
+        else:
+            _create(path)
+    except OSError as error:
+        raise InputError(f"cannot open this: {error.strerror}", path=path) from error
+    return (_reading(url, path) if read_only else url), name
+
+
+def _sqlite_file(name: str) -> str:
+    """The file that a name means, also where it is a URL of SQLite's own."""
+    return unquote(urlsplit(name).path) if name.startswith(_OWN_URL) else name
+
+
+def _create(path: Path) -> None:
+    """An empty file that only its owner reads; its name is on disk as well."""
+    if not path.parent.is_dir():
+        raise InputError("its folder does not exist", path=path)
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return  # another process was faster
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _reading(url: URL, path: Path) -> URL:
+    options = {"mode": "ro", "uri": "true"}
+    # SQLite writes beside the file even to read it, unless it is told that nobody changes it.
+    if not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists():
+        options["immutable"] = "1"
+    return url.set(database=f"file:{quote(str(path.resolve()))}", query=options)
+
+
+def _configure_sqlite(engine: Engine, *, read_only: bool) -> None:
+    """Have connections commit to disk, and transactions start as they are meant to."""
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, _: object) -> None:
+        connection.isolation_level = None  # transactions are begun below, and not by the driver
+        # Text that was tampered with may be no UTF-8; that is to be told, not to end the reading.
+        connection.text_factory = _text
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA secure_delete=ON")  # erased texts are overwritten
+        if not read_only:
+            _use_write_ahead_log(connection)
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:
+        writes = connection.get_execution_options().get(WRITES)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "surrogateescape")
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait for others here."""
+    for pause in (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, None):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if pause is None or not str(error.sqlite_errorname).startswith("SQLITE_BUSY"):
+                raise
+            time.sleep(pause)
+
+
+def _empty_write_ahead_log(connection: Connection) -> None:
+    """Move all of it into the file. Raises `LRP4RAGError` where readers stay at it too long."""
+    raw: Any = connection.connection.driver_connection  # in a transaction it cannot be done
+    (busy, *_) = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise LRP4RAGError(
+            "the texts are deleted, but others read the log, so their traces stay in its -wal file until all "
+            "have closed it"
+        )
+
 
 _CREATION = 0x6C7270  # any number that no other program locks by
 
@@ -23,7 +241,7 @@ class Database:
 
     def __init__(self, engine: Engine, place: str, *, read_only: bool) -> None:
         self.engine, self.place, self.read_only = engine, place, read_only
-        self._writer = engine.execution_options(**{sqlite.WRITES: True})
+        self._writer = engine.execution_options(**{WRITES: True})
 
     @property
     def is_sqlite(self) -> bool:
@@ -34,7 +252,7 @@ class Database:
         """SQLite's: nothing else may be written in their place."""
         if not self.is_sqlite:
             return []
-        file = sqlite.file_of(self.place)
+        file = _sqlite_file(self.place)
         return [Path(f"{file}{end}") for end in ("", "-wal", "-shm")]
 
     @contextmanager
@@ -42,7 +260,7 @@ class Database:
         """A transaction of one writer at a time; on disk, or without effect, when it ends."""
         if self.read_only:
             raise InputError("this log was opened to be read only", path=self.place)
-        with failures(self.place), self._writer.begin() as connection:
+        with database_errors(self.place), self._writer.begin() as connection:
             yield connection
 
     @contextmanager
@@ -51,14 +269,14 @@ class Database:
         engine = self.engine
         if not self.is_sqlite:
             engine = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-        with failures(self.place), engine.begin() as connection:
+        with database_errors(self.place), engine.begin() as connection:
             yield connection
 
     def forget_erased(self) -> None:
         """Take what was deleted out of SQLite's write-ahead log too, as far as no reader is at it."""
         if self.is_sqlite:
-            with failures(self.place), self.engine.connect() as connection:
-                sqlite.empty_write_ahead_log(connection)
+            with database_errors(self.place), self.engine.connect() as connection:
+                _empty_write_ahead_log(connection)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -75,11 +293,11 @@ def open_database(url: str | Path, *, read_only: bool = False, create: bool = Tr
         raise InputError("an audit log is kept in SQLite or in PostgreSQL", path=_shown(parsed))
     place = _shown(parsed)
     if parsed.get_backend_name() == "sqlite":
-        parsed, place = sqlite.prepared(parsed, read_only=read_only, create=create)
+        parsed, place = _sqlite_url(parsed, read_only=read_only, create=create)
     database = Database(_engine(parsed, read_only=read_only), place, read_only=read_only)
     try:
         with database.reading() if read_only else database.writing() as connection:
-            require_ours(connection, place, create=create)
+            require_log_tables(connection, place, create=create)
             if not read_only:
                 write_nothing(connection)
     except BaseException:
@@ -124,7 +342,7 @@ def _engine(url: URL, *, read_only: bool) -> Engine:
             f"its driver is not installed: pip install '{error.name}[binary]'", path=_shown(url)
         ) from error
     if lite:
-        sqlite.configure(engine, read_only=read_only)
+        _configure_sqlite(engine, read_only=read_only)
     else:
         _configure_postgres(engine)
     return engine
@@ -137,7 +355,7 @@ def _configure_postgres(engine: Engine) -> None:
         connection.exec_driver_sql(f"SET LOCAL lock_timeout TO '{WAITS:.0f}s'")
 
 
-def require_ours(connection: Connection, place: str, *, create: bool) -> None:
+def require_log_tables(connection: Connection, place: str, *, create: bool) -> None:
     """Raise `InputError` for tables that are no log of this version; with `create`, make those that lack."""
     if create and connection.dialect.name == "postgresql":  # of two that find no tables, one makes them
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION})

@@ -1,17 +1,118 @@
-"""An entry of the chain, and what its hash is of."""
+"""Entries of the chain: canonical JSON (RFC 8785), salted hashes of texts, and what a hash is of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import hmac
+import math
+import re
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
+import rfc8785
 from sqlalchemy import Row
 
-from lrp4rag.guard.audit.canonical import JSON, canonical, digest, read_canonical, require_json
 from lrp4rag.util.errors import InputError, LRP4RAGError
-from lrp4rag.util.text import one_line
+from lrp4rag.util.strict_json import parse
+from lrp4rag.util.text import one_line, surrogate_in
+
+JSON: TypeAlias = bool | int | float | str | Sequence["JSON"] | Mapping[str, "JSON"] | None
+
+DEEPEST = 64
+"""Levels that objects and lists may stand in each other."""
+_SAFE = 2**53
+"""From here on a double, which is what JSON's numbers are, does not hold every integer."""
+
+
+def canonical(value: JSON) -> bytes:
+    """The one spelling of a value. Raises `ValueError` for what JSON cannot hold."""
+    return rfc8785.dumps(value)
+
+
+def digest(content: bytes) -> str:
+    """SHA-256, in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_canonical(text: object) -> Any:
+    """The value in a text of canonical JSON. Raises `ValueError` for anything else: another spelling of the
+    same value, a key that stands twice, bytes, text that is not UTF-8."""
+    if not isinstance(text, str):
+        raise ValueError("not a text")
+    try:
+        value = _as_doubles(parse(text))
+        same = canonical(value) == text.encode()
+    except (RecursionError, OverflowError) as error:
+        raise ValueError("not canonical JSON") from error
+    if not same:
+        raise ValueError("JSON, but not in its canonical spelling")
+    return value
+
+
+def require_json(value: object, field: str, depth: int = 0) -> JSON:
+    """The value as plain JSON. Raises `InputError`, which names the field, for what JSON cannot hold."""
+    if depth > DEEPEST:
+        raise InputError(f"nested deeper than {DEEPEST} levels", field=field)
+    if isinstance(value, str):
+        if surrogate_in(value) is not None:
+            raise InputError("holds half a character (a lone surrogate)", field=field)
+        return value
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        if abs(value) >= _SAFE:
+            raise InputError("an integer of 2^53 or more is not exact in JSON; give it as text", field=field)
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InputError(f"{value} is no number in JSON", field=field)
+        return value
+    if isinstance(value, Mapping):
+        if not all(isinstance(name, str) and surrogate_in(name) is None for name in value):
+            raise InputError("every key must be text", field=field)
+        return {name: require_json(item, f"{field}.{name}", depth + 1) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [require_json(item, f"{field}[{place}]", depth + 1) for place, item in enumerate(value)]
+    raise InputError(f"{type(value).__name__} is not JSON", field=field)
+
+
+def _as_doubles(value: Any) -> Any:
+    """Python reads 1e16, which is spelt with all its digits, as an integer that JSON does not have."""
+    if isinstance(value, int) and abs(value) >= _SAFE:
+        return float(value)
+    if isinstance(value, dict):
+        return {name: _as_doubles(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_as_doubles(item) for item in value]
+    return value
+
+
+_SALT = re.compile(r"[0-9a-f]{32}")
+
+
+def salted(text: str) -> dict[str, str]:
+    """The text as it is stored, with a new `salt` of 16 random bytes: once that is erased, the hash in the
+    record says nothing."""
+    return {"salt": secrets.token_hex(16), "text": canonical(text).decode()}
+
+
+def salted_hash(salt: object, text: object) -> str | None:
+    """HMAC-SHA256 of a stored text, which the record holds; None where salt or text are malformed."""
+    if not isinstance(salt, str) or not _SALT.fullmatch(salt):
+        return None
+    try:
+        value = read_canonical(text)
+    except ValueError:
+        return None
+    return (
+        hmac.new(bytes.fromhex(salt), value.encode(), "sha256").hexdigest()
+        if isinstance(value, str)
+        else None
+    )
+
 
 NOTHING = "0" * 64
 """What the first entry, and the first checkpoint, names as the one before."""

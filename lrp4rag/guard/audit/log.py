@@ -13,33 +13,36 @@ from typing import Any, Self
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from sqlalchemy import Connection, select
 
-from lrp4rag.guard.audit.canonical import JSON
-from lrp4rag.guard.audit.chain import add_checkpoint, add_entry, require_empty, require_key_of_log
-from lrp4rag.guard.audit.checkpoint import Checkpoint
-from lrp4rag.guard.audit.database import Database, open_database, write_nothing
+from lrp4rag.guard.audit.chain import (
+    Checkpoint,
+    add_checkpoint,
+    add_entry,
+    add_texts,
+    delete_texts,
+    is_erased,
+    key_hex,
+    named_texts,
+    open_key,
+    read_named,
+    read_texts,
+    require_empty,
+    require_key_of_log,
+)
+from lrp4rag.guard.audit.database import ENTRIES, TEXTS, Database, open_database, write_nothing
 from lrp4rag.guard.audit.entry import (
     ERASURE,
     EXPIRY,
+    JSON,
     Entry,
     entry_of,
     require_record,
     require_size,
     require_text,
+    salted,
+    salted_hash,
     stamp,
 )
-from lrp4rag.guard.audit.keys import key_hex, open_key
-from lrp4rag.guard.audit.salted import salted
-from lrp4rag.guard.audit.tables import ENTRIES, TEXTS
-from lrp4rag.guard.audit.texts import (
-    add_texts,
-    delete_texts,
-    is_erased,
-    named_texts,
-    read_named,
-    read_texts,
-)
-from lrp4rag.guard.audit.verification import Verification
-from lrp4rag.guard.audit.verify import verify
+from lrp4rag.guard.audit.verification import Verification, verify
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import check_output, written_atomically
 
@@ -106,7 +109,7 @@ class AuditLog:
             require_text(name, text)
         kept = {name: salted(text) for name, text in (texts or {}).items()} if self._texts else {}
         if kept:
-            checked["texts"] = {name: one.hash for name, one in kept.items()}
+            checked["texts"] = {name: salted_hash(**text) for name, text in kept.items()}
         checked = require_size(checked)
         with self._database.writing() as connection:
             entry = self._add(connection, checked)

@@ -1,15 +1,18 @@
-"""What reading a whole log finds."""
+"""Whether a log is as it was written: every entry, every checkpoint, every text that is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby, islice
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select
+from sqlalchemy import Connection, Row, Select, select
 
-from lrp4rag.guard.audit.checkpoint import Checkpoint
-from lrp4rag.guard.audit.entry import NOTHING
+from lrp4rag.guard.audit.chain import Checkpoint, is_erased, named_texts
+from lrp4rag.guard.audit.database import CHECKPOINTS, ENTRIES, HEAD, TEXTS
+from lrp4rag.guard.audit.entry import NOTHING, digest, entry_hash, read_canonical, salted_hash, searched
+from lrp4rag.util.text import one_line
 
 _AT_ONCE = 50
 """Rows that are in memory at once."""
@@ -51,8 +54,8 @@ class Verification:
 
 
 @dataclass
-class Read:
-    """What was read so far."""
+class Progress:
+    """The part of the log that was read so far."""
 
     entries: int = 0
     head: str = NOTHING
@@ -64,3 +67,169 @@ class Read:
 def streamed(connection: Connection, statement: Select[Any]) -> Iterator[Row[Any]]:
     """The rows, a few of them in memory."""
     return iter(connection.execute(statement, execution_options={"yield_per": _AT_ONCE}))
+
+
+_COMPARE = "compare it with an export or a backup"
+
+
+def check_entries(connection: Connection, progress: Progress) -> Iterator[Problem]:
+    """The problems of all entries in order, each with its texts beside it."""
+    joined = (
+        select(*ENTRIES.c, TEXTS.c.name, TEXTS.c.salt, TEXTS.c.text)
+        .outerjoin(TEXTS, TEXTS.c.id == ENTRIES.c.id)
+        .order_by(ENTRIES.c.sequence, TEXTS.c.name)
+    )
+    expected = 1
+    for sequence, group in groupby(streamed(connection, joined), key=lambda row: row.sequence):
+        row = next(group)
+        kept = {one.name: salted_hash(one.salt, one.text) for one in (row, *group) if one.name is not None}
+        named = named_texts(row.record)
+        found = [*_check_entry(row, expected, progress.head)]
+        if kept or named:
+            found += _check_texts(named, kept, erased=is_erased(connection, sequence))
+        yield from (Problem(sequence, what) for what in found)
+        progress.entries, progress.head, expected = progress.entries + 1, str(row.hash), sequence + 1
+
+
+def check_strays(connection: Connection) -> Iterator[Problem]:
+    """The texts of which there is no entry."""
+    strays = (
+        select(TEXTS.c.id, TEXTS.c.name)
+        .outerjoin(ENTRIES, ENTRIES.c.id == TEXTS.c.id)
+        .where(ENTRIES.c.id.is_(None))
+    )
+    for row in streamed(connection, strays):
+        what = f"the text '{_shown(row.name)}' is of '{_shown(row.id)}', which is no entry: restore a backup"
+        yield Problem(None, what)
+
+
+def _check_entry(row: Row[Any], expected: int, previous: str) -> Iterator[str]:
+    if row.sequence != expected:
+        yield f"entries from {expected} on are missing before it, or it was renumbered: restore a backup"
+    if row.previous != previous:
+        yield f"it does not follow the entry before, so one was changed, put in or moved: {_COMPARE}"
+    try:
+        record = read_canonical(row.record)
+        columns = searched(record)
+        fits = row.hash == entry_hash(row.sequence, row.time, row.previous, record)
+    except (ValueError, KeyError, AttributeError):
+        yield f"it was changed, and is no canonical JSON any more: {_COMPARE}"
+        return
+    if not fits:
+        yield f"its content does not have its hash, so one of the two was changed: {_COMPARE}"
+    for name, value in columns.items():
+        if getattr(row, name) != value:
+            yield f"the column '{name}' was changed, its record says otherwise: {_COMPARE}"
+
+
+def _check_texts(named: dict[str, Any], kept: dict[Any, str | None], *, erased: bool) -> Iterator[str]:
+    if erased and kept:
+        yield "its texts were erased, and are there again: erase them"
+    for name in kept.keys() - named.keys():
+        yield f"the text '{_shown(name)}' was put in, its record names none such: delete it"
+    for name, expected in named.items():
+        if name not in kept:
+            if not erased:
+                yield f"the text '{_shown(name)}' is missing, and was not erased: restore a backup"
+        elif kept[name] != expected:
+            yield f"the text '{_shown(name)}' does not have its hash, so it was changed: restore a backup"
+
+
+def _shown(name: object) -> str:
+    return one_line(str(name), 60)
+
+
+def check_checkpoints(connection: Connection, progress: Progress) -> Iterator[Problem]:
+    """The problems of all checkpoints in order. Without a key, theirs is the one of the first."""
+    previous, expected = NOTHING, 1
+    for row in streamed(connection, select(CHECKPOINTS).order_by(CHECKPOINTS.c.number)):
+        for what in _check_checkpoint(connection, row, expected, previous, progress):
+            yield Problem(None, f"checkpoint {row.number}: {what}")
+        previous = digest(str(row.checkpoint).encode("utf-8", "surrogateescape"))
+        progress.checkpoints, expected = progress.checkpoints + 1, row.number + 1
+
+
+def check_outside(connection: Connection, progress: Progress, outside: Checkpoint) -> Iterator[Problem]:
+    """The problems with a checkpoint that was kept elsewhere, after all others were progress."""
+    if not outside.signed or outside.key != (progress.key or outside.key):
+        yield Problem(None, "the checkpoint kept elsewhere is not of the log's key: give this log's")
+        return
+    hash = _hash_at(connection, outside.sequence)
+    if hash is None:
+        what = (
+            f"the log was cut: it ends at entry {progress.entries}, and entry {outside.sequence} was signed"
+        )
+        yield Problem(None, f"{what} by the checkpoint kept elsewhere; restore a backup")
+    elif hash != outside.hash:
+        what = "it is not the one that the checkpoint kept elsewhere signs, so the chain was rewritten"
+        yield Problem(outside.sequence, f"{what}: restore a backup")
+    stored = connection.scalar(select(CHECKPOINTS.c.checkpoint).where(CHECKPOINTS.c.number == outside.number))
+    if stored != outside.text:
+        what = "it is missing, or another than the one kept elsewhere: restore a backup"
+        yield Problem(None, f"checkpoint {outside.number}: {what}")
+
+
+def _check_checkpoint(
+    connection: Connection, row: Row[Any], expected: int, previous: str, progress: Progress
+) -> Iterator[str]:
+    if row.number != expected:
+        yield f"those from {expected} on are missing before it, or it was renumbered: restore a backup"
+    try:
+        found = Checkpoint.stored(row.checkpoint)
+    except ValueError:
+        yield "it was changed, and is no checkpoint any more: restore a backup"
+        return
+    if found.number != row.number:
+        yield "its number was changed: restore a backup"
+    if found.previous != previous:
+        yield "it does not follow the one before, so one was changed, put in or moved: restore a backup"
+    progress.key = progress.key or found.key
+    if found.key != progress.key or not found.signed:
+        yield "it is not signed by the log's key, so it was forged or changed: do not trust what it signs"
+        return
+    progress.last = found
+    hash = _hash_at(connection, found.sequence)
+    if hash != found.hash:
+        state = "missing" if hash is None else "another"
+        yield f"entry {found.sequence}, which it signs, is {state}: the chain was cut or rewritten"
+
+
+def _hash_at(connection: Connection, sequence: int) -> object:
+    return connection.scalar(select(ENTRIES.c.hash).where(ENTRIES.c.sequence == sequence))
+
+
+MOST = 1000
+"""Problems that are told; after them the reading ends."""
+
+
+def verify(connection: Connection, pinned: str | None, outside: Checkpoint | None) -> Verification:
+    """Read a log within one transaction. Memory does not grow with it."""
+    progress = Progress(key=pinned)
+    found = list(islice(_problems(connection, progress, outside), MOST))
+    if len(found) == MOST:
+        found.append(Problem(None, f"the reading ended after {MOST:,} problems: restore a backup"))
+    return Verification(**vars(progress), pinned=pinned is not None, problems=found)
+
+
+def _problems(connection: Connection, progress: Progress, outside: Checkpoint | None) -> Iterator[Problem]:
+    if connection.dialect.name == "sqlite":
+        for (said,) in connection.exec_driver_sql("PRAGMA integrity_check(10)"):
+            if said != "ok":
+                yield Problem(None, f"the file is damaged ({said}): keep a copy, and restore a backup")
+    yield from check_entries(connection, progress)
+    yield from check_strays(connection)
+    yield from check_checkpoints(connection, progress)
+    yield from _check_head(connection, progress)
+    if outside is not None:
+        yield from check_outside(connection, progress, outside)
+
+
+def _check_head(connection: Connection, progress: Progress) -> Iterator[Problem]:
+    columns = (HEAD.c.one, HEAD.c.entries, HEAD.c.hash, HEAD.c.checkpoints)
+    heads = connection.execute(select(*columns).limit(2)).all()
+    if [tuple(head) for head in heads] != [(1, progress.entries, progress.head, progress.checkpoints)]:
+        yield Problem(
+            None,
+            "the head names another last entry or checkpoint than there is, so the newest were cut off or "
+            "put in, or the head was changed: compare with an export or a backup",
+        )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrp4rag.guard.audit.canonical import canonical, read_canonical, require_json
+from lrp4rag.guard.audit.entry import canonical, read_canonical, require_json
 from lrp4rag.util.errors import InputError
 
 SCALARS = (

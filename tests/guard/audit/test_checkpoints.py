@@ -6,10 +6,9 @@ import pytest
 from sqlalchemy import delete, select
 
 from lrp4rag.guard.audit import AuditLog, Checkpoint
-from lrp4rag.guard.audit.chain import add_checkpoint
+from lrp4rag.guard.audit.chain import add_checkpoint, open_key, open_public_key
+from lrp4rag.guard.audit.database import CHECKPOINTS, ENTRIES, HEAD
 from lrp4rag.guard.audit.entry import NOTHING, chained, row_of
-from lrp4rag.guard.audit.keys import open_key, open_public_key
-from lrp4rag.guard.audit.tables import CHECKPOINTS, ENTRIES, HEAD
 from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.guard.audit.conftest import decision
 
@@ -77,7 +76,7 @@ def test_a_cut_with_its_checkpoints_is_found_by_one_kept_elsewhere(filled):
         connection.execute(HEAD.update().values(entries=5, hash=hash))
     drop_checkpoints(filled, 1)
     assert filled.verify().whole  # nothing in the log can tell
-    words = said(filled, checkpoint=Checkpoint.given(kept.text))
+    words = said(filled, checkpoint=Checkpoint.parse(kept.text))
     assert "the log was cut: it ends at entry 5, and entry 10 was signed" in words
     assert "checkpoint 2: it is missing" in words
 
@@ -122,15 +121,15 @@ def test_a_checkpoint_of_another_log_is_told(filled, tmp_path):
 
 def test_what_is_no_checkpoint_is_refused(filled):
     good = filled.checkpoint().model_dump()
-    assert Checkpoint.given(json.dumps(good, indent=2)).model_dump() == good
+    assert Checkpoint.parse(json.dumps(good, indent=2)).model_dump() == good
     for change in ({"sequence": 9}, {"time": "x"}, {"signature": "0" * 128}, {"key": "0" * 64},
                    {"number": True}, {"number": 2**80}, {"hash": good["hash"].upper()}, {"more": 1},
                    {"hash": good["hash"] + "\n"}):  # fmt: skip
         with pytest.raises(InputError):
-            Checkpoint.given(json.dumps({**good, **change}))
+            Checkpoint.parse(json.dumps({**good, **change}))
     for text in ("", "[]", "x", '{"a":1,"a":2}'):
         with pytest.raises(InputError, match="not a checkpoint"):
-            Checkpoint.given(text)
+            Checkpoint.parse(text)
 
 
 def test_nothing_is_signed_without_a_key_or_an_entry(log, tmp_path):

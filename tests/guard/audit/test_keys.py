@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from lrp4rag.guard.audit import AuditLog
-from lrp4rag.guard.audit.keys import key_hex, open_key, open_public_key
+from lrp4rag.guard.audit.chain import key_hex, open_key, open_public_key
 from lrp4rag.util.errors import InputError
 from tests.guard.audit.conftest import decision
 

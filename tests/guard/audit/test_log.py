@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lrp4rag.guard.audit import AuditLog
-from lrp4rag.guard.audit.canonical import canonical
-from lrp4rag.guard.audit.entry import LARGEST
+from lrp4rag.guard.audit.entry import LARGEST, canonical
 from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.guard.audit.conftest import TEXTS, decision
 

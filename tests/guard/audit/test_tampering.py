@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from lrp4rag.guard.audit import AuditLog
-from lrp4rag.guard.audit.database import open_database, require_ours
-from lrp4rag.guard.audit.keys import key_hex, open_key
-from lrp4rag.guard.audit.tables import METADATA
-from lrp4rag.guard.audit.verify import verify
+from lrp4rag.guard.audit.chain import key_hex, open_key
+from lrp4rag.guard.audit.database import METADATA, open_database, require_log_tables
+from lrp4rag.guard.audit.verification import verify
 from lrp4rag.util.errors import InputError
 from tests.guard.audit.conftest import TEXTS, decision
 
@@ -55,7 +54,7 @@ def tampered(tmp_path_factory):
                     raw.execute("PRAGMA ignore_check_constraints=ON")
                     what = tamper(raw, chance)
                     raw.execute("PRAGMA ignore_check_constraints=OFF")
-                    require_ours(connection, "audit.db", create=False)
+                    require_log_tables(connection, "audit.db", create=False)
                     return what, not verify(connection, public, None).whole
                 except InputError:
                     return what, True
