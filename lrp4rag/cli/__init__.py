@@ -54,9 +54,6 @@ SECTIONS = {
             "Answers for people to look at: doubtful ones, and a sample of the others.",
             "serve",
         ),
-        "feedback": LazyCommand(
-            "lrp4rag.cli.feedback", "What reviewers and users said of answers, as labelled examples.", "serve"
-        ),
         "drift": LazyCommand(
             "lrp4rag.cli.drift",
             "Compare two windows of the audit log: scores, decisions, sizes, retrieval.",
@@ -72,12 +69,15 @@ SECTIONS = {
         ),
     },
 }
+FORMER = {"feedback": LazyCommand("lrp4rag.cli.audit", "audit export --labels", "serve")}
+"""Commands that work under an earlier name and are not listed."""
 
 
 @click.group(
     name="lrp4rag",
     cls=CommandGroup,
     sections=SECTIONS,
+    former=FORMER,
     context_settings=CONTEXT,
     epilog="Exit codes: 0 done, 1 failure, 2 bad usage or input, 3 hallucination (if asked) or drift found, "
     "4 worse than a baseline (on request).",

@@ -1,10 +1,10 @@
-"""`lrp4rag audit verify|show|export|erase|checkpoint|key`."""
+"""`lrp4rag audit verify|show|export|erase|checkpoint`."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +14,7 @@ from lrp4rag.util.terminal import say, say_json
 from lrp4rag.util.text import one_line
 
 if TYPE_CHECKING:
-    from lrp4rag.guard.audit import Checkpoint, Entry, Verification
+    from lrp4rag.guard.audit import AuditLog, Checkpoint, Entry, Verification
 
 DATABASE = click.option(
     "--database",
@@ -54,11 +54,11 @@ def verify(
     from lrp4rag.guard.audit.chain import open_public_key
 
     public = None if key is None else open_public_key(key)
-    kept = None if checkpoint is None else _checkpoint(checkpoint)
+    outside = None if checkpoint is None else _checkpoint(checkpoint)
     with AuditLog.open(database, read_only=True) as log:
-        found = log.verify(public, kept)
-    _print_verification(found, as_json=as_json)
-    ctx.exit(0 if found.whole else 1)
+        result = log.verify(public, outside)
+    _print_verification(result, as_json=as_json)
+    ctx.exit(0 if result.whole else 1)
 
 
 @audit.command()
@@ -77,24 +77,29 @@ def show(id: str, database: str, as_json: bool) -> None:
 
 @audit.command()
 @click.argument("file", type=PATH)
-@together(DATABASE, JSON)
-def export(file: Path, database: str, as_json: bool) -> None:
+@DATABASE
+@click.option("--labels", is_flag=True, help="Answers that were reviewed or corrected, as labelled examples.")
+def export(file: Path, database: str, labels: bool) -> None:
     """Write all entries to FILE as JSON Lines, without texts.
 
     Each line is canonical JSON (RFC 8785); its hash is the SHA-256 of the line without it.
+
+    With --labels: the answers that people spoke on, with their labels, for `lrp4rag train` and `lrp4rag
+    evaluate`. A reviewer's word goes before a user's. Answers whose texts were not kept (the server's setting
+    keep_texts), or were erased, are left out.
     """
     from lrp4rag.guard.audit import AuditLog
 
-    check_written(file)
     with AuditLog.open(database, read_only=True) as log:
-        count = log.export(file)
-    _print(as_json, f"{count} entries written to {file}", entries=count, file=str(file))
+        path = check_written(file, log.files)
+        count = _write_labels(log, path) if labels else log.export(path)
+    say(f"{count} {'labelled answers' if labels else 'entries'} written to {file}", err=labels)
 
 
 @audit.command()
 @click.argument("id")
-@together(DATABASE, KEY, JSON)
-def erase(id: str, database: str, key: Path | None, as_json: bool) -> None:
+@together(DATABASE, KEY)
+def erase(id: str, database: str, key: Path | None) -> None:
     """Delete the texts of the entry ID for good.
 
     The entry stays, the chain too, and that it was done is recorded. With --key, that is signed.
@@ -102,36 +107,62 @@ def erase(id: str, database: str, key: Path | None, as_json: bool) -> None:
     from lrp4rag.guard.audit import AuditLog
 
     with AuditLog.open(database, key=key, create=False) as log:
-        count = log.erase(id)
-    _print(as_json, f"{count} texts erased", texts=count)
+        say(f"{log.erase(id)} texts erased")
 
 
 @audit.command()
-@together(
-    DATABASE, KEY, click.option("--json", is_flag=True, expose_value=False, help="It is JSON in any case.")
+@together(DATABASE, KEY)
+@click.option(
+    "--public", is_flag=True, help="Print the public key instead, and make the key where there is none."
 )
-def checkpoint(database: str, key: Path | None) -> None:
+def checkpoint(database: str, key: Path | None, public: bool) -> None:
     """Sign the end of the log, and print that to be kept elsewhere.
 
     It is a line of JSON. Nothing up to there can be changed or cut off afterwards without
     `verify --checkpoint` telling.
     """
     from lrp4rag.guard.audit import AuditLog
+    from lrp4rag.guard.audit.chain import open_key, public_pem
 
     if key is None:
         raise InputError("a checkpoint is signed; name the key's file with --key")
+    if public:
+        say(public_pem(open_key(key).public_key()).strip())
+        return
     with AuditLog.open(database, key=key, create=False) as log:
         say(log.checkpoint().text)
 
 
-@audit.command(name="key")
-@together(file_option("--key", required=True, help="File of the key; it is made where there is none."), JSON)
-def key_(key: Path, as_json: bool) -> None:
-    """Print the public key, for verifiers to keep."""
-    from lrp4rag.guard.audit.chain import key_hex, open_key, public_pem
+@audit.command(name="key", hidden=True)  # its former name
+@KEY
+@click.pass_context
+def _key(ctx: click.Context, key: Path | None) -> None:
+    """Print the public key: checkpoint --public."""
+    ctx.invoke(checkpoint, key=key, public=True, database="")
 
-    public = open_key(key).public_key()
-    _print(as_json, public_pem(public).strip(), public_key=public_pem(public), key=key_hex(public))
+
+@click.group()
+def feedback() -> None:
+    """Former name of `audit export --labels`."""
+
+
+@feedback.command(name="export")
+@click.argument("file", type=PATH)
+@DATABASE
+@click.pass_context
+def _export(ctx: click.Context, file: Path, database: str) -> None:
+    """Write labelled answers: audit export --labels."""
+    ctx.invoke(export, file=file, database=database, labels=True)
+
+
+def _write_labels(log: AuditLog, path: Path) -> int:
+    from lrp4rag.data import json_line
+    from lrp4rag.guard.service.reviews import labelled
+    from lrp4rag.util.files import write_atomically
+
+    lines = [json_line(example) for example in labelled(log)]
+    write_atomically(path, "".join(f"{line}\n" for line in lines))
+    return len(lines)
 
 
 def _checkpoint(given: str) -> Checkpoint:
@@ -147,39 +178,27 @@ def _checkpoint(given: str) -> Checkpoint:
         raise InputError("there is no such file", path=given, field="checkpoint") from error
 
 
-def _print_verification(found: Verification, *, as_json: bool) -> None:
+def _print_verification(result: Verification, *, as_json: bool) -> None:
+    last = result.last
     if as_json:
-        signed = None if found.last is None else found.last.model_dump()
-        problems = [asdict(one) for one in found.problems]
-        say_json(
-            {
-                **asdict(found),
-                "last": signed,
-                "problems": problems,
-                "whole": found.whole,
-                "unsigned": found.unsigned,
-            }
-        )
+        signed = None if last is None else last.model_dump()
+        more = {"last": signed, "whole": result.whole, "unsigned": result.unsigned}
+        say_json({**asdict(result), **more})
         return
-    say(f"entries      {found.entries:,}, the last has hash {one_line(str(found.head))}")
-    if found.last is None:
-        say(f"checkpoints  {found.checkpoints:,}, none signs an entry: the newest may be cut off unseen")
+    say(f"entries      {result.entries:,}, the last has hash {one_line(str(result.head))}")
+    if last is None:
+        say(f"checkpoints  {result.checkpoints:,}, none signs an entry: the newest may be cut off unseen")
     else:
-        last = f"the last signs entry {found.last.sequence:,}, at {found.last.time}"
-        say(f"checkpoints  {found.checkpoints:,}, {last}")
-        say(f"unsigned     {found.unsigned:,} entries after it")
-    if found.key is not None:
+        say(f"checkpoints  {result.checkpoints:,}, the last signs entry {last.sequence:,}, at {last.time}")
+        say(f"unsigned     {result.unsigned:,} entries after it")
+    if result.key is not None:
         say(
-            f"key          {found.key}"
-            + ("" if found.pinned else " (not checked: give --key, or compare it)")
+            f"key          {result.key}{'' if result.pinned else ' (not checked: give --key, or compare it)'}"
         )
-    for problem in found.problems:
+    for problem in result.problems:
         say(f"PROBLEM      {one_line(str(problem), 500)}")
-    say(
-        "whole        nothing was changed"
-        if found.whole
-        else f"CHANGED      problems: {len(found.problems):,}"
-    )
+    changed = f"CHANGED      problems: {len(result.problems):,}"
+    say("whole        nothing was changed" if result.whole else changed)
 
 
 def _print_entry(entry: Entry, texts: dict[str, str], *, as_json: bool) -> None:
@@ -192,10 +211,3 @@ def _print_entry(entry: Entry, texts: dict[str, str], *, as_json: bool) -> None:
     for name, text in texts.items():
         say(f"\n{one_line(name)}:")
         say("  " + text.replace("\n", "\n  "))
-
-
-def _print(as_json: bool, words: str, **values: Any) -> None:
-    if as_json:
-        say_json(values)
-    else:
-        say(words)

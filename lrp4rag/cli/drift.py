@@ -38,12 +38,6 @@ SINCE = click.option(
     type=Number(0, 0.5, min_open=True),
     help="The probability of a false alarm in all comparisons together.",
 )
-@click.option(
-    "--least",
-    default=0.01,
-    type=Number(0, 1),
-    help="The least change that counts: of scores and shares, and of sizes as a part of their mean.",
-)
 @file_option("--html", "html_path", help="Write a self-contained page with figures.")
 @JSON
 @click.pass_context
@@ -53,7 +47,6 @@ def drift(
     since: str,
     baseline: str | None,
     alpha: float,
-    least: float,
     html_path: Path | None,
     as_json: bool,
 ) -> None:
@@ -86,7 +79,7 @@ def drift(
         from lrp4rag.guard.monitoring.drift import compare
         from lrp4rag.guard.monitoring.windows import read_window
 
-        found = compare(read_window(log, early), read_window(log, late), alpha=alpha, least=least)
+        found = compare(read_window(log, early), read_window(log, late), alpha=alpha)
     from lrp4rag.guard.monitoring.shown import record, render
 
     if as_json:

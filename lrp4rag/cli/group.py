@@ -34,7 +34,7 @@ class LazyCommand:
 
 
 class CommandGroup(click.Group):
-    """A program whose help lists `sections` of commands, by name.
+    """A program whose help lists `sections` of commands, by name, and not its `former` names.
 
     It remembers the command as typed, and turns errors into exit codes.
     """
@@ -43,19 +43,21 @@ class CommandGroup(click.Group):
         self,
         *args: Any,
         sections: Mapping[str, Mapping[str, LazyCommand]],
+        former: Mapping[str, LazyCommand] | None = None,
         program: tuple[str, ...] = ("lrp4rag",),
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.sections, self.program = sections, program
         self.lazy = {name: command for section in sections.values() for name, command in section.items()}
+        self.former = former or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command; None where there is none of that name."""
-        if (lazy := self.lazy.get(cmd_name)) is None:
+        if (lazy := {**self.former, **self.lazy}.get(cmd_name)) is None:
             return None
         command: click.Command = getattr(import_module(lazy.module), cmd_name)
         command.short_help = lazy.help
@@ -106,7 +108,7 @@ class CommandGroup(click.Group):
 
     def _missing_extra(self, ctx: click.Context, error: Exception) -> str | None:
         """The extra to install, where the command failed for a library of it."""
-        command = self.lazy.get(ctx.invoked_subcommand or "")
+        command = {**self.former, **self.lazy}.get(ctx.invoked_subcommand or "")
         ours = isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("lrp4rag")
         return command.extra if command and isinstance(error, ImportError) and not ours else None
 

@@ -28,7 +28,6 @@ from lrp4rag.util.terminal import open_console, say, say_json
 @click.option(
     "--sample", default=20, type=click.IntRange(0), metavar="N", help="Answers drawn from all others."
 )
-@click.option("--seed", default=0, help="Which of them are drawn: the same ones for the same number.")
 @file_option("--out", "out_path", help="Write the list here too, for people to fill in: .csv or .jsonl.")
 @JSON
 def review(
@@ -36,7 +35,6 @@ def review(
     since: str,
     limit: int,
     sample: int,
-    seed: int,
     out_path: Path | None,
     as_json: bool,
 ) -> None:
@@ -50,7 +48,7 @@ def review(
     \b
     Examples:
       lrp4rag review --audit lrp4rag-audit.db
-      lrp4rag review --since 7d --sample 50 --seed 48 --out week-48.csv
+      lrp4rag review --since 7d --sample 50 --out week-48.csv
       lrp4rag review --since 2026-11-01..2026-11-08 --json
     """
     from lrp4rag.guard.audit import AuditLog
@@ -65,7 +63,7 @@ def review(
 
         if out_path is not None:
             require_known(out_path)
-        found = review_list(log, when, limit=limit, sample=sample, seed=seed)
+        found = review_list(log, when, limit=limit, sample=sample)
     if as_json:
         say_json(record(found))
     else:

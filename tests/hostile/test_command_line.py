@@ -301,7 +301,7 @@ def test_nothing_that_a_command_is_given_is_written_over(
         "review --out -",
         "feedback export -",
         "audit export -",
-        "audit key --key -",
+        "audit checkpoint --public --key -",
         "experiments entailment --out -",
     ],
 )

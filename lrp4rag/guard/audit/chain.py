@@ -304,7 +304,7 @@ def require_empty(connection: Connection, path: Path) -> None:
     if connection.scalar(select(ENTRIES.c.sequence).limit(1)) is not None:
         raise InputError(
             "there is no key here, and the log has entries already: name the file of its key, or, if it was "
-            f"never signed, make one with `lrp4rag audit key --key {path}`",
+            f"never signed, make one with `lrp4rag audit checkpoint --public --key {path}`",
             path=path,
         )
 

@@ -51,10 +51,10 @@ class ReviewList:
 
 
 def review_list(
-    log: AuditLog, period: Period, *, limit: int = LIMIT, sample: int = SAMPLE, seed: int = 0
+    log: AuditLog, period: Period, *, limit: int = LIMIT, sample: int = SAMPLE
 ) -> ReviewList:
     """At most `limit` answers that were withheld, doubted or contradicted by a user, the gravest first, and
-    `sample` of all others, drawn at random: the same ones for the same seed.
+    `sample` of all others, drawn at random: the same ones for the same period's beginning.
 
     Answers that a reviewer has spoken on are left out. Raises `InputError` for a period without answers.
     """
@@ -85,7 +85,7 @@ def review_list(
         why, words = _reason(one, said.get(one.id), opinions.get(one.id, {}).get("grounded"))
         grouped[why].append((one, words))
     items = tuple(
-        Item(one, why, words, log.texts(one.id)) for one, why, words in _chosen(grouped, limit, sample, seed)
+        Item(one, why, words, log.texts(one.id)) for one, why, words in _chosen(grouped, limit, sample, period.start.isoformat())
     )
     counts = {why: len(grouped[why]) for why in WHYS}
     total = len(answers) + reviewed
@@ -139,14 +139,14 @@ def _doubt_of(one: Observed) -> str:
 
 
 def _chosen(
-    grouped: Mapping[Why, list[tuple[Observed, str]]], limit: int, sample: int, seed: int
+    grouped: Mapping[Why, list[tuple[Observed, str]]], limit: int, sample: int, seed: str
 ) -> Iterator[tuple[Observed, Why, str]]:
     left = limit
     for why in WHYS[:-1]:
         some = sorted(grouped[why], key=lambda pair: (-_likelihood(pair[0]), pair[0].time))[:left]
         left -= len(some)
         yield from ((one, why, words) for one, words in some)
-    key, others = str(seed).encode(), [one for one, _ in grouped["sampled"]]
+    key, others = seed.encode(), [one for one, _ in grouped["sampled"]]
     drawn = sorted(others, key=lambda one: (lot(key, one.id), one.id))[:sample]
     for one in sorted(drawn, key=lambda one: one.time):
         yield one, "sampled", f"drawn at random, {len(drawn)} of {len(others)} that were served without doubt"

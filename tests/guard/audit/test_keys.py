@@ -69,7 +69,7 @@ def test_a_key_is_not_made_for_a_log_with_entries(tmp_path, signed):
     path, slip = tmp_path / "audit.db", tmp_path / "audti.key"
     with AuditLog.open(path, key=tmp_path / "audit.key" if signed else None) as log:
         log.append(decision(1))
-    with pytest.raises(InputError, match=r"audit key --key .*audti\.key"):
+    with pytest.raises(InputError, match=r"--public --key .*audti\.key"):
         AuditLog.open(path, key=slip)
     assert not slip.exists()
     open_key(slip)  # as the message says

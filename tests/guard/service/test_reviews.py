@@ -80,7 +80,7 @@ def test_what_is_said_becomes_labels(start, tmp_path: Path) -> None:
         say("feedback", ids[3], "unclear")
     out = tmp_path / "labels.jsonl"
     found = CliRunner().invoke(
-        main, ["feedback", "export", str(out), "--database", str(tmp_path / "audit.db")]
+        main, ["audit", "export", str(out), "--labels", "--database", str(tmp_path / "audit.db")]
     )
     assert found.exit_code == 0, found.output
     labels = {one.id: [(x.start, x.end) for x in one.labels or ()] for one in load_examples(out)}
