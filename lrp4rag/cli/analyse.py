@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrp4rag.cli.command import advanced, command
+from lrp4rag.cli.command import command
 from lrp4rag.cli.engine import EngineChoice, engine_options
 from lrp4rag.cli.inputs import Source, example_options, work_through
 from lrp4rag.cli.options import (
@@ -24,9 +24,11 @@ from lrp4rag.cli.options import (
     ReaderChoice,
     check_written,
     detector_options,
-    detector_reader_options,
     file_option,
+    gathered,
+    hidden,
     policy_option,
+    reader_options,
 )
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import absolute, absolute_name, check_folder, write_atomically
@@ -41,28 +43,62 @@ if TYPE_CHECKING:
     from lrp4rag.example import Example
     from lrp4rag.guard.cluster.analysis import Plan
     from lrp4rag.guard.policy import Assessment
-    from lrp4rag.judge import ExplainedVerdict
+    from lrp4rag.judge import Detector, ExplainedVerdict
     from lrp4rag.reader import Reader
 
 HALLUCINATION = 3
 
 
+@dataclass(frozen=True)
+class Files:
+    """The files that show one example."""
+
+    html_path: Path | None
+    png_path: Path | None
+    tokens: bool
+
+    @property
+    def paths(self) -> list[Path]:
+        return [path for path in (self.html_path, self.png_path) if path is not None]
+
+    def require_writable(self, source: Source) -> None:
+        """Raise `InputError` for files that cannot be written, or that are read."""
+        if len({path.resolve() for path in self.paths}) < len(self.paths):
+            raise InputError("--html and --png name the same file")
+        for path in self.paths:
+            check_written(path, source.files)
+        if self.tokens and self.html_path is None:
+            raise InputError("--tokens is for the page; add --html FILE")
+
+    def write(self, verdict: ExplainedVerdict, decision: Assessment | None, detector: str | None) -> None:
+        if self.html_path is not None:
+            from lrp4rag.report.html import html_page
+
+            write_atomically(self.html_path, html_page(verdict, detector=detector, decision=decision))
+        if self.png_path is not None:
+            from lrp4rag.report.plots import png
+
+            png(verdict, self.png_path)
+        for path in self.paths:
+            say(f"wrote {path}", err=True)
+
+
 @command()
 @example_options(response="The response. Without one, the reader generates it.")
 @detector_options(", or 'none' for evidence without a verdict")
-@detector_reader_options()
-@MAX_NEW_TOKENS
+@reader_options(shown=("max-memory",))
+@hidden(MAX_NEW_TOKENS)
 @policy_option(", or 'none' for no decision")
 @JSON_LINES
-@file_option("--html", "html_path", help="Write a self-contained heatmap page: what each sentence rests on.")
-@file_option("--png", "png_path", help="Write plots of the relevance.")
-@advanced("--tokens", is_flag=True, help="In the page, also show what each token rests on (slower).")
-@engine_options("With --engine ray: readers")
-@advanced(
-    "--store",
-    type=PLACE,
-    help="With --engine ray: folder that keeps each verdict, so that a run that was killed goes on.",
+@gathered(
+    Files,
+    "files",
+    file_option("--html", "html_path", help="Write a self-contained page: what each sentence rests on."),
+    file_option("--png", "png_path", help="Write plots of the relevance."),
+    hidden(click.option("--tokens", is_flag=True, help="In the page, also what each token rests on.")),
 )
+@engine_options(shown=("engine",))
+@hidden(click.option("--store", type=PLACE, help="With --engine ray: folder that keeps each verdict."))
 @click.option("--fail-on-hallucination", is_flag=True, help="Exit with 3 if a response is flagged.")
 @click.pass_context
 def analyse(
@@ -73,9 +109,7 @@ def analyse(
     max_new_tokens: int,
     policy_path: Path | None,
     as_json: bool,
-    html_path: Path | None,
-    png_path: Path | None,
-    tokens: bool,
+    files: Files,
     engine: EngineChoice,
     store: Path | None,
     fail_on_hallucination: bool,
@@ -92,51 +126,88 @@ def analyse(
       lrp4rag analyse --question "Who wrote it?" --passage @p1.txt --passage "Ann Lee, 1874."
       lrp4rag analyse generations.jsonl --json > verdicts.jsonl
       cat generations.jsonl | lrp4rag analyse - --fail-on-hallucination
-      lrp4rag analyse s3://bucket/answers/ --engine ray --store s3://bucket/verdicts --json
+      lrp4rag analyse s3://bucket/answers/ --engine ray --json
 
     A JSON example has "question", "passages" (a list) and "response"; optionally "id", "prompt" (as the
     generator got it), "template", "labels", "source_id" and "generator".
     """
-    outputs = [path for path in (html_path, png_path) if path is not None]
-    _check_outputs(outputs, source)  # before the expensive part
-    if fail_on_hallucination and choice.detector_name == "none":
+    files.require_writable(source)  # before the expensive part
+    if choice.detector_name == "none" and fail_on_hallucination:
         raise InputError("--fail-on-hallucination needs a detector")
-    if policy_path not in (None, NO_POLICY) and choice.detector_name == "none":
+    if choice.detector_name == "none" and policy_path not in (None, NO_POLICY):
         raise InputError("--policy decides on a verdict, and needs a detector")
-    if tokens and html_path is None:
-        raise InputError("--tokens is for the page; add --html FILE")
     engine.require_possible(reader)
     if engine.ray:
-        if outputs or choice.estimates:
+        if files.paths or choice.estimates:
             raise InputError("--html, --png and --prevalence estimate are for one machine")
         source.require_one()
         plan = _plan(choice, reader, policy_path, max_new_tokens, store)
-        flagged, code = _print_spread(source, plan, engine, reader, as_json)
-        ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
-    if store is not None or engine.workers is not None:
-        raise InputError("--store and --workers are for a cluster; add --engine ray")
-    examples = source.read()
-    from lrp4rag.classifiers.prevalence import FEWEST
+        flagged, code = _on_cluster(source, plan, engine, reader, as_json)
+    else:
+        if store is not None or engine.workers is not None:
+            raise InputError("--store and --workers are for a cluster; add --engine ray")
+        flagged, code = _here(source, choice, reader, policy_path, max_new_tokens, files, as_json)
+    ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
 
-    if choice.estimates and len(examples) < FEWEST:
-        raise InputError(
-            f"--prevalence estimate needs {FEWEST} responses or more, and there are {len(examples)}; give a "
-            "number"
-        )
-    if len(examples) > 1 and outputs:
+
+def _here(
+    source: Source,
+    choice: DetectorChoice,
+    reader: ReaderChoice,
+    policy_path: Path | None,
+    max_new_tokens: int,
+    files: Files,
+    as_json: bool,
+) -> tuple[bool, int]:
+    """Judge the examples here and print them. Returns whether one is flagged, and the exit code."""
+    from lrp4rag.classifiers.prevalence import require_enough
+
+    examples = source.read()
+    if choice.estimates:
+        require_enough(len(examples))
+    if len(examples) > 1 and files.paths:
         raise InputError(f"--html and --png show one example and there are {len(examples)}; add --id")
 
     from lrp4rag.guard.policy import assess, load_policy
-    from lrp4rag.judge import Detector
     from lrp4rag.util.progress import track
 
     policy = None if policy_path == NO_POLICY else load_policy(policy_path)
-
     started = time.perf_counter()
+    detector = _open(choice, reader)
+    verdicts = detector.judge_each(
+        examples,
+        prevalence="estimate" if choice.estimates and detector.model is not None else None,
+        rows=bool(files.paths),
+        tokens=files.tokens,
+        max_new_tokens=max_new_tokens,
+        follow=track,
+        seconds={"load": time.perf_counter() - started},
+    )
+
+    def following() -> tuple[ExplainedVerdict, Assessment | None]:
+        verdict = next(verdicts)
+        if isinstance(verdict, Exception):
+            raise verdict
+        if policy is None or detector.model is None:
+            return verdict, None
+        return verdict, assess(policy, verdict.example, verdict)
+
+    with closing(verdicts):
+        if len(examples) > 1:
+            return _print_many(examples, following, as_json)
+        verdict, decision = following()
+        _print_one(verdict, decision, as_json)
+        files.write(verdict, decision, detector.name)
+        return bool(verdict.hallucinated), 0
+
+
+def _open(choice: DetectorChoice, reader: ReaderChoice) -> Detector:
+    from lrp4rag.judge import Detector
+
     model = choice.open()
     if choice.estimates and model is not None:
         _ = model.assumed_prevalence  # what has none is refused before the expensive part
-    detector = Detector(
+    return Detector(
         model,
         reader.open(model),
         name=f"{choice.detector_name} ({model.card.classifier})" if model else None,
@@ -144,60 +215,6 @@ def analyse(
         truncation=reader.truncate,
         max_memory=reader.max_memory,
     )
-    load = time.perf_counter() - started
-    verdicts = detector.judge_each(
-        examples,
-        prevalence="estimate" if choice.estimates and model is not None else None,
-        rows=bool(outputs),
-        tokens=tokens,
-        max_new_tokens=max_new_tokens,
-        follow=track,
-        seconds={"load": load},
-    )
-
-    def following() -> tuple[ExplainedVerdict, Assessment | None]:
-        verdict = next(verdicts)
-        if isinstance(verdict, Exception):
-            raise verdict
-        if policy is None or model is None:
-            return verdict, None
-        return verdict, assess(policy, verdict.example, verdict)
-
-    with closing(verdicts):
-        if len(examples) == 1:
-            verdict, decision = following()
-            _print_one(verdict, decision, as_json)
-            _write_files(verdict, decision, detector.name, html_path, png_path)
-            flagged, code = bool(verdict.hallucinated), 0
-        else:
-            flagged, code = _print_many(examples, following, as_json)
-    ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
-
-
-def _check_outputs(outputs: Sequence[Path], source: Source) -> None:
-    if len({path.resolve() for path in outputs}) < len(outputs):
-        raise InputError("--html and --png name the same file")
-    for path in outputs:
-        check_written(path, source.files)
-
-
-def _write_files(
-    verdict: ExplainedVerdict,
-    decision: Assessment | None,
-    name: str | None,
-    html_path: Path | None,
-    png_path: Path | None,
-) -> None:
-    if html_path is not None:
-        from lrp4rag.report.html import html_page
-
-        write_atomically(html_path, html_page(verdict, detector=name, decision=decision))
-        say(f"wrote {html_path}", err=True)
-    if png_path is not None:
-        from lrp4rag.report.plots import png
-
-        png(verdict, png_path)
-        say(f"wrote {png_path}", err=True)
 
 
 def _print_one(verdict: ExplainedVerdict, decision: Assessment | None, as_json: bool) -> None:
@@ -271,7 +288,7 @@ def _plan(
     _ = choice.open()
     named = replace(choice, detector_name=absolute_name(choice.detector_name))  # workers run in other folders
     return Plan(
-        partial(_open, named, reader.for_workers()),
+        partial(_open_in_worker, named, reader.for_workers()),
         None if policy_path == NO_POLICY else load_policy(policy_path),
         reader.composite,
         reader.truncate,
@@ -281,16 +298,15 @@ def _plan(
     )
 
 
-def _open(choice: DetectorChoice, reader: ReaderChoice) -> tuple[FittedDetector | None, Reader]:
+def _open_in_worker(choice: DetectorChoice, reader: ReaderChoice) -> tuple[FittedDetector | None, Reader]:
     detector = choice.open()
     return detector, reader.framed_as(detector).open_in_worker(0)
 
 
-def _print_spread(
+def _on_cluster(
     source: Source, plan: Plan, engine: EngineChoice, reader: ReaderChoice, as_json: bool
 ) -> tuple[bool, int]:
-    """All examples of DATA, in their order, analysed on a cluster. Returns whether one is flagged, and the
-    exit code."""
+    """Judge the examples on a cluster and print them. Returns whether one is flagged, and the exit code."""
     from lrp4rag.guard.cluster.analysis import analyse_on_cluster
 
     printer, code = _Printer(as_json), 0

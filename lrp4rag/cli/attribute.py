@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from lrp4rag.cli.command import advanced, command
+from lrp4rag.cli.command import command
 from lrp4rag.cli.inputs import Source, example_options, work_through
-from lrp4rag.cli.options import JSON_LINES, ReaderChoice, check_written, file_option, reader_options
+from lrp4rag.cli.options import JSON_LINES, ReaderChoice, check_written, file_option, hidden, reader_options
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.terminal import open_console, say, say_json
 
@@ -42,18 +42,11 @@ TARGETS = ("response", "largest", "mean", "response-mean", "response-largest", "
     default="response",
     help="The logit that is explained: of the response's token, the largest, the mean, or a contrast.",
 )
-@advanced(
-    "--rather-than",
-    metavar="TOKEN",
-    help="Explain why the response has its tokens rather than this one (its text must be one token).",
+@hidden(
+    click.option("--rather-than", metavar="TOKEN", help="Explain the response's tokens against this one."),
+    click.option("--layer", default=0, type=click.IntRange(0), help="At the input of this decoder layer."),
 )
-@advanced(
-    "--layer",
-    default=0,
-    type=click.IntRange(0),
-    help="Relevance of the residual stream at the input of this decoder layer; 0 is the embeddings.",
-)
-@reader_options()
+@reader_options(shown=("composite",))
 @JSON_LINES
 @file_option("--png", "png_path", help="Write a heatmap of one example.")
 @click.pass_context
@@ -79,7 +72,7 @@ def attribute(
       lrp4rag attribute examples/hallucinated.json
       lrp4rag attribute examples/hallucinated.json --granularity word --png words.png
       lrp4rag attribute examples/grounded.json --target response-mean --composite cp_lrp --json
-      lrp4rag attribute examples/grounded.json --layer 20 --response-granularity token
+      lrp4rag attribute examples/grounded.json --response-granularity token
     """
     if png_path is not None:  # before the expensive part
         check_written(png_path, source.files)

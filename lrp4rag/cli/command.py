@@ -36,7 +36,7 @@ class Command(click.Command):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        options = [one for one in self.params if isinstance(one, click.Option)]
+        options = [one for one in self.params if isinstance(one, click.Option) and not one.hidden]
         advanced = [one for one in options if isinstance(one, Advanced)]
         self.hidden_options = advanced if len(options) > MOST else []
         if self.hidden_options:

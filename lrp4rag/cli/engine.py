@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lrp4rag.cli.command import advanced
-from lrp4rag.cli.options import Decorator, ReaderChoice, gathered
+from lrp4rag.cli.options import Decorator, ReaderChoice, gathered, hidden
 from lrp4rag.util.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,40 +66,37 @@ class EngineChoice:
             raise InputError("--device auto spreads one reader over the devices of one machine: one worker")
 
 
-def engine_options(
-    workers: str = "Processes that share the extraction and --max-memory; without --device they take "
-    "GPUs in turn. With --engine ray: readers",
-    *,
-    main: bool = False,
-) -> Decorator:
-    """The engine's options, as an `EngineChoice` named `engine`; `--help` shows those of a `main` one."""
-    option = click.option if main else advanced
-    return gathered(
-        EngineChoice,
-        "engine",
-        option(
-            "--workers",
-            type=click.IntRange(1),
-            help=f"{workers} on any machine, with --max-memory each.  [default: 1; with ray as many as "
-            "there are GPUs, or CPUs]",
-        ),
-        option(
-            "--engine",
-            type=click.Choice(["local", "ray"]),
-            default="local",
-            help="Where: on this machine, or on a Ray cluster (docs/cluster.md).",
-        ),
-        advanced(
-            "--address",
-            metavar="ADDRESS",
-            help="Ray cluster to join, such as auto or ray-head:6379.  [default: RAY_ADDRESS, or one "
-            "of this machine]",
-        ),
-        advanced(
-            "--worker-cpus",
-            default=1,
-            type=click.IntRange(1),
-            metavar="N",
-            help="CPUs, and threads, of each worker of a cluster.",
-        ),
-    )
+_OPTIONS = {
+    "workers": advanced(
+        "--workers",
+        type=click.IntRange(1),
+        help="Processes that share the extraction and --max-memory; without --device they take GPUs in turn. "
+        "With --engine ray: readers on any machine, with --max-memory each.  [default: 1; with ray as many "
+        "as there are GPUs, or CPUs]",
+    ),
+    "engine": advanced(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        help="Where: on this machine, or on a Ray cluster (docs/cluster.md).",
+    ),
+    "address": advanced(
+        "--address",
+        metavar="ADDRESS",
+        help="Ray cluster to join, such as auto or ray-head:6379.  [default: RAY_ADDRESS, or one of this "
+        "machine]",
+    ),
+    "worker-cpus": advanced(
+        "--worker-cpus",
+        default=1,
+        type=click.IntRange(1),
+        metavar="N",
+        help="CPUs, and threads, of each worker of a cluster.",
+    ),
+}
+
+
+def engine_options(shown: Collection[str] = ("workers", "engine")) -> Decorator:
+    """The engine's options, as an `EngineChoice` named `engine`; help shows `shown`."""
+    options = (option if name in shown else hidden(option) for name, option in _OPTIONS.items())
+    return gathered(EngineChoice, "engine", *options)

@@ -22,8 +22,8 @@ from lrp4rag.cli.options import (
     ReaderChoice,
     check_written,
     detector_options,
-    detector_reader_options,
     file_option,
+    reader_options,
 )
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import write_atomically
@@ -68,7 +68,7 @@ MAX_DROP = 0.05
 @click.option("--allow-seen", is_flag=True, help="Evaluate also on sources of the training data.")
 @BOOTSTRAP
 @engine_options()
-@detector_reader_options()
+@reader_options(shown=("dtype", "max-memory"))
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON what --out writes.")
 @click.pass_context
 def evaluate(

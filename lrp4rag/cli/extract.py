@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 )
 @GENERATOR
 @LIMIT
-@engine_options(main=True)
+@engine_options()
 @reader_options()
 def extract(
     data: str,

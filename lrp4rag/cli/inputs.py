@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrp4rag.cli.command import advanced
-from lrp4rag.cli.options import PATH, Decorator, gathered, repeatable
+from lrp4rag.cli.options import PATH, Decorator, gathered, hidden, repeatable
 from lrp4rag.util.errors import InputError, LRP4RAGError
 from lrp4rag.util.terminal import tell
 from lrp4rag.util.text import one_line
@@ -74,7 +73,7 @@ class Source:
 def example_options(response: str | None = None, *, more: bool = True) -> Decorator:
     """DATA or the parts of an example, as a `Source` named `source`; `response` is that option's help, and
     without `more` neither an id of DATA is chosen nor a template read."""
-    options = [
+    options: list[Decorator] = [
         click.argument("data", required=False, metavar="[DATA]"),
         click.option("--question", help="The question, instead of DATA."),
         repeatable(
@@ -88,14 +87,8 @@ def example_options(response: str | None = None, *, more: bool = True) -> Decora
         options.append(click.option("--response", help=response))
     if more:
         options.insert(1, click.option("--id", "id_", help="Use only the example of DATA with this id."))
-        options.append(
-            advanced(
-                "--template",
-                metavar="FILE",
-                type=PATH,
-                help="A text file with {context} and {question}, which becomes the prompt.",
-            )
-        )
+        template = click.option("--template", type=PATH, help="A text file with {context} and {question}.")
+        options.append(hidden(template))
     return gathered(Source, "source", *options)
 
 

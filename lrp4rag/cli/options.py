@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import partial, wraps
 from pathlib import Path
@@ -55,6 +55,19 @@ class Prevalence(click.ParamType):  # type: ignore[type-arg]
         return str(value)
 
 
+class OperatingPoint(click.ParamType):  # type: ignore[type-arg]
+    """A name, or a number between 0 and 1."""
+
+    name = "NAME|RATE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | float:
+        try:
+            float(value)
+        except ValueError:
+            return str(value)
+        return Number(0, 1, min_open=True, max_open=True).convert(value, param, ctx)
+
+
 class MemorySize(click.ParamType):  # type: ignore[type-arg]
     """Bytes, from a text such as 4GB or 500MiB.
 
@@ -78,6 +91,19 @@ def together(*options: Decorator) -> Decorator:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
             function = option(function)
+        return function
+
+    return decorate
+
+
+def hidden(*options: Decorator) -> Decorator:
+    """Options that work and that no help shows: a former spelling, or what hardly anybody needs."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        declared = len(getattr(function, "__click_params__", ()))
+        function = together(*options)(function)
+        for option in vars(function)["__click_params__"][declared:]:
+            option.hidden = True
         return function
 
     return decorate
@@ -253,53 +279,50 @@ class ReaderChoice:
 COMPOSITE = advanced(
     "--composite",
     type=click.Choice(COMPOSITES),
-    help="LRP rules: attnlrp, cp_lrp (conserves) or paper (Gradient x Input).  [default: attnlrp]",
+    help="LRP rules: attnlrp, cp_lrp (conserves) or paper (Gradient x Input).  [default: the detector's, or "
+    "attnlrp]",
 )
+DTYPE = advanced(
+    "--dtype",
+    type=click.Choice(DTYPES),
+    default="float32",
+    help="Precision; 'auto' takes bfloat16 where the device is faster in it.",
+)
+_READER = {
+    "dtype": DTYPE,
+    "chat-template": advanced(
+        "--chat-template/--no-chat-template",
+        default=None,
+        help="Wrap the prompt in the model's chat template, or not.  [default: as the detector, or wrapped]",
+    ),
+    "composite": COMPOSITE,
+    "truncate": advanced(
+        "--truncate",
+        type=click.Choice(["error", "passages"]),
+        default="error",
+        help="Refuse a prompt longer than the model's window, or drop the ends of its passages.",
+    ),
+    "max-memory": advanced(
+        "--max-memory",
+        type=MemorySize(),
+        metavar="SIZE",
+        help="Memory that the process (or GPU) may use, such as 4GB; passes are made to fit.",
+    ),
+}
 
 
-def reader_options(
-    what: str = "The model that replays the response",
-    *,
-    framing: str = "chat template",
-    composite: str = "attnlrp",
-) -> Decorator:
-    """The options of a reader, as a `ReaderChoice` named `reader`."""
-    return gathered(
-        ReaderChoice,
-        "reader",
-        *model_options(what),
-        advanced(
-            "--chat-template/--no-chat-template",
-            default=None,
-            help=f"Wrap the prompt in the model's chat template, or not.  [default: {framing}]",
-        ),
-        advanced(
-            "--composite",
-            type=click.Choice(COMPOSITES),
-            help="LRP rules: attnlrp, cp_lrp (conserves) or paper (Gradient x Input).  "
-            f"[default: {composite}]",
-        ),
-        advanced(
-            "--truncate",
-            type=click.Choice(["error", "passages"]),
-            default="error",
-            help="Refuse a prompt longer than the model's window, or drop the ends of its passages.",
-        ),
-        advanced(
-            "--max-memory",
-            type=MemorySize(),
-            metavar="SIZE",
-            help="Memory that the process (or GPU) may use, such as 4GB; passes are made to fit.",
-        ),
-    )
-
-
-detector_reader_options = partial(reader_options, framing="as the detector", composite="as the detector")
-"""Of commands with a detector."""
+def reader_options(shown: Collection[str] = ("dtype", "composite", "max-memory")) -> Decorator:
+    """The options of a reader, as a `ReaderChoice` named `reader`; help shows `shown` and the model's."""
+    more = (option if name in shown else hidden(option) for name, option in _READER.items())
+    return gathered(ReaderChoice, "reader", *_model("The model that replays the response"), *more)
 
 
 def model_options(what: str = "The model") -> list[Decorator]:
     """The options of a model by itself, of a `ReaderChoice`."""
+    return [*_model(what), hidden(DTYPE)]
+
+
+def _model(what: str) -> list[Decorator]:
     return [
         click.option(
             "--reader",
@@ -313,12 +336,6 @@ def model_options(what: str = "The model") -> list[Decorator]:
             help="cpu, cuda, cuda:K, or auto: layers on all GPUs, in memory and on disk.  "
             "[default: cuda where there is one]",
         ),
-        advanced(
-            "--dtype",
-            type=click.Choice(DTYPES),
-            default="float32",
-            help="Precision; 'auto' takes bfloat16 where the device is faster in it.",
-        ),
     ]
 
 
@@ -327,7 +344,7 @@ class DetectorChoice:
     """Which detector decides, and from which probability on."""
 
     detector_name: str
-    operating_point: str | None
+    operating_point: str | float | None
     false_positive_rate: float | None
     prevalence: str | None = None
 
@@ -373,16 +390,16 @@ def detector_options(others: str = "") -> Decorator:
         ),
         advanced(
             "--operating-point",
-            metavar="NAME",
-            help="Use this threshold of the detector's card: one-in-ten, balanced, high-precision or "
-            "high-recall (token detectors only).  [default: that of its card]",
+            type=OperatingPoint(),
+            help="Threshold: one-in-ten, balanced, high-precision or high-recall, or the part of faithful "
+            "responses that may be flagged, such as 0.05 (token detectors only).  [default: the card's]",
         ),
-        advanced(
-            "--false-positive-rate",
-            type=Number(0, 1, min_open=True, max_open=True),
-            metavar="RATE",
-            help="Set the threshold so that at most this fraction of faithful responses is flagged "
-            "(estimated on the training data; token detectors only).",
+        hidden(
+            click.option(
+                "--false-positive-rate",
+                type=Number(0, 1, min_open=True, max_open=True),
+                help="The rate as --operating-point has it.",
+            )
         ),
         advanced(
             "--prevalence",

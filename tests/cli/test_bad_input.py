@@ -47,7 +47,7 @@ def test_bad_rows(run, tmp_path, content, messages):
     [
         ("analyse nowhere.jsonl", "nowhere.jsonl: no such file"),
         ("generate nowhere.jsonl", "no such file"),
-        ("analyse {tmp}", "it has no source_info.jsonl"),
+        ("analyse {tmp}/empty", "it has no source_info.jsonl"),
         ("analyse", "give DATA, or --question"),
         ("generate", "give DATA, or --question"),
         ("analyse --question Q", "give DATA, or --question"),
@@ -88,6 +88,7 @@ def test_bad_rows(run, tmp_path, content, messages):
     ],
 )
 def test_bad_usage(run, reader_folder, example_file, tmp_path, words, message):
+    (tmp_path / "empty").mkdir()
     (tmp_path / "blank.txt").write_text(" \n")
     (tmp_path / "latin1.txt").write_bytes(b"caf\xe9")
     many = write_jsonl(examples(2), tmp_path / "many.jsonl")
