@@ -29,4 +29,4 @@ def judged(store: str | Path, sources: int | None = None) -> Iterator[tuple[Exam
         detector = fit_detector(rows.select(split.train), tokens.take(split.train), blocks, point=FEW_ALARMS)
         kept = rows.select(split.test)
         for example, record in zip(kept.examples, kept.readings(), strict=True):
-            yield example, detector.predict(record, reasons=False)
+            yield example, detector.predict(record)

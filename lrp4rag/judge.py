@@ -30,7 +30,6 @@ from lrp4rag.classifiers.prevalence import check_prevalence, require_enough
 from lrp4rag.classifiers.verdict import Assessment, Evidence, Judgement, Verdict, with_premise
 from lrp4rag.classifiers.wording import Premise, in_plain_case, premise_of
 from lrp4rag.example import Example, Span
-from lrp4rag.features.context import context_of
 from lrp4rag.features.parts import PROMPT
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import PlainReplay, RelevanceReplay, Replay
@@ -465,6 +464,7 @@ class Detector:
             "passages_only": "passages" in record.signals and not shades,
             "detector": self,
             "prevalence": None if model is None else model.prevalence,
+            "context": record.prompt,
             **shades,
         }
         return _Examined(judgement, gathered, details)
@@ -493,12 +493,12 @@ class Detector:
     def _gather(
         self, judgement: Judgement, record: Record, gathered: Evidence, seconds: dict[str, float]
     ) -> Evidence:
-        context = context_of(record.encoded)
+        context = record.context
         texts = [judgement.response[start:end] for start, end in judgement.spans]
         gathered = replace(
             gathered,
             nearest=[nearest(context.index, context.passages, text) for text in texts],
-            computed=computed_values(record.encoded, judgement.response),
+            computed=computed_values(record, judgement.response),
         )
         if not judgement.decides or record.relevance is not None or not can_pull(self.reader.model):
             return gathered
@@ -537,8 +537,9 @@ class Detector:
         seconds = dict(verdict.seconds)
         with self.reader.lock, self, self._turn():
             judgement, shades = self._rows(verdict.judgement, seconds, tokens=tokens, follow=None)
-        names = ("example", "encoded", "reader", "generated", "composite", "target", "detector", "prevalence")
-        details = {name: getattr(verdict, name) for name in names} | {"seconds": seconds} | shades
+        kept = ("example", "encoded", "reader", "generated", "composite", "target", "context")
+        details = {name: getattr(verdict, name) for name in (*kept, "detector", "prevalence")}
+        details |= {"seconds": seconds} | shades
         return _Examined(judgement, verdict.evidence, details).verdict()
 
     def prompt(self, example: Example) -> Prompt:

@@ -11,13 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from lrp4rag.claims.nearest import Nearest, nearest
+from lrp4rag.claims.nearest import Nearest
 from lrp4rag.claims.stating import ends_line, followed_in, stating
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.domain import Unlike, each_once
 from lrp4rag.classifiers.verdict import Sentence, Status, SuspectSpan, Verdict
 from lrp4rag.example import Example
-from lrp4rag.features.context import context_of
 from lrp4rag.util.errors import InputError, RelevanceError
 from lrp4rag.util.sentences import Piece, SentenceStream
 
@@ -163,10 +162,9 @@ class ReadingAlong:
         sentence = _worst(parts)  # other languages may have other borders
         if said == "an aside" and sentence.status == "supported":
             sentence = replace(sentence, status="states nothing")
-        context = context_of(verdict.encoded)
         return replace(
             unjudged,
-            sentence=replace(sentence, nearest=nearest(context.index, context.passages, piece.text)),
+            sentence=replace(sentence, nearest=verdict.nearest_to(piece.text)),
             so_far=verdict.probability,
             spans=tuple(one for one in verdict.spans if one.start < piece.end and one.end > piece.start),
             unlike=verdict.unlike,

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from lrp4rag.claims.nearest import Nearest, nearest
 from lrp4rag.classifiers.verdict import Contradiction, Evidence, Judgement, Verdict
 from lrp4rag.example import Example
+from lrp4rag.features.context import Context, context_of
 from lrp4rag.features.contrast import first_difference
 from lrp4rag.lrp.attribute import span_weights
 from lrp4rag.lrp.flow import Flow
@@ -32,7 +34,8 @@ class Analysis(Verdict):
     (sentences, n) is R* averaged over each sentence's tokens, and `token_rows` (t, n) is R* itself, where
     they were asked for; in logits. `seconds` says where time went, `generated` that the reader wrote the
     response. With `passages_only`, of a detector that reads no more, relevance is that of the passages and
-    not of the whole prompt. `judgement` and `evidence` are what the verdict was built of.
+    not of the whole prompt. `judgement` and `evidence` are what the verdict was built of; `context` is
+    what the response was compared with, where that was read.
     """
 
     example: Example
@@ -48,6 +51,12 @@ class Analysis(Verdict):
     composite: str
     target: str
     passages_only: bool = False
+    context: Context | None = None
+
+    def nearest_to(self, statement: str) -> Nearest | None:
+        """The sentence of the passages that has most of the statement's words."""
+        context = self.context or context_of(self.encoded)
+        return nearest(context.index, context.passages, statement)
 
     @property
     def verdict(self) -> Verdict:

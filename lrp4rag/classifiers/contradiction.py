@@ -1,11 +1,10 @@
-"""Which values of a response a passage has otherwise, and where."""
+"""What the sentences of a response state, and which of their values a passage has otherwise."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +13,13 @@ from lrp4rag.claims import Value, comparable
 from lrp4rag.claims.arithmetic import Computed, computed, may_be_total
 from lrp4rag.claims.index import Occurrence
 from lrp4rag.claims.polarity import opposed, opposites
+from lrp4rag.claims.stating import Stating, stating_of
 from lrp4rag.claims.words import content_words
 from lrp4rag.classifiers.verdict import Contradiction
-from lrp4rag.features.context import Context, context_of
-from lrp4rag.features.contrast import Claim, Scored, claims, contrasts
+from lrp4rag.features.context import Context
+from lrp4rag.features.contrast import Claim, Scored, claims
 from lrp4rag.features.record import Record
-from lrp4rag.reader.encoding import Encoded
+from lrp4rag.util.sentences import sentences_in
 
 ALIKE = 0.5
 """Similarity of its surroundings from which another value contradicts one that no passage supports,
@@ -46,8 +46,8 @@ class Compared:
 def contradictions(record: Record) -> list[Compared]:
     """In the order of the response: values for which the reader prefers what a passage has in their place, or
     which no passage has while a place that says nearly the same has another."""
-    context = context_of(record.encoded)
-    found = (_contradiction(claim, scored, context, record) for claim, scored in contrasts(record))
+    context = record.context
+    found = (_contradiction(one.claim, one.scored, context, record) for one in record.contrasts)
     return [one for one in found if one is not None]
 
 
@@ -66,6 +66,28 @@ def compared(some: Sequence[Compared], sentences: Sequence[tuple[int, int]]) -> 
                 any(not one.support for one in inside),
             )
     return rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statements:
+    """Of the S sentences of a response: what each states, the columns `decision.COMPARED` (S, 4) of its
+    values, and the response's contradicted values themselves."""
+
+    stating: tuple[Stating, ...]
+    compared: NDArray[np.float64]
+    contradictions: tuple[Contradiction, ...]
+
+    @classmethod
+    def of(cls, record: Record) -> Statements:
+        """Without contradictions where values were not scored."""
+        text = record.encoded.response
+        sentences = sentences_in(text)
+        known = contradictions(record) if record.has_contrasts else []
+        return cls(
+            tuple(stating_of(text, sentences)),
+            compared(known, sentences),
+            tuple(one.contradiction for one in known),
+        )
 
 
 def _contradiction(
@@ -130,26 +152,18 @@ def computed_of(claim: Claim, context: Context, sentence: str) -> Computed | Non
         sentence,
         context.passages,
         context.index,
-        _similarities(context, sentence),
+        context.index.similarities(content_words(sentence)),
     )
 
 
-def computed_values(encoded: Encoded, response: str) -> tuple[Computed, ...]:
+def computed_values(record: Record, response: str) -> tuple[Computed, ...]:
     """The values of a response that no passage has and that follow from those of one; their texts are those
     of `response`, as it was written."""
-    context = context_of(encoded)
-    computed_claims = (
-        computed_of(claim, context, encoded.response[slice(*claim.sentence)]) for claim in claims(encoded)
-    )
-    return tuple(
-        replace(one, text=response[one.start : one.end]) for one in computed_claims if one is not None
-    )
-
-
-@lru_cache(maxsize=8)
-def _similarities(context: Context, sentence: str) -> list[float]:
-    """Kept for the other values of the sentence."""
-    return context.index.similarities(content_words(sentence))
+    context, read = record.context, record.encoded.response
+    known = [one.claim for one in record.contrasts] if record.has_contrasts else None
+    every = claims(record.encoded, context) if known is None else known
+    found = (computed_of(claim, context, read[slice(*claim.sentence)]) for claim in every)
+    return tuple(replace(one, text=response[one.start : one.end]) for one in found if one is not None)
 
 
 def _others(

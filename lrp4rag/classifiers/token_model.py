@@ -10,10 +10,10 @@ import numpy as np
 from scipy.special import expit
 
 from lrp4rag.classifiers.card import Card, Distribution, TokenInput
+from lrp4rag.classifiers.contradiction import Statements
 from lrp4rag.classifiers.decision import DecisionRule, claim_columns
 from lrp4rag.classifiers.ensemble import Ensemble, mean_log_odds
 from lrp4rag.classifiers.model import Arrays, Model
-from lrp4rag.classifiers.statements import Statements
 from lrp4rag.classifiers.verdict import Assessment, Claims, Judgement, Reason, TokenMarks
 from lrp4rag.features.blocks import Block, parts_of, wanted_by
 from lrp4rag.features.parts import READING

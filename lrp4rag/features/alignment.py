@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.claims.words import content_words, stem, stop_words
-from lrp4rag.features.context import Context, context_of
+from lrp4rag.features.context import Context
 from lrp4rag.features.record import Record, Values
 from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import WORD, normal
@@ -107,7 +107,7 @@ NAMES = tuple(one.name for one in FEATURES)
 def alignment(record: Record) -> Values:
     """(`FEATURES`, t); a token has the values of the first word that it shares a character with."""
     encoded = record.encoded
-    context = context_of(encoded)
+    context = record.context
     words = [(match.start(), match.end(), match[0]) for match in WORD.finditer(encoded.response)]
     rows = np.zeros((len(words) + 1, len(FEATURES)))
     if context.index.places and words:

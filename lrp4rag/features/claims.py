@@ -15,8 +15,7 @@ from lrp4rag.claims.index import Index
 from lrp4rag.claims.polarity import opposed
 from lrp4rag.claims.words import content_words
 from lrp4rag.claims.written import number_of
-from lrp4rag.features.context import context_of
-from lrp4rag.features.contrast import Claim, Scored, contrasts
+from lrp4rag.features.contrast import Claim, Scored
 from lrp4rag.features.record import Record, Values
 
 KINDS = ("quantity", "date", "time", "period", "name", "polarity")
@@ -79,15 +78,15 @@ NAMES = tuple(one.name for one in FEATURES)
 
 def claim_features(record: Record) -> Values:
     """(`FEATURES`, t). Where a token belongs to two values, that which is no polarity word, or the first."""
-    context = context_of(record.encoded)
+    context = record.context
     table = np.zeros((len(record), len(FEATURES)))
     similarities: dict[tuple[int, int], list[float]] = {}
-    for claim, scored in contrasts(record):
-        start, end = claim.sentence
+    for contrast in record.contrasts:
+        claim, (start, end) = contrast.claim, contrast.claim.sentence
         if claim.sentence not in similarities:
             words = content_words(record.encoded.response[start:end])
             similarities[claim.sentence] = context.index.similarities(words)
-        row = _row(claim, scored, context.index, similarities[claim.sentence], context.asked)
+        row = _row(claim, contrast.scored, context.index, similarities[claim.sentence], context.asked)
         for token in range(claim.first, claim.last):
             if not table[token, 0] or (table[token, _POLARITY] and claim.value.kind != "polarity"):
                 table[token] = row

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from functools import lru_cache
 
 from lrp4rag.claims.index import Index
 from lrp4rag.claims.words import content_words, stem
@@ -33,12 +32,8 @@ class Context:
 
 
 def context_of(encoded: Encoded) -> Context:
-    """That of a prompt; it is kept for the next response to the same prompt."""
-    return _context(encoded.question, encoded.passages)
-
-
-@lru_cache(maxsize=4)
-def _context(question: str, passages: tuple[str, ...]) -> Context:
+    """That of a prompt, for all responses to it."""
+    passages = encoded.passages
     index = Index(passages)
     rows = [_stems(passage) for passage in passages]
     grams: set[Gram] = set()
@@ -47,7 +42,7 @@ def _context(question: str, passages: tuple[str, ...]) -> Context:
     places = (_stems(passages[one.passage][one.start : one.end]) for one in index.places)
     return Context(
         passages,
-        content_words(question),
+        content_words(encoded.question),
         index,
         frozenset(grams),
         tuple(map(frozenset, rows)),

@@ -10,7 +10,6 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,13 +21,14 @@ from lrp4rag.claims.polarity import find_plain, opposites
 from lrp4rag.claims.value import Value
 from lrp4rag.claims.words import content_words
 from lrp4rag.claims.written import as_written, number_of
-from lrp4rag.features.context import Context, context_of
-from lrp4rag.features.record import Record
+from lrp4rag.features.context import Context
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.reader.lock import lock_of
 from lrp4rag.reader.reading import Branch, PromptReading
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.sentences import sentences_in
+
+Values = NDArray[np.float64]
 
 TAIL = 25
 """Characters after a value that are scored with it, those of its sentence only: a response that is still
@@ -76,11 +76,10 @@ class Claim:
     alternatives: tuple[Alternative, ...]
 
 
-@lru_cache(maxsize=4)
-def claims(encoded: Encoded) -> tuple[Claim, ...]:
+def claims(encoded: Encoded, context: Context) -> tuple[Claim, ...]:
     """The values of a response that have tokens, in order; references and absences are compared elsewhere.
     A plain "is" is one where the passages have a "not" nearby."""
-    context, response = context_of(encoded), encoded.response
+    response = encoded.response
     known, found = " ".join(context.passages), []
     for sentence in sentences_in(response):
         for value in _values(context, response, sentence, known):
@@ -154,16 +153,18 @@ def _one_scale(one: Value, other: Value) -> bool:
     return math.isclose(one.amount / first, other.amount / second, rel_tol=1e-6)
 
 
-def contrast(
-    encoded: Encoded, prompt: PromptReading, tokenizer: Any
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """`PLACES` and `SCORES` of the alternatives, by one pass after the response that `prompt` read."""
-    branches, places = list[Branch](), list[tuple[int, ...]]()
-    for _, some in itertools.groupby(claims(encoded), lambda claim: claim.sentence):
-        order = sorted(some, key=lambda claim: (claim.value.kind == "polarity", claim.support > 0))
+def contrasts_of(
+    encoded: Encoded, context: Context, prompt: PromptReading, logprob: NDArray[Any], tokenizer: Any
+) -> tuple[Contrast, ...]:
+    """The claims of the response that `prompt` read last, with their alternatives scored by one pass after
+    it; `logprob` (t,) are the response's own log-probabilities."""
+    every = claims(encoded, context)
+    branches, rows = list[Branch](), list[tuple[int, int, int, int]]()
+    numbered = itertools.groupby(enumerate(every), lambda pair: pair[1].sentence)
+    for _, inside in numbered:
+        order = sorted(inside, key=lambda pair: (pair[1].value.kind == "polarity", pair[1].support > 0))
         left = MOST_TOKENS
-        for claim in [claim for claim in order if claim.alternatives][:MOST_VALUES]:
-            value = claim.value
+        for k, claim in [pair for pair in order if pair[1].alternatives][:MOST_VALUES]:
             for number, one in enumerate(claim.alternatives):
                 made = _branch(encoded, claim, one, tokenizer)
                 if made is None or len(made[0].ids) > left:
@@ -171,13 +172,13 @@ def contrast(
                 branch, last, own = made
                 left -= len(branch.ids)
                 branches.append(branch)
-                places.append((value.start, value.end, number, branch.start, last, own))
-    read = zip(places, prompt.branches(branches), strict=True)
-    scores = [(sum(found[: place[-1]]), sum(found[place[-1] :]), found[0]) for place, found in read]
-    return (
-        np.array(places, dtype=np.int32).reshape(-1, len(PLACES)),
-        np.array(scores, dtype=np.float32).reshape(-1, len(SCORES)),
-    )
+                rows.append((k, number, last, own))
+    raw: list[list[RawScore]] = [[] for _ in every]
+    for (k, number, last, own), branch, scores in zip(rows, branches, prompt.branches(branches), strict=True):
+        parts = (sum(scores[:own]), sum(scores[own:]), scores[0])
+        value, tail, opening = np.array(parts, dtype=np.float32).tolist()
+        raw[k].append(RawScore(number, branch.start, last, own, value, tail, opening))
+    return _joined(every, raw, logprob)
 
 
 def _branch(
@@ -247,32 +248,80 @@ class Scored:
         return self.value + self.tail
 
 
-def contrasts(record: Record) -> list[tuple[Claim, tuple[Scored, ...]]]:
-    """Each claim of a response with its scored alternatives, the one with the largest margin first.
+@dataclass(frozen=True, slots=True)
+class RawScore:
+    """What the reader says of alternative `number`, which has tokens `first` to `last` (exclusive) of the
+    response replaced, `tokens` of its own: log-probabilities, in nats, of its own tokens (`value`), of those
+    after it (`tail`), and of its first token (`opening`)."""
 
-    Raises `InputError` where these were not extracted, or by another version.
-    """
-    every = claims(record.encoded)
+    number: int
+    first: int
+    last: int
+    tokens: int
+    value: float
+    tail: float
+    opening: float
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A claim with its scored alternatives, the one with the largest margin first; `raw` are the scores as
+    they are stored."""
+
+    claim: Claim
+    scored: tuple[Scored, ...]
+    raw: tuple[RawScore, ...]
+
+
+def arrays_of(contrasts: Sequence[Contrast]) -> dict[str, NDArray[Any]]:
+    """`PLACES` and `SCORES` of all alternatives, as a store keeps them."""
+    every = [(one.claim.value, raw) for one in contrasts for raw in one.raw]
+    places = [(v.start, v.end, raw.number, raw.first, raw.last, raw.tokens) for v, raw in every]
+    scores = [(raw.value, raw.tail, raw.opening) for _, raw in every]
+    return {
+        "places": np.array(places, dtype=np.int32).reshape(-1, len(PLACES)),
+        "scores": np.array(scores, dtype=np.float32).reshape(-1, len(SCORES)),
+    }
+
+
+def stored_contrasts(
+    encoded: Encoded, context: Context, logprob: Values, places: NDArray[Any], scores: NDArray[Any]
+) -> tuple[Contrast, ...]:
+    """Contrasts from what a store keeps of them; raises `InputError` where another version extracted it."""
+    every = claims(encoded, context)
     known = {(claim.value.start, claim.value.end): k for k, claim in enumerate(every)}
-    found: list[list[Scored]] = [[] for _ in every]
-    sums = np.concatenate([[0.0], np.cumsum(record["logprob"])])
-    places, scores = record["places"].astype(int).tolist(), record["scores"].tolist()
-    for (start, end, number, first, last, tokens), (value, tail, _) in zip(places, scores, strict=True):
+    raw: list[list[RawScore]] = [[] for _ in every]
+    for (start, end, *row), parts in zip(places.astype(int).tolist(), scores.tolist(), strict=True):
         k = known.get((start, end))
-        if k is None or number >= len(every[k].alternatives):
+        if k is None or row[0] >= len(every[k].alternatives):
             raise InputError("the scores of values are those of another version; extract them again")
-        between = max(every[k].last, first + 1)
-        own, after = sums[between] - sums[first], sums[max(last, between)] - sums[between]
-        one = Scored(
-            every[k].alternatives[number],
-            float(value - own),
-            float(tail - after),
-            tokens,
-            between - first,
-            float(own),
+        raw[k].append(RawScore(*row, *parts))
+    return _joined(every, raw, logprob)
+
+
+def _joined(
+    every: Sequence[Claim], raw: Sequence[Sequence[RawScore]], logprob: NDArray[Any]
+) -> tuple[Contrast, ...]:
+    sums = np.concatenate([[0.0], np.cumsum(logprob, dtype=np.float64)])
+    pairs = zip(every, raw, strict=True)
+    return tuple(
+        Contrast(
+            claim,
+            tuple(sorted((_scored(claim, one, sums) for one in some), key=lambda one: -one.margin)),
+            tuple(some),
         )
-        found[k].append(one)
-    return [
-        (claim, tuple(sorted(some, key=lambda one: -one.margin)))
-        for claim, some in zip(every, found, strict=True)
-    ]
+        for claim, some in pairs
+    )
+
+
+def _scored(claim: Claim, raw: RawScore, sums: Values) -> Scored:
+    between = max(claim.last, raw.first + 1)
+    own, after = sums[between] - sums[raw.first], sums[max(raw.last, between)] - sums[between]
+    return Scored(
+        claim.alternatives[raw.number],
+        float(raw.value - own),
+        float(raw.tail - after),
+        raw.tokens,
+        between - raw.first,
+        float(own),
+    )

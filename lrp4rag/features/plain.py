@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -146,12 +145,12 @@ class PlainTable:
         return [*self.features, *before, *(f"{name}, token after" for name in beside)]
 
 
-@lru_cache(maxsize=8)
 def _of_group(name: str, record: Record) -> Values:
-    """Several blocks, and a verdict's reasons, ask for the same features of the record at hand."""
-    found = GROUPS[name].of(record)
-    found.flags.writeable = False
-    return found
+    """Several blocks, and a verdict's reasons, ask for the same features of a record."""
+    if name not in record.groups:
+        record.groups[name] = GROUPS[name].of(record)
+        record.groups[name].flags.writeable = False
+    return record.groups[name]
 
 
 def _shifted(rows: Values, by: int) -> Values:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.features.context import Context, context_of
+from lrp4rag.features.contrast import Contrast, arrays_of, stored_contrasts
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.util.errors import InputError
@@ -16,12 +19,14 @@ from lrp4rag.util.errors import InputError
 Values = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Record:
     """t response tokens, and what was computed of them: arrays of signals, states and sentences by name (see
     `Reading`, `Signals`, `States` and `Sentences`), and relevance where it was pushed.
 
     `reader` identifies the reader. `generator` names the model that wrote the response, where known.
+    `prompt` is what the response is compared with, and `scored` its claims, where they were just read;
+    `groups` are features that were computed of it.
     """
 
     encoded: Encoded
@@ -31,6 +36,9 @@ class Record:
     sentences: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     generator: str | None = None
     relevance: Relevance | None = None
+    prompt: Context | None = None
+    scored: tuple[Contrast, ...] | None = None
+    groups: dict[str, Values] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, relevance: Relevance, **more: Any) -> Record:
@@ -56,6 +64,29 @@ class Record:
                 "relevance,signals,states)"
             )
         return self.states[name]
+
+    @cached_property
+    def context(self) -> Context:
+        """What the response is compared with."""
+        return self.prompt or context_of(self.encoded)
+
+    @cached_property
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """The claims of the response with their scored alternatives; raises `InputError` where these were not
+        extracted, or by another version."""
+        if self.scored is not None:
+            return self.scored
+        places, scores = self["places"], self["scores"]
+        return stored_contrasts(self.encoded, self.context, self["logprob"], places, scores)
+
+    @property
+    def has_contrasts(self) -> bool:
+        return self.scored is not None or "scores" in self.signals
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Signals, states and claims as a store keeps them."""
+        claims = {} if self.scored is None else arrays_of(self.scored)
+        return {**self.signals, **claims, **self.states}
 
     def require_relevance(self) -> Relevance:
         """The relevance; raises `InputError` where none was pushed."""

@@ -7,7 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from lrp4rag.features.contrast import contrast
+from lrp4rag.features.context import Context, context_of
+from lrp4rag.features.contrast import contrasts_of
 from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import STATE_DEPTH
@@ -103,31 +104,32 @@ class PlainReplay:
 
     def __init__(self, reader: Reader, most_bytes: int = 0) -> None:
         self._reader, self._most_bytes = reader, most_bytes
-        self._readings: OrderedDict[tuple[object, ...], PromptReading] = OrderedDict()
+        self._readings: OrderedDict[tuple[object, ...], tuple[PromptReading, Context]] = OrderedDict()
+        self._identity = reader.identity.as_dict()
 
     def __call__(self, encoded: Encoded, *, keep: bool = False) -> Record:
         """Raises `InputError` for a response without tokens."""
-        prompt = self.prompt(encoded)
+        prompt, context = self.prompt(encoded)
         try:
             reading = prompt.read(encoded.response_ids)
-            places, scores = contrast(encoded, prompt, self._reader.tokenizer)
+            scored = contrasts_of(encoded, context, prompt, reading.logprob, self._reader.tokenizer)
         except BaseException:  # a pass that ended in the middle leaves half of its keys behind
             self._readings.pop(_key(encoded), None)
             raise
         self._make_room(1)  # what was read of the response is held too
-        signals = {name: getattr(reading, name) for name in LIKELIHOODS} | {
-            "places": places,
-            "scores": scores,
-        }
-        return Record(encoded, self._reader.identity.as_dict(), signals, {AROUND: reading.states})
+        signals = {name: getattr(reading, name) for name in LIKELIHOODS}
+        return Record(
+            encoded, self._identity, signals, {AROUND: reading.states}, prompt=context, scored=scored
+        )
 
-    def prompt(self, encoded: Encoded) -> PromptReading:
-        """Its prompt, read now unless it is remembered."""
+    def prompt(self, encoded: Encoded) -> tuple[PromptReading, Context]:
+        """Its prompt, read now unless it is remembered, and what responses to it are compared with."""
         key = _key(encoded)
         found = self._readings.pop(key, None)
         if found is None:
             self._make_room(0)  # before the next one is made: two prompts need not fit into memory
-            found = PromptReading(self._reader, encoded, state_layers(self._reader))
+            reading = PromptReading(self._reader, encoded, state_layers(self._reader))
+            found = reading, context_of(encoded)
         self._readings[key] = found
         return found
 
@@ -135,7 +137,7 @@ class PlainReplay:
         """Forget what was not used for longest, while there is too much and more than so many prompts."""
         while (
             len(self._readings) > fewest
-            and sum(one.bytes for one in self._readings.values()) > self._most_bytes
+            and sum(one.bytes for one, _ in self._readings.values()) > self._most_bytes
         ):
             self._readings.popitem(last=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 
 import numpy as np
@@ -117,7 +118,7 @@ def own_weights(encoded: Encoded) -> Tensor:
     return torch.cat([torch.zeros(n), torch.ones(t - 1)]).double()[None]
 
 
-def span_weights(encoded: Encoded, spans: list[tuple[int, int]]) -> Tensor:
+def span_weights(encoded: Encoded, spans: Sequence[tuple[int, int]]) -> Tensor:
     """One cotangent per character span of the response (spans, t): the mean over its tokens."""
     rows = [tokens_in(encoded.response_offsets, [span]) for span in spans]
     weights = torch.from_numpy(np.stack(rows)).double()

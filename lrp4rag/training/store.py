@@ -152,7 +152,7 @@ class Store:
         path = self.path(example, READING)
         path.parent.mkdir(exist_ok=True)
         origin = {"encoded": asdict(record.encoded), "reader": dict(record.reader)}
-        write_arrays(path, {**record.signals, **record.states}, _name(path), origin)
+        write_arrays(path, record.arrays(), _name(path), origin)
 
     def arrays(self, example: Example, part: str, names: Sequence[str] | None = None) -> Arrays:
         """The named arrays of a part, by default all of them; real ones in float32."""

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.classifiers.contradiction import Statements
 from lrp4rag.classifiers.decision import COMPARED, claim_columns
 from lrp4rag.classifiers.ensemble import Flags, Numbers, Scores
 from lrp4rag.classifiers.features import FEATURE_VERSION
-from lrp4rag.classifiers.statements import Statements
 from lrp4rag.features.blocks import Block, parts_of
 from lrp4rag.features.parts import READING, RELEVANCE, SIGNALS, STATES
 from lrp4rag.features.record import Record

@@ -59,7 +59,7 @@ Margin = Callable[[Claim, str], float]
 def record_of(encoded: Encoded, margin: float | Margin = -5.0) -> Record:
     """The reader finds each alternative by so many nats likelier than what is written."""
     places, scores = [], []
-    for claim in claims(encoded):
+    for claim in claims(encoded, context_of(encoded)):
         for number, one in enumerate(claim.alternatives):
             nats = margin if isinstance(margin, float) else margin(claim, one.text)
             own = claim.last - claim.first

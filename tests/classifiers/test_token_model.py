@@ -148,7 +148,7 @@ def test_it_judges_a_response_and_marks_what_is_hallucinated(rows, records, dete
 
 def test_a_response_is_flagged_where_a_sentence_of_it_is_and_nowhere_else(records, detector) -> None:
     for record in records:
-        verdict = detector.predict(record, reasons=False)
+        verdict = detector.predict(record)
         known = [one.probability for one in verdict.sentences]
         assert verdict.probability == max(known)
         assert verdict.hallucinated == any(one.suspect for one in verdict.sentences)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.features.claims import FEATURES, KINDS, LARGEST, NAMES, claim_features
+from lrp4rag.features.context import context_of
 from lrp4rag.features.contrast import claims
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import PlainReplay
@@ -189,7 +190,7 @@ def test_a_token_of_a_polarity_word_and_another_value_is_that_ones(response: str
 
 def test_a_token_of_two_polarity_words_is_the_firsts() -> None:
     one = one_token("cannot must")
-    assert [claim.value.text for claim in claims(one)] == ["cannot", "must"]
+    assert [claim.value.text for claim in claims(one, context_of(one))] == ["cannot", "must"]
     assert columns(record_of(one))["negated"] == [1]
 
 

@@ -80,11 +80,6 @@ def test_the_template_is_no_part_of_it() -> None:
     assert (found.passages, found.asked) == (PASSAGES, {"bridg", "open"})
 
 
-def test_a_second_response_has_the_same_context() -> None:
-    first = worded(QUESTION, PASSAGES, "In 1874.")
-    assert context_of(replace(first, response="Never.")) is context_of(first)
-
-
 def test_another_prompt_has_another_context() -> None:
     found = context_of(worded("Who?", PASSAGES[1:], "In 1874."))
     assert (found.passages, found.asked) == (PASSAGES[1:], set())

@@ -10,6 +10,7 @@ import torch
 
 from lrp4rag.example import Example
 from lrp4rag.features import contrast as module
+from lrp4rag.features.context import context_of
 from lrp4rag.features.contrast import (
     ALTERNATIVES,
     FEWER,
@@ -17,9 +18,8 @@ from lrp4rag.features.contrast import (
     SCORES,
     TAIL,
     Claim,
-    claims,
-    contrast,
-    contrasts,
+    Scored,
+    contrasts_of,
     first_difference,
 )
 from lrp4rag.features.record import Record
@@ -55,7 +55,20 @@ def texts(claim: Claim) -> list[str]:
 
 
 def record(reader: Reader, response: str = RESPONSE, passages: tuple[str, ...] = PASSAGES) -> Record:
-    return PlainReplay(reader)(encoded(response, passages))
+    """As a store has it: with arrays of what was read."""
+    read = PlainReplay(reader)(encoded(response, passages))
+    signals = {name: array for name, array in read.arrays().items() if name not in read.states}
+    stored = replace(read, signals=signals, scored=None)
+    assert stored.contrasts == read.contrasts
+    return stored
+
+
+def claims(one: Encoded) -> tuple[Claim, ...]:
+    return module.claims(one, context_of(one))
+
+
+def contrasts(one: Record) -> list[tuple[Claim, tuple[Scored, ...]]]:
+    return [(each.claim, each.scored) for each in one.contrasts]
 
 
 # Claims.
@@ -326,17 +339,25 @@ def test_a_claim_without_alternatives_has_no_scores(tiny_reader: Reader) -> None
 
 def scored_texts(reader: Reader, one: Encoded) -> tuple[list[str], list[int]]:
     """The values that are scored, in this order, and the tokens of each branch."""
-    lengths: list[int] = []
+    lengths, texts, made, real = [], [], [], module._branch
+
+    def branch_of(encoded, claim, *given):
+        branch = real(encoded, claim, *given)
+        made.append((claim.value.text, branch))
+        return branch
 
     class Counting(PromptReading):
         def branches(self, branches):
             lengths.extend(len(branch.ids) for branch in branches)
+            texts.extend(next(text for text, one in made if one and one[0] is each) for each in branches)
             return super().branches(branches)
 
     prompt = Counting(reader, one, (0,))
-    prompt.read(one.response_ids)
-    places, _ = contrast(one, prompt, reader.tokenizer)
-    return [one.response[start:end] for start, end in places[:, :2].tolist()], lengths
+    logprob = prompt.read(one.response_ids).logprob
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_branch", branch_of)
+        contrasts_of(one, context_of(one), prompt, logprob, reader.tokenizer)
+    return texts, lengths
 
 
 def test_values_without_support_come_first_and_polarity_last(tiny_reader: Reader, monkeypatch) -> None:

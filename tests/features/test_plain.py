@@ -246,7 +246,7 @@ def cut(record: Record, end: int) -> Record:
 def scored(record: Record, seed: int = 0) -> Record:
     """With random scores of each alternative of its values."""
     draw, places = np.random.default_rng(seed), []
-    for claim in claims(record.encoded):
+    for claim in claims(record.encoded, record.context):
         start, end, first, last = claim.value.start, claim.value.end, claim.first, claim.last
         places += [(start, end, k, first, last, last - first) for k in range(len(claim.alternatives))]
     scores = draw.normal(-5, 2, (len(places), 3)).astype(np.float32)
