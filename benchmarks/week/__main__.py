@@ -32,11 +32,10 @@ from benchmarks.week.traffic import (
     requests,
 )
 from lrp4rag.guard.audit import AuditLog
-from lrp4rag.guard.monitoring import review_shown, shown
+from lrp4rag.guard.monitoring import report, review
 from lrp4rag.guard.monitoring.drift import compare
-from lrp4rag.guard.monitoring.periods import Period
 from lrp4rag.guard.monitoring.review import review_list
-from lrp4rag.guard.monitoring.windows import read_window
+from lrp4rag.guard.monitoring.windows import Period, read_window
 from lrp4rag.util.progress import track
 
 SCRAPED = timedelta(minutes=5)
@@ -132,7 +131,7 @@ def main(store: str, answers: int, sources: int | None, seed: int, quick: bool) 
             listed = review_list(log, Period(WATCHED, ENDS))
             verified = log.verify()
         fired = firings(scrapes, BEGINS, ENDS, folder)
-    review = review_shown.record(listed)
+    reviews = review.record(listed)
     result: dict[str, Any] = {
         "answers_each_week": answers,
         "distinct_answers": len(known),
@@ -147,12 +146,12 @@ def main(store: str, answers: int, sources: int | None, seed: int, quick: bool) 
         "generators": {"stays": STAYS, "before": BEFORE, "after": AFTER},
         "audit_problems": len(verified.problems),
         "alerts": list(told(fired)),
-        "drift": shown.record(drift),
-        "review": {**review, "items": review["items"][:LISTED]},
+        "drift": report.record(drift),
+        "review": {**reviews, "items": reviews["items"][:LISTED]},
         "shares": [one for window in windows for one in shares(window)],
     }
     lines = [f"{one.start} to {one.end}: {one.alert} ({one.value:.3g})" for one in fired]
-    return result, [*lines, "", result["drift"]["headline"], *result["drift"]["next"], "", str(review["of"])]
+    return result, [*lines, "", result["drift"]["headline"], *result["drift"]["next"], "", str(reviews["of"])]
 
 
 if __name__ == "__main__":

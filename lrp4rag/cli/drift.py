@@ -65,7 +65,7 @@ def drift(
       lrp4rag drift --since 2026-11-01 --baseline 2026-09-01..2026-10-01 --json
     """
     from lrp4rag.guard.audit import AuditLog
-    from lrp4rag.guard.monitoring.periods import period, preceding
+    from lrp4rag.guard.monitoring.windows import period, preceding
 
     now = datetime.now(UTC)
     late = period(since, now, field="since")
@@ -79,16 +79,16 @@ def drift(
         from lrp4rag.guard.monitoring.drift import compare
         from lrp4rag.guard.monitoring.windows import read_window
 
-        found = compare(read_window(log, early), read_window(log, late), alpha=alpha)
-    from lrp4rag.guard.monitoring.shown import record, render
+        result = compare(read_window(log, early), read_window(log, late), alpha=alpha)
+    from lrp4rag.guard.monitoring.report import record, render
 
     if as_json:
-        say_json(record(found))
+        say_json(record(result))
     else:
-        open_console().print(render(found))
+        open_console().print(render(result))
     if html_path is not None:
-        from lrp4rag.guard.monitoring.page import drift_page
+        from lrp4rag.guard.monitoring.report import drift_page
 
-        write_atomically(html_path, drift_page(found, shown_command()))
+        write_atomically(html_path, drift_page(result, shown_command()))
         say(f"wrote {html_path}", err=True)
-    ctx.exit(DRIFT if found.found else 0)
+    ctx.exit(DRIFT if result.drifted else 0)

@@ -52,14 +52,13 @@ def review(
       lrp4rag review --since 2026-11-01..2026-11-08 --json
     """
     from lrp4rag.guard.audit import AuditLog
-    from lrp4rag.guard.monitoring.periods import period
+    from lrp4rag.guard.monitoring.windows import period
 
     when = period(since, datetime.now(UTC), field="since")
     with AuditLog.open(database, read_only=True) as log:
         if out_path is not None:
             check_written(out_path, log.files)
-        from lrp4rag.guard.monitoring.review import review_list
-        from lrp4rag.guard.monitoring.review_shown import content, record, render, require_known
+        from lrp4rag.guard.monitoring.review import content, record, render, require_known, review_list
 
         if out_path is not None:
             require_known(out_path)

@@ -29,8 +29,7 @@ from benchmarks.week.traffic import (
 from lrp4rag.classifiers.verdict import Sentence, Verdict
 from lrp4rag.example import Example
 from lrp4rag.guard.audit import AuditLog
-from lrp4rag.guard.monitoring.periods import Period
-from lrp4rag.guard.monitoring.windows import read_window
+from lrp4rag.guard.monitoring.windows import Period, read_window
 from lrp4rag.guard.service import metrics
 
 

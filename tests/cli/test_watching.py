@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lrp4rag.cli import main
-from lrp4rag.guard.monitoring.periods import Period
+from lrp4rag.guard.monitoring.windows import Period
 from tests.guard.monitoring.logs import TEXTS, records, spread, write
 
 Run = Callable[..., Result]

@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from lrp4rag.guard.monitoring.drift import Change, Drift, Group, Said
-from lrp4rag.guard.monitoring.measures import GROUPS, MEASURES
-from lrp4rag.guard.monitoring.tests import heterogeneity
+from lrp4rag.guard.monitoring.drift import (
+    GROUPS,
+    MEASURES,
+    NAME,
+    Change,
+    Direction,
+    Drift,
+    Group,
+    value_words,
+)
+from lrp4rag.guard.monitoring.statistics import heterogeneity
 from lrp4rag.guard.monitoring.windows import VERSIONS
-from lrp4rag.guard.monitoring.words import NAME, from_to
 from lrp4rag.util.text import one_line
 
+CAUSES = {
+    "unavailable": "More answers could not be judged ({}): look for deadlines and refusals in the server's "
+    "log and its /metrics, and at the upstream.",
+    "abstained": "More answers are unlike what the detector learned from ({}): look for another language, "
+    "format or length.",
+    "knowledge gap": "More questions find no passage that is fit to answer from ({}): look at the index, at "
+    "what expired, and at the gate's minimum.",
+    "contradicted": "More answers have values that a passage has otherwise ({}): see whether the generator "
+    "or its prompt changed, or whether older versions of documents are retrieved beside newer ones.",
+    "unsupported": "More answers say what no passage says ({}): see whether the generator or its prompt "
+    "changed, or whether what is retrieved got weaker.",
+}
+SIZES = {
+    "length": "Answers are {way} ({} characters): the generator or its prompt changed. The longer an answer, "
+    "the likelier it has something that is hallucinated.",
+    "passages": "Answers rest on another number of passages ({}): retrieval changed.",
+}
 _RETRIEVAL = ("retrieval score", "score at the gate", "nothing retrieved")
 
 
 def advice(drift: Drift) -> list[str]:
     """Sentences, the likeliest causes first; none where nothing drifted."""
-    if not drift.found:
+    if not drift.drifted:
         return []
-    lines = [*_versions(drift), *_unjudged(drift), *_reasons(drift), *_retrieval(drift)]
-    lines += [*_groups(drift), *_sizes(drift), *_mix(drift)]
-    outcomes = {one.said for one in drift.found if one.measure.family == "outcome"}
+    lines = [*_versions(drift), *_overall(drift, CAUSES, "worse"), *_retrieval(drift), *_groups(drift)]
+    lines += [*_overall(drift, SIZES, "changed"), *_mix(drift)]
+    outcomes = {change.direction for change in drift.drifted if change.measure.family == "outcome"}
     if "worse" in outcomes:
         if not lines:
             lines.append("Nothing that is recorded tells why: read some of the answers.")
@@ -33,122 +57,89 @@ def advice(drift: Drift) -> list[str]:
 
 def _versions(drift: Drift) -> Iterator[str]:
     for name in VERSIONS:
-        before, after = (set(one.versions(name)) for one in (drift.baseline, drift.window))
+        before, after = (sorted(window.versions(name)) for window in (drift.baseline, drift.window))
         if before and after and before != after:
-            told = " to ".join(", ".join(one_line(x, NAME) for x in sorted(one)) for one in (before, after))
+            lists = (", ".join(one_line(version, NAME) for version in some) for some in (before, after))
             what = "decisions" if name == "policy" else "scores"
-            yield f"The {name} changed ({told}): {what} before and after are not made by the same rules."
+            yield (
+                f"The {name} changed ({' to '.join(lists)}): {what} before and after are not made by the "
+                "same rules."
+            )
 
 
-def _unjudged(drift: Drift) -> Iterator[str]:
-    if (one := _drifted(drift, "unavailable", "worse")) is not None:
-        yield (
-            f"More answers could not be judged ({from_to(one)}): look for deadlines and refusals in the "
-            "server's log and its /metrics, and at the upstream."
-        )
-    if (one := _drifted(drift, "abstained", "worse")) is not None:
-        yield (
-            f"More answers are unlike what the detector learned from ({from_to(one)}): look for another "
-            "language, format or length."
-        )
-
-
-REASONS = {
-    "knowledge gap": "More questions find no passage that is fit to answer from ({}): look at the index, at "
-    "what expired, and at the gate's minimum.",
-    "contradicted": "More answers have values that a passage has otherwise ({}): see whether the generator "
-    "or its prompt changed, or whether older versions of documents are retrieved beside newer ones.",
-    "unsupported": "More answers say what no passage says ({}): see whether the generator or its prompt "
-    "changed, or whether what is retrieved got weaker.",
-}
-
-
-def _reasons(drift: Drift) -> Iterator[str]:
-    for name, words in REASONS.items():
-        if (one := _drifted(drift, name, "worse")) is not None:
-            yield words.format(from_to(one))
+def _overall(drift: Drift, causes: Mapping[str, str], direction: Direction) -> Iterator[str]:
+    for name, words in causes.items():
+        change = drift.of(name)
+        if change is not None and change.direction == direction:
+            yield words.format(_from_to(change), way="longer" if change.difference.value > 0 else "shorter")
 
 
 def _retrieval(drift: Drift) -> Iterator[str]:
-    weaker = [one for one in drift.found if one.measure.name in _RETRIEVAL and one.said == "worse"]
+    weaker = [one for one in drift.drifted if one.measure.name in _RETRIEVAL and one.direction == "worse"]
     topics = _standing_out(drift, "topic", "retrieval score")
-    for one in topics:
+    for change in topics:
         yield (
-            f"Topic {_name(one)} may lack documents: the best that is retrieved for it went from a score of "
-            f"{from_to(one)}. Add what is asked for, or see what left the index."
+            f"Topic {_name(change)} may lack documents: the best that is retrieved for it went from a score "
+            f"of {_from_to(change)}. Add what is asked for, or see what left the index."
         )
     if weaker and not topics:
-        told = "; ".join(f"{one.measure.name} {from_to(one)}" for one in weaker if one.group is None)
-        yield f"Retrieval is weaker ({told or 'in some groups'}): look at the index and its embedder."
+        overall = (f"{one.measure.name} {_from_to(one)}" for one in weaker if one.group is None)
+        where = "; ".join(overall) or "in some groups"
+        yield f"Retrieval is weaker ({where}): look at the index and its embedder."
 
 
 def _groups(drift: Drift) -> Iterator[str]:
     """Topics and generators whose answers got worse more than those of others."""
-    weak = {one.group for one in _standing_out(drift, "topic", "retrieval score")}
+    weak = {change.group for change in _standing_out(drift, "topic", "retrieval score")}
     for by in GROUPS:
-        worst: dict[Group, Change] = {}
+        worst: dict[Group | None, Change] = {}
         for measure in (one.name for one in MEASURES if one.grouped and one.family == "outcome"):
-            for one in _standing_out(drift, by, measure):
-                assert one.group is not None
-                if one.group not in worst or one.size > worst[one.group].size:
-                    worst[one.group] = one
-        for one in sorted(worst.values(), key=lambda one: -one.size):
+            for change in _standing_out(drift, by, measure):
+                if change.group not in worst or change.size > worst[change.group].size:
+                    worst[change.group] = change
+        for change in sorted(worst.values(), key=lambda change: -change.size):
             if by == "generator":
                 why = "its version, its prompt or its sampling may have changed"
-            elif one.group in weak:
+            elif change.group in weak:
                 why = "what is retrieved for it is weaker too"
             else:
                 why = "what is retrieved scores as before, or is not recorded: its documents may be outdated"
-            told = f"{one.measure.name} {from_to(one)}"
-            yield f"Answers of {by} {_name(one)} got worse ({told}), more than those of others: {why}."
+            size = f"{change.measure.name} {_from_to(change)}"
+            yield f"Answers of {by} {_name(change)} got worse ({size}), more than those of others: {why}."
 
 
 def _standing_out(drift: Drift, by: str, measure: str) -> list[Change]:
     """The groups of which a measure got worse by more than that of all groups, the worst first; none where
     chance alone explains that groups differ. A drift of one topic shows in every generator that answers it,
     here more and there less: that is no drift of a generator."""
-    compared = [
-        one
-        for one in drift.changes
-        if one.measure.name == measure and one.group is not None and one.group.by == by
+    changes = [
+        change
+        for change in drift.changes
+        if change.measure.name == measure and change.group is not None and change.group.by == by
     ]
-    if heterogeneity([one.difference for one in compared]) > drift.alpha:
+    if heterogeneity([change.difference for change in changes]) > drift.alpha:
         return []
-    whole = drift.of(measure)
-    beyond = [
-        one
-        for one in compared
-        if one.said == "worse" and (whole is None or abs(one.difference.value) > abs(whole.difference.value))
-    ]
-    return sorted(beyond, key=lambda one: -one.size)
+    overall = drift.of(measure)
+    least = 0.0 if overall is None else abs(overall.difference.value)
+    worse = [one for one in changes if one.direction == "worse" and abs(one.difference.value) > least]
+    return sorted(worse, key=lambda change: -change.size)
+
+
+def _mix(drift: Drift) -> Iterator[str]:
+    for by in GROUPS:
+        change = drift.of(f"{by}s")
+        if change is not None and change.drifted:
+            yield (
+                f"Other {by}s are asked for or used: {one_line(str(change.category), NAME)} went from "
+                f"{_from_to(change)} of the answers. What changed overall may be that; compare within {by}s."
+            )
 
 
 def _name(change: Change) -> str:
     return "" if change.group is None else one_line(change.group.name, NAME)
 
 
-def _sizes(drift: Drift) -> Iterator[str]:
-    for name in ("length", "passages"):
-        if (one := _drifted(drift, name, "changed")) is not None:
-            if name == "passages":
-                yield f"Answers rest on another number of passages ({from_to(one)}): retrieval changed."
-                continue
-            way = "longer" if one.difference.value > 0 else "shorter"
-            yield (
-                f"Answers are {way} ({from_to(one)} characters): the generator or its prompt changed. The "
-                "longer an answer, the likelier it has something that is hallucinated."
-            )
-
-
-def _mix(drift: Drift) -> Iterator[str]:
-    for by in GROUPS:
-        if (one := _drifted(drift, f"{by}s", "changed")) is not None:
-            yield (
-                f"Other {by}s are asked for or used: {one_line(str(one.category), NAME)} went from "
-                f"{from_to(one)} of the answers. What changed overall may be that; compare within {by}s."
-            )
-
-
-def _drifted(drift: Drift, measure: str, said: Said) -> Change | None:
-    one = drift.of(measure)
-    return one if one is not None and one.said == said else None
+def _from_to(change: Change) -> str:
+    """As 0.43 to 0.61."""
+    before, after = change.difference.before, change.difference.after
+    return f"{value_words(change.measure, before)} to {value_words(change.measure, after)}"

@@ -3,34 +3,101 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from scipy.stats import norm
 
-from lrp4rag.guard.monitoring.measures import GROUPS, MEASURES, Measure
-from lrp4rag.guard.monitoring.tests import (
+from lrp4rag.guard.monitoring.statistics import (
     Difference,
     Table,
     compare_means,
-    compare_shares,
+    compare_proportions,
     compare_tables,
     holm,
 )
-from lrp4rag.guard.monitoring.windows import Observed, Window
+from lrp4rag.guard.monitoring.windows import UNAVAILABLE, Answer, Window
 from lrp4rag.guard.policy.simulate import Share
+from lrp4rag.report.numbers import number, percent
 from lrp4rag.util.errors import InputError
+from lrp4rag.util.text import one_line
 
-FEWEST = 20
+Kind = Literal["mean", "proportion", "table"]
+Family = Literal["outcome", "cause"]
+Value = float | bool | str | None
+
+GROUPS = ("topic", "generator")
+"""What answers are grouped by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """`value` gives a number ("mean"), whether something is so ("proportion") or a name ("table") of an
+    answer, None where it has none.
+
+    * `family`: outcomes are what users meet; causes are where a change of them may come from.
+    * `worse`: 1 where higher is worse, -1 where lower is, 0 where neither is.
+    * `relative`: its change is a part of its mean in the baseline; that of the others is absolute.
+    * `grouped`: it is also compared within each topic and each generator.
+    * `retrieved`: it is of the checks of what was retrieved, and not of answers.
+    """
+
+    name: str
+    kind: Kind
+    family: Family
+    value: Callable[[Answer], Value]
+    worse: Literal[-1, 0, 1] = 0
+    relative: bool = False
+    grouped: bool = False
+    retrieved: bool = False
+
+
+def _sentence_characters(one: Answer) -> float | None:
+    if one.characters is None or not one.sentence_count:
+        return None
+    return one.characters / one.sentence_count
+
+
+MEASURES = (
+    Measure("probability", "mean", "outcome", lambda x: x.probability if x.judged else None, 1, grouped=True),
+    Measure(
+        "faithfulness", "mean", "outcome", lambda x: x.faithfulness if x.judged else None, -1, grouped=True
+    ),
+    Measure("fact score", "mean", "outcome", lambda x: x.fact_score if x.judged else None, -1, grouped=True),
+    Measure("withheld", "proportion", "outcome", lambda x: not x.served, 1, grouped=True),
+    Measure("actions", "table", "cause", lambda x: x.action),
+    Measure("reasons", "table", "cause", lambda x: x.reason),
+    Measure("abstained", "proportion", "cause", lambda x: x.unlike, 1),
+    Measure("unavailable", "proportion", "cause", lambda x: x.reason == UNAVAILABLE, 1),
+    Measure("knowledge gap", "proportion", "cause", lambda x: x.reason == "knowledge gap", 1),
+    Measure("contradicted", "proportion", "cause", lambda x: x.reason == "contradicted", 1),
+    Measure("unsupported", "proportion", "cause", lambda x: x.reason == "unsupported", 1),
+    Measure("length", "mean", "cause", lambda x: x.characters, relative=True),
+    Measure("sentence length", "mean", "cause", _sentence_characters, relative=True),
+    Measure("passages", "mean", "cause", lambda x: x.passages, relative=True),
+    Measure("retrieval score", "mean", "cause", lambda x: x.retrieval_score, -1, relative=True, grouped=True),
+    Measure(
+        "score at the gate", "mean", "cause", lambda x: x.retrieval_score, -1, relative=True, retrieved=True
+    ),
+    Measure("nothing retrieved", "proportion", "cause", lambda x: not x.served, 1, retrieved=True),
+    Measure("topics", "table", "cause", lambda x: x.topic),
+    Measure("generators", "table", "cause", lambda x: x.generator),
+)
+"""In the order in which they are shown."""
+
+
+SMALLEST_SAMPLE = 20
 """Values of a measure in each window; of fewer, nothing is said."""
+NAME = 40
+"""Characters of a topic, a generator or a category that are shown."""
 ALPHA = 0.05
 LEAST = 0.01
 POWER = 0.8
 WEIGHTS = {"outcome": 0.5, "cause": 0.25, "group": 0.25}
 """Which part of the level each family of tests has: they share it, so that in all of them together a false
 alarm is no likelier than the level."""
-Said = Literal["worse", "better", "changed", ""]
+Direction = Literal["worse", "better", "changed", ""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +136,7 @@ class Change:
         return value / abs(self.difference.before) if self.difference.before else float("inf")
 
     @property
-    def said(self) -> Said:
+    def direction(self) -> Direction:
         """Empty where it did not drift."""
         if not self.drifted:
             return ""
@@ -78,7 +145,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class Skipped:
     """A measure that was not compared: there are too few values in one of the windows."""
 
     measure: Measure
@@ -93,13 +160,13 @@ class Drift:
     baseline: Window
     window: Window
     changes: tuple[Change, ...]
-    left_out: tuple[LeftOut, ...]
+    skipped: tuple[Skipped, ...]
     alpha: float
     least: float
 
     @property
-    def found(self) -> tuple[Change, ...]:
-        return tuple(one for one in self.changes if one.drifted)
+    def drifted(self) -> tuple[Change, ...]:
+        return tuple(change for change in self.changes if change.drifted)
 
     def of(self, measure: str, group: Group | None = None) -> Change | None:
         """The change of a measure, where it was compared."""
@@ -118,19 +185,19 @@ class Drift:
 def compare(baseline: Window, window: Window, *, alpha: float = ALPHA, least: float = LEAST) -> Drift:
     """Compare all measures of two windows, and some within each topic and generator.
 
-    Raises `InputError` for windows that overlap, and for one with fewer than `FEWEST` answers: nothing can be
-    said of it, and least of all that nothing drifted.
+    Raises `InputError` for windows that overlap, and for one with fewer than `SMALLEST_SAMPLE` answers:
+    nothing can be said of it, and least of all that nothing drifted.
     """
     _require(baseline, window)
-    found: list[Change] = []
-    left_out: list[LeftOut] = []
+    changes: list[Change] = []
+    skipped: list[Skipped] = []
     for measure, group, before, after in _samples(baseline, window):
-        if min(len(before), len(after)) < FEWEST:
-            left_out.append(LeftOut(measure, group, (len(before), len(after))))
+        if min(len(before), len(after)) < SMALLEST_SAMPLE:
+            skipped.append(Skipped(measure, group, (len(before), len(after))))
         else:
-            found.append(_change(measure, group, before, after))
-    changes = tuple(_adjusted(found, alpha, least))
-    return Drift(baseline, window, changes, tuple(left_out), alpha, least)
+            changes.append(_change(measure, group, before, after))
+    adjusted = tuple(_adjusted(changes, alpha, least))
+    return Drift(baseline, window, adjusted, tuple(skipped), alpha, least)
 
 
 def _require(baseline: Window, window: Window) -> None:
@@ -138,9 +205,11 @@ def _require(baseline: Window, window: Window) -> None:
     if first.start < second.end and second.start < first.end:
         raise InputError(f"the windows overlap: {first} and {second}", field="baseline")
     for name, one in (("baseline", baseline), ("since", window)):
-        if len(one.answers) < FEWEST:
+        if len(one.answers) < SMALLEST_SAMPLE:
             count = len(one.answers)
-            held = f"holds {count or 'no'} answer{'' if count == 1 else 's'}, and {FEWEST} are needed"
+            held = (
+                f"holds {count or 'no'} answer{'' if count == 1 else 's'}, and {SMALLEST_SAMPLE} are needed"
+            )
             unread = f" ({one.unreadable} records of it could not be read)" if one.unreadable else ""
             message = f"{one.period} {held}{unread}: name an earlier beginning, or another log with --audit"
             raise InputError(message, field=name)
@@ -163,16 +232,16 @@ def _samples(baseline: Window, window: Window) -> Iterator[tuple[Measure, Group 
                 yield measure, Group(by, name), _values(measure, early), _values(measure, late)
 
 
-def _values(measure: Measure, records: Iterable[Observed]) -> _Sample:
+def _values(measure: Measure, records: Iterable[Answer]) -> _Sample:
     return [value for one in records if (value := measure.value(one)) is not None]
 
 
-def _grouped(answers: Iterable[Observed], by: str) -> dict[str, list[Observed]]:
-    found: dict[str, list[Observed]] = {}
-    for one in answers:
-        if (name := getattr(one, by)) is not None:
-            found.setdefault(name, []).append(one)
-    return found
+def _grouped(answers: Iterable[Answer], by: str) -> dict[str, list[Answer]]:
+    groups: dict[str, list[Answer]] = {}
+    for answer in answers:
+        if (name := getattr(answer, by)) is not None:
+            groups.setdefault(name, []).append(answer)
+    return groups
 
 
 def _change(measure: Measure, group: Group | None, before: _Sample, after: _Sample) -> Change:
@@ -185,9 +254,9 @@ def _change(measure: Measure, group: Group | None, before: _Sample, after: _Samp
             measure, group, replace(most, varies=varies), table.p, table.test, category, table.parts
         )
     first, second = ([float(value) for value in side] for side in (before, after))
-    if measure.kind == "share":
+    if measure.kind == "proportion":
         shares = [Share(int(sum(side)), len(side)) for side in (first, second)]
-        difference = compare_shares(*shares)
+        difference = compare_proportions(*shares)
     else:
         difference = compare_means(first, second)
     return Change(measure, group, difference, difference.p, difference.test)
@@ -211,3 +280,16 @@ def _weights(changes: Iterable[Change]) -> dict[str, float]:
     there = {one.family for one in changes if one.difference.varies}
     total = sum(WEIGHTS[name] for name in there)
     return {name: WEIGHTS[name] / total for name in WEIGHTS if name in there}
+
+
+def measure_words(change: Change) -> str:
+    """The measure, of a table with the category that changed most."""
+    name = change.measure.name
+    return name if change.category is None else f"{name}: {one_line(change.category, NAME)}"
+
+
+def value_words(measure: Measure, value: float) -> str:
+    """A mean or a proportion."""
+    if measure.kind != "mean":
+        return percent(value)
+    return number(value, 3 if abs(value) < 10 else 1 if abs(value) < 1000 else 0)

@@ -1,17 +1,26 @@
-"""`review_list`: answers for people to look at, the doubtful ones first, then a sample of the others."""
+"""Answers for people to look at: which, why, and as text, JSON and files to fill in."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lrp4rag.guard.monitoring.periods import Period
-from lrp4rag.guard.monitoring.windows import Observed, observed
+from rich.console import Group as Parts
+from rich.console import RenderableType
+from rich.text import Text
+
+from lrp4rag.guard.monitoring.windows import Answer, Period, answer_of, shown
 from lrp4rag.guard.second_opinion.agreement import Agreement, agreement
 from lrp4rag.guard.second_opinion.sampling import lot
-from lrp4rag.guard.service.reviews import KINDS, OPINION, SAYING, last_said
+from lrp4rag.guard.service.reviews import KINDS, OPINION, SAYING, last_said, passages_of
+from lrp4rag.report.decision import ACTION_STYLES
 from lrp4rag.util.errors import InputError
+from lrp4rag.util.text import one_line, safe_cell, visible
 
 if TYPE_CHECKING:
     from lrp4rag.guard.audit import AuditLog
@@ -20,13 +29,15 @@ Why = Literal["escalated", "disputed", "withheld", "doubtful", "sampled"]
 WHYS: tuple[Why, ...] = ("escalated", "disputed", "withheld", "doubtful", "sampled")
 """In the order of the list."""
 LIMIT, SAMPLE = 50, 20
+LOTS = b"0"
+"""The key by which answers are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """An answer, why it is on the list, in words too, and its texts where the log keeps them."""
 
-    answer: Observed
+    answer: Answer
     why: Why
     words: str
     texts: Mapping[str, str]
@@ -50,42 +61,40 @@ class ReviewList:
         return sum(one.why == why for one in self.items)
 
 
-def review_list(
-    log: AuditLog, period: Period, *, limit: int = LIMIT, sample: int = SAMPLE
-) -> ReviewList:
+def review_list(log: AuditLog, period: Period, *, limit: int = LIMIT, sample: int = SAMPLE) -> ReviewList:
     """At most `limit` answers that were withheld, doubted or contradicted by a user, the gravest first, and
-    `sample` of all others, drawn at random: the same ones for the same period's beginning.
+    `sample` of all others, drawn at random: of the same answers, the same ones again.
 
     Answers that a reviewer has spoken on are left out. Raises `InputError` for a period without answers.
     """
     said = last_said(log.entries(period.start, kinds=SAYING))
     opinions = {str(one.record.get("of")): one.record for one in log.entries(period.start, kinds=(OPINION,))}
-    answers, reviewed, unreadable = list[Observed](), 0, 0
+    answers, reviewed, unreadable = list[Answer](), 0, 0
     pairs = list[tuple[bool | None, bool | None]]()
     for entry in log.entries(period.start, until=period.end, kinds=KINDS):
-        found = observed(entry)
-        if found is None:
+        answer = answer_of(entry)
+        if answer is None:
             unreadable += 1
             continue
-        opinion = opinions.get(found.id, {})
+        opinion = opinions.get(answer.id, {})
         if opinion.get("chosen") == "sampled":
-            pairs.append((_grounded(found), opinion.get("grounded")))
-        if said.get(found.id, {}).get("kind") == "review":
+            pairs.append((_grounded(answer), opinion.get("grounded")))
+        if said.get(answer.id, {}).get("kind") == "review":
             reviewed += 1
         else:
-            answers.append(found)
+            answers.append(answer)
     if not answers and not reviewed:
         unread = f" ({unreadable} records could not be read)" if unreadable else ""
         message = (
             f"{period} UTC holds no answers{unread}: name an earlier beginning, or another log with --audit"
         )
         raise InputError(message, field="since")
-    grouped: dict[Why, list[tuple[Observed, str]]] = {why: [] for why in WHYS}
+    grouped: dict[Why, list[tuple[Answer, str]]] = {why: [] for why in WHYS}
     for one in answers:
         why, words = _reason(one, said.get(one.id), opinions.get(one.id, {}).get("grounded"))
         grouped[why].append((one, words))
     items = tuple(
-        Item(one, why, words, log.texts(one.id)) for one, why, words in _chosen(grouped, limit, sample, period.start.isoformat())
+        Item(one, why, words, log.texts(one.id)) for one, why, words in _chosen(grouped, limit, sample)
     )
     counts = {why: len(grouped[why]) for why in WHYS}
     total = len(answers) + reviewed
@@ -93,65 +102,194 @@ def review_list(
     return ReviewList(period, items, counts, total, reviewed, unreadable, agreed)
 
 
-def _grounded(one: Observed) -> bool | None:
+def _grounded(answer: Answer) -> bool | None:
     """What the detector says, where it does."""
-    if not one.judged or one.probability is None or one.threshold is None:
+    if not answer.judged or answer.probability is None or answer.threshold is None:
         return None
-    return one.probability < one.threshold
+    return answer.probability < answer.threshold
 
 
-def _reason(one: Observed, said: Mapping[str, Any] | None, opinion: bool | None) -> tuple[Why, str]:
+def _reason(answer: Answer, said: Mapping[str, Any] | None, opinion: bool | None) -> tuple[Why, str]:
     """`opinion` is whether a judge finds the answer grounded, where it says."""
-    if one.action == "escalate":
+    if answer.action == "escalate":
         also = "" if opinion is None else f"; the judge finds it {'right' if opinion else 'hallucinated'}"
-        return "escalated", f"escalated, and waits for a reviewer: {one.reason}{also}"
+        return "escalated", f"escalated, and waits for a reviewer: {answer.reason}{also}"
     told = {"grounded": True, "hallucinated": False}.get(str(said and said.get("said")))
-    if dispute := _dispute(one, "a user says that it is", told) or _dispute(
-        one, "the judge finds it", opinion
+    if dispute := _dispute(answer, "a user says that it is", told) or _dispute(
+        answer, "the judge finds it", opinion
     ):
         return "disputed", dispute
-    if not one.served:
-        return "withheld", f"withheld: {one.reason}"
-    doubt = _doubt_of(one)
+    if not answer.served:
+        return "withheld", f"withheld: {answer.reason}"
+    doubt = _doubt_of(answer)
     return ("doubtful", doubt) if doubt else ("sampled", "")
 
 
-def _dispute(one: Observed, who: str, grounded: bool | None) -> str:
+def _dispute(answer: Answer, who: str, grounded: bool | None) -> str:
     """What is said against a decision; empty for nothing."""
-    if grounded is False and one.served:
+    if grounded is False and answer.served:
         return f"{who} hallucinated, and it was served"
-    if grounded and not one.served:
-        return f"{who} right, and it was withheld: {one.reason}"
+    if grounded and not answer.served:
+        return f"{who} right, and it was withheld: {answer.reason}"
     return ""
 
 
-def _doubt_of(one: Observed) -> str:
+def _doubt_of(answer: Answer) -> str:
     """What is doubtful about an answer that was served; empty for nothing."""
-    if not one.judged:
-        return f"served without a verdict: {one.reason}"
-    if one.action == "mark":
-        return f"served with marks: {one.reason}"
-    if one.action == "disclose":
-        return f"served with what the passages say against each other: {one.reason}"
-    if one.probability is not None and one.threshold is not None and one.probability >= one.threshold:
-        return f"served, though the detector flags it (from {one.threshold:.2f} on)"
+    if not answer.judged:
+        return f"served without a verdict: {answer.reason}"
+    if answer.action == "mark":
+        return f"served with marks: {answer.reason}"
+    if answer.action == "disclose":
+        return f"served with what the passages say against each other: {answer.reason}"
+    if (
+        answer.probability is not None
+        and answer.threshold is not None
+        and answer.probability >= answer.threshold
+    ):
+        return f"served, though the detector flags it (from {answer.threshold:.2f} on)"
     return ""
 
 
 def _chosen(
-    grouped: Mapping[Why, list[tuple[Observed, str]]], limit: int, sample: int, seed: str
-) -> Iterator[tuple[Observed, Why, str]]:
+    grouped: Mapping[Why, list[tuple[Answer, str]]], limit: int, sample: int
+) -> Iterator[tuple[Answer, Why, str]]:
     left = limit
     for why in WHYS[:-1]:
         some = sorted(grouped[why], key=lambda pair: (-_likelihood(pair[0]), pair[0].time))[:left]
         left -= len(some)
         yield from ((one, why, words) for one, words in some)
-    key, others = seed.encode(), [one for one, _ in grouped["sampled"]]
-    drawn = sorted(others, key=lambda one: (lot(key, one.id), one.id))[:sample]
+    others = [answer for answer, _ in grouped["sampled"]]
+    drawn = sorted(others, key=lambda one: (lot(LOTS, one.id), one.id))[:sample]
     for one in sorted(drawn, key=lambda one: one.time):
         yield one, "sampled", f"drawn at random, {len(drawn)} of {len(others)} that were served without doubt"
 
 
-def _likelihood(one: Observed) -> float:
+def _likelihood(answer: Answer) -> float:
     """That it is hallucinated; what has no probability comes first."""
-    return 1.0 if one.probability is None else one.probability
+    return 1.0 if answer.probability is None else answer.probability
+
+
+QUOTED = 160
+"""Characters of a question or an answer on a terminal."""
+_NUMBERS = ("probability", "faithfulness", "fact_score")
+_FIELDS = ("action", "reason", "rule", *_NUMBERS, "threshold", "topic", "generator")
+_TO_FILL = ("said", "reviewer", "comment")
+
+
+def render(reviews: ReviewList) -> RenderableType:
+    """Each answer with why it is there, and how many there are that are not."""
+    parts: list[RenderableType] = [Text(headline(reviews), style="bold")]
+    for number, item in enumerate(reviews.items, start=1):
+        parts += _lines(number, item)
+    parts.append(Text())
+    counted = [f"{reviews.shown(why)} of {reviews.of[why]} {why}" for why in WHYS if reviews.of[why]]
+    if counted:
+        parts.append(Text(f"On the list: {', '.join(counted)}."))
+    if reviews.agreement is not None:
+        parts.append(Text(agreement_words(reviews.agreement)))
+    if reviews.items and not any(item.texts for item in reviews.items):
+        parts.append(
+            Text("The log keeps no texts of them: the server's setting keep_texts does.", style="dim")
+        )
+    if reviews.items:
+        parts.append(Text("Record what you find: POST /v1/reviews (docs/serve.md).", style="dim"))
+    return Parts(*parts)
+
+
+def agreement_words(agreement: Agreement) -> str:
+    """How often detector and judge say the same, of answers that were drawn for it."""
+    count = agreement.answers + agreement.unanswered + agreement.unjudged
+    told = f"Second opinions on {count} answers that were drawn: "
+    if agreement.share is None:
+        return f"{told}none that both say something of."
+    kappa = (
+        ""
+        if agreement.kappa is None
+        else f", kappa {agreement.kappa:.2f} [{agreement.low:.2f}, {agreement.high:.2f}]"
+    )
+    return f"{told}detector and judge agree on {agreement.share:.0%} of {agreement.answers}{kappa}."
+
+
+def headline(reviews: ReviewList) -> str:
+    told = f"{reviews.period} UTC: {reviews.answers:,} answers, {reviews.reviewed:,} of them reviewed"
+    told += f"; {reviews.unreadable:,} records could not be read" if reviews.unreadable else ""
+    return told if reviews.items else f"{told}: nothing is left to review"
+
+
+def _lines(number: int, item: Item) -> Iterator[Text]:
+    answer = item.answer
+    line = Text(f"\n{number:>3}  ").append(f"{answer.action:<9}", style=ACTION_STYLES[answer.action])
+    yield line.append(f"{one_line(answer.id, 40)}  ").append(visible(item.words), style="bold")
+    words = [shown(answer.time)]
+    words += [
+        f"{name.replace('_', ' ')} {value:.2f}"
+        for name in _NUMBERS
+        if (value := getattr(answer, name)) is not None
+    ]
+    words += [
+        f"{name} {one_line(value, 40)}" for name in ("topic", "generator") if (value := getattr(answer, name))
+    ]
+    yield Text(f"     {', '.join(words)}", style="dim")
+    for name in ("question", "response"):
+        if name in item.texts:
+            yield Text(f"     {name}: {one_line(item.texts[name], QUOTED)}")
+
+
+def record(reviews: ReviewList) -> dict[str, Any]:
+    """JSON values."""
+    return {
+        "start": reviews.period.start.isoformat(),
+        "end": reviews.period.end.isoformat(),
+        "answers": reviews.answers,
+        "reviewed": reviews.reviewed,
+        "unreadable": reviews.unreadable,
+        "of": dict(reviews.of),
+        "agreement": None if reviews.agreement is None else _agreement_record(reviews.agreement),
+        "items": [item_record(item) for item in reviews.items],
+    }
+
+
+def _agreement_record(agreement: Agreement) -> dict[str, Any]:
+    names = ("answers", "share", "kappa", "low", "high", "unanswered", "unjudged")
+    return {name: getattr(agreement, name) for name in names}
+
+
+def item_record(item: Item) -> dict[str, Any]:
+    """JSON values of an answer; texts are None where they are not kept."""
+    return {
+        "id": item.answer.id,
+        "time": item.answer.time.isoformat(),
+        "why": item.why,
+        "words": item.words,
+        **{name: getattr(item.answer, name) for name in _FIELDS},
+        "question": item.texts.get("question"),
+        "passages": passages_of(item.texts) or None,
+        "response": item.texts.get("response"),
+    }
+
+
+def require_known(path: Path) -> None:
+    """Raise `InputError` for a file whose name does not end as one of ours."""
+    if path.suffix not in (".csv", ".jsonl"):
+        raise InputError("a list is written as .csv or .jsonl", path=path)
+
+
+def content(reviews: ReviewList, path: Path) -> str:
+    """What a file of the list holds, by the ending of its name."""
+    if path.suffix == ".csv":
+        return _csv(reviews)
+    return "".join(f"{json.dumps(item_record(item))}\n" for item in reviews.items)
+
+
+def _csv(reviews: ReviewList) -> str:
+    """With columns for what a reviewer says. No spreadsheet computes its text."""
+    written = io.StringIO()
+    rows = [item_record(item) for item in reviews.items]
+    head = ("id", "time", "why", "words", *_FIELDS, "question", "passages", "response", *_TO_FILL)
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(head)
+    for row in rows:
+        row["passages"] = "\n\n".join(row["passages"] or ())
+        writer.writerow([safe_cell(row.get(name)) for name in head])
+    return written.getvalue()

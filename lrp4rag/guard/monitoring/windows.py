@@ -1,21 +1,93 @@
-"""`Window`: what the audit log has of the answers of a period."""
+"""Periods of time, and `Window`: the answers of the audit log in one."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
-from lrp4rag.guard.monitoring.periods import Period
 from lrp4rag.guard.policy import Action
 from lrp4rag.guard.policy.simulate import SERVED
 from lrp4rag.guard.service.reviews import KINDS
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.text import one_line
 from lrp4rag.util.types import Count, Finite, Probability
+
+_AGO = re.compile(r"([0-9]{1,4})([hdw])")
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_BETWEEN = ".."
+HELP = "7d, 24h or 2w ago, an ISO 8601 date or time (UTC where it has no zone), or two of them: START..END"
+"""What a period may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """From `start` until before `end`, both in UTC. Raises `InputError` where it would hold nothing."""
+
+    start: datetime
+    end: datetime
+
+    def __post_init__(self) -> None:
+        if self.start >= self.end:
+            raise InputError(f"it ends at {shown(self.end)}, and begins at {shown(self.start)}")
+
+    @property
+    def length(self) -> timedelta:
+        return self.end - self.start
+
+    def __str__(self) -> str:
+        return f"{shown(self.start)} to {shown(self.end)}"
+
+
+def moment(text: str, now: datetime, field: str | None = None) -> datetime:
+    """A moment in UTC: so long ago, or in ISO 8601. Raises `InputError` for anything else, and for what is
+    yet to come."""
+    given = text.strip()
+    try:
+        if (ago := _AGO.fullmatch(given)) is not None:
+            return now - int(ago[1]) * _UNITS[ago[2]]
+        if re.match(r"[0-9]{4}-?[0-9W]", given) is None:
+            raise ValueError
+        found = datetime.fromisoformat(given)
+        found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        message = f"'{one_line(text, 40)}' is no time; give one such as {HELP}"
+        raise InputError(message, field=field) from None
+    if found > now:
+        raise InputError(f"{shown(found)} is yet to come; it is {shown(now)}", field=field)
+    return found
+
+
+def period(text: str, now: datetime, *, end: datetime | None = None, field: str | None = None) -> Period:
+    """From a moment until `end` (by default now), or between two. Raises `InputError` naming the field."""
+    first, between, last = text.partition(_BETWEEN)
+    start = moment(first, now, field)
+    until = moment(last, now, field) if between else now if end is None else end
+    try:
+        return Period(start, until)
+    except InputError as error:
+        raise InputError(error.reason, field=field) from None
+
+
+def preceding(late: Period, lengths: int) -> Period:
+    """So many times as long, before it. Raises `InputError` where no calendar goes back that far."""
+    try:
+        return Period(late.start - lengths * late.length, late.start)
+    except OverflowError:
+        message = f"nothing is that long before {shown(late.start)}: name where it begins"
+        raise InputError(message, field="baseline") from None
+
+
+def shown(time: datetime) -> str:
+    """2026-11-01 09:30, to the minute."""
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+
 
 if TYPE_CHECKING:
     from lrp4rag.guard.audit import AuditLog, Entry
@@ -39,7 +111,7 @@ _Score = Annotated[Finite, AfterValidator(_of_a_scale)]
 
 
 @checked(frozen=True, slots=True, config=ConfigDict(extra="ignore", strict=True))
-class Observed:
+class Answer:
     """The record of a decision: on an answer, or on what was retrieved for one. What was not recorded is
     None. `retrieval_score` is the best of its passages', None beyond `LARGEST_SCORE`. Raises
     `ValidationError` for what cannot be."""
@@ -87,8 +159,8 @@ class Window:
     how many records are none of this version's."""
 
     period: Period
-    answers: tuple[Observed, ...]
-    retrievals: tuple[Observed, ...] = ()
+    answers: tuple[Answer, ...]
+    retrievals: tuple[Answer, ...] = ()
     unreadable: int = 0
 
     def versions(self, name: str) -> Counter[str]:
@@ -104,9 +176,9 @@ def read_window(log: AuditLog, period: Period) -> Window:
 
 def window_of(entries: Iterable[Entry], period: Period) -> Window:
     """The window that these entries make."""
-    answers, retrievals, unreadable = list[Observed](), list[Observed](), 0
+    answers, retrievals, unreadable = list[Answer](), list[Answer](), 0
     for entry in entries:
-        found = observed(entry)
+        found = answer_of(entry)
         if found is None:
             unreadable += 1
         else:
@@ -114,9 +186,9 @@ def window_of(entries: Iterable[Entry], period: Period) -> Window:
     return Window(period, tuple(answers), tuple(retrievals), unreadable)
 
 
-def observed(entry: Entry) -> Observed | None:
+def answer_of(entry: Entry) -> Answer | None:
     """The record of an entry; None for one that another version wrote, or that says what cannot be."""
     try:
-        return Observed(**{**entry.record, "time": datetime.fromisoformat(entry.time)})
+        return Answer(**{**entry.record, "time": datetime.fromisoformat(entry.time)})
     except (ValidationError, ValueError, TypeError):
         return None

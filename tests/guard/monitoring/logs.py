@@ -11,8 +11,7 @@ from unittest.mock import patch
 import numpy as np
 
 from lrp4rag.guard.audit import AuditLog, entry
-from lrp4rag.guard.monitoring.periods import Period
-from lrp4rag.guard.monitoring.windows import Observed, Window
+from lrp4rag.guard.monitoring.windows import Answer, Period, Window
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 EARLY = Period(NOW - timedelta(days=35), NOW - timedelta(days=7))
@@ -74,8 +73,7 @@ def records(
 def window(period: Period, some: list[dict[str, Any]]) -> Window:
     """The window of these records, spread over its period."""
     answers = tuple(
-        Observed(**one, time=period.start + (k + 0.5) / len(some) * period.length)
-        for k, one in enumerate(some)
+        Answer(**one, time=period.start + (k + 0.5) / len(some) * period.length) for k, one in enumerate(some)
     )
     return Window(period, answers)
 

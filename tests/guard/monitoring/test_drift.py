@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from lrp4rag.guard.monitoring.drift import FEWEST, Drift, Group, compare
+from lrp4rag.guard.monitoring.drift import SMALLEST_SAMPLE, Drift, Group, compare
 from lrp4rag.util.errors import InputError
 from tests.guard.monitoring.logs import EARLY, LATE, pair, records, window
 
 
 def found_of(drift: Drift) -> set[str]:
-    return {one.measure.name for one in drift.found if one.group is None}
+    return {one.measure.name for one in drift.drifted if one.group is None}
 
 
 def test_nothing_drifted() -> None:
     drift = compare(*pair())
-    assert not drift.found
+    assert not drift.drifted
     assert len(drift.changes) == 17 + 5 * 5
     change = drift.of("probability")
     assert change is not None
@@ -30,7 +30,8 @@ def test_nothing_drifted() -> None:
 def test_worse_answers_of_one_topic() -> None:
     drift = compare(*pair(worse=0.4, only="travel", retrieval=0.2))
     assert {"probability", "faithfulness", "withheld", "retrieval score"} <= found_of(drift)
-    said = {(one.group, one.said) for one in drift.found if one.measure.name == "probability" and one.group}
+    changes = [change for change in drift.drifted if change.measure.name == "probability"]
+    said = {(change.group, change.direction) for change in changes if change.group}
     assert (Group("topic", "travel"), "worse") in said
     assert not {(Group("topic", "leave"), "worse"), (Group("topic", "it"), "worse")} & said
 
@@ -40,7 +41,7 @@ def test_better_answers_are_drift_too() -> None:
     drift = compare(replace(worse, period=EARLY), replace(usual, period=LATE))
     change = drift.of("probability")
     assert change is not None
-    assert change.said == "better"
+    assert change.direction == "better"
 
 
 @pytest.mark.parametrize(
@@ -78,9 +79,9 @@ def test_checks_of_passages_are_compared() -> None:
     assert drift.of("score at the gate") is not None
 
 
-@pytest.mark.parametrize("count", [0, 1, FEWEST - 1])
+@pytest.mark.parametrize("count", [0, 1, SMALLEST_SAMPLE - 1])
 def test_a_window_without_answers_enough_is_an_error(count: int) -> None:
-    few, many = window(LATE, records(count, 1)), window(EARLY, records(FEWEST, 2))
+    few, many = window(LATE, records(count, 1)), window(EARLY, records(SMALLEST_SAMPLE, 2))
     with pytest.raises(InputError, match="name an earlier beginning, or another log") as error:
         compare(many, few)
     assert error.value.field == "since"
@@ -98,14 +99,14 @@ def test_windows_do_not_overlap() -> None:
         compare(replace(baseline, period=LATE), other)
 
 
-def test_what_is_not_recorded_is_left_out_and_said() -> None:
+def test_what_is_not_recorded_is_skipped_and_said() -> None:
     bare = {"probability": None, "topic": None, "retrieval_score": None}
     drift = compare(window(EARLY, records(50, 1, **bare)), window(LATE, records(50, 2)))
-    left = {one.measure.name: one.counts for one in drift.left_out if one.group is None}
+    left = {one.measure.name: one.counts for one in drift.skipped if one.group is None}
     assert left["probability"] == (0, 50)
     assert left["topics"] == (0, 50)
     assert drift.of("probability") is None
-    assert {one.group.name for one in drift.left_out if one.group} >= {"leave", "travel", "it"}
+    assert {one.group.name for one in drift.skipped if one.group} >= {"leave", "travel", "it"}
 
 
 def test_scores_of_answers_without_a_verdict_do_not_count() -> None:

@@ -14,8 +14,7 @@ import pytest
 from rich.console import Console
 
 from lrp4rag.guard.audit import AuditLog
-from lrp4rag.guard.monitoring.review import ReviewList, review_list
-from lrp4rag.guard.monitoring.review_shown import content, record, render
+from lrp4rag.guard.monitoring.review import ReviewList, content, record, render, review_list
 from lrp4rag.util.errors import InputError
 from tests.guard.monitoring.logs import EARLY, LATE, NOW, TEXTS, records, spread, write
 
@@ -85,7 +84,7 @@ def test_the_gravest_come_first_and_each_says_why(listed: Listed) -> None:
     assert words["fine"] == "drawn at random, 2 of 2 that were served without doubt"
 
 
-def test_what_a_reviewer_has_spoken_on_is_left_out(listed: Listed) -> None:
+def test_what_a_reviewer_has_spoken_on_is_skipped(listed: Listed) -> None:
     waits = answer("waits", action="escalate")
     found = listed([waits, said("waits", "grounded", "review"), said("waits", "hallucinated"), answer("a")])
     assert [one.answer.id for one in found.items] == ["a"]

@@ -11,9 +11,8 @@ import pytest
 from rich.console import Console
 
 from lrp4rag.guard.monitoring.drift import Drift, compare
-from lrp4rag.guard.monitoring.page import drift_page
 from lrp4rag.guard.monitoring.plots import over_time, side_by_side
-from lrp4rag.guard.monitoring.shown import record, render
+from lrp4rag.guard.monitoring.report import drift_page, record, render
 from tests.guard.monitoring.logs import EARLY, LATE, pair, records, window
 
 HOSTILE = '</td><script>alert(1)</script>$\\frac$ "><img src=x onerror=y>\x1b[2J'

@@ -1,0 +1,263 @@
+"""A drift on the terminal, as JSON, and as one self-contained page without network or script."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+from rich.console import Group as Parts
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lrp4rag.guard.monitoring.advice import advice
+from lrp4rag.guard.monitoring.drift import (
+    NAME,
+    SMALLEST_SAMPLE,
+    Change,
+    Drift,
+    Group,
+    measure_words,
+    value_words,
+)
+from lrp4rag.guard.monitoring.plots import over_time, side_by_side
+from lrp4rag.guard.monitoring.statistics import Difference
+from lrp4rag.guard.monitoring.windows import Window
+from lrp4rag.report.assets import asset, hash_source
+from lrp4rag.report.numbers import p_value, percent
+from lrp4rag.report.templates import encodable, html_template
+from lrp4rag.util.text import one_line
+
+STYLES = {"worse": "bold red", "better": "bold green", "changed": "bold yellow", "": ""}
+_CSS = """
+h1.bad { color: var(--bad); }
+h1.good { color: var(--good); }
+section { margin-top: 1.5rem; overflow-x: auto; }
+.note { font-size: .85rem; color: var(--soft); }
+.number { text-align: end; font-variant-numeric: tabular-nums; }
+mark { background: none; color: var(--bad); font-weight: 600; }
+img { display: block; width: 100%; max-width: 60rem; height: auto; margin-top: .4rem; }
+img { background: #fff; border-radius: 8px; }
+td { white-space: nowrap; }
+tbody th { font-weight: 400; color: var(--ink); }
+"""
+
+
+def render(drift: Drift) -> RenderableType:
+    """All answers measure by measure, the groups that drifted, and what to do."""
+    overall = [change for change in drift.changes if change.group is None]
+    groups = [change for change in drift.changes if change.group is not None]
+    drifted = [change for change in groups if change.drifted]
+    parts: list[RenderableType] = [
+        Text(headline(drift), style="bold red" if drift.drifted else "bold"),
+        Text(f"baseline  {_window_words(drift.baseline)}"),
+        Text(f"window    {_window_words(drift.window)}"),
+        Text(),
+        _table(overall),
+    ]
+    if groups:
+        counts = f"Within topics and generators, {len(drifted)} of {len(groups)} comparisons drifted"
+        parts += [Text(), Text(counts + (":" if drifted else "."))]
+    if drifted:
+        parts.append(_table(drifted))
+    parts.append(Text())
+    parts += [Text(f"Next: {line}") for line in advice(drift)]
+    if power := _power_words(drift):
+        parts.append(Text(power))
+    return Parts(*parts, *(Text(line, style="dim") for line in _notes(drift)))
+
+
+def _table(changes: list[Change]) -> Table:
+    """A line for each change, below a line for its group."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("", "baseline", "window", "change [95 %]", "p", ""):
+        table.add_column(name, justify="left" if not name else "right", no_wrap=bool(name))
+    group = None
+    for change in changes:
+        if change.group != group:
+            group = change.group
+            table.add_row(Text(_group_words(group), style="bold"))
+        cells = _cells(change)
+        name = ("  " if group else "") + measure_words(change)
+        direction = Text(change.direction, style=STYLES[change.direction])
+        table.add_row(name, cells["before"], cells["after"], cells["change"], cells["adjusted"], direction)
+    return table
+
+
+def drift_page(drift: Drift, command: str) -> str:
+    """What to do, figures, and every comparison; `command` stands in the small print."""
+    style = asset("base.css") + _CSS
+    directions = {change.direction for change in drift.drifted}
+    overall = [_cells(change) for change in drift.changes if change.group is None]
+    grouped = [_cells(change) for change in drift.changes if change.group is not None]
+    days = "Means and proportions day by day with 95 % intervals; the table has them as a whole."
+    both = "Probabilities, retrieval scores and actions of both windows."
+    page = html_template("drift.html.j2", Path(__file__).parent).render(
+        headline=headline(drift),
+        outcome="bad" if "worse" in directions else "none" if directions else "good",
+        baseline=_window_words(drift.baseline),
+        window=_window_words(drift.window),
+        advice=advice(drift),
+        power=_power_words(drift),
+        figures=[
+            ("Over time", days, base64.b64encode(over_time(drift)).decode()),
+            ("Side by side", both, base64.b64encode(side_by_side(drift)).decode()),
+        ],
+        tables=[("All answers", overall), *([("Within topics and generators", grouped)] if grouped else [])],
+        notes=_notes(drift),
+        command=command,
+        style=Markup(style),
+        style_source=Markup(hash_source(style)),
+    )
+    return encodable(page)
+
+
+def record(drift: Drift) -> dict[str, Any]:
+    """JSON values."""
+    return {
+        "drift": bool(drift.drifted),
+        "headline": headline(drift),
+        "alpha": drift.alpha,
+        "least": drift.least,
+        "baseline": _window_record(drift.baseline),
+        "window": _window_record(drift.window),
+        "changes": [_change_record(drift, change) for change in drift.changes],
+        "not_compared": [
+            {
+                "measure": skipped.measure.name,
+                "group": _group_record(skipped.group),
+                "counts": list(skipped.counts),
+            }
+            for skipped in drift.skipped
+        ],
+        "next": advice(drift),
+        "assumptions": _assumptions(drift),
+    }
+
+
+def _window_record(window: Window) -> dict[str, Any]:
+    return {
+        "start": window.period.start.isoformat(),
+        "end": window.period.end.isoformat(),
+        "answers": len(window.answers),
+        "retrievals": len(window.retrievals),
+        "unreadable": window.unreadable,
+    }
+
+
+def _change_record(drift: Drift, change: Change) -> dict[str, Any]:
+    parts = change.parts
+    return {
+        "measure": change.measure.name,
+        "group": _group_record(change.group),
+        "category": change.category,
+        **_difference_record(change.difference),
+        "p": change.p,
+        "adjusted_p": change.adjusted,
+        "test": change.test,
+        "family": change.family,
+        "drifted": change.drifted,
+        "said": change.direction,
+        "detectable": drift.detectable(change),
+        "parts": parts and {name: _difference_record(part) for name, part in parts.items()},
+    }
+
+
+def _group_record(group: Group | None) -> dict[str, str] | None:
+    return None if group is None else asdict(group)
+
+
+def _difference_record(difference: Difference) -> dict[str, Any]:
+    names = ("before", "after", "low", "high")
+    values = {name: getattr(difference, name) for name in names}
+    return {**values, "difference": difference.value, "counts": list(difference.counts)}
+
+
+def headline(drift: Drift) -> str:
+    """Whether there is drift, in a sentence."""
+    if not drift.drifted:
+        return "No drift was found"
+    outcomes = {change.direction for change in drift.drifted if change.family == "outcome"}
+    words = {
+        ("worse",): "quality is worse",
+        ("better",): "quality is better",
+        (): "something behind quality changed",
+    }
+    what = words.get(tuple(outcomes), "quality changed")
+    return f"Drift: {what} ({len(drift.drifted)} of {len(drift.changes)} comparisons)"
+
+
+def _window_words(window: Window) -> str:
+    words = f"{window.period} UTC: {len(window.answers):,} answers"
+    if window.retrievals:
+        words += f", {len(window.retrievals):,} checks of passages"
+    return words + (f"; {window.unreadable:,} records could not be read" if window.unreadable else "")
+
+
+def _group_words(group: Group | None) -> str:
+    return "" if group is None else f"{group.by} {one_line(group.name, NAME)}"
+
+
+def _cells(change: Change) -> dict[str, str]:
+    """The cells of a change; p-values only where a test could have found anything. A change of proportions
+    is in points, as +7.9 [+4.4, +11.3]."""
+    difference, mean = change.difference, change.measure.kind == "mean"
+    size = abs(difference.before)
+    digits = 1 if not mean else 3 if size < 10 else 1 if size < 1000 else 0
+    numbers = (difference.value, difference.low, difference.high)
+    value, low, high = (f"{number * (1 if mean else 100):+.{digits}f}" for number in numbers)
+    return {
+        "name": " · ".join(filter(None, (_group_words(change.group), measure_words(change)))),
+        "before": value_words(change.measure, difference.before),
+        "after": value_words(change.measure, difference.after),
+        "change": f"{value} [{low}, {high}]",
+        "p": p_value(change.p) if difference.varies else "",
+        "adjusted": p_value(change.adjusted) if difference.varies else "",
+        "test": change.test if difference.varies else "",
+        "said": change.direction,
+    }
+
+
+def _notes(drift: Drift) -> list[str]:
+    return [*_assumptions(drift), *(f"Not compared: {line}." for line in _skipped_words(drift))]
+
+
+def _skipped_words(drift: Drift) -> Iterable[str]:
+    """What was not compared, and why: groups are counted only."""
+    overall = [skipped for skipped in drift.skipped if skipped.group is None]
+    if missing := [skipped.measure.name for skipped in overall if not sum(skipped.counts)]:
+        yield f"not recorded: {', '.join(missing)}"
+    for skipped in overall:
+        before, after = skipped.counts
+        if before + after:
+            needed = f"{SMALLEST_SAMPLE} are needed"
+            yield f"{skipped.measure.name}: {before} values before and {after} after, {needed}"
+    compared = {change.group for change in drift.changes}
+    if few := {_group_words(skipped.group) for skipped in drift.skipped if skipped.group not in compared}:
+        yield f"too few answers to compare within: {', '.join(sorted(few))}"
+
+
+def _assumptions(drift: Drift) -> list[str]:
+    """What the p-values rest on."""
+    tested = sum(change.difference.varies for change in drift.changes)
+    return [
+        f"p is that of {tested} tests together (Holm): if nothing drifted, one of them or more is below "
+        f"{drift.alpha:g} in at most {percent(drift.alpha)} of such comparisons. A change of less than "
+        f"{drift.least:g} (of lengths, passages and retrieval scores: {percent(drift.least)} of the mean) is "
+        "none. Shares change by points.",
+        "Answers are taken to be independent of each other. Where one conversation, one prompt or one batch "
+        "makes many of them, p is too small and intervals are too narrow: look at the single days.",
+    ]
+
+
+def _power_words(drift: Drift) -> str:
+    """Which change of the mean probability would have been found, where nothing was."""
+    change = drift.of("probability")
+    if drift.drifted or change is None or not change.difference.varies:
+        return ""
+    least = f"{drift.detectable(change):.3f}"
+    return f"A change of the mean probability by {least} would have been found four times out of five."
