@@ -11,14 +11,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
 from lrp4rag.example import DEFAULT_TEMPLATE, LONGEST_EXAMPLE, Example, Label, render
 from lrp4rag.source import Source
 from lrp4rag.util.errors import InputError, LRP4RAGWarning, first_line
-from lrp4rag.util.files import place_at, read_bytes
-from lrp4rag.util.rows import is_parquet, parquet_rows, parse_row
+from lrp4rag.util.files import is_local, place_at, read_bytes
+from lrp4rag.util.strict_json import parse
 from lrp4rag.util.text import one_line
 from lrp4rag.util.types import Finite, first_fault
 
@@ -27,6 +28,8 @@ LARGEST_DATA = 2 * 2**30
 """Bytes of a file of examples: all of it is read at once."""
 LARGEST_TEXT = 4 * LONGEST_EXAMPLE
 """Bytes of a file with one passage or template."""
+_BATCH = 1000
+"""Rows of Parquet that are Python objects at a time."""
 _OPEN_ALREADY = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 Row = TypeVar("Row", bound=BaseModel)
@@ -71,17 +74,17 @@ class PassageRow(_Strict):
         return Source(**dict(self))
 
 
-def _as_row(given: Any) -> Any:
-    if isinstance(given, str):
-        return PassageRow(text=given)
-    if isinstance(given, dict | PassageRow):
-        return given
+def _as_row(value: Any) -> Any:
+    if isinstance(value, str):
+        return PassageRow(text=value)
+    if isinstance(value, dict | PassageRow):
+        return value
     raise ValueError("give a text, or an object with a text")
 
 
 def _as_json(row: PassageRow) -> str | dict[str, Any]:
-    known = row.model_dump(exclude_none=True)
-    return row.text if known == {"text": row.text} else known
+    fields = row.model_dump(exclude_none=True)
+    return row.text if fields == {"text": row.text} else fields
 
 
 PassageField = Annotated[
@@ -163,21 +166,21 @@ def load_examples(path: str | Path, *, template: str | None = None) -> list[Exam
 
 
 def read_rows(path: str | Path, kind: type[Row]) -> list[tuple[int, Row]]:
-    """The numbered lines of a JSONL file with another kind of rows; raises as `load_examples` does."""
+    """Read a JSONL file with another kind of rows, with line numbers; raises as `load_examples` does."""
     rows = _json_rows(_read(Path(path), LARGEST_DATA), path)
     return [(line, _validated(kind, row, path, line)) for line, _, row in rows]
 
 
 def json_line(example: Example) -> str:
-    """The line of our JSONL, without its end, that reads back as this example. A prompt in the default
-    wording is left out."""
+    """Write an example as a line of our JSONL, without its end. A prompt in the default wording is left
+    out."""
     plain = render(DEFAULT_TEMPLATE, example.question, example.passages) == (example.prompt, example.spans)
     labels = [LabelRow(**asdict(label)) for label in example.labels or ()]
     row = ExampleRow(
         id=example.id,
         source_id=example.source,
         question=example.question,
-        passages=[PassageRow(**asdict(one)) for one in example.sources],
+        passages=[PassageRow(**asdict(source)) for source in example.sources],
         prompt=None if plain else example.prompt,
         response=example.response,
         labels=None if example.labels is None else labels,
@@ -187,7 +190,7 @@ def json_line(example: Example) -> str:
 
 
 def select(examples: Iterable[Example], id: str, path: str | Path) -> Example:
-    """The example with this id; raises `InputError` where there is none."""
+    """Return the example with this id; raises `InputError` without one."""
     for example in examples:
         if example.id == id:
             return example
@@ -221,14 +224,14 @@ def _from_rows(
     rows: Iterable[tuple[str | Path, int, int | str, Any]], path: str | Path, template: str | None
 ) -> list[Example]:
     """The examples of rows, each with its file, its line and its number."""
-    examples, seen = [], dict[str, tuple[str | Path, int]]()
+    examples, lines = [], dict[str, tuple[str | Path, int]]()
     empty: list[str] = []
     for file, line, number, row in rows:
-        for one, place in examples_of(row, file, line, template=template, number=number):
-            _refuse_duplicate(one.id, seen, file, line, f"{place}id")
-            examples.append(one)
-            if one.empty:
-                empty.append(f"{file}, line {line}, field 'passages[{one.empty[0]}]'")
+        for example, place in examples_of(row, file, line, template=template, number=number):
+            _refuse_duplicate(example.id, lines, file, line, f"{place}id")
+            examples.append(example)
+            if example.empty:
+                empty.append(f"{file}, line {line}, field 'passages[{example.empty[0]}]'")
     if empty:
         where = empty[0]
         more = f"; {len(empty):,} rows have such" if len(empty) > 1 else ""
@@ -239,25 +242,25 @@ def _from_rows(
 def examples_of(
     row: Any, path: str | Path, line: int, *, template: str | None = None, number: int | str | None = None
 ) -> Iterator[tuple[Example, str]]:
-    """The examples of one row of our JSONL, and what the names of each one's fields begin with.
+    """Yield the examples of one row of our JSONL, with the prefix of their fields' names.
 
     They all have one prompt. One without an id has the row's `number`, by default its line. Raises
     `InputError` naming the path, the line and the field.
     """
     parsed = _validated(ExampleRow, row, path, line)
     id = parsed.id if parsed.id is not None else str(line if number is None else number)
-    for one, place in _responses(parsed, id, path, line):
-        fields = one.model_dump(exclude={"labels", "passages", "source_id", "responses"})
-        fields |= {"passages": [row.source for row in one.passages], "source": one.source_id}
-        if one.labels is not None:
-            fields["labels"] = tuple(Label(**vars(label)) for label in one.labels)
-        if one.template is None:
+    for response, place in _responses(parsed, id, path, line):
+        fields = response.model_dump(exclude={"labels", "passages", "source_id", "responses"})
+        fields |= {"passages": [row.source for row in response.passages], "source": response.source_id}
+        if response.labels is not None:
+            fields["labels"] = tuple(Label(**vars(label)) for label in response.labels)
+        if response.template is None:
             fields["template"] = template
         yield _create(fields, path, line, place), place
 
 
 def _responses(row: ExampleRow, id: str, path: str | Path, line: int) -> Iterator[tuple[ExampleRow, str]]:
-    """The row for each of its responses, with its id, and what the names of that one's fields begin with."""
+    """Yield the row for each of its responses, with its id, and the prefix of the response's fields."""
     if row.responses is None:
         yield row.model_copy(update={"id": id}), ""
         return
@@ -268,9 +271,11 @@ def _responses(row: ExampleRow, id: str, path: str | Path, line: int) -> Iterato
             )
     if not row.responses:
         raise InputError("there is none", path=path, line=line, field="responses")
-    for k, one in enumerate(row.responses):
-        given = one.model_copy(update={"id": one.id if one.id is not None else f"{id}-{k + 1}"})
-        yield row.model_copy(update=dict(given)), f"responses[{k}]."
+    for k, response in enumerate(row.responses):
+        fields = response.model_copy(
+            update={"id": response.id if response.id is not None else f"{id}-{k + 1}"}
+        )
+        yield row.model_copy(update=dict(fields)), f"responses[{k}]."
 
 
 def _from_ragtruth(folder: Path) -> list[Example]:
@@ -278,15 +283,15 @@ def _from_ragtruth(folder: Path) -> list[Example]:
     for file in (sources_path, responses_path):
         if not file.is_file():
             raise InputError(f"not a RAGTruth directory: it has no {file.name}", path=folder)
-    sources, seen = {}, dict[str, tuple[str | Path, int]]()
+    sources, lines = {}, dict[str, tuple[str | Path, int]]()
     for line, _, row in _json_rows(_read(sources_path, LARGEST_DATA), sources_path):
         source = _validated(_RagTruthSource, row, sources_path, line)
-        _refuse_duplicate(source.source_id, seen, sources_path, line, "source_id")
+        _refuse_duplicate(source.source_id, lines, sources_path, line, "source_id")
         sources[source.source_id] = (line, source)
-    examples, seen = [], {}
+    examples, lines = [], {}
     for line, _, row in _json_rows(_read(responses_path, LARGEST_DATA), responses_path):
         response = _validated(_RagTruthResponse, row, responses_path, line)
-        _refuse_duplicate(response.id, seen, responses_path, line)
+        _refuse_duplicate(response.id, lines, responses_path, line)
         if response.source_id not in sources:
             message = f"no source '{one_line(response.source_id, 100)}' in {sources_path.name}"
             raise InputError(message, path=responses_path, line=line, field="source_id")
@@ -361,14 +366,14 @@ def _some(examples: list[Example], path: str | Path) -> list[Example]:
 
 
 def _refuse_duplicate(
-    id: str, seen: dict[str, tuple[str | Path, int]], path: str | Path, line: int, field: str = "id"
+    id: str, lines: dict[str, tuple[str | Path, int]], path: str | Path, line: int, field: str = "id"
 ) -> None:
-    if id in seen:
-        first, first_line = seen[id]
+    if id in lines:
+        first, first_line = lines[id]
         where = f"line {first_line}" if first == path else f"{first}, line {first_line}"
         message = f"duplicate {field} '{one_line(id, 100)}' (first on {where})"
         raise InputError(message, path=path, line=line, field=field)
-    seen[id] = path, line
+    lines[id] = path, line
 
 
 def _rows(path: Path) -> Iterator[tuple[int, int, Any]]:
@@ -378,7 +383,7 @@ def _rows(path: Path) -> Iterator[tuple[int, int, Any]]:
         return
     if not path.exists():
         raise InputError("no such file or directory", path=path)
-    for line, row in enumerate(parquet_rows(path), start=1):
+    for line, row in enumerate(_parquet_rows(path), start=1):
         yield line, line, row
 
 
@@ -387,18 +392,18 @@ def _json_rows(content: bytes, path: str | Path) -> Iterator[tuple[int, int, Any
     text = _decode(content, path)
     first = text.lstrip().partition("\n")[0]
     if first.startswith("["):
-        parse_row(text, path, 1)
+        _parse_row(text, path, 1)
         yield from _elements(text)
     elif first and not is_json(first):  # one object over several lines, or wrong either way
-        yield 1, 1, parse_row(text, path, 1)
+        yield 1, 1, _parse_row(text, path, 1)
     else:
         for line, row in enumerate(text.split("\n"), start=1):
             if row.strip():
-                yield line, line, parse_row(row, path, line)
+                yield line, line, _parse_row(row, path, line)
 
 
 def is_json(text: str | bytes) -> bool:
-    """Whether a line is JSON by itself, be it good or not."""
+    """Say whether a line is JSON by itself, even if it is refused later."""
     try:
         json.loads(text)
     except RecursionError:
@@ -441,5 +446,46 @@ def _validated(model: type[Row], row: Any, path: str | Path, line: int) -> Row:
 
 
 def read_text(path: Path) -> str:
-    """A text file in UTF-8; raises `InputError` where it is missing or is not."""
+    """Read a text file in UTF-8; raises `InputError` for any other."""
     return _decode(_read(path, LARGEST_TEXT), path)
+
+
+def is_parquet(path: str) -> bool:
+    """Say whether the name, or that of a URL's file, ends in .parquet."""
+    return (urlsplit(path).path if "://" in path else path).endswith(".parquet")
+
+
+def _parse_row(text: str, path: Any, line: int) -> Any:
+    """Parse a JSON value; raises `InputError` with the line of the fault."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        if isinstance(error, json.JSONDecodeError):
+            line += error.lineno - 1
+            message = f"invalid JSON at column {error.colno}: {error.msg}"
+        else:
+            message = f"invalid JSON: {error}"
+        raise InputError(message, path=path, line=line) from error
+
+
+def _parquet_rows(path: Path) -> Iterator[Any]:
+    """Yield the rows of a Parquet file. Raises `InputError` without pyarrow, and for any other file."""
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise InputError("Parquet needs pyarrow: pip install 'lrp4rag[parquet]'", path=path) from error
+    try:
+        for batch in ParquetFile(path if is_local(path) else path.open("rb")).iter_batches(_BATCH):
+            yield from map(_without_nulls, batch.to_pylist())
+    except PermissionError as error:
+        raise InputError(f"cannot read: {error.strerror}", path=path) from error
+    except (ArrowException, OSError, ValueError) as error:
+        raise InputError(f"not a good Parquet file: {first_line(error)}", path=path) from error
+
+
+def _without_nulls(value: Any) -> Any:
+    """Leave out nulls: Parquet has them where JSON has no field."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""`Example`: one question, its retrieved passages, the prompt made of them, and a response."""
+"""`Example`: a question, its retrieved passages, the prompt that holds them, and a response."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What is judged: a question, its retrieved passages, the prompt that holds them, and the response.
+    """A question, its retrieved passages, the prompt that holds them, and the response that is judged.
 
     The prompt is rendered from `template` (by default RAGTruth's wording) where none is given, and question
     and passages are located in a given one; `spans` says where they stand, and needs to be given only where
@@ -93,14 +93,14 @@ class Example:
         for name in ("question", "response", "prompt", "id", "source", "generator"):
             if isinstance(text := getattr(self, name), str):
                 self._set(**{name: exact(text)})
-        given: object = self.passages
-        if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        passages: object = self.passages
+        if isinstance(passages, str | bytes) or not isinstance(passages, Sequence):
             raise InputError("give a list of texts, one for each passage", field="passages")
-        parts = tuple(_passage(one, f"passages[{k}]") for k, one in enumerate(given))
-        self._set(passages=tuple(one.read if isinstance(one, Source) else one for one in parts))
-        known = {one.read: one for one in (*self.sources, *parts) if isinstance(one, Source)}
-        self._set(sources=tuple(known.get(text) or Source(text) for text in self.passages))
-        self._set(passages=tuple(one.read for one in self.sources))
+        parts = tuple(_passage(part, f"passages[{k}]") for k, part in enumerate(passages))
+        self._set(passages=tuple(part.read if isinstance(part, Source) else part for part in parts))
+        sources = {part.read: part for part in (*self.sources, *parts) if isinstance(part, Source)}
+        self._set(sources=tuple(sources.get(text) or Source(text) for text in self.passages))
+        self._set(passages=tuple(part.read for part in self.sources))
         if self.labels is not None:
             self._set(labels=_exact_all(self.labels, Label, "labels"))
         self._set(spans=_exact_all(self.spans, Span, "spans"))
@@ -128,13 +128,13 @@ class Example:
         names = {"id": self.id, "source": self.source}
         names |= _names_of(self.sources)
         names |= {f"labels[{k}].kind": label.kind for k, label in enumerate(self.labels or ())}
-        given = {field: text for field, text in optional.items() if text is not None}
-        for field, text in {**texts, **given, **names}.items():
+        present = {field: text for field, text in optional.items() if text is not None}
+        for field, text in {**texts, **present, **names}.items():
             if not isinstance(text, str):
                 raise InputError(f"a text is needed, not {type(text).__name__}", field=field)
-        if "generator" in given:
-            names["generator"] = given.pop("generator")
-        _require_texts({**texts, **given}, names)
+        if "generator" in present:
+            names["generator"] = present.pop("generator")
+        _require_texts({**texts, **present}, names)
         if not self.passages:
             raise InputError("at least one passage is needed", field="passages")
         if not self.prompt and not self.question.strip():
@@ -160,7 +160,7 @@ class Example:
 
     @property
     def empty(self) -> tuple[int, ...]:
-        """The passages without text, from 0: the prompt has none of them; the others keep their numbers."""
+        """Indices of the passages without text, which the prompt leaves out."""
         return tuple(k for k, passage in enumerate(self.passages) if not passage.strip())
 
     @property
@@ -174,29 +174,29 @@ class Example:
         return content_hash(self.question, self.passages)
 
     def with_response(self, response: str) -> Example:
-        """The same example with another (unlabelled) response."""
+        """Return the example with another, unlabelled response."""
         return replace(self, response=response, labels=None)
 
 
-def _passage(given: object, field: str) -> str | Source:
-    """One that is given as an object with a text, as in JSON, is a `Source`."""
-    if isinstance(given, str | Source):
-        return given
-    if not isinstance(given, Mapping):
-        raise InputError(f"a text is needed, not {type(given).__name__}", field=field)
-    known = {one.name for one in fields(Source)}
-    if unknown := [name for name in given if name not in known]:
+def _passage(value: object, field: str) -> str | Source:
+    """Make a `Source` of an object with a text; a text stays."""
+    if isinstance(value, str | Source):
+        return value
+    if not isinstance(value, Mapping):
+        raise InputError(f"a text is needed, not {type(value).__name__}", field=field)
+    names = {one.name for one in fields(Source)}
+    if unknown := [name for name in value if name not in names]:
         raise InputError(
-            f"a passage has no field {unknown[0]!r}; it has {', '.join(sorted(known))}", field=field
+            f"a passage has no field {unknown[0]!r}; it has {', '.join(sorted(names))}", field=field
         )
-    if "text" not in given:
+    if "text" not in value:
         raise InputError("a passage needs a text", field=f"{field}.text")
-    return Source(**given)
+    return Source(**value)
 
 
 def _require_scores(sources: Sequence[Source]) -> None:
-    for k, one in enumerate(sources):
-        score: object = one.score
+    for k, source in enumerate(sources):
+        score: object = source.score
         if score is not None and (
             isinstance(score, bool) or not isinstance(score, Real) or not math.isfinite(score)
         ):
@@ -206,37 +206,36 @@ def _require_scores(sources: Sequence[Source]) -> None:
 Marked = TypeVar("Marked", Label, Span)
 
 
-def _exact_all(given: object, kind: type[Marked], field: str) -> tuple[Marked, ...]:
-    """Labels or spans with plain texts and numbers; raises `InputError` for what is none."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
+def _exact_all(values: object, kind: type[Marked], field: str) -> tuple[Marked, ...]:
+    """Copy labels or spans with plain texts; raises `InputError` for anything else."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f"give a list of {kind.__name__}s", field=field)
-    found = []
-    for k, one in enumerate(given):
-        if not isinstance(one, kind):
-            raise InputError(f"a {kind.__name__} is needed, not {type(one).__name__}", field=f"{field}[{k}]")
+    marks = []
+    for k, mark in enumerate(values):
+        if not isinstance(mark, kind):
+            raise InputError(f"a {kind.__name__} is needed, not {type(mark).__name__}", field=f"{field}[{k}]")
         exactly: dict[str, Any] = {}
-        for name, value in ((part.name, getattr(one, part.name)) for part in fields(one)):
+        for name, value in ((part.name, getattr(mark, part.name)) for part in fields(mark)):
             if name in ("start", "end", "index"):
                 require_whole(value, f"{field}[{k}].{name}")
             exactly[name] = exact(value) if isinstance(value, str) else value
-        found.append(replace(one, **exactly))
-    return tuple(found)
+        marks.append(replace(mark, **exactly))
+    return tuple(marks)
 
 
 def _require_places(spans: Sequence[Span], length: int, passages: int) -> None:
-    """Raise `InputError` for spans outside the prompt, of parts that there are not, or with characters in
-    common."""
-    for k, one in enumerate(spans):
-        if not 0 <= one.start < one.end <= length:
+    """Raise `InputError` for spans outside the prompt, of missing parts, or that overlap."""
+    for k, span in enumerate(spans):
+        if not 0 <= span.start < span.end <= length:
             raise InputError(
-                f"span {one.start}..{one.end} lies outside the prompt, which has {length} characters",
+                f"span {span.start}..{span.end} lies outside the prompt, which has {length} characters",
                 field=f"spans[{k}]",
             )
-        if one.kind not in ("passage", "question") or not 0 <= one.index < (
-            passages if one.kind == "passage" else 1
+        if span.kind not in ("passage", "question") or not 0 <= span.index < (
+            passages if span.kind == "passage" else 1
         ):
-            raise InputError(f"there is no {one.kind} {one.index} (counted from 0)", field=f"spans[{k}]")
-    for before, after in pairwise(sorted(spans, key=lambda one: one.start)):
+            raise InputError(f"there is no {span.kind} {span.index} (counted from 0)", field=f"spans[{k}]")
+    for before, after in pairwise(sorted(spans, key=lambda span: span.start)):
         if after.start < before.end:
             raise InputError(
                 f"{before.start}..{before.end} and {after.start}..{after.end} overlap", field="spans"
@@ -245,7 +244,9 @@ def _require_places(spans: Sequence[Span], length: int, passages: int) -> None:
 
 def _names_of(sources: Sequence[Source]) -> dict[str, str]:
     return {
-        f"passages[{k}].{field}": name for k, one in enumerate(sources) for field, name in one.names.items()
+        f"passages[{k}].{field}": name
+        for k, source in enumerate(sources)
+        for field, name in source.names.items()
     }
 
 
@@ -267,7 +268,7 @@ def _require_texts(texts: Mapping[str, str], names: Mapping[str, str]) -> None:
 
 
 def first_sources(sources: Iterable[str], count: int | None) -> set[str]:
-    """The first so many different ones in their order, which is that of the data; None: all."""
+    """Return the first `count` different sources, in the order of the data; all for None."""
     return set(list(dict.fromkeys(sources))[:count])
 
 

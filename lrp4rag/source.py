@@ -1,4 +1,4 @@
-"""`Source`: a retrieved passage, and what is known of it."""
+"""`Source`: a retrieved passage and its metadata."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ NAMES = ("id", "title", "version", "effective", "expires", "topic")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The `text` of a passage, and of the document that it is from: an `id`, `title` and `version`, the dates
-    from which it is `effective` and on which it `expires` (ISO 8601, as they were given), its `topic`, and
-    the `score` of the retrieval. What is not known is None."""
+    """The `text` of a passage, and its document's `id`, `title`, `version`, the dates from which it is
+    `effective` and on which it `expires` (ISO 8601), and `topic`; the `score` is the retrieval's. Unknown
+    fields are None."""
 
     text: str
     id: str | None = None
@@ -26,16 +26,16 @@ class Source:
 
     def __post_init__(self) -> None:
         for name in ("text", *NAMES):
-            if isinstance(given := getattr(self, name), str):
-                object.__setattr__(self, name, exact(given))
+            if isinstance(text := getattr(self, name), str):
+                object.__setattr__(self, name, exact(text))
 
     @property
     def read(self) -> str:
-        """What the reader gets to read: the text with its title before it."""
+        """The text that the reader reads: title and text."""
         return f"{self.title}\n{self.text}" if self.title else self.text
 
     @property
     def names(self) -> dict[str, str]:
-        """What is known beside text and score, by field."""
-        given = ((name, getattr(self, name)) for name in NAMES)
-        return {name: value for name, value in given if value is not None}
+        """The known fields, without text and score."""
+        fields = ((name, getattr(self, name)) for name in NAMES)
+        return {name: value for name, value in fields if value is not None}

@@ -12,7 +12,7 @@ import pytest
 
 from lrp4rag.data import load_examples
 from lrp4rag.util.errors import InputError
-from lrp4rag.util.rows import is_parquet
+from lrp4rag.data import is_parquet
 
 ROWS = [{"question": f"Q{k}?", "passages": ["é" * k + "A."], "response": "R."} for k in range(7)]
 

@@ -91,7 +91,7 @@ def attribute(
     mode = relevance_mode(opened.model, reader.rules, target=explained, max_memory=reader.max_memory)
     with mode as flow:
 
-        def one(example: Example) -> None:
+        def show(example: Example) -> None:
             encoded = opened.encode(example, truncation=reader.truncate)
             relevance = between(flow, encoded, response=response_granularity, prompt=granularity, layer=layer)
             flow.forget()
@@ -103,7 +103,7 @@ def attribute(
                 heatmap(relevance, png_path)
                 say(f"wrote {png_path}", err=True)
 
-        ctx.exit(work_through(examples, one))
+        ctx.exit(work_through(examples, show))
 
 
 def _contrast(reader: Reader, text: str) -> Target:

@@ -24,8 +24,8 @@ def card(folder: str, as_json: bool, markdown: bool) -> None:
 
     if as_json and markdown:
         raise InputError("--json and --markdown are two ways to print the card; choose one")
-    found = load_card(folder)
+    detector_card = load_card(folder)
     if markdown:
-        say(model_card(found, folder.rstrip("/").rsplit("/", 1)[-1]), end=False)
+        say(model_card(detector_card, folder.rstrip("/").rsplit("/", 1)[-1]), end=False)
     else:
-        print_card(found, as_json=as_json)
+        print_card(detector_card, as_json=as_json)

@@ -36,8 +36,8 @@ class Command(click.Command):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        options = [one for one in self.params if isinstance(one, click.Option) and not one.hidden]
-        advanced = [one for one in options if isinstance(one, Advanced)]
+        options = [param for param in self.params if isinstance(param, click.Option) and not param.hidden]
+        advanced = [param for param in options if isinstance(param, Advanced)]
         self.hidden_options = advanced if len(options) > MOST else []
         if self.hidden_options:
             help_all = partial(click.Option, is_flag=True, is_eager=True, expose_value=False)
@@ -49,17 +49,21 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            known = {name for one in self.params for name in one.opts}
-            if meant := [name for name in SYNONYMS.get(error.option_name, ()) if name in known]:
+            names = {name for param in self.params for name in param.opts}
+            if meant := [name for name in SYNONYMS.get(error.option_name, ()) if name in names]:
                 vars(error)["possibilities"] = meant
             raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         hidden = [] if ctx.meta.get(_ALL) else self.hidden_options
-        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
         with formatter.section("Options"):
             formatter.write_dl(
-                [record for one in options if one not in hidden and (record := one.get_help_record(ctx))]
+                [
+                    record
+                    for option in options
+                    if option not in hidden and (record := option.get_help_record(ctx))
+                ]
             )
         if hidden:
             with formatter.section("More"):

@@ -48,7 +48,7 @@ class Source:
             examples = load_examples(self.data, template=template)
             return examples if self.id_ is None else [select(examples, self.id_, self.data)]
         assert self.question is not None
-        passages = tuple(_passage(given) for given in self.passages)
+        passages = tuple(_passage(passage) for passage in self.passages)
         try:
             return [
                 Example(
@@ -66,7 +66,7 @@ class Source:
     @property
     def files(self) -> list[Path]:
         """The files that are read: none of them may be an output too."""
-        named = [path for given in self.passages if (path := _file_of(given)) is not None]
+        named = [path for passage in self.passages if (path := _file_of(passage)) is not None]
         return [*named, *([self.template] if self.template else []), *data_files(self.data)]
 
 
@@ -92,18 +92,18 @@ def example_options(response: str | None = None, *, more: bool = True) -> Decora
     return gathered(Source, "source", *options)
 
 
-def _file_of(given: str) -> Path | None:
+def _file_of(text: str) -> Path | None:
     """The file that "@FILE" names; None for text, and for "@@" that stands for a literal "@"."""
-    return Path(given[1:]) if given.startswith("@") and not given.startswith("@@") else None
+    return Path(text[1:]) if text.startswith("@") and not text.startswith("@@") else None
 
 
-def _passage(given: str) -> str:
+def _passage(option: str) -> str:
     from lrp4rag.data import read_text
 
-    path = _file_of(given)
-    if given == "@":
+    path = _file_of(option)
+    if option == "@":
         raise InputError("no file is named after the @", field="--passage")
-    text = given.removeprefix("@") if path is None else read_text(path).strip()
+    text = option.removeprefix("@") if path is None else read_text(path).strip()
     if not text.strip():
         raise InputError("the passage is empty", path=path, field="--passage")
     return text
@@ -126,10 +126,10 @@ def load_data(data: str, generators: Sequence[str], limit: int | None = None) ->
     from lrp4rag.example import first_sources
 
     examples = load_examples(data)
-    known = sorted({example.generator or "unknown" for example in examples})
+    names = sorted({example.generator or "unknown" for example in examples})
     for name in generators:
-        if name not in known:
-            raise InputError(f"no responses of '{name}'; there are: {', '.join(known)}", path=data)
+        if name not in names:
+            raise InputError(f"no responses of '{name}'; there are: {', '.join(names)}", path=data)
     if generators:
         examples = [example for example in examples if (example.generator or "unknown") in generators]
     first = first_sources((example.source for example in examples), limit)

@@ -115,8 +115,8 @@ def gathered(kind: type, name: str, *options: Decorator) -> Decorator:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def call(*args: Any, **values: Any) -> Any:
-            given = {field.name: values.pop(field.name) for field in fields(kind) if field.name in values}
-            return function(*args, **{name: kind(**given)}, **values)
+            chosen = {field.name: values.pop(field.name) for field in fields(kind) if field.name in values}
+            return function(*args, **{name: kind(**chosen)}, **values)
 
         return together(*options)(call)
 
@@ -152,12 +152,12 @@ repeatable = partial(click.option, multiple=True)
 def check_written(path: Path, more: Iterable[str | Path] = ()) -> Path:
     """The path, where a file can be written to it that is none of those that this command is given, nor of
     `more` that it reads; raises `InputError` as `check_output` does."""
-    given: list[str | Path] = []
+    inputs: list[str | Path] = []
     for value in click.get_current_context().params.values():
-        for one in value if isinstance(value, tuple) else (value,):
-            if is_local(one) and one is not path:
-                given.append(one)
-    return check_output(path, [*given, *more])
+        for item in value if isinstance(value, tuple) else (value,):
+            if is_local(item) and item is not path:
+                inputs.append(item)
+    return check_output(path, [*inputs, *more])
 
 
 count = partial(click.option, type=click.IntRange(1))

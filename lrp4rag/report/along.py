@@ -51,9 +51,9 @@ class PiecePrinter:
         if piece.abstained:
             self._notes.append(f"unlike the training data up to here: “{one_line(piece.text.strip(), 60)}”")
         self._notes += [
-            f"“{one.text}”: passage {one.passage + 1} has “{one.instead}”"
+            f"“{contradiction.text}”: passage {contradiction.passage + 1} has “{contradiction.instead}”"
             for span in piece.spans
-            for one in span.contradictions
+            for contradiction in span.contradictions
         ]
 
     def finish(self) -> None:
@@ -75,9 +75,9 @@ def record_piece(piece: JudgedPiece) -> dict[str, Any]:
         "so_far": piece.so_far,
         "abstained": piece.abstained,
         "contradictions": [
-            {**contradiction_record(one), "instead": one.instead}
+            {**contradiction_record(contradiction), "instead": contradiction.instead}
             for span in piece.spans
-            for one in span.contradictions
+            for contradiction in span.contradictions
         ],
         "nearest": nearest_record(piece.nearest),
     }

@@ -45,20 +45,20 @@ def render_card(card: Card) -> RenderableType:
     return Group(*parts)
 
 
-def _beside(found: FormerEvidence) -> list[RenderableType]:
+def _beside(former: FormerEvidence) -> list[RenderableType]:
     """A former detector, this one, and in words whether it is better."""
-    rows = {f"{one_line(found.former, 40)} (before)": found.before, "this (now)": found.now}
-    of = f"{found.responses} responses of {found.sources} sources, {found.hallucinated} hallucinated"
-    if found.left_out:
-        of += f"; {found.left_out} left out, whose sources it learned from"
-    told = [
-        f"{METRICS[name]} {difference(found.difference[name])}: {HELPED[verdict(found.difference[name])]}"
+    rows = {f"{one_line(former.former, 40)} (before)": former.before, "this (now)": former.now}
+    of = f"{former.responses} responses of {former.sources} sources, {former.hallucinated} hallucinated"
+    if former.left_out:
+        of += f"; {former.left_out} left out, whose sources it learned from"
+    differences = [
+        f"{METRICS[name]} {difference(former.difference[name])}: {HELPED[verdict(former.difference[name])]}"
         for name in ("auroc", "balanced_accuracy", "f1")
     ]
     return [
         metrics_table("Before and now", rows),
         Text(f"{of}: neither learned from the sources that it is judged on here.", style="dim"),
-        Text("; ".join(told)),
+        Text("; ".join(differences)),
     ]
 
 

@@ -52,7 +52,7 @@ def decision_lines(decision: Decision, id: str = "") -> list[Text]:
     line = Text().append(f"{words.action:<9}", style=ACTION_STYLES[words.action])
     line.append(f"{one_line(id, 40)}  " if id else "").append(words.reason, style="bold")
     lines = [line.append(f"  {words.measures}", style="dim")]
-    lines += [Text(f"  {check}: {visible(found)}") for check, found in words.findings]
+    lines += [Text(f"  {check}: {visible(finding)}") for check, finding in words.findings]
     lines += [Text(f"  {visible(cause)}", style="red") for cause in words.unavailable]
     if words.message:
         lines.append(Text(f"  The reader is told: {visible(words.message)}", style="dim"))

@@ -58,10 +58,10 @@ def plain_text(drawn: Figure) -> None:
     and with "$" and backslashes as they are, but in `SYMBOLS`."""
     from matplotlib.text import Text
 
-    for one in drawn.findobj(Text):
-        assert isinstance(one, Text)
-        one.set_text(_shown(one.get_text()))
-        one.set_parse_math(_is_ours(one.get_text()))
+    for text_object in drawn.findobj(Text):
+        assert isinstance(text_object, Text)
+        text_object.set_text(_shown(text_object.get_text()))
+        text_object.set_parse_math(_is_ours(text_object.get_text()))
     for ax in drawn.axes:
         for axis in (ax.xaxis, ax.yaxis):
             _plain_ticks(axis)
@@ -92,8 +92,8 @@ def _plain_ticks(axis: Axis) -> None:
     places: Any = axis.get_majorticklocs()
     words = formatter.format_ticks(places)
     for tick, word in zip(axis.get_major_ticks(len(places)), words, strict=True):
-        for one in (tick.label1, tick.label2):
-            one.set_parse_math(_is_ours(word))
+        for tick_label in (tick.label1, tick.label2):
+            tick_label.set_parse_math(_is_ours(word))
     axis.set_major_formatter(FuncFormatter(lambda value, place: _shown(str(formatter(value, place)))))
 
 

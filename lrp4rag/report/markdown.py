@@ -80,8 +80,8 @@ def _one_line(value: object) -> str:
     return re.sub("[ \n]+", " ", visible(str(value)))
 
 
-def _escaped(found: re.Match[str]) -> str:
-    if found["interval"]:  # at the start, with a colon after it, it would say what it stands for elsewhere
-        defines = found.start() == 0 and found.string[found.end() :].startswith(":")
-        return f"\\{found[0][:-1]}\\]" if defines else found[0]
-    return _ENTITIES.get(found[0], f"\\{found[0]}")
+def _escaped(match: re.Match[str]) -> str:
+    if match["interval"]:  # at the start, with a colon after it, it would say what it stands for elsewhere
+        defines = match.start() == 0 and match.string[match.end() :].startswith(":")
+        return f"\\{match[0][:-1]}\\]" if defines else match[0]
+    return _ENTITIES.get(match[0], f"\\{match[0]}")

@@ -171,12 +171,12 @@ def contradicted_places(analysis: Analysis) -> list[Place]:
     starts = [start for start, _ in analysis.encoded.spans[FIRST_PASSAGE:]]
     return [
         Place(
-            starts[one.passage] + one.passage_start,
-            starts[one.passage] + one.passage_end,
-            f'The response has "{one_line(one.text, VALUE_LENGTH)}"',
+            starts[contradiction.passage] + contradiction.passage_start,
+            starts[contradiction.passage] + contradiction.passage_end,
+            f'The response has "{one_line(contradiction.text, VALUE_LENGTH)}"',
         )
         for span in analysis.verdict.spans
-        for one in span.contradictions
+        for contradiction in span.contradictions
     ]
 
 

@@ -80,22 +80,22 @@ def _span(span: SuspectSpan) -> dict[str, Any]:
         "passage": None if span.passage is None else span.passage + 1,
         "text": span.text,
         "kind": span.kind,
-        "contradictions": [contradiction_record(one) for one in span.contradictions],
+        "contradictions": [contradiction_record(contradiction) for contradiction in span.contradictions],
     }
 
 
-def contradiction_record(one: Contradiction) -> dict[str, Any]:
+def contradiction_record(contradiction: Contradiction) -> dict[str, Any]:
     """JSON values; passages count from 1."""
     return {
-        "start": one.start,
-        "end": one.end,
-        "text": one.text,
-        "passage": one.passage + 1,
-        "passage_start": one.passage_start,
-        "passage_end": one.passage_end,
-        "passage_text": one.instead,
-        "margin": _number(one.margin),
-        "relevance": _number(one.relevance),
+        "start": contradiction.start,
+        "end": contradiction.end,
+        "text": contradiction.text,
+        "passage": contradiction.passage + 1,
+        "passage_start": contradiction.passage_start,
+        "passage_end": contradiction.passage_end,
+        "passage_text": contradiction.instead,
+        "margin": _number(contradiction.margin),
+        "relevance": _number(contradiction.relevance),
     }
 
 
@@ -114,16 +114,16 @@ def _sentence(sentence: Sentence) -> dict[str, Any]:
     }
 
 
-def nearest_record(one: Nearest | None) -> dict[str, Any] | None:
+def nearest_record(nearest: Nearest | None) -> dict[str, Any] | None:
     """JSON values; passages count from 1."""
-    if one is None:
+    if nearest is None:
         return None
     return {
-        "passage": one.passage + 1,
-        "start": one.start,
-        "end": one.end,
-        "similarity": _number(one.similarity),
-        "words": [list(span) for span in one.words],
+        "passage": nearest.passage + 1,
+        "start": nearest.start,
+        "end": nearest.end,
+        "similarity": _number(nearest.similarity),
+        "words": [list(span) for span in nearest.words],
     }
 
 

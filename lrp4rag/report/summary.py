@@ -38,7 +38,7 @@ def summary_of(analysis: Analysis, *, decision: Decision | None = None) -> dict[
         "pieces": [piece for piece in pieces if piece[0]],
         "contradicted": [line for span in verdict.spans for line in contradiction_words(span)],
         "decision": None if decision is None else _decision(decision),
-        "sentences": [(one, rests_on(one)) for one in verdict.sentences],
+        "sentences": [(sentence, rests_on(sentence)) for sentence in verdict.sentences],
     }
 
 
@@ -48,6 +48,6 @@ def _decision(decision: Decision) -> dict[str, Any]:
         "action": words.action,
         "why": "; ".join(filter(None, (words.reason, words.measures))),
         "told": visible(words.message),
-        "news": [(check, visible(found)) for check, found in words.findings],
+        "news": [(check, visible(finding)) for check, finding in words.findings],
         "unavailable": [visible(cause) for cause in words.unavailable],
     }

@@ -78,9 +78,9 @@ def render_line(analysis: Analysis) -> Text:
     line.append(one_line(analysis.example.id).ljust(24), style="bold")
     line.append(f"  {probability}  ")
     line.append(word.ljust(12), style=style)
-    told = [span for span in verdict.spans if span.contradictions]
-    if told:
-        line.append(f"  {'; '.join(contradiction_words(told[0]))}")
+    contradicted = [span for span in verdict.spans if span.contradictions]
+    if contradicted:
+        line.append(f"  {'; '.join(contradiction_words(contradicted[0]))}")
     elif verdict.sentences:
         most = max(verdict.sentences, key=_suspicion_of)
         number = most.relevance if most.probability is None else most.probability

@@ -97,9 +97,9 @@ def verdict_words(verdict: Verdict) -> str:
         return f"No verdict: unlike the training data (probability would be {verdict.probability:.2f})"
     if not verdict.hallucinated:
         return f"Likely grounded, probability of hallucination {verdict.probability:.2f}"
-    counts = Counter(one.status for one in verdict.sentences)
-    stating = sum(counts[one] for one in ("supported", *FLAGGED))
-    parts = [f"{counts[one]} {one}" for one in FLAGGED if counts[one]]
+    counts = Counter(sentence.status for sentence in verdict.sentences)
+    stating = sum(counts[status] for status in ("supported", *FLAGGED))
+    parts = [f"{counts[status]} {status}" for status in FLAGGED if counts[status]]
     words = f"Likely hallucinated, probability {verdict.probability:.2f}"
     return f"{words} (of {_sentences(stating)} {', '.join(parts)})" if parts else words
 
@@ -110,24 +110,24 @@ def _sentences(count: int) -> str:
 
 def reasons_of(verdict: Verdict) -> tuple[Reason, ...]:
     """The verdict's reasons, with their words: contradicted and computed values first, then features."""
-    found = list[Reason]()
+    reasons = list[Reason]()
     for number, sentence in enumerate(verdict.sentences):
-        for one in verdict.contradictions:
-            if sentence.start <= one.start < sentence.end:
-                words = f"{_which(number, verdict)}: {_instead(one)}"
-                found.append(Reason("contradiction", None, number, words=words))
+        for contradiction in verdict.contradictions:
+            if sentence.start <= contradiction.start < sentence.end:
+                words = f"{_which(number, verdict)}: {_instead(contradiction)}"
+                reasons.append(Reason("contradiction", None, number, words=words))
         for result in verdict.computed:
             if sentence.suspect and sentence.start <= result.start < sentence.end:
                 words = f"{_which(number, verdict)}: {computed_words(result)}"
-                found.append(Reason("computed", None, number, words=words))
-    features = (replace(one, words=reason_words(one, verdict)) for one in verdict.reasons)
-    return (*found, *(one for one in features if one.feature not in ("contradiction", "computed")))
+                reasons.append(Reason("computed", None, number, words=words))
+    features = (replace(reason, words=reason_words(reason, verdict)) for reason in verdict.reasons)
+    return (*reasons, *(reason for reason in features if reason.feature not in ("contradiction", "computed")))
 
 
-def computed_words(one: Computed) -> str:
+def computed_words(value: Computed) -> str:
     """How a value follows from those of a passage: `"42": computed, 24 + 18 (passage 1)`."""
-    words = one_line(one.words, 2 * VALUE_LENGTH)
-    return f'"{one_line(one.text, VALUE_LENGTH)}": computed, {words} (passage {one.passage + 1})'
+    words = one_line(value.words, 2 * VALUE_LENGTH)
+    return f'"{one_line(value.text, VALUE_LENGTH)}": computed, {words} (passage {value.passage + 1})'
 
 
 def _which(number: int, verdict: Verdict) -> str:
@@ -174,34 +174,35 @@ def contradiction_words(span: SuspectSpan) -> list[str]:
     return list(dict.fromkeys(map(_contradiction_words, span.contradictions)))
 
 
-def _contradiction_words(one: Contradiction) -> str:
+def _contradiction_words(contradiction: Contradiction) -> str:
     figures = [
-        f"characters {one.passage_start}..{one.passage_end}",
-        f"margin {signed(one.margin).removeprefix('+')} nats",
+        f"characters {contradiction.passage_start}..{contradiction.passage_end}",
+        f"margin {signed(contradiction.margin).removeprefix('+')} nats",
     ]
-    if one.relevance is not None:
-        figures.append(f"relevance {signed(one.relevance)}")
-    return f"{_instead(one)} ({', '.join(figures)})"
+    if contradiction.relevance is not None:
+        figures.append(f"relevance {signed(contradiction.relevance)}")
+    return f"{_instead(contradiction)} ({', '.join(figures)})"
 
 
-def _instead(one: Contradiction) -> str:
-    instead = f'passage {one.passage + 1} has "{one_line(one.instead, VALUE_LENGTH)}"'
-    return f'"{one_line(one.text, VALUE_LENGTH)}": {instead}'
+def _instead(contradiction: Contradiction) -> str:
+    instead = f'passage {contradiction.passage + 1} has "{one_line(contradiction.instead, VALUE_LENGTH)}"'
+    return f'"{one_line(contradiction.text, VALUE_LENGTH)}": {instead}'
 
 
 def figure_words(verdict: Verdict) -> str:
     """What the figures in `contradiction_words` are; "" where nothing is contradicted."""
-    told = [one for span in verdict.spans for one in span.contradictions]
+    contradictions = [contradiction for span in verdict.spans for contradiction in span.contradictions]
     margin = "Margin: how much likelier the reader finds the passage's words than the response's, in nats."
     relevance = "Relevance: how much more the passage speaks for its words than for those, in logits."
-    attributed = any(one.relevance is not None for one in told)
-    return f"{margin} {relevance}" if attributed else margin if told else ""
+    attributed = any(contradiction.relevance is not None for contradiction in contradictions)
+    return f"{margin} {relevance}" if attributed else margin if contradictions else ""
 
 
 def unlike_words(verdict: Verdict) -> list[str]:
     """In which ways the example is unlike the training data, a line each."""
     return [
-        f"{'unlike the training data' if one.decides else 'caution'}: {one.words}" for one in verdict.unlike
+        f"{'unlike the training data' if deviation.decides else 'caution'}: {deviation.words}"
+        for deviation in verdict.unlike
     ]
 
 

@@ -30,7 +30,7 @@ max min avg est no nos nr num vol vols fig figs eq eqs p pp ch chap chs sec sect
 app appx ed v ver ref pt tel ext op cl ex ser ann kap bd hs seq st str tr resp temp
 """
 _BEFORE_NUMBERS = (
-    _NEVER_ENDS | frozenset(_BEFORE_NUMBERS_WORDS.split()) | {one for one in _DATES if len(one) < 6}
+    _NEVER_ENDS | frozenset(_BEFORE_NUMBERS_WORDS.split()) | {word for word in _DATES if len(word) < 6}
 )
 _WITHIN_WORDS = "misc orig prev gest geb hist lit mwst ust tax"
 _WITHIN = _BEFORE_NUMBERS | _MAY_END | frozenset(_WITHIN_WORDS.split())

@@ -48,8 +48,7 @@ class RelevanceError(LRP4RAGError):
 
 
 def first_line(error: BaseException) -> str:
-    """What another library's error says, in a line: some bring pages of advice. A line that ends with a colon
-    says nothing without the one after it."""
+    """Return the first line of another library's error, with the next one where it ends with a colon."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     while len(lines) > 1 and lines[0].rstrip().endswith(":"):
         lines[:2] = [" ".join(lines[:2])]

@@ -1,8 +1,7 @@
-"""Files read within limits, and written whole or not at all, over nothing but what may be replaced.
+"""Read files within limits, and write them atomically, only over what may be replaced.
 
-Folders and files behind a URL, such as s3://bucket/folder, are paths too (`place_at`): of fsspec, with the
-methods of `Path` that are used here. They have no links, no leftovers and no locks, and a file appears there
-when all of it is written.
+Folders and files behind a URL, such as s3://bucket/folder, are paths of fsspec (`place_at`), with the methods
+of `Path` that are used here. They have no links, leftovers or locks, and a file appears when all is written.
 """
 
 from __future__ import annotations
@@ -41,55 +40,55 @@ _KEPT_ENDINGS = {".safetensors", ".skops", ".gguf", ".jinja", ".model"}
 _ours: set[str] = set()
 
 
-def place_at(given: str | Path) -> Path:
-    """The path of a folder or file here, or behind a URL of fsspec. Raises `InputError` for a URL whose
-    library is not installed."""
-    if not isinstance(given, str):  # also one that this function gave
-        return given
-    scheme, _, rest = given.partition("://")
+def place_at(path: str | Path) -> Path:
+    """Return the path of a local folder or file, or of one behind a URL of fsspec. Raises `InputError` for a
+    URL whose library is not installed."""
+    if not isinstance(path, str):  # also one that this function gave
+        return path
+    scheme, _, rest = path.partition("://")
     if not rest or not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme):
-        return Path(given)
+        return Path(path)
     if scheme == "file":
-        return Path(unquote(urlsplit(given).path))
+        return Path(unquote(urlsplit(path).path))
     try:
         from upath import UPath
 
-        place = UPath(given)
+        place = UPath(path)
         _ = place.fs
     except ImportError as error:
         raise InputError(
             f"{first_line(error)}: URLs need pip install 'lrp4rag[remote]', and the scheme's own library",
-            path=given,
+            path=path,
         ) from error
     except ValueError as error:
-        raise InputError(f"cannot open this: {error}", path=given) from error
+        raise InputError(f"cannot open this: {error}", path=path) from error
     return cast(Path, place)
 
 
 def is_local(path: str | Path) -> bool:
-    """Whether a path is this machine's, and not one behind a URL."""
+    """Say whether a path is of this machine, and not behind a URL."""
     return isinstance(path, str | os.PathLike) and not hasattr(path, "fs")
 
 
 def absolute(path: Path) -> Path:
-    """The same place for processes that run in other folders."""
+    """Return the path as processes in other folders name it."""
     return path.resolve() if is_local(path) else path
 
 
 def absolute_name(name: str) -> str:
-    """The same for what may be a folder here, and else is a name, such as that of a bundled detector."""
+    """Return the absolute path of a local folder; other names, such as a bundled detector's, stay."""
     return str(Path(name).absolute()) if Path(name).exists() else name
 
 
 def present(path: Path) -> bool:
-    """Whether something has the name, be it a link to nothing."""
+    """Say whether something has the name, even a link to nothing."""
     return os.path.lexists(path) if is_local(path) else path.exists()
 
 
 @contextmanager
 def local_copy(path: Path) -> Iterator[Path]:
-    """The path of a regular file with the same content, for libraries that open files by name. Raises
-    `InputError` for anything else, and `OSError` where it cannot be read."""
+    """Yield the path of a local regular file with the same content, for libraries that open files by name.
+    Raises `InputError` for anything else, and `OSError` where it cannot be read."""
     if is_local(path):
         require_regular(path, os.stat(path).st_mode)  # opening a pipe would wait for its writer
         yield path
@@ -101,7 +100,7 @@ def local_copy(path: Path) -> Iterator[Path]:
 
 
 def read_bytes(path: str | Path, limit: int) -> bytes:
-    """A file's content. Raises `InputError` for what is no regular file (it is not waited for) or is larger
+    """Read a file. Raises `InputError` for what is not a regular file (it is not waited for) or is larger
     than `limit` bytes, and `OSError` where it cannot be read."""
     path = place_at(path)
     with opened(path) as stream:
@@ -113,7 +112,7 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[BufferedReader]:
-    """A regular file, open to be read. Raises `InputError` for anything else, and `OSError` where it cannot
+    """Open a regular file for reading. Raises `InputError` for anything else, and `OSError` where it cannot
     be opened."""
     path = place_at(path)
     if not is_local(path):
@@ -131,13 +130,13 @@ def opened(path: str | Path) -> Iterator[BufferedReader]:
 
 
 def require_regular(path: str | Path, mode: int) -> None:
-    """Raise `InputError` where a mode, as `stat` gives it, is not that of a regular file."""
+    """Raise `InputError` where a mode of `stat` is not that of a regular file."""
     if not stat.S_ISREG(mode):
         raise InputError(f"this is {_kind(mode)}, not a file", path=path)
 
 
 def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
-    """The path, where a file can be written to it: new, or in place of a regular one.
+    """Return the path of a file that can be written: a new one, or in place of a regular one.
 
     Raises `InputError` for a folder, link, device or pipe, for one of the `inputs`, for a file that stores,
     detectors and models are made of, and where nothing can be written.
@@ -147,8 +146,8 @@ def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
         raise InputError("its folder does not exist", path=path)
     _require_replaceable(path)
     if path.exists():
-        for given in inputs:
-            if os.path.exists(given) and path.samefile(given):
+        for source in inputs:
+            if os.path.exists(source) and path.samefile(source):
                 raise InputError("this is read as input; name another file for the output", path=path)
         if path.name in _KEPT_NAMES or path.suffix in _KEPT_ENDINGS or path.name.endswith(".index.json"):
             raise InputError("this file is part of a store, a detector or a model; name another", path=path)
@@ -163,8 +162,8 @@ def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
 
 
 def check_folder(path: str | Path, *, whole: bool = False) -> Path:
-    """The path, where it is a folder or can become one; raises `InputError` otherwise. With `whole`, the
-    folder is to be put in place as one: it can be no link, and not the one that the command runs in."""
+    """Return the path of a folder, or of one that can be made; raises `InputError` otherwise. With `whole`
+    the folder is replaced as one: it is not a link, and not the current folder."""
     path = place_at(path)
     if not is_local(path):
         _try_to_write(path)
@@ -203,16 +202,16 @@ def write_atomically(path: Path, content: bytes | str) -> None:
 
 @contextmanager
 def written_atomically(path: Path) -> Iterator[BinaryIO]:
-    """The same for what is written piece by piece; nothing is left where that fails.
+    """Open a stream whose content becomes the file at the end; after an error nothing is left.
 
     Raises `InputError` where something that is no regular file has the name.
     """
     if not is_local(path):
-        with tempfile.TemporaryFile(prefix="lrp4rag-") as kept:
-            yield cast(BinaryIO, kept)
-            kept.seek(0)
+        with tempfile.TemporaryFile(prefix="lrp4rag-") as local:
+            yield cast(BinaryIO, local)
+            local.seek(0)
             with path.open("wb") as remote:
-                shutil.copyfileobj(kept, remote)
+                shutil.copyfileobj(local, remote)
         return
     _require_replaceable(path)
     with _partial(path) as partial:
@@ -225,9 +224,9 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def folder_written_whole(folder: Path, *, replace: bool = False) -> Iterator[Path]:
-    """A hidden folder beside it to write into, which takes its place at the end; nothing is left where that
-    fails. Raises `OSError` where another process has filled one there, unless that is to be replaced, which
-    it is as a whole, or not at all."""
+    """Yield a hidden folder to write into, which takes the folder's place at the end; after an error nothing
+    is left. Raises `OSError` where another process has filled the folder, unless `replace`, which is atomic
+    too."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _partial(folder) as partial, _partial(folder) as old:
         partial.mkdir()
@@ -243,8 +242,8 @@ def folder_written_whole(folder: Path, *, replace: bool = False) -> Iterator[Pat
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete what killed processes of this program left half-written in a folder that it keeps, such as a
-    store; anything else, and what may yet be written, is left alone."""
+    """Delete what killed processes of this program left half-written in a folder of its own, such as a
+    store."""
     for entry in os.scandir(folder) if is_local(folder) else ():
         regular = entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)
         if regular and is_leftover(Path(entry.path)):
@@ -252,7 +251,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def is_leftover(path: Path) -> bool:
-    """Whether a process of this program that is gone began to write this."""
+    """Say whether a process of this program began to write this and is gone."""
     named = _PARTIAL.fullmatch(path.name)
     if named is None or path.name in _ours:
         return False
@@ -271,8 +270,8 @@ def _forgotten(path: Path) -> bool:
 
 @contextmanager
 def _partial(path: Path) -> Iterator[Path]:
-    """A hidden place beside it to write to; what is left there in the end is deleted. No name that a user
-    chose looks like it, and no two are the same."""
+    """Yield a hidden path beside it to write to, and delete what is left there at the end. No name of a user
+    looks like it, and no two are the same."""
     partial = path.with_name(f".lrp4rag-{_host()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     _ours.add(partial.name)
     try:

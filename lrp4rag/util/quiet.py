@@ -1,4 +1,4 @@
-"""Other libraries' messages: noise in a program whose output people read, and in its worker processes."""
+"""Silence other libraries' progress bars and advice, in the program and in its worker processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences of a text that arrives in pieces, each let out as soon as nothing that follows can change it."""
+"""Split a text into sentences while it arrives, each as soon as nothing that follows can change it."""
 
 # ruff: noqa: RUF001 - the marks of many scripts look like those of ours
 
@@ -65,7 +65,7 @@ _CHINESE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the text that can be judged and let out.
+    """A part of the text that can be judged and released.
 
     `text` has all its white space, so that pieces joined are the text; `start`, `end` are its characters.
     """
@@ -77,7 +77,7 @@ class Piece:
 
     @property
     def stripped(self) -> tuple[int, int]:
-        """Its place (start, end) in the text without the white space around it."""
+        """The span (start, end) in the text without the white space around it."""
         text = self.text.strip()
         start = self.start + self.text.index(text)
         return start, start + len(text)
@@ -87,25 +87,24 @@ class Piece:
 class _Opener:
     closing: str
     within: bool
-    """Whether words of the piece stand before it."""
+    """Whether words of the piece come before it."""
 
 
 @lru_cache(maxsize=64)
 def sentences_in(text: str) -> tuple[tuple[int, int], ...]:
-    """The places (start, end) of what `SentenceStream` cuts a text into, without the white space around it;
-    kept, since a verdict asks for those of its response many times."""
+    """Return the spans (start, end) of a text's sentences, without the white space around them."""
     stream = SentenceStream()
     pieces = (*stream.feed(text), *stream.end())
-    return tuple(one.stripped for one in pieces if one.text.strip())
+    return tuple(piece.stripped for piece in pieces if piece.text.strip())
 
 
 def sentences_of(text: str | None) -> list[str]:
-    """The sentences themselves; none of what is missing."""
+    """Return the sentences of a text; an empty list for None."""
     return [(text or "")[start:end] for start, end in sentences_in(text or "")]
 
 
 class _MoreNeeded(Exception):  # noqa: N818 - no error: the next text decides
-    """What has come of the text does not decide yet."""
+    """The text so far does not decide yet."""
 
 
 class SentenceStream:
@@ -133,14 +132,14 @@ class SentenceStream:
         self._fence = ""  # of the block of code around
 
     def feed(self, text: str) -> list[Piece]:
-        """The pieces that are complete by now."""
+        """Add text; return the pieces that are complete."""
         if self._ended:
             raise ValueError("the text has ended")
         self._buffer += text
         return self._pieces()
 
     def end(self) -> list[Piece]:
-        """The rest."""
+        """End the text; return the remaining pieces."""
         self._ended = True
         return self._pieces()
 
@@ -159,8 +158,8 @@ class SentenceStream:
 
     def _piece(self) -> Piece:
         line = self._line = self._line or self._line_kind()
-        whole = line in ("code", "table row")
-        start, end = self._start, self._border(_BREAK if whole else _EVENT)
+        undivided = line in ("code", "table row")
+        start, end = self._start, self._border(_BREAK if undivided else _EVENT)
         text = self._buffer[start:end]
         if self._begins and line == "code":
             self._pass_fence(text)
@@ -171,7 +170,7 @@ class SentenceStream:
         self._begins = self._line is None
         self._start = self._at = end
         self._open.clear()
-        kind = line if whole or text.strip() else "blank"
+        kind = line if undivided or text.strip() else "blank"
         return Piece(self._offset + start, self._offset + end, text, kind)
 
     def _known(self, end: int) -> None:

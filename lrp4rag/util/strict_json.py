@@ -1,4 +1,4 @@
-"""JSON read strictly: no duplicate keys, no NaN, no depth that Python cannot follow; and sealed records."""
+"""Parse JSON strictly (no duplicate keys, no NaN, no depth that Python cannot follow), and seal records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST = 64 * 2**20
 
 
 def parse(text: str | bytes) -> Any:
-    """The value. Raises `ValueError` (`json.JSONDecodeError` where the place is known) for anything else."""
+    """Parse a value. Raises `ValueError` (`json.JSONDecodeError` where the position is known)."""
     try:
         return json.loads(
             text, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_float=_finite
@@ -30,7 +30,7 @@ def parse(text: str | bytes) -> Any:
 
 
 def finite_or_none(value: Any) -> Any:
-    """JSON has no NaN: the value with None for every number in it that is not finite."""
+    """Replace every number that is not finite by None: JSON has no NaN."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -41,8 +41,8 @@ def finite_or_none(value: Any) -> Any:
 
 
 def read_record(path: str | Path, what: str, limit: int = LARGEST) -> dict[str, Any]:
-    """The object in a file; raises `InputError` that says it is not `what` for anything else, `OSError` where
-    it cannot be read."""
+    """Read the JSON object of a file. Raises `InputError` that says it is not `what`, and `OSError` where it
+    cannot be read."""
     try:
         record = parse(read_bytes(path, limit))
     except ValueError as error:
@@ -53,12 +53,12 @@ def read_record(path: str | Path, what: str, limit: int = LARGEST) -> dict[str, 
 
 
 def sealed(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with its hash beside it."""
+    """Add the record's hash to it."""
     return {**_open(record), SEAL: _digest(record)}
 
 
 def require_seal(record: dict[str, Any], path: str | Path, what: str) -> None:
-    """Raise `InputError` where a record is not as it was sealed."""
+    """Raise `InputError` where a record has changed since it was sealed."""
     if record.get(SEAL) != _digest(record):
         raise InputError(
             f"{what} was changed or is damaged: it does not have the hash in it", path=path, field=SEAL
@@ -75,14 +75,14 @@ def _digest(record: dict[str, Any]) -> str:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        names: set[str] = set()
         for name, _ in pairs:
-            if name in seen:
+            if name in names:
                 raise ValueError(f"the key '{one_line(name, 60)}' stands twice in one object")
-            seen.add(name)
-    return found
+            names.add(name)
+    return record
 
 
 def _refuse_constant(name: str) -> NoReturn:

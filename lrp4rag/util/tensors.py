@@ -1,4 +1,4 @@
-"""Arrays on disk that are checked as they are read: one safetensors file, with hashes of all that is in it.
+"""Store arrays in one safetensors file with hashes of its content, which are checked at reading.
 
 Its metadata have one entry, named after the kind of file, which holds JSON:
 
@@ -58,12 +58,11 @@ def write_tensors(
 def read_tensors(
     path: Path, kind: str, names: Collection[str] | None = None, name: str | None = None
 ) -> tuple[dict[str, Any], Arrays]:
-    """The record and the named arrays (all, where none are named) of what `write_tensors` wrote as this kind,
-    and as this `name` where one is given.
+    """Read the record and the named arrays (by default all) that `write_tensors` wrote as this kind, and
+    under this `name` where it is not None.
 
     Only the arrays that are read are checked, and that none was added or is gone. Raises `InputError` for a
-    file that is missing or damaged, is of another kind or name, or lacks an array.
-    """
+    file that is missing or damaged, is of another kind or name, or lacks an array."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -78,13 +77,13 @@ def read_tensors(
                 )
             if name is not None and description.get("name") != name:
                 raise _damaged(path, f"it was written as {description.get('name')}", name)
-            found, written = file.keys(), description["arrays"]
-            if set(found) != set(written):
+            keys, written = file.keys(), description["arrays"]
+            if set(keys) != set(written):
                 raise _damaged(path, "arrays were added or are gone", name)
-            missing = set(names or ()) - set(found)
+            missing = set(names or ()) - set(keys)
             if missing:
                 raise InputError(f"no array '{min(missing)}'", path=path)
-            arrays = {key: file.get_tensor(key) for key in (found if names is None else names)}
+            arrays = {key: file.get_tensor(key) for key in (keys if names is None else names)}
     except OSError as error:
         raise InputError(f"cannot read: {error}", path=path) from error
     # Of a type that numpy lacks, which a flipped bit can name, get_tensor raises others than its own.
@@ -107,18 +106,20 @@ def require_finite(arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _description(text: str | None) -> dict[str, Any] | None:
-    """What a file says of itself; None where that is not as it was written."""
+    """Return the description in a file's metadata; None where it was changed."""
     if text is None:
         return None
     try:
-        found = parse(text)
-        if not isinstance(found, dict):
+        description = parse(text)
+        if not isinstance(description, dict):
             return None
-        if isinstance(found.get("format"), int) and found["format"] != FORMAT:
-            return {"format": found["format"]}  # another version wrote it, with other hashes or none
+        if isinstance(description.get("format"), int) and description["format"] != FORMAT:
+            return {"format": description["format"]}  # another version wrote it, with other hashes or none
         # The text, and not what it says: "\u00e9" and "\u00E9" are one letter, and one flipped bit apart.
-        whole = text == _text(found) and all(isinstance(found.get(key), dict) for key in ("record", "arrays"))
-        return found if whole else None
+        unchanged = text == _text(description) and all(
+            isinstance(description.get(key), dict) for key in ("record", "arrays")
+        )
+        return description if unchanged else None
     except (ValueError, RecursionError):
         return None
 

@@ -1,7 +1,4 @@
-"""What reaches the terminal, all of it: text of users is shown and never obeyed.
-
-Nothing else in the package prints (a test looks). Rich and click are imported late.
-"""
+"""Print to the terminal: text of users is shown and never obeyed. Nothing else in the package prints."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ _OPTIONS = {
     "raise max_memory": "raise --max-memory",
     "truncation='passages'": "--truncate passages",
 }
-"""What messages of the library name, as options of the command line."""
+"""Options of the command line by the arguments that messages of the library name."""
 
 
 def say(text: str, *, err: bool = False, end: bool = True) -> None:
@@ -82,8 +79,8 @@ def open_console(*, stderr: bool = False, **options: Any) -> Console:
 
 
 def _fitting(table: Table, console: Console, options: ConsoleOptions) -> Table | Group:
-    """The table where it fits; else its columns in as many tables below each other as it takes, each with the
-    first column. Words wrap, figures do not; on a terminal, long texts are cut where their column says so."""
+    """Return a table that fits, or several below each other, each with the first column. Words wrap, figures
+    do not; on a terminal, long texts are cut where their column says so."""
     from rich.console import Group
     from rich.measure import Measurement
 
@@ -93,19 +90,19 @@ def _fitting(table: Table, console: Console, options: ConsoleOptions) -> Table |
     _, right, _, left = table.padding
     between, edges = right + left + bool(table.box), (1 if table.show_edge else -1) if table.box else 0
     room = options.max_width - edges + (0 if table.pad_edge else right + left)
-    least, most, whole = [], [], []
+    least, most, widths = [], [], []
     for k, column in enumerate(table.columns):
         heading = Measurement.get(console, wide, column.header)
         cells = [Measurement.get(console, wide, cell) for cell in column.cells]
         most.append(max([heading.minimum, *(cell.maximum for cell in cells)]))
-        whole.append(max(most[-1], heading.maximum))
+        widths.append(max(most[-1], heading.maximum))
         word = max([heading.minimum, *(cell.minimum for cell in cells)])
         figures = k > 0 and any(map(str.isdigit, "".join(map(str, column.cells))))
         if not column.no_wrap and not figures and word <= LONGEST_FIGURE:
             least.append(word)
         else:
             least.append(most[-1] if most[-1] <= LONGEST_FIGURE else LEAST_TEXT)
-    if sum(whole) + between * len(whole) <= room:
+    if sum(widths) + between * len(widths) <= room:
         return table
     parts = [[0]]
     for k in range(1, len(least)):
@@ -131,8 +128,8 @@ def _fitting(table: Table, console: Console, options: ConsoleOptions) -> Table |
                     _index=place,
                 )
             )
-        made = copy(table)
-        made.columns, made.title, made.expand = columns, title, False
-        return made
+        fitted = copy(table)
+        fitted.columns, fitted.title, fitted.expand = columns, title, False
+        return fitted
 
     return Group(*(part(numbers, None if place else table.title) for place, numbers in enumerate(parts)))

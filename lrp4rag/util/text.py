@@ -1,5 +1,4 @@
-"""Text of users, safe to show: no control characters, no longer than a person reads, and never cut inside a
-word, a number or a sign."""
+"""Make text of users safe to show: without control characters, shortened between words, numbers and signs."""
 
 # ruff: noqa: RUF001 - apostrophes of print look like those of typewriters
 
@@ -46,7 +45,7 @@ _COMPUTED = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def visible(text: str) -> str:
-    """The text with each control character replaced by one that only shows it (ESC by "␛").
+    """Replace each control character by one that only shows it (ESC by "␛").
 
     One for one, so that character offsets still hold. Line breaks stay.
     """
@@ -54,32 +53,33 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str, limit: int | None = None) -> str:
-    """`visible` text on one line, cut off between words with an ellipsis after `limit` characters; never
-    between a number and what it counts."""
+    """Put `visible` text on one line, shortened to `limit` characters between words, and never between a
+    number and what it counts."""
     if limit is not None:
         text = text[: 20 * limit]  # white space collapses, but a line is not made of megabytes
     line = " ".join(visible(text).split())
     if limit is None or len(line) <= limit:
         return line
-    kept = line[: _border_before(line, limit - 1)]
-    counted = _NUMBER_AT_END.search(kept)
+    shown = line[: _border_before(line, limit - 1)]
+    counted = _NUMBER_AT_END.search(shown)
     if counted and counted.start() >= limit // 2:
-        kept = kept[: counted.start()]
-    return kept.rstrip() + "…"
+        shown = shown[: counted.start()]
+    return shown.rstrip() + "…"
 
 
 def words_of(text: str) -> list[str]:
-    """The words in small letters, each in one form, however its accents are written."""
+    """Return the words in lower case and in Unicode's composed form."""
     return [normal(word.lower()) for word in WORD.findall(text)]
 
 
 def normal(word: str) -> str:
-    """A word with its accents in one form: that of Unicode that composes them."""
+    """Return a word in Unicode's composed form."""
     return word if word.isascii() or len(word) > _LONGEST_WORD else unicodedata.normalize("NFC", word)
 
 
 def inside_sign(text: str, at: int, since: int = 0) -> bool:
-    """Whether the characters around a place make one sign, or part of one; `since`: where the text begins."""
+    """Say whether the characters around a position make one sign, or part of one; `since`: the text's
+    start."""
     before, after = text[at - 1], text[at]
     if unicodedata.category(after) in ("Mn", "Mc", "Me", "Cf") or before == "\u200d":
         return True
@@ -96,12 +96,12 @@ def inside_sign(text: str, at: int, since: int = 0) -> bool:
 
 
 def inside_word(text: str, at: int) -> bool:
-    """Whether a place is inside a word, a number or a sign."""
+    """Say whether a position is inside a word, a number or a sign."""
     return 0 < at < len(text) and (inside_sign(text, at) or _INSIDE.match(text, at) is not None)
 
 
 def whole_words(text: str, start: int, end: int) -> tuple[int, int]:
-    """The characters `start` to `end`, with all of the words, numbers and signs that they begin or end in."""
+    """Extend the span `start` to `end` to the borders of words, numbers and signs."""
     while inside_word(text, start):
         start -= 1
     while inside_word(text, end):
@@ -110,7 +110,7 @@ def whole_words(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _border_before(text: str, at: int) -> int:
-    """The last border between words up to a place; between signs, where none is near."""
+    """Return the last border between words up to a position; between signs, where none is near."""
     border = at
     while border > at // 2 and inside_word(text, border):
         border -= 1
@@ -122,8 +122,8 @@ def _border_before(text: str, at: int) -> int:
 
 
 def safe_cell(value: object) -> object:
-    """Text for a cell of a CSV file or its heading: on one line, and after an apostrophe where a spreadsheet
-    would take it for a formula. Numbers are no formulas and stay as they are."""
+    """Return text for a cell of a CSV file: on one line, and after an apostrophe where a spreadsheet would
+    take it for a formula. Numbers stay."""
     if not isinstance(value, str):
         return value
     line = visible(value).replace("\n", " ")
@@ -131,29 +131,28 @@ def safe_cell(value: object) -> object:
 
 
 def without_secrets(place: object) -> str:
-    """A path or URL without the user's name, password and signature that a URL may hold."""
+    """Remove the user's name, the password and the signature from a URL; a path stays."""
     return _SECRETS.sub("", str(place)) if "://" in str(place) else str(place)
 
 
 def clipped(text: str, limit: int) -> str:
-    """The text, its middle left out where it is longer than `limit` characters."""
+    """Leave out the middle of a text that is longer than `limit` characters."""
     if len(text) <= limit:
         return text
-    kept = _border_before(text, limit // 2)
+    head = _border_before(text, limit // 2)
     behind = len(text) - limit // 2
     while behind < len(text) and inside_sign(text, behind):
         behind += 1
-    return f"{text[:kept].rstrip()} … ({behind - kept:,} characters) … {text[behind:]}"
+    return f"{text[:head].rstrip()} … ({behind - head:,} characters) … {text[behind:]}"
 
 
 def exact(text: str) -> str:
-    """The same characters as a plain str: subclasses can have methods of their own, such as markup that
-    nothing escapes."""
+    """Return a plain str: subclasses can have methods of their own, such as markup that nothing escapes."""
     return str.__str__(text)
 
 
 def surrogate_in(text: str) -> int | None:
-    """Where a lone surrogate is, half a character, which no file and no tokenizer can hold; None for none."""
+    """Return the position of a lone surrogate, which no file and no tokenizer can hold; None without one."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -162,7 +161,7 @@ def surrogate_in(text: str) -> int | None:
 
 
 def blanked(text: str, *patterns: re.Pattern[str]) -> str:
-    """The text, as long, with spaces for all that a pattern finds but ends of lines."""
+    """Replace what the patterns match by spaces; line breaks stay."""
     for pattern in patterns:
         text = pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     return text

@@ -1,4 +1,4 @@
-"""Numbers from outside are checked here: what is NaN, infinite or out of range is refused by name."""
+"""Check numbers from outside: what is NaN, infinite or out of range is refused, with its field."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from lrp4rag.util.errors import InputError
 from lrp4rag.util.text import one_line
 
 
-def _no_truth(given: Any) -> Any:
-    """Python, and pydantic, take true for 1."""
-    if isinstance(given, bool):
+def _no_truth(value: Any) -> Any:
+    """Refuse true, which Python and pydantic take for 1."""
+    if isinstance(value, bool):
         raise ValueError("a number is needed, not true or false")
-    return given
+    return value
 
 
 Whole = Annotated[int, BeforeValidator(_no_truth)]
@@ -38,39 +38,39 @@ class _Named(Protocol):
 Rows = TypeVar("Rows", bound=Sequence[_Named])
 
 
-def ids_once(given: Rows) -> Rows:
-    """The rows of a file, each known by its id; raises `ValueError` for one that stands twice."""
-    seen = set[str]()
-    for one in given:
-        if one.id in seen:
-            raise ValueError(f"'{one_line(one.id, 100)}' stands there twice")
-        seen.add(one.id)
-    return given
+def ids_once(rows: Rows) -> Rows:
+    """Return the rows of a file; raises `ValueError` for an id that occurs twice."""
+    ids = set[str]()
+    for row in rows:
+        if row.id in ids:
+            raise ValueError(f"'{one_line(row.id, 100)}' stands there twice")
+        ids.add(row.id)
+    return rows
 
 
 def first_fault(error: ValidationError) -> tuple[str, str | None]:
-    """What is wrong first in a record, and the field where it is, such as "labels[0].start"."""
+    """Return the first error of a record, and its field, such as "labels[0].start"."""
     first = error.errors()[0]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
     return first["msg"].removeprefix("Value error, "), place.lstrip(".") or None
 
 
-def require_whole(given: object, field: str, least: int | None = None) -> None:
-    """Raise `InputError` where an argument is no whole number of at least `least`."""
-    if isinstance(given, bool) or not isinstance(given, Integral) or (least is not None and given < least):
+def require_whole(value: object, field: str, least: int | None = None) -> None:
+    """Raise `InputError` where an argument is not a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or (least is not None and value < least):
         wanted = "a whole number" if least is None else f"a whole number from {least}"
-        raise InputError(f"{wanted} is needed, not {one_line(repr(given), 60)}", field=field)
+        raise InputError(f"{wanted} is needed, not {one_line(repr(value), 60)}", field=field)
 
 
-def require_kind(given: object, field: str, *kinds: type) -> None:
-    """Raise `InputError` where an argument is none of these types."""
-    if not isinstance(given, kinds):
+def require_kind(value: object, field: str, *kinds: type) -> None:
+    """Raise `InputError` where an argument is of another type."""
+    if not isinstance(value, kinds):
         wanted = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
-        raise InputError(f"{wanted} is needed, not {one_line(repr(given), 60)}", field=field)
+        raise InputError(f"{wanted} is needed, not {one_line(repr(value), 60)}", field=field)
 
 
 def not_finite(arrays: Mapping[str, Any]) -> str | None:
-    """The name of the first array of real numbers that holds NaN or Inf; None where all are finite."""
+    """Return the name of the first array with NaN or Inf; None where all are finite."""
     for name, array in arrays.items():
         if np.issubdtype(array.dtype, np.inexact) and not np.isfinite(array).all():
             return name

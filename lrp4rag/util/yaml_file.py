@@ -1,4 +1,4 @@
-"""Read a mapping from a YAML file, and tell on which line a field of it is."""
+"""Read a mapping from a YAML file, and find the line of a field."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ LARGEST = 2**20
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping that a file holds; an empty file holds an empty one. Raises `InputError` for a file that is
-    not there, and naming the line of what is no YAML, or of a name that stands twice in a mapping."""
+    """Read a mapping; an empty file is an empty one. Raises `InputError` for a missing file, and with the
+    line for invalid YAML and for a key that occurs twice."""
     try:
         text = read_bytes(path, LARGEST)
         _refuse_twice(yaml.compose(text, Loader=yaml.SafeLoader))
-        found: Any = yaml.safe_load(text)
+        mapping: Any = yaml.safe_load(text)
     except FileNotFoundError:
         raise InputError("no such file", path=path) from None
     except yaml.reader.ReaderError as error:  # it knows no line
@@ -30,15 +30,15 @@ def read_yaml(path: Path) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or "this is no YAML"
         raise InputError(str(what), path=path, line=mark.line + 1 if mark else None) from None
-    if found is None:
+    if mapping is None:
         return {}
-    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+    if not isinstance(mapping, dict) or not all(isinstance(name, str) for name in mapping):
         raise InputError("this file holds a mapping, as in 'port: 8000'", path=path)
-    return found
+    return mapping
 
 
 def _refuse_twice(root: yaml.Node | None) -> None:
-    """YAML itself would silently take the second."""
+    """Refuse a key that occurs twice: YAML would silently take the second."""
     left, done = [root], set[int]()
     while left:
         node = left.pop()
@@ -59,7 +59,7 @@ def _refuse_twice(root: yaml.Node | None) -> None:
 
 
 def line_of(path: Path | None, field: str | None) -> int | None:
-    """Where a field of the file is; None where it is not there."""
+    """Return the line of a field; None where the file does not have it."""
     if path is None or not field:
         return None
     node: yaml.Node | None = yaml.compose(read_bytes(path, LARGEST), Loader=yaml.SafeLoader)
