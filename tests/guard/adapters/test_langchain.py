@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -212,24 +211,6 @@ class Retriever(BaseRetriever):
     def _get_relevant_documents(self, query: str, **_: object) -> list[Document]:
         assert query == QUESTION
         return DOCUMENTS
-
-
-def test_the_snippet_of_the_guide_runs_with_a_retriever_and_a_bare_question(guard: Guard, capsys) -> None:
-    """As the page has it, with the guard of the tests."""
-    page = Path(__file__).parents[3] / "docs" / "adapters.md"
-    snippet = page.read_text().partition("```python skip\n")[2].partition("```")[0]
-    names = {
-        "retriever": Retriever(),
-        "prompt": ChatPromptTemplate.from_template("{documents}\n\nQuestion: {question}"),
-        "model": FakeListChatModel(responses=[ANSWER]),
-    }
-    asked = "How tall is the tower of the Marlow lighthouse?"
-    assert asked in snippet
-    exec(
-        snippet.replace("AnswerJudge()", "AnswerJudge(guard)").replace(asked, QUESTION),
-        {**names, "guard": guard},
-    )
-    assert capsys.readouterr().out == "".join([*SENTENCES, f"\n\n{TOLD}"])
 
 
 @pytest.mark.parametrize("given", [ANSWER, AIMessage(ANSWER), DOCUMENTS, None], ids=type)

@@ -55,22 +55,6 @@ def test_each_sentence_is_handed_on_when_it_has_ended(guard: Guard, judged: list
     assert "OTHER" not in f"{stream.result.record()}{rest[1].record}"
 
 
-@pytest.mark.parametrize("opening", ["## Height\n", "**Height**\n\n", "Okay. "])
-def test_what_states_nothing_is_handed_on_with_what_follows(
-    guard: Guard, judged: list[str], opening: str
-) -> None:
-    stream = started(guard)
-    assert list(stream.feed(f"{opening}It is")) == []
-    parts = [*stream.feed(" tall. Okay"), *stream.feed("."), *stream.end()]
-    assert "".join(part.text for part in parts) == f"{opening}It is tall. Okay."
-    assert actions(parts) == ["serve"] * len(actions(parts))
-    assert [part.record["reason"] for part in parts if part.record][-3:] == [
-        "grounded",
-        "states nothing",
-        "grounded",
-    ]
-
-
 def test_a_stream_and_a_whole_answer_have_one_decision(guard: Guard) -> None:
     for answer in ("It is WRONG.", "It is tall. It is WRONG.", "It is tall. [7].", "## It\nIt is tall."):
         stream = started(guard)

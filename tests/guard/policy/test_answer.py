@@ -91,6 +91,16 @@ SEQUENCES: dict[str, tuple[dict[str, Any], list[tuple[str | None, list[str]]]]] 
         [("It is right. The other is not.", ["It is right. "]), (END, [f"The other is not.{CORRECTION}"])],
     ),
     "a notice is not repeated": ({}, [("This is wrong. So is this wrong one.", [f"{NOTICE} "]), (END, [""])]),
+    "each sentence is withheld by what most of the answer so far is": (
+        {},
+        [
+            (
+                "It is wrong. It is right. It is wrong too. It is right.",
+                [f"{NOTICE} ", "It is right. ", f"{NOTICE} "],
+            ),
+            (END, ["It is right."]),
+        ],
+    ),
     "a sentence that states nothing waits for the next": (
         {},
         [("## Height\n", []), ("It is right.", []), (END, ["## Height\n", "It is right."])],
@@ -135,6 +145,16 @@ def test_openings_are_served_with_their_claim(opening: str) -> None:
     answer = begun()
     assert text_of(answer, f"{opening}It is right.") == f"{opening}It is right."
     assert answer.assess(0.5).decided.reason == "grounded"
+
+
+@pytest.mark.parametrize("alone", ["Okay.", "Hello! Okay.", "Okay.\n\nSure!"])
+@pytest.mark.parametrize("policy", [{}, WITHHOLDING, {"claims": {"contradicted": "escalate"}}])
+def test_an_answer_that_states_nothing_is_served(alone: str, policy: dict[str, Any]) -> None:
+    answer = begun(**policy)
+    assert text_of(answer, alone) == alone
+    whole = answer.assess(0.5)
+    assert (whole.decided.action, whole.decided.reason) == ("serve", "states nothing")
+    assert answer.conclude(whole) == ""
 
 
 def test_only_the_sentence_that_is_due_is_released() -> None:

@@ -86,17 +86,6 @@ def test_a_whole_answer_has_the_same_decisions(start, script: Script, judged: li
     assert reply["usage"]["total_tokens"] == 3
 
 
-def test_what_most_of_an_answer_so_far_lacks_is_withheld(start, script: Script, judged: list[str]) -> None:
-    """Each sentence by itself: what is right is let out."""
-    script.stream = events(
-        "It is WRONG. It is 31 metres tall. It is WRONG too. It is not so WRONG. It is old."
-    )
-    with start() as client:
-        found = text_of(streamed(client))
-    shown = f"{UNSUPPORTED} It is 31 metres tall. {UNSUPPORTED} It is old."
-    assert found == f"{shown}\n\n{TEXTS.uncertain}", "one notice for two sentences"
-
-
 def test_every_decision_is_in_the_audit_log_before_its_text_leaves(
     start, script: Script, judged: list[str], tmp_path
 ) -> None:
@@ -229,19 +218,6 @@ def test_what_cannot_be_guarded_is_refused_clearly(start, script: Script, body, 
     assert reply.status_code == status
     assert words in json.dumps(reply.json())
     assert not script.asked, "the upstream is not asked"
-
-
-def test_the_reader_reads_along(start, script: Script) -> None:
-    """With its own verdicts: every piece has a probability."""
-    script.stream = events("It is 31 metres tall. ", "It was built of stone.")
-    claims = dict.fromkeys(("contradicted", "unsupported", "most"), "mark")
-    quiet = dict.fromkeys(("mark", "correction", "uncertain", "contradicted", "unchecked"), "")
-    with start(policy={"claims": claims, "abstained": "mark", "texts": quiet}) as client:
-        chunks = streamed(client)
-    assert text_of(chunks) == "It is 31 metres tall. It was built of stone."
-    judged = [one["lrp4rag"] for one in chunks if "probability" in one.get("lrp4rag", {})]
-    assert len(judged) == 2
-    assert all(0 <= one["probability"] <= 1 for one in judged)
 
 
 def test_the_question_is_the_users_last_message(

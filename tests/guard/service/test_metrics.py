@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from lrp4rag.guard.checks.registry import CHECKS
@@ -323,21 +322,6 @@ def test_a_value_that_is_in_no_set_is_another(counting) -> None:
     assert count("lrp4rag_findings_total", kind="other", check="other", finding="other") == 2
     assert count("lrp4rag_unavailable_total", kind="other", part="other") == 1
     assert count("lrp4rag_refused_total", status="other") == 1
-
-
-def test_metrics_are_as_open_as_they_were(start) -> None:
-    """Anybody may ask who can reach the server, token or not."""
-    from lrp4rag.guard.service.access import new_token
-
-    with start(upstream=None, open=False, tokens={"app": new_token()[1]}) as client:
-        assert isinstance(client, TestClient)
-        for headers in ({}, {"Authorization": "Bearer of Prometheus"}):
-            reply = client.get("/metrics", headers=headers)
-            assert reply.status_code == 200
-            assert reply.headers["content-type"].startswith("text/plain")
-        found = samples(reply.text)
-        assert found["lrp4rag_most_waiting", frozenset()] == 32
-        assert found["lrp4rag_process_open_fds", frozenset()] > 0
 
 
 def test_every_check_has_its_findings_listed() -> None:

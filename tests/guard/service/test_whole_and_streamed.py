@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.guard.service.conftest import PASSAGES, QUESTION, TEXTS, UNSUPPORTED, WITHHOLDING, asked
+from tests.guard.service.conftest import PASSAGES, QUESTION, TEXTS, WITHHOLDING, asked
 from tests.guard.service.scripted_upstream import Script, events
 from tests.guard.service.test_chat import ROUTE, streamed, text_of
 
@@ -83,39 +83,6 @@ def test_the_same_is_decided_on_an_answer_that_is_judged_whole(start, script: Sc
     ]
     kept = [[one for one in some if one[0] != "states nothing"] for some in told]
     assert kept[0] == kept[1]
-
-
-@pytest.mark.parametrize(
-    "opening", ["## Height\n", "**Height**\n\n", "Okay. ", "- \n", "Okay.\n\n## Height\n"]
-)
-def test_what_states_nothing_is_let_out_with_what_follows(
-    start, script: Script, judged: list[str], opening: str
-) -> None:
-    with start() as client:
-        script.stream = events(opening + RIGHT)
-        right = streamed(client)
-        script.stream = events(opening + WRONG)
-        wrong = streamed(client)
-    assert text_of(right) == opening + RIGHT
-    actions = [one["lrp4rag"]["action"] for one in right if "lrp4rag" in one]
-    assert set(actions) == {"serve"}
-    assert right[-1]["lrp4rag"]["reason"] == "grounded"
-    assert text_of(wrong) == f"{opening}{UNSUPPORTED} \n\n{TEXTS.uncertain}"
-    reasons = [one["lrp4rag"]["reason"] for one in wrong if "lrp4rag" in one]
-    assert reasons == [*["states nothing"] * (len(reasons) - 3), *["unsupported"] * 3]
-
-
-@pytest.mark.parametrize("alone", ["Okay.", "Hello! Okay.", "Okay.\n\nSure!"])
-@pytest.mark.parametrize("policy", POLICIES)
-def test_what_states_nothing_is_never_withheld_by_itself(
-    start, script: Script, judged: list[str], alone: str, policy
-) -> None:
-    script.stream = events(alone)
-    with start(policy=policy) as client:
-        chunks, whole = streamed(client), client.post(ROUTE, json=asked()).json()
-    assert text_of(chunks) == whole["choices"][0]["message"]["content"] == alone
-    for decision in (chunks[-1]["lrp4rag"], whole["lrp4rag"]):
-        assert (decision["action"], decision["reason"]) == ("serve", "states nothing")
 
 
 @pytest.mark.parametrize("policy", POLICIES)
