@@ -1,7 +1,7 @@
 """A second opinion on an answer: a model is asked five questions about it, after it was decided on."""
 
 from lrp4rag.guard.second_opinion.agreement import Agreement, agreement
-from lrp4rag.guard.second_opinion.client import Failure, Judge, Opinion
+from lrp4rag.guard.second_opinion.llm_judge import Failure, LLMJudge, Opinion
 from lrp4rag.guard.second_opinion.questions import QUESTIONS, Answer
 from lrp4rag.guard.second_opinion.running import SecondOpinions
 from lrp4rag.guard.second_opinion.sampling import Chosen, Sampler
@@ -12,7 +12,7 @@ __all__ = [
     "Answer",
     "Chosen",
     "Failure",
-    "Judge",
+    "LLMJudge",
     "Opinion",
     "Sampler",
     "SecondOpinions",

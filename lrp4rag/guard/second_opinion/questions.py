@@ -22,31 +22,15 @@ LONGEST_REASON = 500
 """Characters; what is longer is no sentence, and its question counts as unanswered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked, and the answer that finds a fault."""
-
-    words: str
-    fault: Word
-
-
-QUESTIONS: Mapping[Name, Question] = {
-    "supported": Question("Is every claim of the answer supported by the passages?", "no"),
-    "contradicted": Question("Does any claim of the answer contradict a passage?", "yes"),
-    "cited": Question(
-        "Do the passages that the answer cites support what they are cited for? "
-        "yes if it cites none; no if it cites what is not among the passages.",
-        "no",
-    ),
-    "omitted": Question(
-        "Does the answer leave out conditions or exceptions that the passages state for what it claims?",
-        "yes",
-    ),
-    "insufficient": Question(
-        "Should the answer have said that the passages do not suffice to answer the question? "
-        "no if they suffice, or if it says so.",
-        "yes",
-    ),
+QUESTIONS: Mapping[Name, str] = {
+    "supported": "Is every claim of the answer supported by the passages?",
+    "contradicted": "Does any claim of the answer contradict a passage?",
+    "cited": "Do the passages that the answer cites support what they are cited for? "
+    "yes if it cites none; no if it cites what is not among the passages.",
+    "omitted": "Does the answer leave out conditions or exceptions that the passages state for what it "
+    "claims?",
+    "insufficient": "Should the answer have said that the passages do not suffice to answer the question? "
+    "no if they suffice, or if it says so.",
 }
 
 INSTRUCTIONS = """\
@@ -81,7 +65,7 @@ def messages(question: str, sources: Sequence[Source], response: str) -> list[di
     parts.append(("answer", response))
     parts = [(name, _harmless(text)) for name, text in parts]
     boundary = secrets.token_hex(16)
-    asked = "\n".join(f"- {name}: {one.words}" for name, one in QUESTIONS.items())
+    asked = "\n".join(f"- {name}: {words}" for name, words in QUESTIONS.items())
     # A model that repeats the form has answered nothing: "..." is no answer.
     form = json.dumps({name: {"answer": "...", "reason": "..."} for name in QUESTIONS})
     framed = [f"BEGIN {boundary} {name}\n{text}\nEND {boundary}" for name, text in parts]

@@ -8,33 +8,33 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Protocol
 
-from lrp4rag.guard.second_opinion.client import Opinion
+from lrp4rag.guard.second_opinion.llm_judge import Opinion
 from lrp4rag.source import Source
 
 LOG = logging.getLogger("lrp4rag.service")
 
-Told = Callable[[str, Opinion], Awaitable[None]]
+OnOpinion = Callable[[str, Opinion], Awaitable[None]]
 _Case = tuple[str, str, tuple[Source, ...], str]
 
 
-class Asks(Protocol):
-    """As `Judge` does."""
+class Judge(Protocol):
+    """As `LLMJudge`."""
 
     async def ask(self, question: str, sources: tuple[Source, ...], response: str) -> Opinion: ...
 
 
 class SecondOpinions:
-    """Asks a judge about what is offered, `at_once` answers at a time, and awaits `told` with each opinion.
+    """Asks a judge about the answers offered, `at_once` at a time, and awaits `on_opinion` with each opinion.
 
     Use it as an asynchronous context manager; its end waits `closing_seconds` for what was accepted, and then
-    drops the rest. `heard` counts opinions told, `dropped` answers about which nobody is told, and `failed`
-    those at which the judge or `told` raised. Each answer that is offered is one of them in the end.
+    drops the rest. `heard` counts opinions, `dropped` answers that get none, and `failed` those at which the
+    judge or `on_opinion` raised. Each answer that is offered is one of these in the end.
     """
 
     def __init__(
         self,
-        judge: Asks,
-        told: Told,
+        judge: Judge,
+        on_opinion: OnOpinion,
         *,
         most_waiting: int = 64,
         at_once: int = 2,
@@ -44,7 +44,8 @@ class SecondOpinions:
         if most_waiting < 1 or at_once < 1:
             raise ValueError("most_waiting and at_once: give at least 1")
         self.heard = self.dropped = self.failed = 0
-        self._judge, self._told, self._at_once, self._seconds = judge, told, at_once, closing_seconds
+        self._judge, self._on_opinion = judge, on_opinion
+        self._at_once, self._seconds = at_once, closing_seconds
         self._cases: asyncio.Queue[_Case] = asyncio.Queue(most_waiting)
         self._group, self._workers = asyncio.TaskGroup(), list[asyncio.Task[None]]()
         self._open = False
@@ -79,8 +80,8 @@ class SecondOpinions:
             if error is None:
                 await self._drained()
         finally:
-            for one in self._workers:
-                one.cancel()
+            for worker in self._workers:
+                worker.cancel()
             # An error is not the workers': the group would wrap it.
             await self._group.__aexit__(None, None, None)
             self.dropped += self._cases.qsize()
@@ -96,7 +97,7 @@ class SecondOpinions:
         while True:
             decision, question, sources, response = await self._cases.get()
             try:
-                await self._told(decision, await self._judge.ask(question, sources, response))
+                await self._on_opinion(decision, await self._judge.ask(question, sources, response))
                 self.heard += 1
             except asyncio.CancelledError:
                 self.dropped += 1

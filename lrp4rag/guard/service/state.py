@@ -16,7 +16,7 @@ from prometheus_client import Metric
 from starlette.concurrency import run_in_threadpool
 
 from lrp4rag.guard.audit import AuditLog
-from lrp4rag.guard.second_opinion import Judge, Opinion, Sampler, SecondOpinions
+from lrp4rag.guard.second_opinion import LLMJudge, Opinion, Sampler, SecondOpinions
 from lrp4rag.guard.service import metrics
 from lrp4rag.guard.service.access import Access
 from lrp4rag.guard.service.models import Decision
@@ -148,7 +148,7 @@ async def _second_opinions(
     records of the log, which no answer waits for."""
     client = await stack.enter_async_context(httpx.AsyncClient(transport=Bounded(), headers=UNCOMPRESSED))
     key = None if settings.judge_key is None else settings.judge_key.get_secret_value()
-    judge = Judge(client, str(settings.judge), settings.judge_model, key, seconds=settings.judge_seconds)
+    judge = LLMJudge(client, str(settings.judge), settings.judge_model, key, seconds=settings.judge_seconds)
     sampler = Sampler(secrets.token_bytes(32), settings.judge_share)
     chosen: dict[str, str] = {}
 

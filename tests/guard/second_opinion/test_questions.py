@@ -17,7 +17,7 @@ from lrp4rag.guard.second_opinion.questions import (
     read_answers,
 )
 from lrp4rag.source import Source
-from tests.guard.second_opinion.scripted_judge import GOOD, verdict
+from tests.guard.second_opinion.scripted_llm import GOOD, verdict
 
 QUESTION = "How long is parental leave?"
 SOURCES = (
@@ -47,7 +47,7 @@ def test_all_five_are_asked_with_passages_from_one_on() -> None:
     chat = messages(QUESTION, SOURCES, RESPONSE)
     assert [one["role"] for one in chat] == ["system", "user"]
     for name, question in QUESTIONS.items():
-        assert f"- {name}: {question.words}" in chat[0]["content"]
+        assert f"- {name}: {question}" in chat[0]["content"]
     parts = parts_of(chat)
     assert list(parts) == ["question", "passage 1", "passage 2", "answer"]
     assert parts["question"] == QUESTION

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from lrp4rag.guard.second_opinion import Judge, Opinion, SecondOpinions
+from lrp4rag.guard.second_opinion import LLMJudge, Opinion, SecondOpinions
 from lrp4rag.source import Source
-from tests.guard.second_opinion.scripted_judge import Reply, Script, completion, serving, verdict
+from tests.guard.second_opinion.scripted_llm import Reply, Script, completion, serving, verdict
 
 SOURCES = (Source("Partners get 2 weeks."),)
 OPINION = Opinion({}, "m", 0.0, 1, "malformed")
@@ -65,7 +65,7 @@ def test_an_opinion_is_told_with_the_id_of_its_answer() -> None:
     script, told = Script([Reply(completion(verdict(supported="no")))]), Told()
 
     async def body() -> None:
-        async with httpx.AsyncClient() as client, SecondOpinions(Judge(client, url), told) as opinions:
+        async with httpx.AsyncClient() as client, SecondOpinions(LLMJudge(client, url), told) as opinions:
             assert offer(opinions, "d1")
             assert offer(opinions, "d2")
 
@@ -79,7 +79,7 @@ def test_a_judge_that_is_down_is_told_too() -> None:
 
     async def body() -> None:
         async with httpx.AsyncClient() as client:
-            judge = Judge(client, "http://127.0.0.1:9/v1", first_wait=0.01)
+            judge = LLMJudge(client, "http://127.0.0.1:9/v1", first_wait=0.01)
             async with SecondOpinions(judge, told) as opinions:
                 offer(opinions, "d")
 

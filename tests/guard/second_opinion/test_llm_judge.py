@@ -16,10 +16,10 @@ from typing import Any
 import httpx
 import pytest
 
-from lrp4rag.guard.second_opinion import Answer, Judge, Opinion
-from lrp4rag.guard.second_opinion.client import LARGEST_REPLY, LONGEST_MATERIAL
+from lrp4rag.guard.second_opinion import Answer, LLMJudge, Opinion
+from lrp4rag.guard.second_opinion.llm_judge import LARGEST_REPLY, LONGEST_MATERIAL
 from lrp4rag.source import Source
-from tests.guard.second_opinion.scripted_judge import GOOD, Reply, Script, completion, serving, verdict
+from tests.guard.second_opinion.scripted_llm import GOOD, Reply, Script, completion, serving, verdict
 
 QUESTION = "How long is parental leave?"
 SOURCES = (Source("Partners get 2 weeks of leave."),)
@@ -41,7 +41,7 @@ def ask(script: Script) -> Ask:
         async def asked() -> Opinion:
             async with httpx.AsyncClient() as client:
                 defaults: dict[str, Any] = {"model": "m", "first_wait": 0.01, "seconds": 10}
-                judge = Judge(client, url, **defaults | settings)
+                judge = LLMJudge(client, url, **defaults | settings)
                 return await judge.ask(QUESTION, sources, response)
 
         with serving(script) as url:
@@ -68,21 +68,21 @@ def test_a_good_reply_is_an_opinion(ask: Ask, script: Script) -> None:
 
 
 def test_what_a_server_need_not_know_is_left_out(ask: Ask, script: Script) -> None:
-    ask(model=None, json_mode=False)
-    assert sorted(script.asked[0]) == ["max_tokens", "messages", "temperature"]
+    ask(model=None)
+    assert sorted(script.asked[0]) == ["max_tokens", "messages", "response_format", "temperature"]
     assert "Authorization" not in script.headers[0]
 
 
 def test_the_key_is_sent_and_not_shown(ask: Ask, script: Script) -> None:
     ask(key="s3cret")
     assert script.headers[0]["Authorization"] == "Bearer s3cret"
-    assert "s3cret" not in repr(Judge(httpx.AsyncClient(), "http://x", key="s3cret"))
+    assert "s3cret" not in repr(LLMJudge(httpx.AsyncClient(), "http://x", key="s3cret"))
 
 
 @pytest.mark.parametrize("key", ["näh", "a\nb", "\ud800"])
 def test_a_key_that_no_header_holds_is_refused(key: str) -> None:
     with pytest.raises(ValueError, match="key"):
-        Judge(httpx.AsyncClient(), "http://x", key=key)
+        LLMJudge(httpx.AsyncClient(), "http://x", key=key)
 
 
 def test_unicode_arrives_as_it_is(ask: Ask, script: Script) -> None:
@@ -240,7 +240,7 @@ def test_a_connection_that_is_cut_is_tried_again(ask: Ask, script: Script) -> No
 def test_a_server_that_is_not_there_is_an_opinion_without_answers(base: str) -> None:
     async def asked() -> Opinion:
         async with httpx.AsyncClient() as client:
-            return await Judge(client, base, first_wait=0.01).ask(QUESTION, SOURCES, RESPONSE)
+            return await LLMJudge(client, base, first_wait=0.01).ask(QUESTION, SOURCES, RESPONSE)
 
     opinion = asyncio.run(asked())
     assert (opinion.failure, opinion.unanswered) == ("unreachable", 5)
@@ -263,7 +263,7 @@ def test_who_cancels_lets_go_of_the_connection(script: Script) -> None:
 
     async def cancelled(url: str) -> None:
         async with httpx.AsyncClient() as client:
-            asking = asyncio.create_task(Judge(client, url, seconds=30).ask(QUESTION, SOURCES, RESPONSE))
+            asking = asyncio.create_task(LLMJudge(client, url, seconds=30).ask(QUESTION, SOURCES, RESPONSE))
             while not script.asked:
                 await asyncio.sleep(0.01)
             asking.cancel()
@@ -280,7 +280,7 @@ def test_who_cancels_while_it_waits_to_ask_again_is_not_kept(script: Script) -> 
 
     async def cancelled(url: str) -> None:
         async with httpx.AsyncClient() as client:
-            asking = Judge(client, url, seconds=30).ask(QUESTION, SOURCES, RESPONSE)
+            asking = LLMJudge(client, url, seconds=30).ask(QUESTION, SOURCES, RESPONSE)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(asking, 0.5)
 
@@ -312,13 +312,6 @@ def test_grounded_follows_from_what_is_said_of_the_claims() -> None:
         clear = (supported, contradicted) == ("yes", "no") or None
         want = False if supported == "no" or contradicted == "yes" else clear
         assert opinion_of(**known, cited="no", omitted="yes", insufficient="yes").grounded is want
-
-
-def test_faults_are_named() -> None:
-    assert opinion_of(**GOOD).faults == []
-    bad = {name: "yes" if word == "no" else "no" for name, word in GOOD.items()}
-    assert opinion_of(**bad).faults == list(GOOD)
-    assert opinion_of(**dict.fromkeys(GOOD, "unclear")).faults == []
 
 
 def test_a_record_holds_no_text() -> None:

@@ -1,8 +1,13 @@
-"""`Judge`: a model behind an OpenAI-compatible endpoint, and its `Opinion` on an answer."""
+"""`LLMJudge`: a model behind an OpenAI-compatible endpoint, and its `Opinion` on an answer.
+
+The client of `openai` is not used: it holds a reply of any size, and logs what is asked at DEBUG.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
+import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +16,6 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 import httpx
-import stamina
 from pydantic import BaseModel, ConfigDict, Field
 
 from lrp4rag.guard.second_opinion.questions import QUESTIONS, Answer, Name, Word, messages, read_answers
@@ -24,12 +28,14 @@ LARGEST_REPLY = 2**18
 """Bytes."""
 LONGEST_MATERIAL = 200_000
 """Characters of question, passages and answer, which are not cut: an answer may rest on what is cut off."""
-_PASSING = (httpx.TimeoutException, httpx.NetworkError, httpx.ProxyError, httpx.RemoteProtocolError)
+MOST_TOKENS = 700
+JSON_ONLY = {"type": "json_object"}
+_TRANSIENT = (httpx.TimeoutException, httpx.NetworkError, httpx.ProxyError, httpx.RemoteProtocolError)
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a model answered about an answer: to each question that it answered, and how it came about.
+    """The model's answers to the questions about an answer, and how they came about.
 
     `failure` says why it answered none. `attempts` are requests sent, `seconds` what all of it took.
     """
@@ -43,11 +49,6 @@ class Opinion:
     @property
     def unanswered(self) -> int:
         return len(QUESTIONS) - len(self.answers)
-
-    @property
-    def faults(self) -> list[Name]:
-        """The questions whose answer finds a fault."""
-        return [name for name, one in self.answers.items() if one.word == QUESTIONS[name].fault]
 
     @property
     def grounded(self) -> bool | None:
@@ -82,13 +83,13 @@ class Opinion:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class LLMJudge:
     """Asks the model `model` of a server at `base` (…/v1), through a client that belongs to the caller.
 
     `seconds` are for everything, tries and waits together. A request is sent `tries` times at most: again
     where the connection fails, and at status 429 and 5xx, after `Retry-After` where the server gives it, else
-    after `first_wait` seconds, doubled each time. `json_mode` asks the server for JSON only, which some do
-    not know. Raises `ValueError` for a key that no header can hold.
+    after `first_wait` seconds, doubled each time. Raises `ValueError` for a key
+    that no header can hold.
     """
 
     client: httpx.AsyncClient
@@ -98,8 +99,6 @@ class Judge:
     seconds: float = 30.0
     tries: int = 3
     first_wait: float = 0.5
-    most_tokens: int = 700
-    json_mode: bool = True
 
     def __post_init__(self) -> None:
         if self.key is not None and not (self.key.isascii() and self.key.isprintable()):
@@ -107,56 +106,40 @@ class Judge:
 
     async def ask(self, question: str, sources: Sequence[Source], response: str) -> Opinion:
         """Raises nothing but `asyncio.CancelledError`: what goes wrong is an opinion without answers."""
-        started, sent = time.monotonic(), _Sent()
+        if _length(question, sources, response) > LONGEST_MATERIAL:
+            return Opinion({}, self.model, 0.0, 0, "too long")
+        body = self._body(messages(question, sources, response))
+        started, attempts = time.monotonic(), 0
         answers: Mapping[Name, Answer] = {}
         failure: Failure | None = None
         try:
-            if _length(question, sources, response) > LONGEST_MATERIAL:
-                raise _Failed("too long")
             async with asyncio.timeout(self.seconds):
-                answers = await self._answers(messages(question, sources, response), sent)
-            failure = None if answers else "malformed"
+                while not answers:
+                    attempts += 1
+                    try:
+                        answers = read_answers(_content(await self._reply(body)))
+                        failure, wait = (None if answers else "malformed"), None
+                    except _FailedError as error:
+                        failure, wait = error.failure, error.wait
+                    except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
+                        failure, wait = "unreachable", math.nan if isinstance(error, _TRANSIENT) else None
+                    if wait is None or attempts == self.tries:
+                        break
+                    if math.isnan(wait):
+                        wait = self.first_wait * 2 ** (attempts - 1) + random.uniform(0, self.first_wait)
+                    if wait > started + self.seconds - time.monotonic():
+                        break  # after the deadline
+                    await asyncio.sleep(wait)
         except TimeoutError:
             failure = "deadline"
-        except _Failed as error:
-            failure = error.failure
-        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL):
-            failure = "unreachable"
-        return Opinion(answers, self.model, time.monotonic() - started, sent.attempts, failure)
-
-    async def _answers(self, chat: list[dict[str, str]], sent: _Sent) -> dict[Name, Answer]:
-        body, ends = self._body(chat), time.monotonic() + self.seconds
-
-        def again(error: Exception) -> bool | float:
-            """Whether, or in how many seconds; what would be after the deadline is not waited for."""
-            wait = error.wait if isinstance(error, _Failed) else None
-            if wait is not None:
-                return wait if wait < ends - time.monotonic() else False
-            return isinstance(error, _PASSING) or (isinstance(error, _Failed) and error.passing)
-
-        # Not the decorator: that would put what is asked into stamina's log.
-        async for attempt in stamina.retry_context(
-            again,
-            attempts=self.tries,
-            timeout=self.seconds,
-            wait_initial=self.first_wait,
-            wait_jitter=self.first_wait,
-        ):
-            with attempt:
-                sent.attempts += 1
-                return read_answers(_content(await self._reply(body)))
-        raise AssertionError("stamina raises the last error")
+        return Opinion(answers, self.model, time.monotonic() - started, attempts, failure)
 
     def _body(self, chat: list[dict[str, str]]) -> dict[str, Any]:
-        body: dict[str, Any] = {"messages": chat, "temperature": 0, "max_tokens": self.most_tokens}
-        if self.model is not None:
-            body["model"] = self.model
-        if self.json_mode:
-            body["response_format"] = {"type": "json_object"}
-        return body
+        body = {"messages": chat, "temperature": 0, "max_tokens": MOST_TOKENS, "response_format": JSON_ONLY}
+        return body if self.model is None else {**body, "model": self.model}
 
     async def _reply(self, body: Mapping[str, Any]) -> bytes:
-        """Of one request. Raises `_Failed` for one that is none, or too large."""
+        """Send one request. Raises `_FailedError` for a reply of another status, compressed or too large."""
         headers = {"Accept-Encoding": "identity"}
         if self.key is not None:
             headers["Authorization"] = f"Bearer {self.key}"
@@ -168,31 +151,28 @@ class Judge:
             timeout=httpx.Timeout(self.seconds, connect=min(self.seconds, 10)),
             follow_redirects=False,
         ) as reply:
-            if reply.status_code != 200:
-                raise _refused(reply)
+            status = reply.status_code
+            if status == 429 or status >= 500:
+                failure: Failure = "busy" if status == 429 else "server error"
+                raise _FailedError(failure, _retry_after(reply.headers.get("Retry-After", "")))
+            if status != 200:
+                raise _FailedError("refused")
             if reply.headers.get("Content-Encoding", "identity").casefold() != "identity":
-                raise _Failed("malformed")  # a few bytes may unfold to gigabytes
-            found = bytearray()
+                raise _FailedError("malformed")  # a few bytes may unfold to gigabytes
+            content = bytearray()
             async for chunk in reply.aiter_raw():
-                found += chunk
-                if len(found) > LARGEST_REPLY:
-                    raise _Failed("malformed")
-            return bytes(found)
+                content += chunk
+                if len(content) > LARGEST_REPLY:
+                    raise _FailedError("malformed")
+            return bytes(content)
 
 
-@dataclass(slots=True)
-class _Sent:
-    """Counts requests, however it ends."""
+class _FailedError(Exception):
+    """`wait`: the same request may succeed in so many seconds (NaN: unknown); None: it never will."""
 
-    attempts: int = 0
-
-
-class _Failed(Exception):  # noqa: N818 - it ends as a failure of an opinion
-    """`passing`: the same request may succeed later, in `wait` seconds where that is known."""
-
-    def __init__(self, failure: Failure, *, passing: bool = False, wait: float | None = None) -> None:
+    def __init__(self, failure: Failure, wait: float | None = None) -> None:
         super().__init__(failure)
-        self.failure, self.passing, self.wait = failure, passing, wait
+        self.failure, self.wait = failure, wait
 
 
 class _Message(BaseModel):
@@ -214,26 +194,18 @@ def _content(reply: bytes) -> str:
     try:
         return _Completion.model_validate(parse(reply)).choices[0].message.content
     except ValueError:  # pydantic raises one too
-        raise _Failed("malformed") from None
+        raise _FailedError("malformed") from None
 
 
-def _refused(reply: httpx.Response) -> _Failed:
-    status = reply.status_code
-    if status == 429 or status >= 500:
-        failure: Failure = "busy" if status == 429 else "server error"
-        return _Failed(failure, passing=True, wait=_retry_after(reply.headers.get("Retry-After", "")))
-    return _Failed("refused")
-
-
-def _retry_after(given: str) -> float | None:
-    """Seconds: the header has a number of them or a date. None for neither."""
+def _retry_after(value: str) -> float:
+    """Seconds: the header has a number of them or a date. NaN for neither."""
     try:
-        if given.isascii() and given.isdigit():
-            return float(given)
-        then = parsedate_to_datetime(given)
+        if value.isascii() and value.isdigit():
+            return float(value)
+        then = parsedate_to_datetime(value)
         return max((then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
     except (ValueError, TypeError, OverflowError):
-        return None
+        return math.nan
 
 
 def _length(question: str, sources: Sequence[Source], response: str) -> int:
