@@ -187,6 +187,7 @@ class Detector:
         self.composite = composite_named(composite or (model.card.composite if model else "attnlrp"))
         _ = family_of(reader.model)
         self.plain = model is not None and model.model.plain
+        self._pulls = model is not None and PROMPT in model.needs
         if model is not None:
             read = None if self.plain else self.composite.name
             model.require(reader.identity.as_dict(), read, model.card.target)
@@ -196,7 +197,8 @@ class Detector:
         self._users, self._mode = 0, ExitStack()
         self._flow: Flow | None = None
         self._replay: Replay | None = None
-        self._forget()
+        self._plain = PlainReplay(reader, prompt_bytes)
+        self._supposing = PlainReplay(reader)  # else it would put other prompts out
 
     @classmethod
     def load(
@@ -422,7 +424,7 @@ class Detector:
         seconds: dict[str, float] | None = None,
     ) -> _Examined:
         example, seconds, generated = prompt.example, dict(seconds or {}), response is None
-        if rows or tokens or (model is not None and PROMPT in model.needs):
+        if rows or tokens or self._pulls:
             require_pull(self.reader.model)  # before the expensive part
         with self._turn():
             if response is None:
@@ -628,7 +630,8 @@ class Detector:
             self._users -= 1
             if not self._users:
                 self._leave()
-                self._forget()
+                self._plain.forget()
+                self._supposing.forget()
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -644,10 +647,6 @@ class Detector:
         """Leave relevance mode."""
         self._mode.close()
         self._flow, self._replay = None, None
-
-    def _forget(self) -> None:
-        self._plain = PlainReplay(self.reader, self.prompt_bytes)
-        self._supposing = PlainReplay(self.reader)  # else it would put other prompts out
 
 
 def analyse(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
-from lrp4rag import Detector, Example
+import lrp4rag
+from lrp4rag import Detector, Example, load_examples
 from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.reader import Reader
 from tests.cli.plain_detector import plain_detector
@@ -39,3 +43,25 @@ def test_a_verdict_with_rows_is_built_once(tiny_reader: Reader, built: list[Verd
     verdict = detector.analyse(EXAMPLE, rows=True, tokens=True)
     assert len(built) == 1
     assert verdict.token_rows is not None
+
+
+MOST_FILES = 30
+"""Of the package, besides the mathematics (`lrp/`) and what claims are (`claims/`)."""
+PACKAGE = Path(lrp4rag.__file__).parent
+
+
+@pytest.mark.parametrize("name", ["hallucinated.json", "contradictions.jsonl"])
+def test_a_verdict_runs_through_few_files(default_reader: Reader, name: str) -> None:
+    detector = Detector.load(reader=default_reader)
+    example = load_examples(PACKAGE.parent / "examples" / name)[0]
+    files = set[str]()
+    sys.setprofile(lambda frame, event, _: files.add(frame.f_code.co_filename) if event == "call" else None)
+    try:
+        verdict = detector.judge(example)
+    finally:
+        sys.setprofile(None)
+    assert verdict.hallucinated
+    assert bool(verdict.contradictions) == (name == "contradictions.jsonl")
+    own = {Path(file).relative_to(PACKAGE) for file in files if Path(file).is_relative_to(PACKAGE)}
+    others = {str(file) for file in own if file.parts[0] not in ("lrp", "claims")}
+    assert len(others) <= MOST_FILES, sorted(others)

@@ -12,8 +12,7 @@ import torch
 from lrp4rag.claims.nearest import Nearest, nearest
 from lrp4rag.classifiers.verdict import Contradiction, Evidence, Judgement, Verdict
 from lrp4rag.example import Example
-from lrp4rag.features.context import Context, context_of
-from lrp4rag.features.contrast import first_difference
+from lrp4rag.features.contrast import Context, context_of, first_difference
 from lrp4rag.lrp.attribute import span_weights
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.readout import Target

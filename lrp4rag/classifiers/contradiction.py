@@ -16,8 +16,7 @@ from lrp4rag.claims.polarity import opposed, opposites
 from lrp4rag.claims.stating import Stating, stating_of
 from lrp4rag.claims.words import content_words
 from lrp4rag.classifiers.verdict import Contradiction
-from lrp4rag.features.context import Context
-from lrp4rag.features.contrast import Claim, Scored, claims
+from lrp4rag.features.contrast import Claim, Context, Scored, claims
 from lrp4rag.features.record import Record
 from lrp4rag.util.sentences import sentences_in
 

@@ -83,10 +83,10 @@ class FittedDetector:
         """
         record = as_record(given)
         known: dict[str, NDArray[Any]] = {}
-        if self.model.plain:
+        relevance = record.relevance
+        if relevance is None or self.model.plain:
             self.require(record.reader)
         else:
-            relevance = record.require_relevance()
             self.require(relevance.reader, relevance.composite, relevance.target)
             require_embeddings(relevance)
             pairs = ((name, getattr(relevance, name)) for name in ARRAYS)

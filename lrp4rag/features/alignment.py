@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.claims.words import content_words, stem, stop_words
-from lrp4rag.features.context import Context
+from lrp4rag.features.contrast import Context
 from lrp4rag.features.record import Record, Values
 from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import WORD, normal

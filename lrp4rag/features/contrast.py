@@ -16,19 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.claims.find import find_values
-from lrp4rag.claims.index import Occurrence, rivals, support
+from lrp4rag.claims.index import Index, Occurrence, rivals, support
 from lrp4rag.claims.polarity import find_plain, opposites
 from lrp4rag.claims.value import Value
-from lrp4rag.claims.words import content_words
+from lrp4rag.claims.words import content_words, stem
 from lrp4rag.claims.written import as_written, number_of
-from lrp4rag.features.context import Context
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.reader.lock import lock_of
 from lrp4rag.reader.reading import Branch, PromptReading
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.sentences import sentences_in
+from lrp4rag.util.text import words_of
 
 Values = NDArray[np.float64]
+Gram = str | tuple[str, ...]
 
 TAIL = 25
 """Characters after a value that are scored with it, those of its sentence only: a response that is still
@@ -44,6 +45,46 @@ response that this replaces; how many of its tokens are its own."""
 SCORES = ("value", "tail", "opening")
 """Columns of `scores`: the log-probability, in nats, of an alternative's own tokens, of those after it, and
 of its first token."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """`passages` are the texts as they were given, some perhaps empty; `asked` are the content words of the
+    question.
+
+    `grams` are the stems of the passages, and their pairs and threes in a row; `words` those of each passage,
+    and `stems` those of each place of the `index`.
+    """
+
+    passages: tuple[str, ...]
+    asked: frozenset[str]
+    index: Index
+    grams: frozenset[Gram]
+    words: tuple[frozenset[str], ...]
+    stems: tuple[frozenset[str], ...]
+
+
+def context_of(encoded: Encoded) -> Context:
+    """That of a prompt, for all responses to it."""
+    passages = encoded.passages
+    index = Index(passages)
+    rows = [_stems(passage) for passage in passages]
+    grams: set[Gram] = set()
+    for row in rows:
+        grams.update(row, itertools.pairwise(row), zip(row, row[1:], row[2:], strict=False))
+    places = (_stems(passages[one.passage][one.start : one.end]) for one in index.places)
+    return Context(
+        passages,
+        content_words(encoded.question),
+        index,
+        frozenset(grams),
+        tuple(map(frozenset, rows)),
+        tuple(map(frozenset, places)),
+    )
+
+
+def _stems(text: str) -> list[str]:
+    return [stem(word) for word in words_of(text)]
 
 
 @dataclass(frozen=True, slots=True)

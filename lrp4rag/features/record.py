@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.features.context import Context, context_of
-from lrp4rag.features.contrast import Contrast, arrays_of, stored_contrasts
+from lrp4rag.features.contrast import Context, Contrast, arrays_of, context_of, stored_contrasts
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.util.errors import InputError

@@ -7,8 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from lrp4rag.features.context import Context, context_of
-from lrp4rag.features.contrast import contrasts_of
+from lrp4rag.features.contrast import Context, context_of, contrasts_of
 from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import STATE_DEPTH
@@ -132,6 +131,10 @@ class PlainReplay:
             found = reading, context_of(encoded)
         self._readings[key] = found
         return found
+
+    def forget(self) -> None:
+        """Forget all prompts."""
+        self._readings.clear()
 
     def _make_room(self, fewest: int) -> None:
         """Forget what was not used for longest, while there is too much and more than so many prompts."""

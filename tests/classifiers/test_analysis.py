@@ -9,7 +9,7 @@ import pytest
 
 from lrp4rag.classifiers.verdict import Evidence, Judgement, Verdict
 from lrp4rag.example import Example
-from lrp4rag.features.context import context_of
+from lrp4rag.features.contrast import context_of
 from lrp4rag.reader.encoding import FIRST_PASSAGE, encode
 from tests.report.samples import analysis_of, contradicted
 from tests.tiny import tiny_tokenizer

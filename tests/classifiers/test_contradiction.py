@@ -24,8 +24,7 @@ from lrp4rag.classifiers.verdict import (
     Verdict,
 )
 from lrp4rag.example import Example
-from lrp4rag.features.context import context_of
-from lrp4rag.features.contrast import PLACES, SCORES, Claim, claims
+from lrp4rag.features.contrast import PLACES, SCORES, Claim, claims, context_of
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import PlainReplay
 from lrp4rag.lrp import Target, attribute, relevance_mode

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.features.claims import FEATURES, KINDS, LARGEST, NAMES, claim_features
-from lrp4rag.features.context import context_of
-from lrp4rag.features.contrast import claims
+from lrp4rag.features.contrast import claims, context_of
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import PlainReplay
 from lrp4rag.reader import Reader

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from lrp4rag.example import Example
-from lrp4rag.features.context import Context, context_of
+from lrp4rag.features.contrast import Context, context_of
 from lrp4rag.reader.encoding import Encoded, encode
 from tests.tiny import tiny_tokenizer
 

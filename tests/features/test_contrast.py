@@ -10,7 +10,6 @@ import torch
 
 from lrp4rag.example import Example
 from lrp4rag.features import contrast as module
-from lrp4rag.features.context import context_of
 from lrp4rag.features.contrast import (
     ALTERNATIVES,
     FEWER,
@@ -19,6 +18,7 @@ from lrp4rag.features.contrast import (
     TAIL,
     Claim,
     Scored,
+    context_of,
     contrasts_of,
     first_difference,
 )

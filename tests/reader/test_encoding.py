@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from lrp4rag.example import Example
-from lrp4rag.features.context import context_of
+from lrp4rag.features.contrast import context_of
 from lrp4rag.reader import Encoded, encode
 from lrp4rag.util.errors import InputError
 from tests.tiny import BOS, CHATML, CONTROLS, CORPUS, END, START, bridge_example, tiny_tokenizer

@@ -20,7 +20,7 @@ from lrp4rag.classifiers.verdict import (
     Verdict,
 )
 from lrp4rag.example import Example
-from lrp4rag.features.context import context_of
+from lrp4rag.features.contrast import context_of
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.util.sentences import sentences_in
