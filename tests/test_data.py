@@ -6,9 +6,12 @@ import io
 import json
 from pathlib import Path
 
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from lrp4rag.data import load_examples, select
+from lrp4rag.data import is_parquet, load_examples, select
 from lrp4rag.example import Example, Label
 from lrp4rag.util.errors import InputError, LRP4RAGWarning
 
@@ -496,3 +499,66 @@ def test_ids_of_several_responses_differ(rows: list[object], line: int, field: s
     error = error_of(write(tmp_path, jsonl(*rows)))
     assert (error.line, error.field) == (line, field)
     assert "first on line 1" in str(error)
+
+
+# Parquet, and folders of files.
+
+ROWS = [{"question": f"Q{k}?", "passages": ["é" * k + "A."], "response": "R."} for k in range(7)]
+
+
+def parquet(path: Path, rows: list[dict], **options: object) -> Path:
+    pq.write_table(pa.Table.from_pylist(rows), path, **options)
+    return path
+
+
+def test_parquet_reads_as_jsonl_does(tmp_path: Path) -> None:
+    """A null is there what an absent field is in JSON."""
+    label = {"start": 0, "end": 1, "kind": "x"}
+    rows = [
+        {**ROWS[0], "passages": [{"text": "A.", "id": "p1"}, {"text": "B.", "id": None}], "labels": None},
+        {**ROWS[1], "passages": [{"text": "C.", "id": None}], "labels": [label]},
+    ]
+    plain = [json.loads(json.dumps(rows[0]).replace(', "id": null', "").replace(', "labels": null', ""))]
+    plain.append({**ROWS[1], "passages": ["C."], "labels": [label]})
+    examples = load_examples(parquet(tmp_path / "d.parquet", rows, row_group_size=1))
+    assert examples == load_examples(write(tmp_path, jsonl(*plain), "d.jsonl"))
+
+
+def test_bad_parquet(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "d.parquet", [ROWS[0], {**ROWS[1], "passages": []}])
+    assert str(error_of(path)).startswith(f"{path}, line 2, field 'passages'")
+    damaged = parquet(tmp_path / "p.parquet", ROWS, compression="none", use_dictionary=False)
+    damaged.write_bytes(damaged.read_bytes().replace(b"A.", b"\xff\xff"))  # no UTF-8
+    for file in (write(tmp_path, "no", "n.parquet"), damaged):
+        assert str(error_of(file)).startswith(f"{file}: not a good Parquet file")
+    assert "no such file" in str(error_of(tmp_path / "e.parquet"))
+
+
+def test_a_file_that_was_written_again_is_read_again(tmp_path: Path) -> None:
+    for rows in (ROWS[:2], ROWS[2:4]):
+        examples = load_examples(parquet(tmp_path / "d.parquet", rows))
+        assert [example.question for example in examples] == [row["question"] for row in rows]
+
+
+def test_a_url_ends_as_its_file_does() -> None:
+    assert is_parquet("https://host/d.parquet?signature=abc")
+    assert not is_parquet("https://host/d.jsonl?next=.parquet")
+    assert is_parquet("what?.parquet")
+
+
+def test_a_folder_of_files_is_read_as_one(tmp_path: Path) -> None:
+    first = write(tmp_path, jsonl(*ROWS), "a.jsonl")
+    parquet(tmp_path / "b.parquet", ROWS[:2])
+    write(tmp_path, "no rows", "notes.txt")
+    examples = load_examples(tmp_path)
+    assert [example.question for example in examples] == [row["question"] for row in [*ROWS, *ROWS[:2]]]
+    assert [example.id for example in examples][6:] == ["a.jsonl:7", "b.parquet:1", "b.parquet:2"]
+    fsspec.filesystem("memory").pipe("/rows/d.jsonl", first.read_bytes())
+    assert len(load_examples("memory://rows")) == len(ROWS)
+
+
+def test_ids_of_a_folder_are_refused_twice(tmp_path: Path) -> None:
+    for name in "ab":
+        write(tmp_path, jsonl({**ROWS[0], "id": "x"}), f"{name}.jsonl")
+    with pytest.raises(InputError, match=r"b.jsonl, line 1.*first on .*a.jsonl, line 1"):
+        load_examples(tmp_path)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lrp4rag.util.sentences import Piece, SentenceStream, sentences_in
+from lrp4rag.util.sentences import Piece, SentenceStream, sentences_in, sentences_of
 
 
 def streamed(text: str, *sizes: int, language: str = "en", longest: int = 600) -> list[Piece]:
@@ -349,3 +349,19 @@ ABBREVIATED = {
 @pytest.mark.parametrize("marked", ABBREVIATED.values(), ids=ABBREVIATED)
 def test_an_abbreviation_ends_no_sentence_unless_a_new_one_begins(marked):
     assert texts(streamed(marked.replace("|", ""))) == marked.split("|")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two!", ["One.", "Two!"]),
+        ("Dr. Smith came at 3.14 p.m. today.", ["Dr. Smith came at 3.14 p.m. today."]),
+        ("Steps:\n* first\n* second\n\nDone.", ["Steps:", "* first", "* second", "Done."]),
+        ("  padded  ", ["padded"]),
+        ("東京 🗼 is tall. Zoë left.", ["東京 🗼 is tall.", "Zoë left."]),
+        (" \n ", []),
+    ],
+)
+def test_spans_are_the_sentences(text, sentences):
+    assert [text[start:end] for start, end in sentences_in(text)] == sentences
+    assert sentences_of(text) == sentences

@@ -302,7 +302,6 @@ def test_nothing_that_a_command_is_given_is_written_over(
         "feedback export -",
         "audit export -",
         "audit checkpoint --public --key -",
-        "experiments entailment --out -",
     ],
 )
 def test_no_output_is_called_dash(
@@ -388,14 +387,14 @@ def test_one_response_of_another_size_does_not_end_the_batch(
 ) -> None:
     from lrp4rag.reader.reader import Reader
 
-    encode = Reader.encode
+    encode = Reader.with_response
 
-    def broken(self: Reader, example: Any, **options: Any) -> Any:
-        if example.id == "b":
+    def broken(self: Reader, prompt: Any, response: str, **options: Any) -> Any:
+        if response == "It was b.":
             raise IndexError("index out of range in self")
-        return encode(self, example, **options)
+        return encode(self, prompt, response, **options)
 
-    monkeypatch.setattr(Reader, "encode", broken)
+    monkeypatch.setattr(Reader, "with_response", broken)
     data = tmp_path / "data.jsonl"
     data.write_text("".join(row(id=id, response=f"It was {id}.") for id in "abc"))
     result = run("analyse", data, "--reader", reader_folder, "--detector", "none", "--json", code=1)
